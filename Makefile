@@ -1,0 +1,40 @@
+# Everything runs in .venv, which the first target that needs it makes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint types doctest clean
+
+help:            ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# What is installed depends on pyproject.toml alone; the stamp lets second runs reuse it.
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch $@ $(VENV)/.run
+
+demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis
+	$(BIN)/online-svm demo
+
+test: $(VENV)/.dev   ## the default test suite
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev   ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev  ## mypy, strict
+	$(BIN)/mypy
+
+doctest: $(VENV)/.dev  ## the examples in the public docstrings
+	$(BIN)/python -m pytest --doctest-modules online_svm workers -p no:cacheprovider
+
+clean:           ## remove what the targets above made
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Online SVM with calibrated probabilities: pure numerics, no Redis, no clock, no threads."""

@@ -1,0 +1,134 @@
+"""Every setting of the predictor: its name, default and limits, in one model."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MapName = Literal["platt", "isotonic", "binning"]
+Label = Annotated[str, Field(min_length=1, max_length=256)]
+FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class PredictorConfig(BaseModel):
+    """Settings of `OnlinePredictor`. Two equal configurations give equal answers, byte for byte.
+
+    Examples
+    --------
+    >>> PredictorConfig(classes=["ham", "spam"]).window
+    2000
+    >>> paper = PredictorConfig.paper(["acc", "good", "unacc", "vgood"], gamma=0.5)
+    >>> paper.split, paper.refit_every, paper.window
+    ('oldest', 1, None)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    classes: tuple[Label, ...] | None = Field(
+        None, description="The declared labels. Without them classes are discovered."
+    )
+    labels: Literal["text", "integer"] = Field(
+        "text", description="Labels are exact text, or integers ('01' is then 1)."
+    )
+    features: Annotated[int, Field(ge=1, le=100_000)] | tuple[FeatureName, ...] | None = Field(
+        None, description="Number of features, or their names. Default: as in the first example."
+    )
+    missing: Literal["reject", "mean"] = Field(
+        "reject", description="A missing value rejects the example, or becomes the training mean."
+    )
+
+    learner: Literal["svc"] = Field("svc", description="The machine that scores.")
+    kernel: Literal["rbf", "linear", "poly"] = Field("rbf", description="Kernel function.")
+    C: float = Field(1.0, gt=0, le=1e6, description="Penalty of a margin violation.")
+    gamma: float | Literal["scale"] = Field(
+        "scale", description="Kernel width; 'scale' is 1 / (n_features * variance of T)."
+    )
+    degree: int = Field(3, ge=1, le=20, description="Degree of the poly kernel.")
+    coef0: float = Field(0.0, ge=0, description="Constant term of the poly kernel.")
+    tol: float = Field(1e-3, gt=0, le=0.1, description="Solver tolerance (as in scikit-learn).")
+    class_weight: dict[Label, Annotated[float, Field(gt=0)]] | Literal["balanced"] | None = Field(
+        None, description="Multiplies C for a class."
+    )
+
+    scale: Literal["standard", "none"] = Field(
+        "standard", description="Scaling of the features, fitted on the proper training set."
+    )
+    rescale_every: int = Field(20, ge=1, description="Refits between two fits of the scaling.")
+
+    split: Literal["interleaved", "oldest"] = Field(
+        "interleaved", description="How the window is split into proper training and calibration."
+    )
+    train_fraction: float = Field(0.7, gt=0, lt=1, description="Share of the training part.")
+    window: Annotated[int, Field(ge=10)] | None = Field(
+        2000, description="Learned examples that are kept; null keeps all."
+    )
+    refit_every: int = Field(250, ge=1, description="Learned examples between two refits.")
+    refit_lag: int | None = Field(
+        None,
+        ge=0,
+        description="Learned examples between the start of a refit and its effect; "
+        "default four fifths of refit_every.",
+    )
+
+    maps: tuple[MapName, ...] = Field(
+        ("platt", "isotonic", "binning"), description="Probability maps published beside Venn."
+    )
+    map_data: Literal["calibration", "training"] = Field(
+        "calibration", description="Scores the maps are fitted on ('training' as in the paper)."
+    )
+    maps_every: int | None = Field(
+        None, ge=1, description="Refit the maps at this many examples since activation."
+    )
+    n_bins: int = Field(10, ge=1, le=1000, description="Bins of the binning map.")
+    taxonomy: Literal["class"] = Field("class", description="How examples are categorised.")
+
+    metrics_every: int = Field(100, ge=1, description="Learned examples between two reports.")
+    seed: int = Field(0, ge=0, lt=2**63, description="Seed of the split.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Refuse combinations that cannot work, and say why."""
+        if self.classes is not None and len(set(self.classes)) != len(self.classes):
+            raise ValueError("classes: a label is declared twice")
+        if self.classes is not None and len(self.classes) < 2:
+            raise ValueError("classes: declare at least two labels, or none to discover them")
+        if self.labels == "integer":
+            _check_integers(self.classes or ())
+        if isinstance(self.features, tuple) and len(set(self.features)) != len(self.features):
+            raise ValueError("features: a name is declared twice")
+        if isinstance(self.features, tuple) and not self.features:
+            raise ValueError("features: declare at least one name")
+        if not isinstance(self.gamma, str) and self.gamma <= 0:
+            raise ValueError("gamma: must be positive, or 'scale'")
+        if self.refit_lag is not None and self.refit_lag >= self.refit_every:
+            raise ValueError("refit_lag: must be smaller than refit_every")
+        if len(set(self.maps)) != len(self.maps):
+            raise ValueError("maps: a map is named twice")
+        return self
+
+    @property
+    def lag(self) -> int:
+        """Learned examples between the freeze of a refit and its activation."""
+        return self.refit_every * 4 // 5 if self.refit_lag is None else self.refit_lag
+
+    @classmethod
+    def paper(cls, classes: list[str] | tuple[str, ...], **changes: object) -> Self:
+        """Return the online protocol of Lambrou et al. (2012), with any further `changes`."""
+        protocol: dict[str, object] = {
+            "classes": tuple(classes),
+            "split": "oldest",
+            "refit_every": 1,
+            "refit_lag": 0,
+            "window": None,
+            "scale": "none",
+        }
+        return cls.model_validate(protocol | changes)
+
+
+def _check_integers(labels: tuple[str, ...]) -> None:
+    for label in labels:
+        try:
+            canonical = str(int(label))
+        except ValueError:
+            canonical = ""
+        if canonical != label:
+            raise ValueError(f"classes: {label!r} is not an integer, but labels = 'integer'")

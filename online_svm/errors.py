@@ -1,0 +1,56 @@
+"""Errors of the library.
+
+OnlineSVMError
+├── InvalidConfig      (also ValueError)   a setting that cannot work
+├── InvalidExample     (also ValueError)   an example that cannot be answered; carries a reason code
+├── InvalidSnapshot    (also ValueError)   bytes that are not a snapshot this version can read
+└── InvalidInput       (also ValueError)   an argument of a method that cannot be used
+"""
+
+
+class OnlineSVMError(Exception):
+    """Base class of every error the library raises on purpose."""
+
+
+class InvalidConfig(OnlineSVMError, ValueError):
+    """A setting, or a combination of settings, that cannot work."""
+
+
+class InvalidInput(OnlineSVMError, ValueError):
+    """An argument of a method that cannot be used: the message names it and says what to do."""
+
+
+class InvalidSnapshot(OnlineSVMError, ValueError):
+    """Bytes that are not a snapshot, or not one that this configuration can continue."""
+
+
+class InvalidExample(OnlineSVMError, ValueError):
+    """An example that cannot be answered. The predictor's state is unchanged.
+
+    Attributes
+    ----------
+    code : str
+        Machine-readable reason, one of `REJECTION_CODES`.
+    reason : str
+        One sentence for a person: what was wrong and what would be accepted.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+REJECTION_CODES = (
+    "no_features",  # neither x nor xb
+    "unparsable",  # x is not JSON, or not an array or object of numbers
+    "not_finite",  # NaN or an infinity
+    "out_of_range",  # a finite number too large or too small (subnormal) to compute with
+    "dimension",  # wrong number of features, or of bytes
+    "unknown_feature",
+    "missing_feature",
+    "label",  # not in the declared set, not an integer where integers are asked for, too long
+    "unknown_field",
+    "too_large",  # more bytes than the entry limit
+    "unsupported",  # a field that this version does not take yet
+)

@@ -1,0 +1,28 @@
+"""What goes into the predictor."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One entry of the stream.
+
+    Parameters
+    ----------
+    x : sequence of float, or mapping from feature name to float
+        The features: an array in the declared order, or named values. None is a missing value.
+    y : str or int, optional
+        The label. Without it the example is answered but not learned.
+
+    Examples
+    --------
+    >>> Example([0.5, 1.0], "spam").y
+    'spam'
+    """
+
+    x: Sequence[float | None] | NDArray[np.float64] | Mapping[str, float | None]
+    y: str | int | None = None

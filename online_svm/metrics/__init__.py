@@ -1,0 +1,1 @@
+"""Scores and validity of probabilistic predictions."""

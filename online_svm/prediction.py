@@ -1,0 +1,182 @@
+"""What comes out of the predictor: columns for a run of examples, or one row of them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Status = Literal["ok", "warming"]
+Guarantee = Literal["exact", "approximate", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionBlock:
+    """Predictions for m consecutive examples answered by one model, one calibration, one class list.
+
+    Attributes
+    ----------
+    status : {"ok", "warming"}
+        "warming" until a refit has seen two classes; then only `n` and `size` carry information.
+    classes : tuple of (str or None)
+        The K labels, sorted; a last None is the slot of labels not seen yet.
+    n : ndarray of shape (m,)
+        Examples learned before each prediction.
+    label : ndarray of shape (m,)
+        Index of the predicted label in `classes` (largest point probability); -1 while warming.
+    svm_label : ndarray of shape (m,)
+        Index of the SVM's own class: the sign of the score, or the largest score.
+    point, lower, upper : ndarray of shape (m, K)
+        Point probability (mean over the multiprobability), lower and upper probability per class.
+    maps : dict of str to ndarray of shape (m, K)
+        Probabilities by each published map, normalised over the classes.
+    scores : ndarray of shape (m, 1) or (m, number of classes with a machine)
+        Decision values: one for two classes (positive means `classes[1]`), else one a class.
+    category, category_size : ndarray of shape (m,)
+        Category of the taxonomy, and N, the calibration examples in it at that moment.
+    model, calibration, taxonomy : int
+        Versions; each grows by one when that part is fitted again.
+    guarantee : {"exact", "approximate", "none"}
+    reason : str or None
+        Why the guarantee is not exact.
+    """
+
+    status: Status
+    classes: tuple[str | None, ...]
+    n: Ints
+    label: Ints
+    svm_label: Ints
+    point: Floats
+    lower: Floats
+    upper: Floats
+    maps: dict[str, Floats]
+    scores: Floats
+    category: Ints
+    category_size: Ints
+    model: int
+    calibration: int
+    taxonomy: int
+    guarantee: Guarantee
+    reason: str | None
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def row(self, i: int) -> "Prediction":
+        """Return the prediction of the i-th example of the block."""
+        chosen = int(self.label[i])
+        return Prediction(
+            status=self.status,
+            n=int(self.n[i]),
+            label=None if chosen < 0 else self.classes[chosen],
+            lower=float(self.lower[i, chosen]) if chosen >= 0 else 0.0,
+            upper=float(self.upper[i, chosen]) if chosen >= 0 else 1.0,
+            probability=float(self.point[i, chosen]) if chosen >= 0 else None,
+            classes=self.classes,
+            probabilities=tuple(self.point[i].tolist()),
+            intervals=tuple(zip(self.lower[i].tolist(), self.upper[i].tolist(), strict=True)),
+            maps={name: tuple(values[i].tolist()) for name, values in self.maps.items()},
+            scores=tuple(self.scores[i].tolist()),
+            svm_label=None if chosen < 0 else self.classes[int(self.svm_label[i])],
+            category=None if chosen < 0 else int(self.category[i]),
+            category_size=int(self.category_size[i]),
+            model=self.model,
+            calibration=self.calibration,
+            taxonomy=self.taxonomy,
+            guarantee=self.guarantee,
+            reason=self.reason,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The answer to one example; the fields are those of `PredictionBlock`, for one row.
+
+    `label` and `probability` are None while the predictor is warming up; the interval of the
+    predicted label is then [0, 1].
+    """
+
+    status: Status
+    n: int
+    label: str | None
+    lower: float
+    upper: float
+    probability: float | None
+    classes: tuple[str | None, ...]
+    probabilities: tuple[float, ...]
+    intervals: tuple[tuple[float, float], ...]
+    maps: dict[str, tuple[float, ...]]
+    scores: tuple[float, ...]
+    svm_label: str | None
+    category: int | None
+    category_size: int
+    model: int
+    calibration: int
+    taxonomy: int
+    guarantee: Guarantee
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ValidityReport:
+    """Cumulative validity after `n` learned examples (emitted every `metrics_every`).
+
+    Attributes
+    ----------
+    n : int
+        Learned examples.
+    scored : int
+        Labelled examples that were answered after warm-up: what the sums below run over.
+    venn : MethodReport
+        The Venn predictor's point probability with its interval.
+    maps : dict of str to MethodReport
+        The same for each published map.
+    """
+
+    n: int
+    scored: int
+    venn: "MethodReport"
+    maps: dict[str, "MethodReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelReport:
+    """Accuracy of one choice of label against the probability given to it.
+
+    `lower` and `upper` are None for a map, which has no interval. `paper_p` is the papers'
+    two-sided p-value of the number of hits; it is descriptive, never an alarm (it telescopes).
+    All are None before the first scored example.
+    """
+
+    accuracy: float | None
+    lower: float | None
+    probability: float | None
+    upper: float | None
+    paper_p: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MethodReport:
+    """One method's cumulative scores.
+
+    Attributes
+    ----------
+    predicted : LabelReport
+        For the label the method itself predicts (largest probability).
+    svm : LabelReport
+        For the SVM's own class, which no calibration data chose.
+    log_loss : float or None
+        Mean natural-log loss of the true label; probabilities are clipped at 1e-6.
+    brier : float or None
+        Mean Brier score: (p - y)^2 for two classes, the sum over classes for more.
+    clipped : int
+        Examples whose true label had a probability below 1e-6.
+    """
+
+    predicted: LabelReport
+    svm: LabelReport
+    log_loss: float | None
+    brier: float | None
+    clipped: int

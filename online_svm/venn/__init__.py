@@ -1,0 +1,1 @@
+"""Inductive Venn prediction: categories to multiprobabilities."""

@@ -1,0 +1,1 @@
+"""The service around OnlinePredictor: all input and output, no numerics."""

@@ -1,0 +1,1 @@
+"""The commands of online-svm, a file a group."""
