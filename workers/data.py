@@ -1,0 +1,246 @@
+"""The benchmark data sets by name, in the row order of their release."""
+
+import csv
+import gzip
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Table = list[list[str]]
+
+# The attribute orders of the Car Evaluation documentation; a value's code is its position, from 0.
+CAR_ORDERS: dict[str, tuple[str, ...]] = {
+    "buying": ("low", "med", "high", "vhigh"),
+    "maint": ("low", "med", "high", "vhigh"),
+    "doors": ("2", "3", "4", "5more"),
+    "persons": ("2", "4", "more"),
+    "lug_boot": ("small", "med", "big"),
+    "safety": ("low", "med", "high"),
+}
+ADULT_COLUMNS = (
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
+)
+LIBSVM_WIDTH = {"a": 123, "w": 300}
+
+
+class DataNotFound(LookupError):
+    """A data set that is not known, or whose file is not there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """A data set in memory.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of str, shape (n_samples,)
+        Labels as the file spells them.
+    feature_names : tuple of str
+        One name a column; an indicator column is called ``attribute=value``, and ``attribute=?``
+        marks a missing value.
+    """
+
+    X: Floats
+    y: NDArray[np.str_]
+    feature_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def data_directory(given: str | Path | None = None) -> Path:
+    """Return the directory of the data files.
+
+    In this order: the argument, the environment variable ``ONLINE_SVM_DATA``, and
+    ``../shared/data`` beside the repository.
+
+    Raises
+    ------
+    DataNotFound
+        If there is no such directory; the message says how to fetch the files.
+    """
+    chosen = given or os.environ.get("ONLINE_SVM_DATA")
+    directory = Path(chosen) if chosen else Path(__file__).parents[2] / "shared" / "data"
+    if not directory.is_dir():
+        raise DataNotFound(
+            f"no data directory {directory}: run scripts/download_data.py --out DIR "
+            "and set ONLINE_SVM_DATA=DIR"
+        )
+    return directory
+
+
+def load(name: str, data_dir: str | Path | None = None) -> Dataset:
+    """Load a benchmark data set.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    data_dir : path, optional
+        Where the files are; see `data_directory`.
+
+    Raises
+    ------
+    DataNotFound
+        If the name is not known, or its file is not in the directory.
+
+    Examples
+    --------
+    >>> load("iris")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    workers.data.DataNotFound: no data set 'iris'; known: a1a, a9a, a9a.t, adult, ...
+    """
+    loader = _LOADERS.get(name)
+    if loader is None:
+        raise DataNotFound(f"no data set {name!r}; known: {', '.join(NAMES)}")
+    return loader(data_directory(data_dir))
+
+
+def _open(directory: Path, filename: str) -> TextIO:
+    """Open a data file, plain or gzipped."""
+    plain, zipped = directory / filename, directory / f"{filename}.gz"
+    if plain.exists():
+        return plain.open(encoding="utf-8", newline="")
+    if zipped.exists():
+        return cast(TextIO, gzip.open(zipped, "rt", encoding="utf-8", newline=""))
+    raise DataNotFound(
+        f"{filename} is not in {directory}: run scripts/download_data.py --out {directory}"
+    )
+
+
+def _table(directory: Path, filename: str, delimiter: str | None) -> Table:
+    """Read the rows of a delimited file; without a delimiter, fields are separated by blanks."""
+    with _open(directory, filename) as lines:
+        rows = csv.reader(lines, delimiter=delimiter) if delimiter else map(str.split, lines)
+        return [[field.strip() for field in row] for row in rows if row]
+
+
+def _dataset(X: Floats, labels: Sequence[str], names: Sequence[str]) -> Dataset:
+    return Dataset(X, np.array(labels, dtype=np.str_), tuple(names))
+
+
+def _numbered(width: int) -> list[str]:
+    return [f"x{i}" for i in range(1, width + 1)]
+
+
+def _numeric(
+    filename: str, delimiter: str | None, header: bool = False
+) -> Callable[[Path], Dataset]:
+    """Return a loader for numbers in columns with the label last."""
+
+    def read(directory: Path) -> Dataset:
+        rows = _table(directory, filename, delimiter)
+        names = rows.pop(0)[:-1] if header else _numbered(len(rows[0]) - 1)
+        X = np.array([row[:-1] for row in rows], dtype=np.float64)
+        return _dataset(X, [row[-1] for row in rows], names)
+
+    return read
+
+
+def _car(directory: Path) -> Dataset:
+    rows = _table(directory, "car.data", ",")
+    orders = list(CAR_ORDERS.values())
+    codes = [[order.index(v) for order, v in zip(orders, row, strict=False)] for row in rows]
+    return _dataset(np.array(codes, dtype=np.float64), [row[-1] for row in rows], list(CAR_ORDERS))
+
+
+def _libsvm(filename: str) -> Callable[[Path], Dataset]:
+    """Return a loader for sparse files of 0/1 features, as wide as their collection declares."""
+
+    def read(directory: Path) -> Dataset:
+        rows = _table(directory, filename, None)
+        width = LIBSVM_WIDTH[filename[0]]
+        X = np.zeros((len(rows), width))
+        for dense, (_, *pairs) in zip(X, rows, strict=True):
+            for pair in pairs:
+                index, value = pair.split(":")
+                dense[int(index) - 1] = float(value)
+        return _dataset(X, [row[0] for row in rows], [str(i) for i in range(1, width + 1)])
+
+    return read
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _indicators(rows: Table, reference: Table, names: Sequence[str]) -> tuple[Floats, list[str]]:
+    """Encode rows: numeric columns as they are, the values of the others as 0/1 columns.
+
+    Which columns are categorical, and their values (sorted), is read off `reference`, so that a
+    test part gets the columns of its training part.
+    """
+    columns: list[Floats] = []
+    encoded: list[str] = []
+    for j, name in enumerate(names):
+        column = [row[j] for row in rows]
+        values = sorted({row[j] for row in reference})
+        if all(map(_is_number, values)):
+            columns.append(np.array(column, dtype=np.float64))
+            encoded.append(name)
+            continue
+        columns += [np.array([v == value for v in column], dtype=np.float64) for value in values]
+        encoded += [f"{name}={value}" for value in values]
+    return np.column_stack(columns), encoded
+
+
+def _german(directory: Path) -> Dataset:
+    rows = _table(directory, "german.data", None)
+    X, names = _indicators(rows, rows, _numbered(20))
+    return _dataset(X, [row[-1] for row in rows], names)
+
+
+def _adult(filename: str) -> Callable[[Path], Dataset]:
+    """Return a loader for the census data; the columns are those of the training part."""
+
+    def read(directory: Path) -> Dataset:
+        training = _table(directory, "adult.data", ",")
+        rows = training if filename == "adult.data" else _table(directory, filename, ",")[1:]
+        X, names = _indicators(rows, training, ADULT_COLUMNS)
+        return _dataset(X, [row[-1].removesuffix(".") for row in rows], names)
+
+    return read
+
+
+_LOADERS: dict[str, Callable[[Path], Dataset]] = {
+    "adult": _adult("adult.data"),
+    "adult.test": _adult("adult.test"),
+    "australian": _numeric("australian.dat", None),
+    "bupa": _numeric("bupa.data", ","),
+    "car": _car,
+    "diabetes": _numeric("pima-indians-diabetes.data", ","),
+    "elec2": _numeric("elec.csv", ",", header=True),
+    "german": _german,
+    "german-numeric": _numeric("german.data-numeric", None),
+    "heart": _numeric("heart.dat", None),
+    "ionosphere": _numeric("ionosphere.data", ","),
+    "sonar": _numeric("sonar.all-data", ","),
+    "wine": _numeric("winequality-red.csv", ";", header=True),
+} | {name: _libsvm(name) for name in ("a1a", "a9a", "a9a.t", "w1a", "w7a", "w7a.t", "w8a", "w8a.t")}
+
+NAMES = tuple(sorted(_LOADERS))
