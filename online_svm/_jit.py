@@ -15,13 +15,15 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     Fast-math stays off: it lets the compiler reassociate sums, and the bytes of an answer would
     then depend on the block a row happens to share. Division follows numpy (no exception).
 
-    Examples
-    --------
-    >>> @jit
-    ... def double(x):
-    ...     return 2.0 * x
-    >>> double(1.5)
-    3.0
+    Parameters
+    ----------
+    function : callable
+        A function of a module (machine code is cached beside its file).
+
+    Returns
+    -------
+    callable
+        Of the same signature, compiled at its first call for each combination of types.
     """
     compiled: Any = numba.njit(cache=True, error_model="numpy", fastmath=False)(function)
     return cast(Callable[P, R], compiled)

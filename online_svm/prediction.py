@@ -14,7 +14,7 @@ Guarantee = Literal["exact", "approximate", "none"]
 
 @dataclass(frozen=True, slots=True)
 class PredictionBlock:
-    """Predictions for m consecutive examples answered by one model, one calibration, one class list.
+    """Predictions for m consecutive examples answered by one model and one calibration.
 
     Attributes
     ----------

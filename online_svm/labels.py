@@ -1,0 +1,98 @@
+"""Labels and their codes: declared, or discovered in order of arrival."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+def sorted_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    """Return labels sorted as numbers if all are integers, else as text.
+
+    Examples
+    --------
+    >>> sorted_labels(["10", "9"]), sorted_labels(["10", "9", "a"])
+    (('9', '10'), ('10', '9', 'a'))
+    """
+    try:
+        return tuple(sorted(labels, key=lambda label: (int(label), label)))
+    except ValueError:
+        return tuple(sorted(labels))
+
+
+class LabelIndex:
+    """Codes of the labels of a stream, in order of arrival (declared ones come first, sorted).
+
+    Parameters
+    ----------
+    declared : sequence of str, optional
+        All labels there are. Without them a label is added when it is first learned.
+
+    Examples
+    --------
+    >>> index = LabelIndex()
+    >>> index.codes(["b", None, "a", "b"]).tolist()
+    [0, -1, 1, 0]
+    >>> index.view().classes
+    ('a', 'b', None)
+    """
+
+    def __init__(self, declared: Sequence[str] | None = None) -> None:
+        self.declared = declared is not None
+        self.labels: list[str] = list(sorted_labels(declared or ()))
+        self._codes = {label: code for code, label in enumerate(self.labels)}
+
+    def codes(self, labels: Sequence[str | None]) -> Ints:
+        """Return the code of each label, -1 for None; a label met first gets the next code."""
+        found = [-1 if label is None else self._codes.get(label, -2) for label in labels]
+        if -2 in found:
+            found = [-1 if label is None else self._code(label) for label in labels]
+        return np.array(found, dtype=np.int64)
+
+    def view(self) -> "ClassView":
+        """Return the classes as they are known now, for a model fitted now."""
+        return ClassView(self.labels, self.declared)
+
+    def _code(self, label: str) -> int:
+        if label not in self._codes:
+            self._codes[label] = len(self.labels)
+            self.labels.append(label)
+        return self._codes[label]
+
+
+class ClassView:
+    """The sorted classes that one model knows, and the slot of those it does not.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Labels in the order of their codes.
+    declared : bool
+        Whether they are all there are; otherwise a slot for unseen labels (None) comes last.
+
+    Attributes
+    ----------
+    classes : tuple of (str or None)
+        What a prediction's columns stand for.
+    n_known : int
+        Classes without the unseen slot.
+    """
+
+    def __init__(self, labels: Sequence[str], declared: bool) -> None:
+        self.labels = tuple(labels)
+        self.declared = declared
+        known = sorted_labels(labels)
+        self.classes: tuple[str | None, ...] = known if declared else (*known, None)
+        self.n_known = len(known)
+        rank = {label: position for position, label in enumerate(known)}
+        self._columns = np.array([rank[label] for label in labels], dtype=np.int64)
+
+    def columns(self, codes: Ints) -> Ints:
+        """Return the column of each code: -1 stays, a code met later is the unseen slot."""
+        columns = np.full(len(codes), self.n_known, dtype=np.int64)
+        columns[codes < 0] = -1
+        known = (codes >= 0) & (codes < len(self.labels))
+        columns[known] = self._columns[codes[known]]
+        return columns

@@ -1,0 +1,295 @@
+"""One refit, from the frozen examples to a model and the calibration scores.
+
+A `Learner` keeps the proper training set, its scaling and the solver's warm start between refits.
+It may live in this process (`InlineRefitter`) or in another: what passes between it and the
+predictor is a `RefitTask` one way and a `RefitResult` the other, both plain arrays, and the result
+is a function of the tasks so far, whoever computes it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm import frames
+from online_svm.config import PredictorConfig
+from online_svm.labels import sorted_labels
+from online_svm.scaling import Scaling
+from online_svm.svm.machine import RollingMachine
+from online_svm.svm.model import KernelModel
+from online_svm.venn.split import training_mask
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RefitTask:
+    """What a refit needs to know beyond what the learner already holds.
+
+    Attributes
+    ----------
+    start, freeze : int
+        The available examples are those numbered start ... freeze - 1.
+    first : int
+        Number of the first row of `X`: the learner holds the ones before it.
+    X : ndarray of shape (freeze - first, n_features)
+        New examples, unscaled; NaN is a missing value.
+    codes : ndarray of shape (freeze - start,)
+        Class index of every available example, in the sorted classes.
+    n_classes : int
+        Classes known at the freeze.
+    """
+
+    start: int
+    freeze: int
+    first: int
+    X: Floats
+    codes: Ints
+    n_classes: int
+
+    def to_bytes(self) -> bytes:
+        """Return the task as bytes, for the pipe."""
+        header = {
+            "start": self.start,
+            "freeze": self.freeze,
+            "first": self.first,
+            "n_classes": self.n_classes,
+        }
+        return frames.join(header, {"X": self.X, "codes": self.codes})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return the task that `to_bytes` wrote."""
+        header, arrays = frames.split(data)
+        return cls(**header, **arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class RefitResult:
+    """What a refit gives back.
+
+    Attributes
+    ----------
+    freeze : int
+        As in the task.
+    model : KernelModel
+        The fitted machine, over scaled features.
+    scaling : Scaling
+        What to apply to a row before the model.
+    calibration_scores : ndarray of shape (n_calibration, n_scores)
+        Of the available examples outside the proper training set, in order.
+    training_scores : ndarray of shape (n_training, n_scores)
+        Of the proper training set.
+    """
+
+    freeze: int
+    model: KernelModel
+    scaling: Scaling
+    calibration_scores: Floats
+    training_scores: Floats
+
+    def to_bytes(self) -> bytes:
+        """Return the result as bytes, for the pipe and for snapshots."""
+        header, arrays = self.model.arrays()
+        parts = {f"model.{name}": array for name, array in arrays.items()}
+        parts |= {f"scaling.{name}": getattr(self.scaling, name) for name in _SCALING}
+        parts |= {"calibration": self.calibration_scores, "training": self.training_scores}
+        return frames.join({"freeze": self.freeze, "model": header}, parts)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return the result that `to_bytes` wrote."""
+        header, parts = frames.split(data)
+        return cls(
+            freeze=header["freeze"],
+            model=KernelModel.from_arrays(header["model"], _under("model.", parts)),
+            scaling=Scaling(**_under("scaling.", parts)),
+            calibration_scores=parts["calibration"],
+            training_scores=parts["training"],
+        )
+
+
+class Refitter(Protocol):
+    """Where refits are computed. At most one is under way."""
+
+    def submit(self, task: RefitTask) -> None:
+        """Begin the refit of `task`; it may go on in the background."""
+
+    def result(self) -> RefitResult:
+        """Return the result of the submitted task, waiting for it where necessary."""
+
+    def state(self) -> bytes:
+        """Return the learner after the last finished task, for a snapshot; none is under way."""
+
+    def reset(self, state: bytes | None) -> None:
+        """Continue from `state`, or from nothing; a task under way is forgotten."""
+
+
+class Learner:
+    """The proper training set, its scaling and the solver's warm start.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+    """
+
+    def __init__(self, config: PredictorConfig) -> None:
+        self.config = config
+        self._start = 0
+        self._rows: Floats = np.empty((0, 0))
+        self._machine: RollingMachine | None = None
+        self._scaling: Scaling | None = None
+        self._gamma = 0.0
+        self._n_classes = 0
+        self._refits = 0
+        self._fitted_on = 0  # size of T when the scaling was last fitted
+
+    def refit(self, task: RefitTask) -> RefitResult:
+        """Fit on the proper training set of `task` and score every available example."""
+        trains = self._mask(task)
+        self._refits += 1
+        forgotten = min(task.start - self._start, len(self._rows))
+        self._hold(task, forgotten)
+        if self._is_rescaling_due(trains):
+            self._rescale(trains)
+        machine = self._advance(task, forgotten)
+        machine.train(trains)
+        machine.solve()
+        scores = machine.decision_values()
+        assert self._scaling is not None
+        return RefitResult(
+            freeze=task.freeze,
+            model=machine.model(),
+            scaling=self._scaling,
+            calibration_scores=scores[~trains],
+            training_scores=scores[trains],
+        )
+
+    def state(self) -> bytes:
+        """Return everything a later `load` continues from, byte for byte."""
+        assert self._scaling is not None
+        assert self._machine is not None
+        header, arrays = self._machine.state()
+        parts = {f"machine.{name}": array for name, array in arrays.items()}
+        parts |= {f"scaling.{name}": getattr(self._scaling, name) for name in _SCALING}
+        own = {
+            "start": self._start,
+            "gamma": self._gamma,
+            "n_classes": self._n_classes,
+            "refits": self._refits,
+            "fitted_on": self._fitted_on,
+            "machine": header,
+        }
+        return frames.join(own, parts | {"rows": self._rows})
+
+    def load(self, state: bytes) -> None:
+        """Continue from what `state` returned."""
+        own, parts = frames.split(state)
+        self._start, self._gamma = own["start"], own["gamma"]
+        self._n_classes, self._refits = own["n_classes"], own["refits"]
+        self._fitted_on = own["fitted_on"]
+        self._rows = parts["rows"].copy()
+        self._scaling = Scaling(**_under("scaling.", parts))
+        self._machine = RollingMachine.from_state(own["machine"], _under("machine.", parts))
+
+    def _mask(self, task: RefitTask) -> NDArray[np.bool_]:
+        config = self.config
+        return training_mask(
+            config.split, task.start, task.freeze, config.train_fraction, config.seed
+        )
+
+    def _hold(self, task: RefitTask, forgotten: int) -> None:
+        kept = self._rows[forgotten:].reshape(-1, task.X.shape[1])
+        self._rows = np.concatenate([kept, task.X])
+        self._start = task.start
+
+    def _is_rescaling_due(self, trains: NDArray[np.bool_]) -> bool:
+        config = self.config
+        if self._scaling is None:
+            return True
+        if config.scale == "none" and config.missing == "reject" and config.gamma != "scale":
+            return False
+        doubled = int(trains.sum()) >= 2 * self._fitted_on
+        return doubled or self._refits % config.rescale_every == 0
+
+    def _rescale(self, trains: NDArray[np.bool_]) -> None:
+        """Fit the scaling and gamma on T; the kernel is computed anew."""
+        config, training = self.config, self._rows[trains]
+        if config.scale == "standard" or config.missing == "mean":
+            self._scaling = Scaling.fit(training, standard=config.scale == "standard")
+        else:
+            self._scaling = Scaling.identity(self._rows.shape[1])
+        variance = float(self._scaling.transform(training).var())
+        per_feature = 1.0 / (self._rows.shape[1] * variance) if variance > 0.0 else 1.0
+        self._gamma = per_feature if config.gamma == "scale" else float(config.gamma)
+        self._fitted_on = int(trains.sum())
+        self._machine = None
+
+    def _advance(self, task: RefitTask, forgotten: int) -> RollingMachine:
+        """Return the machine over the available examples, old ones gone and new ones added."""
+        assert self._scaling is not None
+        machine = self._machine
+        if machine is None or task.n_classes != self._n_classes:
+            machine = self._new_machine(task.n_classes)
+            machine.extend(self._scaling.transform(self._rows), task.codes)
+        else:
+            machine.forget(forgotten)
+            machine.extend(self._scaling.transform(task.X), task.codes[task.first - task.start :])
+        self._machine, self._n_classes = machine, task.n_classes
+        return machine
+
+    def _new_machine(self, n_classes: int) -> RollingMachine:
+        config = self.config
+        return RollingMachine(
+            n_classes=n_classes,
+            kernel=config.kernel,
+            gamma=self._gamma,
+            degree=config.degree,
+            coef0=config.coef0,
+            C=config.C,
+            tol=config.tol,
+            window=config.window,
+        )
+
+
+class InlineRefitter:
+    """Refits in this process, when the result is asked for.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+    """
+
+    def __init__(self, config: PredictorConfig) -> None:
+        self._config = config
+        self._learner = Learner(config)
+        self._task: RefitTask | None = None
+
+    def submit(self, task: RefitTask) -> None:
+        """Keep the task until its result is asked for."""
+        self._task = task
+
+    def result(self) -> RefitResult:
+        """Compute and return the result of the submitted task."""
+        assert self._task is not None
+        task, self._task = self._task, None
+        return self._learner.refit(task)
+
+    def state(self) -> bytes:
+        """Return the learner's state."""
+        return self._learner.state()
+
+    def reset(self, state: bytes | None) -> None:
+        """Continue from `state`, or from nothing."""
+        self._learner, self._task = Learner(self._config), None
+        if state is not None:
+            self._learner.load(state)
+
+
+_SCALING = ("mean", "width", "fill")
+
+
+def _under(prefix: str, parts: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {k.removeprefix(prefix): v for k, v in parts.items() if k.startswith(prefix)}

@@ -1,0 +1,202 @@
+"""What an acceptable example looks like: its features and its label."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidExample
+
+Floats = NDArray[np.float64]
+
+# Squares of larger numbers, summed over 100,000 features, would overflow in the kernel.
+LARGEST = 1e100
+# Below this a double loses precision (subnormal), and kernels would differ between processors.
+SMALLEST = float(np.finfo(np.float64).tiny)
+MAX_LABEL = 256
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+class FeatureSchema:
+    """The features a feed takes: declared, or those of its first accepted example.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+        Its `features`, `missing`, `labels` and `classes` are used.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        Sorted feature names, where they are named.
+    dimension : int or None
+        Number of features; None until it is known.
+
+    Examples
+    --------
+    >>> schema = FeatureSchema(PredictorConfig(features=("b", "a")))
+    >>> schema.row({"a": 1.0, "b": 2})
+    array([1., 2.])
+    >>> schema.row([1.0, float("nan")])
+    Traceback (most recent call last):
+    online_svm.errors.InvalidExample: feature 'b' is NaN; send a finite number
+    """
+
+    def __init__(self, config: PredictorConfig) -> None:
+        declared = config.features
+        self.names = tuple(sorted(declared)) if isinstance(declared, tuple) else None
+        self.dimension = len(declared) if isinstance(declared, tuple) else declared
+        self.allows_missing = config.missing == "mean"
+        self._integers = config.labels == "integer"
+        self._declared = None if config.classes is None else frozenset(config.classes)
+
+    def adopt(self, x: object) -> None:
+        """Fix the names or the dimension from the first accepted example, unless known."""
+        if self.dimension is not None:
+            return
+        if isinstance(x, Mapping):
+            self.names = tuple(sorted(x))
+        self.dimension = len(x)  # type: ignore[arg-type]  # row() accepted it: it has a length
+
+    def row(self, x: object) -> Floats:
+        """Return the features as a checked vector of shape (dimension,).
+
+        Raises
+        ------
+        InvalidExample
+            If a feature is unknown, missing, not a number, not finite or out of range.
+        """
+        if isinstance(x, Mapping):
+            vector = self._named_vector(x)
+        elif isinstance(x, np.ndarray | Sequence) and not isinstance(x, str | bytes):
+            vector = self._vector(x)
+        else:
+            raise InvalidExample("unparsable", f"x is a {type(x).__name__}, not an array or object")
+        self.check(vector)
+        return vector
+
+    def label(self, y: object) -> str | None:
+        """Return the label as its canonical text, or None where there is none.
+
+        Raises
+        ------
+        InvalidExample
+            If it is not in the declared set, not an integer where integers are asked for, or
+            too long.
+        """
+        if y is None:
+            return None
+        text = y if isinstance(y, str) else _text_of(y)
+        if self._integers:
+            text = _canonical_integer(text)
+        if not 1 <= len(text) <= MAX_LABEL:
+            raise InvalidExample("label", f"a label has 1 to {MAX_LABEL} characters")
+        if self._declared is not None and text not in self._declared:
+            known = ", ".join(sorted(self._declared)[:10])
+            raise InvalidExample("label", f"label {text[:40]!r} is not declared; declared: {known}")
+        return text
+
+    def check(self, vector: Floats) -> None:
+        """Raise InvalidExample for the first value of `vector` that cannot be computed with."""
+        bad = invalid_values(vector, self.allows_missing)
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise _value_error(float(vector[first]), self._name(first))
+
+    def _vector(self, x: NDArray[np.float64] | Sequence[object]) -> Floats:
+        if self.dimension is not None and len(x) != self.dimension:
+            raise _dimension_error(len(x), self.dimension)
+        if len(x) == 0:
+            raise InvalidExample("dimension", "x is empty; send at least one feature")
+        if isinstance(x, np.ndarray):
+            return _array_vector(x)
+        return np.array([self._number(value, i) for i, value in enumerate(x)])
+
+    def _named_vector(self, x: Mapping[object, object]) -> Floats:
+        names = self._expected_names(x)
+        for name in x:
+            if name not in names:
+                raise InvalidExample("unknown_feature", f"feature {str(name)[:40]!r} is unknown")
+        if not names:
+            raise InvalidExample("dimension", "x is empty; send at least one feature")
+        return np.array([self._number(x.get(name), i, name) for i, name in enumerate(names)])
+
+    def _expected_names(self, x: Mapping[object, object]) -> tuple[str, ...]:
+        if self.names is not None:
+            return self.names
+        if self.dimension is not None:
+            raise InvalidExample(
+                "unparsable", f"this feed takes arrays of {self.dimension} numbers, not names"
+            )
+        if not all(isinstance(name, str) for name in x):
+            raise InvalidExample("unknown_feature", "feature names are text")
+        return tuple(sorted(str(name) for name in x))
+
+    def _number(self, value: object, index: int, name: str | None = None) -> float:
+        if value is None:
+            if self.allows_missing:
+                return float("nan")
+            label = repr(name) if name is not None else self._name(index)
+            raise InvalidExample("missing_feature", f"feature {label} is missing; send a number")
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+            label = repr(name) if name is not None else self._name(index)
+            raise InvalidExample("unparsable", f"feature {label} is not a number")
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf")
+
+    def _name(self, index: int) -> str:
+        return str(index) if self.names is None else repr(self.names[index])
+
+
+def invalid_values(values: Floats, allows_missing: bool) -> NDArray[np.bool_]:
+    """Return which values cannot be computed with, for an array of any shape.
+
+    A NaN passes where missing values are allowed.
+
+    Examples
+    --------
+    >>> invalid_values(np.array([0.0, 1e101, 1e-310, np.nan]), allows_missing=True)
+    array([False,  True,  True, False])
+    """
+    size = np.abs(values)
+    fine = (size <= LARGEST) & ((size >= SMALLEST) | (size == 0.0))
+    if allows_missing:
+        fine |= np.isnan(values)
+    invalid: NDArray[np.bool_] = ~fine
+    return invalid
+
+
+def _array_vector(x: NDArray[np.float64]) -> Floats:
+    if x.ndim != 1 or x.dtype.kind not in "fiu":
+        raise InvalidExample("unparsable", "x must be one row of numbers")
+    return x.astype(np.float64)
+
+
+def _text_of(y: object) -> str:
+    if isinstance(y, bool | np.bool_) or not isinstance(y, int | np.integer):
+        raise InvalidExample("label", f"a label is text or an integer, not {type(y).__name__}")
+    return str(int(y))
+
+
+def _canonical_integer(text: str) -> str:
+    if not _INTEGER.fullmatch(text.strip(" ")):
+        raise InvalidExample("label", f"label {text[:40]!r} is not an integer of 18 digits or less")
+    return str(int(text))
+
+
+def _dimension_error(found: int, expected: int) -> InvalidExample:
+    return InvalidExample("dimension", f"x has {found} features, this feed takes {expected}")
+
+
+def _value_error(value: float, name: str) -> InvalidExample:
+    if np.isnan(value):
+        return InvalidExample("not_finite", f"feature {name} is NaN; send a finite number")
+    if np.isinf(value):
+        return InvalidExample("not_finite", f"feature {name} is infinite; send a finite number")
+    return InvalidExample(
+        "out_of_range", f"feature {name} is {value!r}; send 0 or a size from 1e-307 to 1e100"
+    )

@@ -1,0 +1,86 @@
+"""From the counts of a category to lower, upper and point probabilities.
+
+For category k with label counts N_k[y], N their sum and c classes, the distribution for the
+assumed label j is p^j(y) = (N_k[y] + [y = j]) / (N + 1) (Lambrou et al. 2012, eq. 2, with the
+example itself counted). Everything below follows from it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def intervals(counts: Ints) -> Floats:
+    """Return lower and upper probabilities, shape (n, c, 2), for rows of counts, shape (n, c).
+
+    An empty category gives [0, 1].
+
+    Examples
+    --------
+    >>> intervals(np.array([[1, 2], [0, 0]])).tolist()
+    [[[0.25, 0.5], [0.5, 0.75]], [[0.0, 1.0], [0.0, 1.0]]]
+    """
+    total = counts.sum(axis=1, keepdims=True) + 1
+    return np.stack([counts / total, (counts + 1) / total], axis=2)
+
+
+def multiprobabilities(counts: Ints) -> Floats:
+    """Return p^j(y) at [row, j, y], shape (n, c, c), for rows of counts, shape (n, c).
+
+    Examples
+    --------
+    >>> multiprobabilities(np.array([[1, 2]])).tolist()
+    [[[0.5, 0.5], [0.25, 0.75]]]
+    """
+    c = counts.shape[1]
+    total = counts.sum(axis=1)[:, None, None] + 1
+    joined: Floats = (counts[:, None, :] + np.eye(c, dtype=np.int64)) / total
+    return joined
+
+
+def mean_points(counts: Ints) -> Floats:
+    """Return the mean over the c distributions, (N_k[y] + 1/c) / (N + 1), shape (n, c).
+
+    This is the paper's point probability (its eq. 3).
+
+    Examples
+    --------
+    >>> mean_points(np.array([[1, 2]])).tolist()
+    [[0.375, 0.625]]
+    """
+    c = counts.shape[1]
+    points: Floats = (counts + 1.0 / c) / (counts.sum(axis=1, keepdims=True) + 1)
+    return points
+
+
+def minimax_points(counts: Ints) -> Floats:
+    """Return the minimax log-loss merge, (N_k[y] + 1) / (N + c), shape (n, c).
+
+    Examples
+    --------
+    >>> minimax_points(np.array([[1, 2]])).tolist()
+    [[0.4, 0.6]]
+    """
+    points: Floats = (counts + 1) / (counts.sum(axis=1, keepdims=True) + counts.shape[1])
+    return points
+
+
+def prior_points(counts: Ints, frequencies: Floats) -> Floats:
+    """Return the prior-weighted merge sum_j f_j p^j = (N_k[y] + f_y) / (N + 1), shape (n, c).
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n, c)
+    frequencies : ndarray of shape (c,)
+        Smoothed calibration frequencies of the labels. With them the bias that 1/c brings,
+        (1/c - theta) / (N + 1), is gone: the merge for monitors.
+
+    Examples
+    --------
+    >>> prior_points(np.array([[1, 2]]), np.array([0.25, 0.75])).tolist()
+    [[0.3125, 0.6875]]
+    """
+    points: Floats = (counts + frequencies) / (counts.sum(axis=1, keepdims=True) + 1)
+    return points

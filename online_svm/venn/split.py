@@ -1,0 +1,101 @@
+"""The rolling split of the available examples into proper training and calibration."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.errors import InvalidInput
+
+Bools = NDArray[np.bool_]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def training_mask(split: str, start: int, stop: int, train_fraction: float, seed: int = 0) -> Bools:
+    """Return which of the examples numbered start ... stop - 1 form the proper training set.
+
+    Parameters
+    ----------
+    split : {"oldest", "interleaved"}
+        "oldest" takes the oldest ceil(train_fraction * size) examples, as in Lambrou et al.
+        (2012); "interleaved" takes an example by a hash of its own number, blind to its label,
+        so that the model is as fresh as its calibration.
+    start, stop : int
+        Event numbers of the available examples.
+    train_fraction : float
+        Share of the training part, in (0, 1).
+    seed : int
+        Seed of the hash.
+
+    Returns
+    -------
+    ndarray of bool, shape (stop - start,)
+
+    Raises
+    ------
+    InvalidInput
+        If `split` is unknown.
+
+    Examples
+    --------
+    >>> training_mask("oldest", 10, 14, 0.7)
+    array([ True,  True,  True, False])
+    >>> training_mask("interleaved", 5, 9, 0.7).tolist()  # an example keeps its part
+    [True, False, False, True]
+    >>> training_mask("interleaved", 0, 9, 0.7)[5:].tolist()
+    [True, False, False, True]
+    """
+    if split == "oldest":
+        return np.arange(stop - start) < math.ceil(train_fraction * (stop - start))
+    if split == "interleaved":
+        return _uniform(seed, start, stop) < train_fraction
+    raise InvalidInput(f"split: {split!r} is unknown; use 'oldest' or 'interleaved'")
+
+
+def is_refit_due(n: int, refit_every: int) -> bool:
+    """Return whether a refit freezes after the n-th example was learned.
+
+    That is at every multiple of `refit_every`, and before the first at n = 10, 20, 40, 80, ...
+
+    Examples
+    --------
+    >>> [n for n in range(1, 300) if is_refit_due(n, 100)]
+    [10, 20, 40, 80, 100, 200]
+    """
+    return n % refit_every == 0 or is_early_refit(n, refit_every)
+
+
+def is_early_refit(n: int, refit_every: int) -> bool:
+    """Return whether n is one of 10, 20, 40, ... below the first multiple of `refit_every`."""
+    tens, rest = divmod(n, 10)
+    return n < refit_every and rest == 0 and tens > 0 and tens & (tens - 1) == 0
+
+
+def next_refit(n: int, refit_every: int) -> int:
+    """Return the smallest number above n at which a refit is due.
+
+    Examples
+    --------
+    >>> next_refit(10, 100), next_refit(80, 100), next_refit(100, 100)
+    (20, 100, 200)
+    """
+    multiple = (n // refit_every + 1) * refit_every
+    if n >= refit_every:
+        return multiple
+    early = 10
+    while early <= n:
+        early *= 2
+    return min(early, multiple)
+
+
+def _uniform(seed: int, start: int, stop: int) -> NDArray[np.float64]:
+    """Return numbers in [0, 1), one an event, by the SplitMix64 generator (Steele et al. 2014)."""
+    state = (np.arange(start, stop).astype(np.uint64) + np.uint64(1)) * _GOLDEN
+    mixed = _mix(state ^ _mix(np.array([seed], dtype=np.uint64) + _GOLDEN))
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
