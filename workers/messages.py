@@ -1,0 +1,202 @@
+"""The wire schema, version 1: every message that enters or leaves a feed.
+
+These models are the one description of the schema. They generate docs/messages.md, they parse in
+clients and tools, and the tests hold the hot path's encoder (codec.py) to them byte for byte.
+"""
+
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+VERSION = 1
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+Interval = tuple[Probability, Probability]
+
+CODES: dict[str, str] = {
+    "no_features": "Neither `x` nor `xb` was sent; an empty entry is one such.",
+    "unparsable": "`x` is not JSON, or not a flat array or object of numbers; or text that is not "
+    "UTF-8 or contains NUL.",
+    "not_finite": "A feature is NaN or infinite, or too large for a 64-bit float.",
+    "out_of_range": "A feature is finite but beyond 1e100, or so small that it is subnormal.",
+    "dimension": "The wrong number of features, or of bytes in `xb`.",
+    "unknown_feature": "A named feature that the feed does not have.",
+    "missing_feature": "A feature of the feed is absent or null.",
+    "label": "`y` is empty, too long, not in the declared set, or not an integer where integers "
+    "are asked for.",
+    "unknown_field": "A field that no version of this schema has.",
+    "duplicate_field": "A field, or a named feature, is sent twice; or both `x` and `xb` are.",
+    "too_large": "More bytes than the entry limit, or a longer id than the limit.",
+    "unsupported": "A field that this version does not take yet: `for`.",
+}
+
+
+class Message(BaseModel):
+    """A payload: compact JSON, its keys in the order of the fields."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the fields as they go on the wire: `id` only where the producer sent one."""
+        fields = self.model_dump()
+        if fields.get("id", "") is None:
+            del fields["id"]
+        return fields
+
+    def payload(self) -> bytes:
+        """Return the message as it is stored in the stream.
+
+        Examples
+        --------
+        >>> RejectedMessage(seq=7, n=7, code="not_finite", reason="x[0] is NaN").payload()
+        b'{"v":1,"status":"rejected","seq":7,"n":7,"code":"not_finite","reason":"x[0] is NaN"}'
+        """
+        return orjson.dumps(self.plain())
+
+
+class PredictionMessage(Message):
+    """Answer to one accepted example, in `out`; its entry ID is the ID of the input entry."""
+
+    v: Literal[1] = Field(1, description="Version of this schema.")
+    status: Literal["ok", "warming"] = Field(
+        description="`warming` until a refit has seen two classes: label, probability, svm_label "
+        "and category are then null, and the lists and maps are empty."
+    )
+    id: str | None = Field(None, description="The producer's id, only if it sent one.")
+    seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
+    n: int = Field(ge=0, description="Examples learned before this prediction.")
+    label: str | None = Field(
+        description="Predicted label: the one with the largest point probability. Null also where "
+        "that is the slot of labels not seen yet."
+    )
+    lower: Probability = Field(description="Lower probability of the predicted label.")
+    upper: Probability = Field(description="Upper probability of the predicted label.")
+    probability: Probability | None = Field(
+        description="Point probability of the predicted label: the mean over the distributions of "
+        "the multiprobability."
+    )
+    classes: list[str | None] = Field(
+        description="The labels, sorted; all lists below follow this order. A last null is the "
+        "slot of labels not seen yet."
+    )
+    probabilities: list[Probability] = Field(description="Point probability of each class.")
+    intervals: list[Interval] = Field(
+        description="Lower and upper probability of each class, from the Venn predictor."
+    )
+    maps: dict[str, list[Probability]] = Field(
+        description="Probability of each class by each published map, normalised over the classes."
+    )
+    scores: list[float] = Field(
+        description="Decision values. For two classes one, positive for `classes[1]`; else one a "
+        "class."
+    )
+    svm_label: str | None = Field(
+        description="The SVM's own class: the sign of the score, or the largest score."
+    )
+    category: int | None = Field(description="Category of the taxonomy the example fell into.")
+    category_size: int = Field(ge=0, description="N: calibration examples in that category.")
+    model: int = Field(ge=0, description="Version of the SVM; grows by one at each refit.")
+    calibration: int = Field(ge=0, description="Version of the probability maps.")
+    taxonomy: int = Field(ge=0, description="Version of the taxonomy.")
+    guarantee: Literal["exact", "approximate", "none"] = Field(
+        description="Whether the validity theorem holds for the multiprobability."
+    )
+    reason: str | None = Field(description="Why the guarantee is not exact; null where it is.")
+
+
+class RejectedMessage(Message):
+    """Answer to one input entry that could not be used, in `out`. It changed nothing else."""
+
+    v: Literal[1] = Field(1, description="Version of this schema.")
+    status: Literal["rejected"] = Field("rejected", description="Always `rejected`.")
+    id: str | None = Field(None, description="The producer's id, if it could be read.")
+    seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
+    n: int = Field(ge=0, description="Examples learned before this entry.")
+    code: str = Field(description="Reason code; see the table of codes.")
+    reason: str = Field(description="What was wrong, for a person.")
+
+
+class LabelValidity(Message):
+    """One choice of label: its accuracy against the probability it was given."""
+
+    accuracy: Probability | None = Field(description="Share of examples with this label right.")
+    lower: Probability | None = Field(description="Mean lower probability; null for a map.")
+    probability: Probability | None = Field(description="Mean point probability.")
+    upper: Probability | None = Field(description="Mean upper probability; null for a map.")
+    paper_p: Probability | None = Field(
+        description="The papers' two-sided p-value of the number of hits. Descriptive only: it "
+        "looks fine under drift and is never the alarm."
+    )
+
+
+class MethodValidity(Message):
+    """Cumulative validity of one method."""
+
+    predicted: LabelValidity = Field(
+        description="For the label the method itself predicts, the one with the largest "
+        "probability."
+    )
+    svm: LabelValidity = Field(description="For the SVM's own class, which no calibration chose.")
+    log_loss: float | None = Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
+    brier: float | None = Field(
+        description="Mean squared error of the distribution, summed over the classes."
+    )
+    clipped: int = Field(ge=0, description="Examples whose p(true label) was clipped.")
+
+
+class MetricsMessage(Message):
+    """Cumulative validity, in `met`, every `metrics_every` learned examples.
+
+    Its entry ID is the ID of the last input entry it covers.
+    """
+
+    v: Literal[1] = Field(1, description="Version of this schema.")
+    n: int = Field(ge=0, description="Learned examples.")
+    seq: int = Field(ge=0, description="`seq` of the last input entry it covers.")
+    scored: int = Field(
+        ge=0, description="Labelled examples answered after warm-up: what the means run over."
+    )
+    venn: MethodValidity = Field(description="The Venn predictor.")
+    maps: dict[str, MethodValidity] = Field(description="Each published map.")
+
+
+class InputEntry(BaseModel):
+    """An entry of `in`: fields of a Redis stream entry, not JSON as a whole.
+
+    Exactly one of `x` and `xb` is sent. Any other field, or one sent twice, is rejected.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    x: str | None = Field(
+        None,
+        description="Features as JSON: an array of numbers, `[0.5, 1]`, or an object of named "
+        'numbers, `{"age": 39}`. Named features are ordered by sort.',
+    )
+    xb: bytes | None = Field(
+        None, description="Features as raw little-endian 64-bit floats, 8 bytes each."
+    )
+    y: str | None = Field(
+        None, description="Label, UTF-8 text. Without it the example is answered, not learned."
+    )
+    id: str | None = Field(None, description="The producer's own id; the answer repeats it.")
+
+
+class DeadLetter(BaseModel):
+    """An entry of `dlq`: a copy of a rejected input entry, as fields, under the same entry ID."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = Field(description="Reason code; see the table of codes.")
+    reason: str = Field(description="What was wrong, for a person.")
+    size: int = Field(ge=0, description="Bytes of the input entry: field names and values.")
+    head: bytes = Field(max_length=1024, description="The first KiB of the input entry.")
+
+
+STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
+    "in": (InputEntry,),
+    "out": (PredictionMessage, RejectedMessage),
+    "met": (MetricsMessage, MethodValidity, LabelValidity),
+    "dlq": (DeadLetter,),
+}
