@@ -51,6 +51,7 @@ REJECTION_CODES = (
     "missing_feature",
     "label",  # not in the declared set, not an integer where integers are asked for, too long
     "unknown_field",
+    "duplicate_field",  # a field, or a named feature, sent twice
     "too_large",  # more bytes than the entry limit
     "unsupported",  # a field that this version does not take yet
 )
