@@ -51,6 +51,11 @@ class LabelIndex:
             found = [-1 if label is None else self._code(label) for label in labels]
         return np.array(found, dtype=np.int64)
 
+    def load(self, labels: Sequence[str]) -> None:
+        """Continue from the `labels` of another index, in the order of their codes."""
+        self.labels = list(labels)
+        self._codes = {label: code for code, label in enumerate(self.labels)}
+
     def view(self) -> "ClassView":
         """Return the classes as they are known now, for a model fitted now."""
         return ClassView(self.labels, self.declared)

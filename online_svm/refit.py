@@ -7,14 +7,14 @@ is a function of the tasks so far, whoever computes it.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from online_svm import frames
+from online_svm.arrays import nest, under
 from online_svm.config import PredictorConfig
-from online_svm.labels import sorted_labels
 from online_svm.scaling import Scaling
 from online_svm.svm.machine import RollingMachine
 from online_svm.svm.model import KernelModel
@@ -93,8 +93,7 @@ class RefitResult:
     def to_bytes(self) -> bytes:
         """Return the result as bytes, for the pipe and for snapshots."""
         header, arrays = self.model.arrays()
-        parts = {f"model.{name}": array for name, array in arrays.items()}
-        parts |= {f"scaling.{name}": getattr(self.scaling, name) for name in _SCALING}
+        parts = nest("model", arrays) | nest("scaling", self.scaling.arrays())
         parts |= {"calibration": self.calibration_scores, "training": self.training_scores}
         return frames.join({"freeze": self.freeze, "model": header}, parts)
 
@@ -104,8 +103,8 @@ class RefitResult:
         header, parts = frames.split(data)
         return cls(
             freeze=header["freeze"],
-            model=KernelModel.from_arrays(header["model"], _under("model.", parts)),
-            scaling=Scaling(**_under("scaling.", parts)),
+            model=KernelModel.from_arrays(header["model"], under("model", parts)),
+            scaling=Scaling(**under("scaling", parts)),
             calibration_scores=parts["calibration"],
             training_scores=parts["training"],
         )
@@ -172,8 +171,7 @@ class Learner:
         assert self._scaling is not None
         assert self._machine is not None
         header, arrays = self._machine.state()
-        parts = {f"machine.{name}": array for name, array in arrays.items()}
-        parts |= {f"scaling.{name}": getattr(self._scaling, name) for name in _SCALING}
+        parts = nest("machine", arrays) | nest("scaling", self._scaling.arrays())
         own = {
             "start": self._start,
             "gamma": self._gamma,
@@ -191,8 +189,8 @@ class Learner:
         self._n_classes, self._refits = own["n_classes"], own["refits"]
         self._fitted_on = own["fitted_on"]
         self._rows = parts["rows"].copy()
-        self._scaling = Scaling(**_under("scaling.", parts))
-        self._machine = RollingMachine.from_state(own["machine"], _under("machine.", parts))
+        self._scaling = Scaling(**under("scaling", parts))
+        self._machine = RollingMachine.from_state(own["machine"], under("machine", parts))
 
     def _mask(self, task: RefitTask) -> NDArray[np.bool_]:
         config = self.config
@@ -286,10 +284,3 @@ class InlineRefitter:
         self._learner, self._task = Learner(self._config), None
         if state is not None:
             self._learner.load(state)
-
-
-_SCALING = ("mean", "width", "fill")
-
-
-def _under(prefix: str, parts: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {k.removeprefix(prefix): v for k, v in parts.items() if k.startswith(prefix)}

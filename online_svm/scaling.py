@@ -6,6 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from online_svm.arrays import Arrays
+
 Floats = NDArray[np.float64]
 
 
@@ -53,6 +55,10 @@ class Scaling:
     def identity(cls, n_features: int) -> Self:
         """Return the scaling that changes nothing."""
         return cls(np.zeros(n_features), np.ones(n_features), np.zeros(n_features))
+
+    def arrays(self) -> Arrays:
+        """Return the attributes by name."""
+        return {"mean": self.mean, "width": self.width, "fill": self.fill}
 
     def transform(self, X: Floats) -> Floats:
         """Return `X`, shape (n, n_features), filled and scaled, value by value."""

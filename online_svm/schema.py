@@ -106,12 +106,14 @@ class FeatureSchema:
             raise _value_error(float(vector[first]), self._name(first))
 
     def _vector(self, x: NDArray[np.float64] | Sequence[object]) -> Floats:
+        if isinstance(x, np.ndarray):
+            x = _array_vector(x)
         if self.dimension is not None and len(x) != self.dimension:
             raise _dimension_error(len(x), self.dimension)
         if len(x) == 0:
             raise InvalidExample("dimension", "x is empty; send at least one feature")
         if isinstance(x, np.ndarray):
-            return _array_vector(x)
+            return x
         return np.array([self._number(value, i) for i, value in enumerate(x)])
 
     def _named_vector(self, x: Mapping[object, object]) -> Floats:

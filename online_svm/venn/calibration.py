@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm._jit import jit
+from online_svm.arrays import Arrays
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -101,14 +102,14 @@ class CalibrationSet:
         )  # fmt: skip
         return met
 
-    def state(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+    def state(self) -> Arrays:
         """Return the arrays that `from_state` continues from."""
         return {"scores": self.scores, "categories": self.categories, "codes": self.codes}
 
     @classmethod
     def from_state(
         cls,
-        state: dict[str, NDArray[np.float64] | NDArray[np.int64]],
+        state: Arrays,
         shape: tuple[int, int],
         limit: int | None,
     ) -> Self:

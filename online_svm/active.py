@@ -1,0 +1,176 @@
+"""The active model: one refit's machine with its calibration set, counts and maps."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.arrays import Arrays, nest, under
+from online_svm.calibration.one_against_all import OneAgainstAll
+from online_svm.config import PredictorConfig
+from online_svm.labels import ClassView
+from online_svm.maps import fit_maps, restore_maps
+from online_svm.prediction import Guarantee, PredictionBlock
+from online_svm.refit import RefitResult
+from online_svm.venn.calibration import CalibrationSet
+from online_svm.venn.multiprobability import intervals, mean_points
+from online_svm.venn.taxonomy import ClassTaxonomy, svm_classes
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class ActiveModel:
+    """Answers examples and lets the labelled ones join its calibration set.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+    result : RefitResult
+        Of the refit that becomes active.
+    view : ClassView
+        The classes known at its freeze.
+    version : int
+        Number of models so far.
+    training_codes : ndarray of shape (n_training,)
+        Label codes of the proper training set, for maps fitted on training scores.
+    """
+
+    def __init__(
+        self,
+        config: PredictorConfig,
+        result: RefitResult,
+        view: ClassView,
+        version: int,
+        training_codes: Ints,
+    ) -> None:
+        self.config, self.result, self.view = config, result, view
+        self.version = version
+        self.training_columns = view.columns(training_codes)
+        self.taxonomy = ClassTaxonomy(view.n_known)
+        self.maps: dict[str, OneAgainstAll] = {}
+        self.calibration_version = 0
+        self.joined = 0
+        self._set: CalibrationSet | None = None
+
+    @property
+    def calibration(self) -> CalibrationSet:
+        """The calibration set, once `calibrate` or `restore` has made it."""
+        assert self._set is not None
+        return self._set
+
+    def score(self, X: Floats) -> Floats:
+        """Return the scores of unscaled rows, shape (m, n_scores)."""
+        return self.result.model.scores(self.result.scaling.transform(X))
+
+    def calibrate(self, codes: Ints, X_since: Floats, calibration_version: int) -> None:
+        """Begin the calibration set and fit the maps.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_calibration + len(X_since),)
+            Label codes of the available examples outside T, then of those learned since.
+        X_since : ndarray of shape (m, n_features)
+            Examples learned since the freeze.
+        calibration_version : int
+            Number of calibrations so far.
+        """
+        since = self.score(X_since)
+        scores = np.concatenate([self.result.calibration_scores, since])
+        self._set = self._make_set(scores, self.view.columns(codes))
+        self.refit_maps(calibration_version)
+
+    def refit_maps(self, calibration_version: int) -> None:
+        """Fit the maps on the calibration set as it is now (or on the training scores)."""
+        self.calibration_version = calibration_version
+        if self.config.map_data == "training":
+            scores, columns = self.result.training_scores, self.training_columns
+        else:
+            scores, columns = self.calibration.scores, self.calibration.codes
+        known = columns < self.view.n_known  # an unseen label has no machine to map
+        self.maps = fit_maps(self.config, scores[known], columns[known], self.view.n_known)
+
+    def answer(self, X: Floats, columns: Ints, n: Ints) -> PredictionBlock:
+        """Answer rows in order; each labelled one joins the calibration set after its answer.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, n_features)
+        columns : ndarray of shape (m,)
+            Class columns of the labels; -1 where there is none.
+        n : ndarray of shape (m,)
+            Examples learned before each row.
+        """
+        scores = self.score(X)
+        categories = self.taxonomy.categories(scores)
+        met = self.calibration.answer(scores, categories, columns)
+        self.joined += int(np.count_nonzero(columns >= 0))
+        points, bounds = mean_points(met), intervals(met)
+        guarantee, reason = self._guarantee()
+        return PredictionBlock(
+            status="ok",
+            classes=self.view.classes,
+            n=n,
+            label=np.argmax(points, axis=1).astype(np.int64),
+            svm_label=svm_classes(scores),
+            point=points,
+            lower=bounds[:, :, 0],
+            upper=bounds[:, :, 1],
+            maps={name: self._padded(fitted.predict(scores)) for name, fitted in self.maps.items()},
+            scores=scores,
+            category=categories,
+            category_size=met.sum(axis=1),
+            model=self.version,
+            calibration=self.calibration_version,
+            taxonomy=self.version,
+            guarantee=guarantee,
+            reason=reason,
+        )
+
+    def state(self) -> tuple[dict[str, Any], Arrays]:
+        """Return a JSON header and arrays that `restore` continues from."""
+        header = {
+            "version": self.version,
+            "calibration_version": self.calibration_version,
+            "joined": self.joined,
+            "labels": list(self.view.labels),
+        }
+        arrays: Arrays = {
+            "result": np.frombuffer(self.result.to_bytes(), dtype=np.uint8),
+            "training_columns": self.training_columns,
+        }
+        arrays |= nest("set", self.calibration.state())
+        for name, fitted in self.maps.items():
+            arrays |= nest(f"map.{name}", fitted.state())
+        return header, arrays
+
+    @classmethod
+    def restore(
+        cls, config: PredictorConfig, header: dict[str, Any], arrays: Arrays
+    ) -> "ActiveModel":
+        """Return the active model that `state` described."""
+        view = ClassView(header["labels"], config.classes is not None)
+        result = RefitResult.from_bytes(arrays["result"].tobytes())
+        active = cls(config, result, view, header["version"], np.empty(0, dtype=np.int64))
+        active.training_columns = arrays["training_columns"]
+        active.calibration_version = header["calibration_version"]
+        active.joined = header["joined"]
+        active._set = active._make_set(arrays["set.scores"], arrays["set.codes"])
+        active.maps = restore_maps(config, under("map", arrays))
+        return active
+
+    def _make_set(self, scores: Floats, columns: Ints) -> CalibrationSet:
+        shape = (self.taxonomy.n_categories, len(self.view.classes))
+        categories = self.taxonomy.categories(scores)
+        return CalibrationSet(scores, categories, columns, shape, self.config.window)
+
+    def _padded(self, probabilities: Floats) -> Floats:
+        """Append a zero for the slot of unseen labels, to which a map gives nothing."""
+        if self.view.declared:
+            return probabilities
+        return np.concatenate([probabilities, np.zeros((len(probabilities), 1))], axis=1)
+
+    def _guarantee(self) -> tuple[Guarantee, str | None]:
+        if self.view.declared:
+            return "exact", None
+        return "approximate", "classes are discovered, not declared"

@@ -1,0 +1,314 @@
+"""OnlinePredictor: the one state machine. Answer, then learn; refit on schedule.
+
+The schedule goes by n, the number of learned examples, alone:
+
+- after the n-th example a report is due where n is a multiple of `metrics_every`;
+- a refit freezes the last `window` examples where n is a multiple of `refit_every` (and early, at
+  10, 20, 40, ...), and its model becomes active `lag` examples later;
+- the maps are fitted at activation, and again at each multiple of `maps_every` since.
+
+Between two such points nothing but counts changes, so rows are answered in blocks; where the
+blocks of a caller begin and end changes no bit of any answer.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.active import ActiveModel
+from online_svm.arrays import Arrays, nest, under
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.example import Example
+from online_svm.history import Tail
+from online_svm.labels import LabelIndex
+from online_svm.pending import PendingRefit
+from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
+from online_svm.refit import InlineRefitter, RefitResult, RefitTask, Refitter
+from online_svm.schema import FeatureSchema
+from online_svm.snapshot import pack, unpack
+from online_svm.validity import StreamValidity
+from online_svm.venn.split import is_early_refit, next_refit, training_mask
+from online_svm.warming import warming_block
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class OnlinePredictor:
+    """Answers a stream of examples, each before its label is learned.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+    refitter : Refitter, optional
+        Where refits are computed; in this process without it. It changes no answer.
+
+    Attributes
+    ----------
+    n : int
+        Learned examples.
+    schema : FeatureSchema
+        Names or number of the features, once known.
+    classes : tuple of str
+        Labels declared or met so far, sorted.
+
+    Examples
+    --------
+    >>> predictor = OnlinePredictor(PredictorConfig(classes=["no", "yes"], refit_every=10))
+    >>> for i in range(30):
+    ...     prediction = predictor.step(Example([float(i % 2), 1.0], "yes" if i % 2 else "no"))
+    >>> prediction.label, prediction.guarantee
+    ('yes', 'exact')
+    >>> copy = OnlinePredictor(predictor.config)
+    >>> copy.restore(predictor.snapshot())
+    >>> copy.step(Example([0.0, 1.0])) == predictor.step(Example([0.0, 1.0]))
+    True
+    """
+
+    def __init__(self, config: PredictorConfig, refitter: Refitter | None = None) -> None:
+        self.config = config
+        self._refitter: Refitter = InlineRefitter(config) if refitter is None else refitter
+        self._begin()
+
+    def _begin(self) -> None:
+        config = self.config
+        self.n = 0
+        self.schema = FeatureSchema(config)
+        self._labels = LabelIndex(config.classes)
+        self._codes = Tail(np.empty(0, dtype=np.int64))
+        self._rows: Tail | None = None
+        self._active: ActiveModel | None = None
+        self._pending: PendingRefit | None = None
+        self._models = self._calibrations = 0
+        self._validity = StreamValidity(config.maps)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Labels declared or met so far, sorted."""
+        return tuple(label for label in self._labels.view().classes if label is not None)
+
+    def step(self, example: Example) -> Prediction:
+        """Answer one example, then learn it if it has a label.
+
+        Raises
+        ------
+        InvalidExample
+            If it cannot be answered; nothing has changed then.
+        """
+        row = self.schema.row(example.x)
+        label = self.schema.label(example.y)
+        self.schema.adopt(example.x)
+        block = self.step_many(row[None, :], [label])[0]
+        assert isinstance(block, PredictionBlock)
+        return block.row(0)
+
+    def step_many(
+        self, X: Floats, labels: Sequence[str | None]
+    ) -> list[PredictionBlock | ValidityReport]:
+        """Answer and learn rows in order; the same as `step` on each.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, n_features)
+            Rows that `schema.row` accepted.
+        labels : sequence of (str or None), length m
+            Labels that `schema.label` accepted; None leaves a row unlearned.
+
+        Returns
+        -------
+        list of (PredictionBlock or ValidityReport)
+            Blocks that cover the rows in order; a report follows the block that completed it.
+
+        Raises
+        ------
+        InvalidInput
+            If the lengths differ.
+        """
+        if len(X) != len(labels):
+            raise InvalidInput(f"labels: {len(labels)} for {len(X)} rows; give one for each row")
+        answers: list[PredictionBlock | ValidityReport] = []
+        learned = np.cumsum([label is not None for label in labels])
+        begin = 0
+        while begin < len(labels):
+            until = learned[begin - 1] if begin else 0
+            due = int(until) + self._next_event() - self.n
+            stop = min(int(np.searchsorted(learned, due)) + 1, len(labels))
+            answers.append(self._answer(X[begin:stop], labels[begin:stop]))
+            if learned[stop - 1] == due:
+                answers.extend(self._fire())
+            begin = stop
+        return answers
+
+    def _answer(self, X: Floats, labels: Sequence[str | None]) -> PredictionBlock:
+        """Answer rows between two events, and learn the labelled ones."""
+        codes = self._labels.codes(labels)
+        learns = codes >= 0
+        before = self.n + np.cumsum(learns) - learns
+        if self._active is None:
+            block = warming_block(self._labels.view(), before)
+        else:
+            columns = self._active.view.columns(codes)
+            block = self._active.answer(X, columns, before)
+            self._validity.update(block, columns)
+        self._learn(X[learns], codes[learns])
+        return block
+
+    def _learn(self, X: Floats, codes: Ints) -> None:
+        if self._rows is None:
+            self._rows = Tail(np.empty((0, X.shape[1])), first=self.n)
+        self._rows.append(X)
+        self._codes.append(codes)
+        self.n += len(codes)
+
+    def _next_event(self) -> int:
+        """Return the smallest n above the present one at which something is due."""
+        config = self.config
+        due = [
+            next_refit(self.n, config.refit_every),
+            (self.n // config.metrics_every + 1) * config.metrics_every,
+        ]
+        if self._pending is not None:
+            due.append(self._pending.activation)
+        if self._active is not None and config.maps_every is not None:
+            due.append(self.n + config.maps_every - self._active.joined % config.maps_every)
+        return min(due)
+
+    def _fire(self) -> list[ValidityReport]:
+        """Do what is due after the n-th example: report, activate, refit, refit the maps."""
+        config, reports = self.config, []
+        if self.n % config.metrics_every == 0:
+            reports.append(self._validity.report(self.n))
+        self._activate_if_due()
+        if next_refit(self.n - 1, config.refit_every) == self.n:
+            self._freeze()
+            self._activate_if_due()
+        self._refit_maps_if_due()
+        return reports
+
+    def _refit_maps_if_due(self) -> None:
+        active, every = self._active, self.config.maps_every
+        if active is None or every is None or active.joined == 0 or active.joined % every:
+            return
+        self._calibrations += 1
+        active.refit_maps(self._calibrations)
+
+    def _freeze(self) -> None:
+        """Freeze the available examples and begin a refit of them."""
+        config = self.config
+        start = 0 if config.window is None else max(0, self.n - config.window)
+        codes = self._codes.since(start)
+        if self._active is None and len(np.unique(codes)) < 2:
+            self._forget_before(start)
+            return
+        assert self._rows is not None
+        view = self._labels.view()
+        first = max(start, self._rows.first)
+        task = RefitTask(
+            start, self.n, first, self._rows.since(first).copy(), view.columns(codes), view.n_known
+        )
+        early = is_early_refit(self.n, config.refit_every)
+        self._pending = PendingRefit(start, self.n, self.n + (0 if early else config.lag), view)
+        self._refitter.submit(task)
+        self._rows.drop_before(self.n)
+
+    def _activate_if_due(self) -> None:
+        pending = self._pending
+        if pending is None or pending.activation != self.n:
+            return
+        config = self.config
+        result = pending.result or self._refitter.result()
+        trains = training_mask(
+            config.split, pending.start, pending.freeze, config.train_fraction, config.seed
+        )
+        codes = self._codes.since(pending.start)
+        frozen = len(trains)
+        outside = np.concatenate([codes[:frozen][~trains], codes[frozen:]])
+        self._models += 1
+        self._calibrations += 1
+        active = ActiveModel(config, result, pending.view, self._models, codes[:frozen][trains])
+        assert self._rows is not None
+        active.calibrate(outside, self._rows.since(pending.freeze), self._calibrations)
+        self._active, self._pending = active, None
+        self._forget_before(0 if config.window is None else self.n - config.window)
+
+    def _forget_before(self, number: int) -> None:
+        """Give up what no later refit can use."""
+        self._codes.drop_before(number)
+        if self._active is None and self._rows is not None:
+            self._rows.drop_before(number)
+
+    def snapshot(self) -> bytes:
+        """Return the whole state; `restore` continues from it byte for byte.
+
+        A refit under way is waited for, and its result is part of the snapshot.
+        """
+        header: dict[str, Any] = {
+            "config": self.config.model_dump(mode="json"),
+            "n": self.n,
+            "names": self.schema.names,
+            "dimension": self.schema.dimension,
+            "labels": self._labels.labels,
+            "codes_first": self._codes.first,
+            "models": self._models,
+            "calibrations": self._calibrations,
+        }
+        arrays: Arrays = {"codes": self._codes.since(self._codes.first)}
+        arrays |= nest("validity", self._validity.state())
+        if self._rows is not None:
+            header["rows_first"] = self._rows.first
+            arrays["rows"] = self._rows.since(self._rows.first)
+        if self._pending is not None:
+            self._pending.result = self._pending.result or self._refitter.result()
+            header["pending"] = self._pending.header()
+            arrays["pending"] = _as_array(self._pending.result.to_bytes())
+        if self._active is not None:
+            header["active"], parts = self._active.state()
+            arrays |= nest("active", parts)
+        if self._active is not None or self._pending is not None:
+            arrays["learner"] = _as_array(self._refitter.state())
+        return pack(header, arrays)
+
+    def restore(self, data: bytes) -> None:
+        """Continue from a snapshot of a predictor with the same configuration.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the bytes are damaged, or the configuration differs; nothing has changed then.
+        """
+        header, arrays = unpack(data)
+        if header.get("config") != self.config.model_dump(mode="json"):
+            raise InvalidSnapshot("the snapshot was made under another configuration")
+        restored = OnlinePredictor(self.config, self._refitter)
+        try:
+            restored._load(header, arrays)
+            learner = arrays["learner"].tobytes() if "learner" in arrays else None
+            self._refitter.reset(learner)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidSnapshot(f"the snapshot lacks or contradicts itself: {error}") from error
+        self.__dict__.update(restored.__dict__)
+
+    def _load(self, header: dict[str, Any], arrays: Arrays) -> None:
+        declared = self.config.classes is not None
+        self.n = header["n"]
+        self.schema.names = None if header["names"] is None else tuple(header["names"])
+        self.schema.dimension = header["dimension"]
+        self._labels.load(header["labels"])
+        self._codes = Tail(arrays["codes"], header["codes_first"])
+        self._models, self._calibrations = header["models"], header["calibrations"]
+        self._validity.load(under("validity", arrays))
+        if "rows" in arrays:
+            self._rows = Tail(arrays["rows"], header["rows_first"])
+        if "pending" in header:
+            result = RefitResult.from_bytes(arrays["pending"].tobytes())
+            self._pending = PendingRefit.from_header(header["pending"], declared, result)
+        if "active" in header:
+            parts = under("active", arrays)
+            self._active = ActiveModel.restore(self.config, header["active"], parts)
+
+
+def _as_array(data: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(data, dtype=np.uint8)

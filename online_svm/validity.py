@@ -1,0 +1,60 @@
+"""The cumulative validity of a stream: the Venn predictor and each map, side by side."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.arrays import Arrays, nest, under
+from online_svm.metrics.validity import CumulativeValidity
+from online_svm.prediction import PredictionBlock, ValidityReport
+
+Ints = NDArray[np.int64]
+
+
+class StreamValidity:
+    """Running sums over every scored example, in constant memory.
+
+    Parameters
+    ----------
+    maps : sequence of str
+        Names of the published maps.
+
+    Examples
+    --------
+    >>> StreamValidity(["platt"]).report(n=0).scored
+    0
+    """
+
+    def __init__(self, maps: Sequence[str]) -> None:
+        self.scored = 0
+        self.venn = CumulativeValidity()
+        self.maps = {name: CumulativeValidity() for name in maps}
+
+    def update(self, block: PredictionBlock, columns: Ints) -> None:
+        """Add the labelled rows of `block`; `columns` holds their true class columns, or -1."""
+        self.scored += int(np.count_nonzero(columns >= 0))
+        self.venn.update(
+            block.point, block.lower, block.upper, block.label, block.svm_label, columns
+        )
+        for name, probabilities in block.maps.items():
+            predicted = np.argmax(probabilities, axis=1).astype(np.int64)
+            self.maps[name].update(probabilities, None, None, predicted, block.svm_label, columns)
+
+    def report(self, n: int) -> ValidityReport:
+        """Return the report after `n` learned examples."""
+        maps = {name: sums.report() for name, sums in self.maps.items()}
+        return ValidityReport(n=n, scored=self.scored, venn=self.venn.report(), maps=maps)
+
+    def state(self) -> Arrays:
+        """Return the sums as arrays."""
+        arrays: Arrays = {"scored": np.array([self.scored])}
+        for name, sums in [("venn", self.venn), *self.maps.items()]:
+            arrays |= nest(name, sums.state())
+        return arrays
+
+    def load(self, arrays: Arrays) -> None:
+        """Continue from the arrays of `state`."""
+        self.scored = int(arrays["scored"][0])
+        self.venn = CumulativeValidity.from_state(under("venn", arrays))
+        self.maps = {name: CumulativeValidity.from_state(under(name, arrays)) for name in self.maps}

@@ -1,0 +1,40 @@
+"""The answer before a refit has seen two classes: nothing is known, and it says so."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.labels import ClassView
+from online_svm.prediction import PredictionBlock
+
+REASON = "warming up: no refit has seen two classes yet"
+
+
+def warming_block(view: ClassView, n: NDArray[np.int64]) -> PredictionBlock:
+    """Return a block without labels, for rows answered after `n` learned examples each.
+
+    Examples
+    --------
+    >>> block = warming_block(ClassView(["a", "b"], declared=True), np.array([0, 1]))
+    >>> block.row(0).label, block.row(0).lower, block.row(0).upper, block.guarantee
+    (None, 0.0, 1.0, 'none')
+    """
+    m = len(n)
+    return PredictionBlock(
+        status="warming",
+        classes=view.classes,
+        n=n,
+        label=np.full(m, -1),
+        svm_label=np.full(m, -1),
+        point=np.empty((m, 0)),
+        lower=np.empty((m, 0)),
+        upper=np.empty((m, 0)),
+        maps={},
+        scores=np.empty((m, 0)),
+        category=np.full(m, -1),
+        category_size=np.zeros(m, dtype=np.int64),
+        model=0,
+        calibration=0,
+        taxonomy=0,
+        guarantee="none",
+        reason=REASON,
+    )
