@@ -1,0 +1,196 @@
+"""What a calibration map is, and the checks of its arguments that all maps share."""
+
+from collections.abc import Mapping
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from online_svm.errors import InvalidInput, InvalidSnapshot
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+State = dict[str, Floats | Ints]
+
+
+class ScoreMap(Protocol):
+    """A map from scores of a two-class machine to P(positive).
+
+    Every map answers 1/2 everywhere when it was fitted on no example at all, which is where the
+    papers' online protocol starts.
+    """
+
+    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
+        """Fit to scores and labels of shape (n_samples,); a label is 1 (positive) or 0."""
+        ...
+
+    def predict(self, scores: ArrayLike) -> Floats:
+        """Return P(positive) for each score; a value never depends on the others in the call."""
+        ...
+
+    def state(self) -> State:
+        """Return the fitted map as arrays of float64 or int64."""
+        ...
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
+        """Return the map that `state` describes."""
+        ...
+
+
+class IntervalMap(Protocol):
+    """A map from scores of a two-class machine to an interval for P(positive)."""
+
+    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
+        """Fit to scores and labels of shape (n_samples,); a label is 1 (positive) or 0."""
+        ...
+
+    def predict_interval(self, scores: ArrayLike) -> Floats:
+        """Return an array of shape (n_samples, 2): lower and upper probability of each score."""
+        ...
+
+
+def check_scores(scores: ArrayLike) -> Floats:
+    """Return `scores` as a float64 array.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_samples,)
+
+    Raises
+    ------
+    InvalidInput
+        If `scores` is not one-dimensional, or holds NaN or an infinity.
+
+    Examples
+    --------
+    >>> check_scores([1, 2])
+    array([1., 2.])
+    """
+    values = _as_floats(scores, "scores")
+    if values.ndim != 1:
+        raise InvalidInput(
+            f"scores: expected one score an example, shape (n,), got shape {values.shape}"
+        )
+    return check_finite(values, "scores")
+
+
+def check_finite(values: Floats, name: str) -> Floats:
+    """Return `values` unchanged, or raise InvalidInput if one is NaN or infinite.
+
+    Examples
+    --------
+    >>> check_finite(np.ones(2), "scores")
+    array([1., 1.])
+    """
+    if not np.isfinite(values).all():
+        first = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
+        raise InvalidInput(
+            f"{name}: value {first} is {values.ravel()[first]}; remove such examples"
+        )
+    return values
+
+
+def check_labels(labels: ArrayLike, n_samples: int) -> Bools:
+    """Return two-class `labels` as booleans.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        1 or True for the positive class, 0 or False for the other.
+    n_samples : int
+        The number of scores.
+
+    Raises
+    ------
+    InvalidInput
+        If there is not one label a score, or a label is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> check_labels([0, 1], 2)
+    array([False,  True])
+    """
+    values = np.asarray(labels)
+    if values.shape != (n_samples,):
+        raise InvalidInput(
+            f"labels: expected one label for each of {n_samples} scores, got shape {values.shape}"
+        )
+    if values.dtype == np.bool_:
+        return values
+    positive = np.asarray(values == 1, dtype=np.bool_)
+    if not (positive | np.asarray(values == 0, dtype=np.bool_)).all():
+        raise InvalidInput("labels: must be 0 or 1; encode the positive class as 1")
+    return positive
+
+
+def check_training(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Bools]:
+    """Return both arguments of `fit`, checked by `check_scores` and `check_labels`.
+
+    Examples
+    --------
+    >>> check_training([0.5], [True])
+    (array([0.5]), array([ True]))
+    """
+    values = check_scores(scores)
+    return values, check_labels(labels, len(values))
+
+
+def check_fitted(fitted: bool, name: str) -> None:
+    """Raise InvalidInput that asks for `fit` unless `fitted`.
+
+    Examples
+    --------
+    >>> check_fitted(True, "PlattScaling")
+    """
+    if not fitted:
+        raise InvalidInput(f"{name}: not fitted yet; call fit(scores, labels) first")
+
+
+def read_floats(state: Mapping[str, Floats | Ints], name: str, size: int | None = None) -> Floats:
+    """Return the one-dimensional float64 array `name` of a stored state.
+
+    Raises
+    ------
+    InvalidSnapshot
+        If it is absent, of another type, or not of length `size` where one is given.
+
+    Examples
+    --------
+    >>> read_floats({"a": np.zeros(2)}, "a", 2)
+    array([0., 0.])
+    """
+    return np.asarray(_read(state, name, np.float64, size), dtype=np.float64)
+
+
+def read_ints(state: Mapping[str, Floats | Ints], name: str, size: int | None = None) -> Ints:
+    """Return the one-dimensional int64 array `name` of a stored state, as `read_floats` does.
+
+    Examples
+    --------
+    >>> read_ints({"a": np.zeros(2, dtype=np.int64)}, "a")
+    array([0, 0])
+    """
+    return np.asarray(_read(state, name, np.int64, size), dtype=np.int64)
+
+
+def _as_floats(values: ArrayLike, name: str) -> Floats:
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name}: expected numbers, got {type(values).__name__}") from error
+
+
+def _read(
+    state: Mapping[str, Floats | Ints],
+    name: str,
+    dtype: type[np.float64] | type[np.int64],
+    size: int | None,
+) -> Floats | Ints:
+    values = state.get(name)
+    if values is None or values.dtype != dtype or values.ndim != 1:
+        raise InvalidSnapshot(f"map state: {name!r} is absent, or not a list of {dtype.__name__}")
+    if size is not None and len(values) != size:
+        raise InvalidSnapshot(f"map state: {name!r} has {len(values)} values, expected {size}")
+    return values

@@ -1,0 +1,185 @@
+"""Histogram binning of scores into bins of equal count (Drish 1998; Zadrozny & Elkan 2001)."""
+
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from online_svm.calibration.base import (
+    Floats,
+    Ints,
+    State,
+    check_fitted,
+    check_scores,
+    check_training,
+    read_floats,
+    read_ints,
+)
+from online_svm.calibration.diagram import Blocks, TiedCounts, midpoints, pool_ties
+from online_svm.errors import InvalidInput
+
+
+class ScoreBinning:
+    """P(positive) is the frequency of positives in the bin that holds the score.
+
+    The sorted examples are cut into `n_bins` bins whose sizes differ by at most one. Tied examples
+    stay together: all go to the bin of the middle one. A bin that this leaves empty does not
+    exist, nor do more bins than distinct scores. A score outside every bin, below, above or
+    between two, takes the nearest; half way between two, the lower. Fitted on no example it
+    answers 1/2.
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+
+    Attributes
+    ----------
+    edges_ : ndarray of shape (bins - 1,)
+        Upper edge of each bin but the last, inclusive: half way to the next bin's lowest score.
+    totals_, positives_ : ndarray of shape (bins,)
+        Examples, and positive examples, in each bin.
+
+    References
+    ----------
+    J. Drish (1998), Obtaining calibrated probability estimates from support vector machines.
+
+    Examples
+    --------
+    >>> fitted = ScoreBinning(n_bins=2).fit([0.0, 1.0, 2.0, 3.0], [0, 0, 0, 1])
+    >>> fitted.predict([-9.0, 1.4, 1.6, 9.0])
+    array([0. , 0. , 0.5, 0.5])
+    """
+
+    edges_: Floats
+    totals_: Ints
+    positives_: Ints
+
+    def __init__(self, n_bins: int = 10) -> None:
+        if n_bins < 1:
+            raise InvalidInput(f"n_bins: must be at least 1, not {n_bins}")
+        self.n_bins = n_bins
+
+    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
+        """Fit to scores and 0/1 labels.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+        labels : array-like of shape (n_samples,)
+            1 for the positive class, 0 for the other.
+
+        Returns
+        -------
+        ScoreBinning
+            Itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, a label not 0 or 1, or the lengths differ.
+
+        Examples
+        --------
+        >>> ScoreBinning(n_bins=3).fit([1.0, 1.0, 2.0], [0, 1, 1]).totals_
+        array([2, 1])
+        """
+        bins = equal_count_bins(pool_ties(*check_training(scores, labels)), self.n_bins)
+        self.edges_ = midpoints(bins.upper[:-1], bins.lower[1:])
+        self.totals_, self.positives_ = bins.totals, bins.positives
+        return self
+
+    def predict(self, scores: ArrayLike) -> Floats:
+        """Return P(positive) for each score.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, or the map is not fitted.
+
+        Examples
+        --------
+        >>> ScoreBinning(n_bins=1).fit([0.0, 1.0], [0, 1]).predict([7.0])
+        array([0.5])
+        """
+        check_fitted(hasattr(self, "totals_"), "ScoreBinning")
+        values = check_scores(scores)
+        if not len(self.totals_):
+            return np.full(len(values), 0.5)
+        inside = np.searchsorted(self.edges_, values, side="left")
+        return np.asarray((self.positives_ / self.totals_)[inside], dtype=np.float64)
+
+    def state(self) -> State:
+        """Return the fitted map as arrays.
+
+        Examples
+        --------
+        >>> sorted(ScoreBinning().fit([0.0, 1.0], [0, 1]).state())
+        ['edges', 'n_bins', 'positives', 'totals']
+        """
+        check_fitted(hasattr(self, "totals_"), "ScoreBinning")
+        return {
+            "n_bins": np.array([self.n_bins], dtype=np.int64),
+            "edges": self.edges_,
+            "totals": self.totals_,
+            "positives": self.positives_,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
+        """Return the map that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If an array is absent or has another type or length.
+
+        Examples
+        --------
+        >>> fitted = ScoreBinning().fit([0.0, 1.0], [0, 1])
+        >>> ScoreBinning.from_state(fitted.state()).predict([0.2])
+        array([0.])
+        """
+        restored = cls(int(read_ints(state, "n_bins", 1)[0]))
+        restored.totals_ = read_ints(state, "totals")
+        restored.positives_ = read_ints(state, "positives", len(restored.totals_))
+        restored.edges_ = read_floats(state, "edges", max(len(restored.totals_) - 1, 0))
+        return restored
+
+
+def equal_count_bins(counts: TiedCounts, n_bins: int) -> Blocks:
+    """Group distinct scores into at most `n_bins` bins of about equal count, none of them empty.
+
+    Example r of n (from 0) belongs to bin floor(n_bins r / n); a group of ties to the bin of its
+    middle rank. The frequencies of the returned blocks need not increase.
+
+    Examples
+    --------
+    >>> counts = pool_ties(np.array([1.0, 2.0, 2.0, 2.0]), np.array([True, False, True, True]))
+    >>> equal_count_bins(counts, 2).totals
+    array([1, 3])
+    """
+    ends = np.cumsum(counts.totals)
+    n_samples = int(ends[-1]) if len(ends) else 0
+    twice_middle = 2 * ends - counts.totals - 1
+    bins = twice_middle * n_bins // (2 * n_samples) if n_samples else twice_middle
+    first = np.flatnonzero(np.diff(bins, prepend=-1))
+    last = np.append(first[1:], len(bins))[: len(first)] - 1
+    return Blocks(
+        lower=counts.scores[first],
+        upper=counts.scores[last],
+        totals=_sums(counts.totals, first),
+        positives=_sums(counts.positives, first),
+    )
+
+
+def _sums(counts: Ints, first: Ints) -> Ints:
+    return np.add.reduceat(counts, first) if len(first) else counts

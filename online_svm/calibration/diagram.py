@@ -1,0 +1,176 @@
+"""The cumulative sum diagram of labels over scores, from which isotonic fits are read.
+
+Ties are pooled first. Point j of the diagram is (examples, positives) among the j lowest distinct
+scores, in whole numbers; the isotonic fit is the slope of its greatest convex minorant (Barlow et
+al. 1972). Slopes are compared by cross-multiplication of integers, so that equal means merge
+exactly and no tolerance is needed (counts up to 3e9 examples fit).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from online_svm._jit import jit
+from online_svm.calibration.base import Bools, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class TiedCounts:
+    """Counts at the distinct scores.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (k,)
+        The distinct scores, ascending.
+    totals, positives : ndarray of shape (k,)
+        Examples, and positive examples, at each.
+    """
+
+    scores: Floats
+    totals: Ints
+    positives: Ints
+
+    def diagram(self) -> tuple[Ints, Ints]:
+        """Return the k+1 points of the diagram: cumulative totals and positives, from (0, 0).
+
+        Examples
+        --------
+        >>> pool_ties(np.array([2.0, 1.0, 2.0]), np.array([True, False, True])).diagram()
+        (array([0, 1, 3]), array([0, 0, 2]))
+        """
+        return _from_zero(self.totals), _from_zero(self.positives)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Maximal runs of distinct scores with one isotonic value.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (b,)
+        Lowest and highest score of each block, ascending.
+    totals, positives : ndarray of shape (b,)
+        Examples, and positive examples, in each. positives / totals increases strictly.
+    """
+
+    lower: Floats
+    upper: Floats
+    totals: Ints
+    positives: Ints
+
+
+def pool_ties(scores: Floats, labels: Bools) -> TiedCounts:
+    """Count the examples and the positive ones at each distinct score.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_samples,)
+    labels : ndarray of bool of shape (n_samples,)
+
+    Examples
+    --------
+    >>> pool_ties(np.array([2.0, 1.0, 2.0]), np.array([True, False, False])).positives
+    array([0, 1])
+    """
+    order = np.argsort(scores, kind="stable")
+    ordered = scores[order]
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)])
+    running = np.cumsum(labels[order], dtype=np.int64)
+    return TiedCounts(
+        scores=ordered[ends],
+        totals=np.diff(ends + 1, prepend=0).astype(np.int64),
+        positives=np.diff(running[ends], prepend=0).astype(np.int64),
+    )
+
+
+def isotonic_blocks(counts: TiedCounts) -> Blocks:
+    """Pool adjacent violators, and neighbours with equal means, of pooled counts.
+
+    Examples
+    --------
+    >>> counts = pool_ties(np.arange(4.0), np.array([False, True, False, True]))
+    >>> blocks = isotonic_blocks(counts)
+    >>> blocks.lower, blocks.upper, blocks.positives / blocks.totals
+    (array([0., 1., 3.]), array([0., 2., 3.]), array([0. , 0.5, 1. ]))
+    """
+    totals, positives = counts.diagram()
+    corners = hull_corners(hull_links(totals, positives))
+    return Blocks(
+        lower=counts.scores[corners[:-1]],
+        upper=counts.scores[corners[1:] - 1],
+        totals=np.diff(totals[corners]),
+        positives=np.diff(positives[corners]),
+    )
+
+
+def midpoints(lower: Floats, upper: Floats) -> Floats:
+    """Return the edges between neighbours: values in [lower, upper), half way where there is room.
+
+    A score takes the lower side when it is at most the edge. Rounding can put the middle of two
+    neighbouring floats on the upper one, which would then change sides; it is moved to the lower.
+
+    Examples
+    --------
+    >>> midpoints(np.array([1.0]), np.array([2.0]))
+    array([1.5])
+    """
+    middle = lower * 0.5 + upper * 0.5  # the sum itself could overflow
+    return np.where(middle < upper, np.maximum(middle, lower), lower)
+
+
+@jit
+def hull_links(x: Ints, y: Ints) -> Ints:
+    """For each point, the next corner of the greatest convex minorant of it and all later points.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (k + 1,)
+        A diagram; `x` increases strictly.
+
+    Returns
+    -------
+    ndarray of shape (k + 1,)
+        Index of the next corner; the last point links to itself. Points on a straight edge are
+        no corners.
+
+    Examples
+    --------
+    >>> hull_links(np.array([0, 1, 2, 3]), np.array([0, 1, 1, 2]))
+    array([2, 2, 3, 3])
+    """
+    last = len(x) - 1
+    links = np.empty(len(x), dtype=np.int64)
+    links[last] = last
+    for j in range(last - 1, -1, -1):
+        corner = j + 1
+        while corner != last:
+            after = links[corner]
+            here = (y[corner] - y[j]) * (x[after] - x[corner])
+            if here < (y[after] - y[corner]) * (x[corner] - x[j]):
+                break
+            corner = after
+        links[j] = corner
+    return links
+
+
+@jit
+def hull_corners(links: Ints) -> Ints:
+    """Follow the links from the first point to the last.
+
+    Examples
+    --------
+    >>> hull_corners(np.array([2, 2, 3, 3]))
+    array([0, 2, 3])
+    """
+    corners = np.empty(len(links), dtype=np.int64)
+    count, at = 0, 0
+    corners[0] = 0
+    while links[at] != at:
+        at = links[at]
+        count += 1
+        corners[count] = at
+    return corners[: count + 1]
+
+
+def _from_zero(counts: Ints) -> Ints:
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)))

@@ -1,0 +1,223 @@
+"""Several classes from two-class maps: one map a class, normalised over the classes."""
+
+from collections.abc import Callable, Mapping
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from online_svm.calibration.base import (
+    Floats,
+    Ints,
+    ScoreMap,
+    State,
+    check_finite,
+    check_fitted,
+    read_ints,
+)
+from online_svm.errors import InvalidInput
+
+
+class OneAgainstAll:
+    """Probabilities of K classes from one score map for each (Zadrozny & Elkan 2002).
+
+    The map of a class is fitted on that class's column of scores, with the class as positive. The
+    K values are divided by their sum; a row of zeros becomes uniform. A single column stands for
+    two classes: its map gives P(class 1). The result is a point, and carries no guarantee.
+
+    Parameters
+    ----------
+    make_map : callable returning a ScoreMap
+        Makes an unfitted map: a class such as `PlattScaling`, or a function.
+
+    Attributes
+    ----------
+    maps_ : list of ScoreMap
+        One a column of scores.
+
+    Examples
+    --------
+    >>> from online_svm.calibration.binning import ScoreBinning
+    >>> fitted = OneAgainstAll(lambda: ScoreBinning(2)).fit([[-1.0], [1.0]], [0, 1])
+    >>> fitted.predict([[-3.0], [3.0]])
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    maps_: list[ScoreMap]
+
+    def __init__(self, make_map: Callable[[], ScoreMap]) -> None:
+        self.make_map = make_map
+
+    def fit(self, scores: ArrayLike, codes: ArrayLike) -> Self:
+        """Fit one map a column.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples, 1) or (n_samples, n_classes)
+            A single column where positive means class 1 of two, or one column a class.
+        codes : array-like of int of shape (n_samples,)
+            Class of each example, from 0.
+
+        Returns
+        -------
+        OneAgainstAll
+            Itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, a code is out of range, or the lengths differ.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.platt import PlattScaling
+        >>> scores = [[1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
+        >>> len(OneAgainstAll(PlattScaling).fit(scores, [0, 1, 2]).maps_)
+        3
+        """
+        columns = _check_columns(scores)
+        classes = check_codes(codes, len(columns), max(columns.shape[1], 2))
+        first = 1 if columns.shape[1] == 1 else 0
+        self.maps_ = [
+            self.make_map().fit(columns[:, j], classes == first + j)
+            for j in range(columns.shape[1])
+        ]
+        return self
+
+    def predict(self, scores: ArrayLike) -> Floats:
+        """Return the probability of every class for each row of scores.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples, 1) or (n_samples, n_classes)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to one.
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, the number of columns differs from that of `fit`, or nothing
+            is fitted.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.platt import PlattScaling
+        >>> OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]])
+        array([[0.5, 0.5]])
+        """
+        check_fitted(hasattr(self, "maps_"), "OneAgainstAll")
+        columns = _check_columns(scores)
+        if columns.shape[1] != len(self.maps_):
+            raise InvalidInput(
+                f"scores: expected {len(self.maps_)} columns, as in fit, got {columns.shape[1]}"
+            )
+        each = [map_.predict(columns[:, j]) for j, map_ in enumerate(self.maps_)]
+        if len(each) == 1:
+            return np.column_stack((1.0 - each[0], each[0]))
+        return normalise_rows(np.column_stack(each))
+
+    def state(self) -> State:
+        """Return the fitted maps as arrays; those of map j are named "j.name".
+
+        Examples
+        --------
+        >>> from online_svm.calibration.platt import PlattScaling
+        >>> sorted(OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1]).state())
+        ['0.options', '0.parameters', 'n_maps']
+        """
+        check_fitted(hasattr(self, "maps_"), "OneAgainstAll")
+        state: State = {"n_maps": np.array([len(self.maps_)], dtype=np.int64)}
+        for j, map_ in enumerate(self.maps_):
+            state |= {f"{j}.{name}": values for name, values in map_.state().items()}
+        return state
+
+    @classmethod
+    def from_state(
+        cls, make_map: Callable[[], ScoreMap], state: Mapping[str, Floats | Ints]
+    ) -> Self:
+        """Return the fitted maps that `state` describes; `make_map` gives their class.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If an array is absent or has another type or length.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.platt import PlattScaling
+        >>> fitted = OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1])
+        >>> OneAgainstAll.from_state(PlattScaling, fitted.state()).predict([[0.0]])
+        array([[0.5, 0.5]])
+        """
+        restored = cls(make_map)
+        kind = type(make_map())
+        count = int(read_ints(state, "n_maps", 1)[0])
+        restored.maps_ = [kind.from_state(_part(state, f"{j}.")) for j in range(count)]
+        return restored
+
+
+def normalise_rows(values: Floats) -> Floats:
+    """Divide each row by its sum, added from the left; a row of zeros becomes uniform.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_classes)
+        Not negative.
+
+    Examples
+    --------
+    >>> normalise_rows(np.array([[1.0, 3.0], [0.0, 0.0]]))
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
+    """
+    total = values[:, 0].copy()
+    for column in values.T[1:]:  # np.sum may add in another order, by the shape of the block
+        total += column
+    empty = total == 0.0
+    shares = values / np.where(empty, 1.0, total)[:, np.newaxis]
+    shares[empty] = 1.0 / values.shape[1]
+    return shares
+
+
+def check_codes(codes: ArrayLike, n_samples: int, n_classes: int) -> Ints:
+    """Return class codes as int64, or raise InvalidInput if one is not in [0, n_classes).
+
+    Examples
+    --------
+    >>> check_codes([0, 2], 2, 3)
+    array([0, 2])
+    """
+    values = np.asarray(codes)
+    if values.shape != (n_samples,) or (values.dtype.kind not in "iub" and n_samples):
+        raise InvalidInput(
+            f"codes: expected {n_samples} integers, one a row of scores, got {values.dtype} "
+            f"of shape {values.shape}"
+        )
+    if n_samples and not (values.min() >= 0 and values.max() < n_classes):
+        raise InvalidInput(f"codes: must lie in 0..{n_classes - 1} for this number of columns")
+    return values.astype(np.int64)
+
+
+def _check_columns(scores: ArrayLike) -> Floats:
+    try:
+        columns = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("scores: expected rows of numbers, all of one length") from error
+    if columns.ndim != 2 or not columns.shape[1]:
+        raise InvalidInput(
+            "scores: expected shape (n, 1) for two classes, or one column a class, "
+            f"got {columns.shape}"
+        )
+    return check_finite(columns, "scores")
+
+
+def _part(state: Mapping[str, Floats | Ints], prefix: str) -> State:
+    return {
+        name.removeprefix(prefix): values
+        for name, values in state.items()
+        if name.startswith(prefix)
+    }
