@@ -88,7 +88,7 @@ class ActiveModel:
         else:
             scores, columns = self.calibration.scores, self.calibration.codes
         known = columns < self.view.n_known  # an unseen label has no machine to map
-        self.maps = fit_maps(self.config, scores[known], columns[known], self.view.n_known)
+        self.maps = fit_maps(self.config, scores[known], columns[known])
 
     def answer(self, X: Floats, columns: Ints, n: Ints) -> PredictionBlock:
         """Answer rows in order; each labelled one joins the calibration set after its answer.

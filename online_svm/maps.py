@@ -17,9 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def fit_maps(
-    config: PredictorConfig, scores: Floats, columns: Ints, n_classes: int
-) -> dict[str, OneAgainstAll]:
+def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str, OneAgainstAll]:
     """Return the fitted maps of `config`, one against all, in the order of `config.maps`.
 
     Parameters
@@ -30,16 +28,13 @@ def fit_maps(
         Class index of each example.
     n_classes : int
     """
-    return {
-        name: OneAgainstAll(_maker(config, name)).fit(scores, columns, n_classes)
-        for name in config.maps
-    }
+    return {name: OneAgainstAll(_maker(config, name)).fit(scores, columns) for name in config.maps}
 
 
 def restore_maps(config: PredictorConfig, arrays: Arrays) -> dict[str, OneAgainstAll]:
     """Return the maps whose states lie in `arrays` under their names."""
     return {
-        name: OneAgainstAll.from_state(under(name, arrays), _maker(config, name))
+        name: OneAgainstAll.from_state(_maker(config, name), under(name, arrays))
         for name in config.maps
     }
 

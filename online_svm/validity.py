@@ -28,18 +28,23 @@ class StreamValidity:
 
     def __init__(self, maps: Sequence[str]) -> None:
         self.scored = 0
-        self.venn = CumulativeValidity()
-        self.maps = {name: CumulativeValidity() for name in maps}
+        self.venn = CumulativeValidity(intervals=True)
+        self.maps = {name: CumulativeValidity(intervals=False) for name in maps}
 
     def update(self, block: PredictionBlock, columns: Ints) -> None:
         """Add the labelled rows of `block`; `columns` holds their true class columns, or -1."""
         self.scored += int(np.count_nonzero(columns >= 0))
         self.venn.update(
-            block.point, block.lower, block.upper, block.label, block.svm_label, columns
+            block.point,
+            block.label,
+            block.svm_label,
+            columns,
+            lower=block.lower,
+            upper=block.upper,
         )
         for name, probabilities in block.maps.items():
             predicted = np.argmax(probabilities, axis=1).astype(np.int64)
-            self.maps[name].update(probabilities, None, None, predicted, block.svm_label, columns)
+            self.maps[name].update(probabilities, predicted, block.svm_label, columns)
 
     def report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples."""

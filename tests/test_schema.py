@@ -1,0 +1,101 @@
+"""What is accepted as features and as a label, and how the rest is named."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidExample
+from online_svm.schema import FeatureSchema
+
+
+@pytest.mark.parametrize(
+    ("x", "code"),
+    [
+        ([1.0, float("nan")], "not_finite"),
+        ([1.0, float("inf")], "not_finite"),
+        ([1.0, -float("inf")], "not_finite"),
+        ([1.0, 10**400], "not_finite"),
+        ([1.0, 1e101], "out_of_range"),
+        ([1.0, 5e-324], "out_of_range"),
+        ([1.0], "dimension"),
+        ([1.0, 2.0, 3.0], "dimension"),
+        ([], "dimension"),
+        ([1.0, "2"], "unparsable"),
+        ([1.0, True], "unparsable"),
+        ([1.0, [2.0]], "unparsable"),
+        ("ab", "unparsable"),
+        (None, "unparsable"),
+        (np.ones((1, 2)), "unparsable"),
+        ([1.0, None], "missing_feature"),
+        ({"a": 1.0, "b": 2.0}, "unparsable"),
+    ],
+)
+def test_a_bad_array_is_rejected_with_its_code(x: Any, code: str) -> None:
+    with pytest.raises(InvalidExample) as caught:
+        FeatureSchema(PredictorConfig(features=2)).row(x)
+    assert caught.value.code == code
+    assert caught.value.reason
+
+
+@pytest.mark.parametrize(
+    ("x", "code"),
+    [({"a": 1.0}, "missing_feature"), ({"a": 1.0, "b": 1.0, "c": 1.0}, "unknown_feature")],
+)
+def test_a_bad_named_example_is_rejected_with_its_code(x: Any, code: str) -> None:
+    with pytest.raises(InvalidExample) as caught:
+        FeatureSchema(PredictorConfig(features=("b", "a"))).row(x)
+    assert caught.value.code == code
+
+
+def test_named_features_are_ordered_by_name_whatever_the_order_sent() -> None:
+    schema = FeatureSchema(PredictorConfig())
+    schema.adopt({"z": 1.0, "a": 2.0})
+    assert schema.names == ("a", "z")
+    assert schema.row({"z": 1.0, "a": 2.0}).tolist() == [2.0, 1.0]
+
+
+def test_a_missing_value_is_kept_as_nan_where_the_mean_will_replace_it() -> None:
+    schema = FeatureSchema(PredictorConfig(features=("a", "b"), missing="mean"))
+    assert np.isnan(schema.row({"a": None})).tolist() == [True, True]
+    assert np.isnan(schema.row([1.0, None])).tolist() == [False, True]
+
+
+def test_the_largest_and_smallest_accepted_sizes_pass() -> None:
+    values = [1e100, -1e100, 2.3e-308, 0.0, -0.0]
+    assert FeatureSchema(PredictorConfig()).row(values).tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("changes", "y", "expected"),
+    [
+        ({}, "1.0", "1.0"),
+        ({}, 1, "1"),
+        ({}, np.int64(-3), "-3"),
+        ({"labels": "integer"}, "01", "1"),
+        ({"labels": "integer"}, " -7", "-7"),
+        ({}, None, None),
+    ],
+)
+def test_a_label_has_one_text(changes: dict[str, Any], y: Any, expected: str | None) -> None:
+    assert FeatureSchema(PredictorConfig(**changes)).label(y) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "y"),
+    [
+        ({"classes": ("a", "b")}, "c"),
+        ({"labels": "integer"}, "1.0"),
+        ({"labels": "integer"}, "9" * 5000),
+        ({}, ""),
+        ({}, "x" * 257),
+        ({}, 1.0),
+        ({}, True),
+        ({}, ["a"]),
+    ],
+)
+def test_a_bad_label_is_rejected(changes: dict[str, Any], y: Any) -> None:
+    with pytest.raises(InvalidExample) as caught:
+        FeatureSchema(PredictorConfig(**changes)).label(y)
+    assert caught.value.code == "label"

@@ -1,0 +1,120 @@
+"""State to bytes and back, and what the reader refuses."""
+
+import io
+import pickle
+import zipfile
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from online_svm.errors import InvalidSnapshot
+from online_svm.snapshot import pack, unpack
+
+ARRAYS = st.dictionaries(
+    st.from_regex(r"[a-z][a-z0-9._]{0,8}", fullmatch=True),
+    st.sampled_from([np.float64, np.int64, np.bool_, np.uint8]).flatmap(
+        lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0))
+    ),
+    max_size=4,
+)
+
+
+@given(ARRAYS)
+def test_arrays_survive_bit_for_bit(arrays: dict[str, Any]) -> None:
+    header, read = unpack(pack({"n": 3}, arrays))
+    assert header["n"] == 3
+    assert set(read) == set(arrays)
+    for name, array in arrays.items():
+        assert read[name].shape == array.shape
+        assert read[name].dtype == array.dtype
+        assert read[name].tobytes() == array.tobytes()
+
+
+def test_the_bytes_depend_on_the_state_alone() -> None:
+    arrays = {"b": np.zeros(2), "a": np.ones(1)}
+    assert pack({"x": 1, "y": 2}, arrays) == pack({"y": 2, "x": 1}, dict(reversed(arrays.items())))
+
+
+def test_every_truncation_and_bit_flip_is_refused_or_harmless() -> None:
+    good = pack({"n": 1}, {"w": np.arange(3.0)})
+    for size in range(len(good)):
+        with pytest.raises(InvalidSnapshot):
+            unpack(good[:size])
+    for position in range(len(good)):
+        damaged = bytearray(good)
+        damaged[position] ^= 0x10
+        try:
+            header, arrays = unpack(bytes(damaged))
+        except InvalidSnapshot:
+            continue
+        assert header["n"] == 1  # only fields that zip readers ignore (times, flags) may pass
+        assert all(array.nbytes == 24 for array in arrays.values())
+
+
+def _archive(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", compression) as archive:
+        for name, body in members.items():
+            archive.writestr(name, body)
+    return target.getvalue()
+
+
+HEADER = b'{"format": 1}'
+
+
+def _npy(header: str) -> bytes:
+    text = header.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"w.npy": b""}, "no readable header"),
+        ({"header.json": b"[" * 100_000}, "no readable header"),
+        ({"header.json": b'{"format": 2}'}, "format 2"),
+        ({"header.json": HEADER, "evil.pkl": pickle.dumps(0)}, "not an array"),
+        ({"header.json": HEADER, "w.npy": pickle.dumps(0)}, "array header"),
+        (
+            {
+                "header.json": HEADER,
+                "w.npy": _npy("{'descr': '<f8', 'fortran_order': False, 'shape': (10**13,), }"),
+            },
+            "array header",
+        ),
+        (
+            {
+                "header.json": HEADER,
+                "w.npy": _npy(
+                    "{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999999,), }"
+                ),
+            },
+            "not what it holds",
+        ),
+        (
+            {
+                "header.json": HEADER,
+                "w.npy": _npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }") + b"x" * 8,
+            },
+            "not stored",
+        ),
+    ],
+)  # fmt: skip
+def test_a_forged_archive_is_refused(members: dict[str, bytes], message: str) -> None:
+    with pytest.raises(InvalidSnapshot, match=message):
+        unpack(_archive(members))
+
+
+def test_a_compressed_archive_is_refused_before_it_is_expanded() -> None:
+    bomb = _archive({"header.json": HEADER, "w.npy": bytes(50_000_000)}, zipfile.ZIP_DEFLATED)
+    with pytest.raises(InvalidSnapshot, match="compressed"):
+        unpack(bomb)
+
+
+def test_a_type_that_cannot_be_read_back_is_not_written() -> None:
+    with pytest.raises(InvalidSnapshot, match="float32"):
+        pack({}, {"w": np.zeros(1, dtype=np.float32)})

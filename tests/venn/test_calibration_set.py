@@ -1,0 +1,55 @@
+"""The calibration set against the same thing done with Python lists."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from online_svm.venn.calibration import CalibrationSet
+
+PAIRS = st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 3)), max_size=60)
+
+
+@given(
+    first=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=20),
+    later=PAIRS,
+    cuts=st.lists(st.integers(0, 60), max_size=5),
+    limit=st.none() | st.integers(1, 25),
+)
+def test_counts_are_those_of_the_newest_examples_before_each_answer(
+    first: list[tuple[int, int]],
+    later: list[tuple[int, int]],
+    cuts: list[int],
+    limit: int | None,
+) -> None:
+    held = list(first)
+    expected = []
+    for category, code in later:
+        newest = held if limit is None else held[-limit:]
+        expected.append([sum(pair == (category, y) for pair in newest) for y in range(4)])
+        if code >= 0:
+            held.append((category, code))
+
+    pairs = np.array(first, dtype=np.int64).reshape(-1, 2)
+    kept = CalibrationSet(np.zeros((len(pairs), 1)), pairs[:, 0], pairs[:, 1], (3, 4), limit)
+    stream = np.array(later, dtype=np.int64).reshape(-1, 2)
+    bounds = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    met = [
+        kept.answer(np.zeros((b - a, 1)), stream[a:b, 0], stream[a:b, 1])
+        for a, b in zip(bounds, bounds[1:], strict=False)
+    ]
+    np.testing.assert_array_equal(
+        np.concatenate(met), np.array(expected, dtype=np.int64).reshape(-1, 4)
+    )
+    newest = held if limit is None else held[-limit:]
+    assert list(zip(kept.categories.tolist(), kept.codes.tolist(), strict=True)) == newest
+    assert kept.counts.sum() == len(newest) == len(kept)
+
+
+def test_a_set_continues_from_its_state() -> None:
+    rng = np.random.default_rng(0)
+    start = CalibrationSet(np.zeros((0, 2)), *np.empty((2, 0), dtype=np.int64), (3, 2), 10)
+    start.answer(rng.random((30, 2)), rng.integers(0, 3, 30), rng.integers(0, 2, 30))
+    copy = CalibrationSet.from_state(start.state(), (3, 2), 10)
+    more = rng.random((20, 2)), rng.integers(0, 3, 20), rng.integers(0, 2, 20)
+    np.testing.assert_array_equal(start.answer(*more), copy.answer(*more))
+    np.testing.assert_array_equal(start.scores, copy.scores)

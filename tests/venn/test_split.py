@@ -1,0 +1,47 @@
+"""The rolling split and the refit schedule."""
+
+import math
+
+import numpy as np
+import pytest
+
+from online_svm.errors import InvalidInput
+from online_svm.venn.split import is_refit_due, next_refit, training_mask
+
+
+@pytest.mark.parametrize("size", [1, 2, 9, 10, 11, 100, 1727])
+def test_the_oldest_split_trains_on_the_first_ceil_of_the_fraction(size: int) -> None:
+    mask = training_mask("oldest", 40, 40 + size, 0.7)
+    assert mask.sum() == math.ceil(0.7 * size)
+    assert mask[: mask.sum()].all()
+
+
+def test_an_interleaved_example_keeps_its_part_in_every_window() -> None:
+    whole = training_mask("interleaved", 0, 5000, 0.7, seed=3)
+    for start, stop in [(0, 1), (17, 1017), (4000, 5000)]:
+        part = training_mask("interleaved", start, stop, 0.7, seed=3)
+        np.testing.assert_array_equal(part, whole[start:stop])
+
+
+def test_the_interleaved_share_is_the_fraction_and_has_no_pattern() -> None:
+    mask = training_mask("interleaved", 0, 100_000, 0.7).astype(float)
+    assert abs(mask.mean() - 0.7) < 4 * math.sqrt(0.7 * 0.3 / 100_000)
+    for lag in (1, 2, 7, 64):
+        assert abs(np.corrcoef(mask[:-lag], mask[lag:])[0, 1]) < 4 / math.sqrt(100_000)
+
+
+def test_another_seed_gives_another_interleaving() -> None:
+    first = training_mask("interleaved", 0, 1000, 0.5, seed=0)
+    assert 400 < (first ^ training_mask("interleaved", 0, 1000, 0.5, seed=1)).sum() < 600
+
+
+def test_an_unknown_split_is_named() -> None:
+    with pytest.raises(InvalidInput, match="'newest'"):
+        training_mask("newest", 0, 10, 0.7)
+
+
+@pytest.mark.parametrize("refit_every", [1, 2, 9, 10, 15, 50, 250])
+def test_next_refit_is_the_first_due_number_above(refit_every: int) -> None:
+    for n in range(600):
+        later = next(k for k in range(n + 1, n + 700) if is_refit_due(k, refit_every))
+        assert next_refit(n, refit_every) == later
