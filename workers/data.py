@@ -11,6 +11,8 @@ from typing import TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.errors import BadConfiguration
+
 Floats = NDArray[np.float64]
 Table = list[list[str]]
 
@@ -42,7 +44,7 @@ ADULT_COLUMNS = (
 LIBSVM_WIDTH = {"a": 123, "w": 300}
 
 
-class DataNotFound(LookupError):
+class DataNotFound(BadConfiguration):
     """A data set that is not known, or whose file is not there."""
 
 

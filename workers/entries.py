@@ -1,0 +1,163 @@
+"""One input entry: what is accepted, and the reason code of what is not."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import orjson
+
+from online_svm.errors import InvalidExample
+from online_svm.prediction import Floats
+from online_svm.schema import FeatureSchema
+from workers.settings import Limits
+
+Pairs = list[tuple[bytes, bytes]]
+
+_KNOWN = frozenset((b"x", b"xb", b"y", b"id"))
+_PLANNED = frozenset((b"for",))
+_MAX_NAME = 256
+
+
+def pairs(fields: Mapping[bytes, bytes] | Sequence[bytes]) -> Pairs:
+    """Return the fields of an entry as pairs, repeats included."""
+    if isinstance(fields, Mapping):
+        return list(fields.items())
+    return list(zip(fields[::2], fields[1::2], strict=True))
+
+
+def size(fields: Pairs) -> int:
+    """Return the bytes of an entry: field names and values."""
+    return sum(len(name) + len(value) for name, value in fields)
+
+
+def read(fields: Pairs, schema: FeatureSchema, limits: Limits) -> tuple[Floats, str | None]:
+    """Return the features, shape (n_features,), and the label of an entry.
+
+    The schema adopts the features if it has none yet, and only if nothing else is wrong.
+
+    Raises
+    ------
+    InvalidExample
+        With one of `REJECTION_CODES`.
+    """
+    _check_fields(fields, limits)
+    given = dict(fields)
+    if b"id" in given:
+        read_id(given[b"id"], limits)
+    label = read_label(given[b"y"], schema) if b"y" in given else None
+    x = _read_x(given[b"x"]) if b"x" in given else _read_raw(given[b"xb"])
+    row = schema.row(x)
+    if schema.dimension is None:
+        _check_adoptable(x, limits)
+        schema.adopt(x)
+    return row, label
+
+
+def readable_id(fields: Pairs, limits: Limits) -> str | None:
+    """Return the producer's id if there is one, and it can be repeated in an answer."""
+    sent = [value for name, value in fields if name == b"id"]
+    try:
+        return read_id(sent[0], limits) if len(sent) == 1 else None
+    except InvalidExample:
+        return None
+
+
+def read_id(raw: bytes, limits: Limits) -> str:
+    """Return the producer's id as text."""
+    text = _text(raw, "id")
+    if len(text) > limits.max_id_chars:
+        raise InvalidExample("too_large", f"id has more than {limits.max_id_chars} characters")
+    return text
+
+
+def read_label(raw: bytes, schema: FeatureSchema) -> str | None:
+    """Return the label in its canonical form."""
+    return schema.label(_text(raw, "y"))
+
+
+def _text(raw: bytes, name: str) -> str:
+    if b"\0" in raw:
+        raise InvalidExample("unparsable", f"{name} contains NUL")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise InvalidExample("unparsable", f"{name} is not UTF-8") from None
+
+
+def _check_fields(fields: Pairs, limits: Limits) -> None:
+    """Refuse an entry by its size and by the names of its fields."""
+    if size(fields) > limits.max_entry_bytes:
+        raise InvalidExample(
+            "too_large",
+            f"the entry has {size(fields)} bytes, the limit is {limits.max_entry_bytes}",
+        )
+    names = [name for name, _ in fields]
+    for name in names:
+        if name in _PLANNED:
+            raise InvalidExample("unsupported", f"field {_shown(name)} is not supported yet")
+        if name not in _KNOWN:
+            raise InvalidExample("unknown_field", f"field {_shown(name)}; known: x, xb, y, id")
+        if names.count(name) > 1:
+            raise InvalidExample("duplicate_field", f"field {_shown(name)} is sent twice")
+    if b"x" in names and b"xb" in names:
+        raise InvalidExample("duplicate_field", "both x and xb are sent; send one")
+    if b"x" not in names and b"xb" not in names:
+        raise InvalidExample("no_features", "the entry has neither x nor xb")
+
+
+def _shown(name: bytes) -> str:
+    """Return a field name fit for a message: bounded, and escaped."""
+    return repr(name[:40].decode(errors="backslashreplace"))
+
+
+def _read_raw(raw: bytes) -> Floats:
+    if len(raw) % 8:
+        raise InvalidExample("dimension", f"xb has {len(raw)} bytes, not a multiple of 8")
+    return np.frombuffer(raw, dtype="<f8").astype(np.float64)
+
+
+def _read_x(raw: bytes) -> list[object] | dict[str, object]:
+    try:
+        x = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise _why_unparsable(raw, str(error)) from None
+    if isinstance(x, dict):
+        # Every name takes two quotation marks; if there are more, a name may be there twice.
+        if raw.count(b'"') != 2 * len(x):
+            _check_repeats(raw, len(x))
+    elif not isinstance(x, list):
+        raise InvalidExample("unparsable", "x is not a JSON array or object")
+    return x  # type: ignore[no-any-return]  # narrowed to list or dict above
+
+
+def _check_repeats(raw: bytes, distinct: int) -> None:
+    try:
+        repeated = json.loads(raw, object_pairs_hook=list, parse_int=float)
+    except RecursionError:
+        raise InvalidExample("unparsable", "x is nested too deeply") from None
+    if len(repeated) != distinct:
+        raise InvalidExample("duplicate_field", "a feature name is in x twice")
+
+
+def _why_unparsable(raw: bytes, message: str) -> InvalidExample:
+    """Tell numbers that JSON cannot hold (NaN, 1e999) from text that is not JSON."""
+    try:
+        x = json.loads(raw.decode(), parse_int=float)
+    except (ValueError, RecursionError):
+        return InvalidExample("unparsable", f"x is not JSON: {message.split(':')[0][:80]}")
+    values = x.values() if isinstance(x, dict) else x if isinstance(x, list) else [x]
+    if any(isinstance(value, float) and not np.isfinite(value) for value in values):
+        return InvalidExample("not_finite", "x holds NaN or an infinity; send finite numbers")
+    return InvalidExample("unparsable", f"x is not JSON: {message.split(':')[0][:80]}")
+
+
+def _check_adoptable(x: list[object] | dict[str, object] | Floats, limits: Limits) -> None:
+    """Refuse what must not become the features of a feed."""
+    if len(x) > limits.max_features:
+        raise InvalidExample(
+            "dimension", f"x has {len(x)} features, the limit is {limits.max_features}"
+        )
+    if isinstance(x, dict) and not all(1 <= len(name) <= _MAX_NAME for name in x):
+        raise InvalidExample("unparsable", f"a feature name has 1 to {_MAX_NAME} characters")
+    if isinstance(x, dict) and any("\0" in name for name in x):
+        raise InvalidExample("unparsable", "a feature name contains NUL")

@@ -1,0 +1,230 @@
+"""Every setting of the service, and where its value comes from.
+
+Flags win over environment variables, these over the file, the file over the defaults. A setting
+has one name everywhere: `--refit-every`, `ONLINE_SVM_REFIT_EVERY` and `refit_every` in the file.
+The predictor's settings are inherited from the one model that declares them.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from online_svm.config import PredictorConfig
+from workers.errors import BadConfiguration
+from workers.texts import parse_text
+
+PREFIX = "ONLINE_SVM_"
+PROCESS_ENVIRONMENT: dict[str, str] = {
+    "ONLINE_SVM_CONFIG": "TOML file with settings, as --config",
+    "ONLINE_SVM_DATA": "directory of the benchmark data sets",
+    "XDG_STATE_HOME": "the embedded server lives in online-svm below it (else ~/.local/state)",
+    "NO_COLOR": "no colours in the terminal",
+}
+"""Environment variables that are not settings of a feed: name and meaning."""
+
+_TABLES = ("predictor", "limits", "worker")
+
+
+class Limits(BaseModel):
+    """Bounds on one input entry; what exceeds them is rejected.
+
+    They decide which entries are learned, so they belong to a feed as its predictor's settings do.
+    """
+
+    max_entry_bytes: int = Field(
+        1 << 20, ge=1024, le=1 << 27, description="Bytes of an input entry, names and values."
+    )
+    max_features: int = Field(
+        10_000, ge=1, le=100_000, description="Features that a feed may adopt undeclared."
+    )
+    max_label_chars: int = Field(256, ge=1, le=256, description="Characters of a label.")
+    max_id_chars: int = Field(256, ge=1, le=4096, description="Characters of a producer's id.")
+
+
+class WorkerSettings(PredictorConfig, Limits, BaseSettings):
+    """All settings of `online-svm worker`; those of the predictor and the limits are inherited.
+
+    Examples
+    --------
+    >>> settings = WorkerSettings(gamma=0.5, batch=64, redis="redis://me:secret@host/0")
+    >>> settings.predictor.gamma, settings.batch
+    (0.5, 64)
+    >>> settings.shown()["redis"]
+    'redis://host/0'
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        validate_default=False,
+        env_prefix=PREFIX,
+        hide_input_in_errors=True,
+    )
+
+    redis: SecretStr | None = Field(
+        None, description="URL of Redis. Default: the embedded server of this user."
+    )
+    batch: int = Field(256, ge=1, le=65_536, description="Entries read and committed at once.")
+    block_ms: int = Field(1000, ge=1, le=60_000, description="Milliseconds that one read waits.")
+    wait_redis: float = Field(
+        0.0, ge=0, le=86_400, description="Seconds to wait at start for a Redis that is not up."
+    )
+    snapshot_every: int = Field(
+        10_000, ge=1, description="Input entries between two snapshots; a restart replays as many."
+    )
+    keep_input: bool = Field(
+        False, description="Keep all input, for fork and verify; else snapshots trim it."
+    )
+    retain_out: int = Field(1_000_000, ge=1, description="Entries kept in `out`.")
+    retain_met: int = Field(100_000, ge=1, description="Entries kept in `met`.")
+    retain_dlq: int = Field(1_000_000, ge=1, description="Entries kept in `dlq`.")
+    lease: float = Field(5.0, ge=0.5, le=3600, description="Seconds a lease lasts unrenewed.")
+    grace: float = Field(10.0, ge=0, le=3600, description="Seconds a graceful stop may take.")
+
+    @property
+    def predictor(self) -> PredictorConfig:
+        """The settings that the predictor sees."""
+        return PredictorConfig.model_validate(self._part(PredictorConfig))
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds on one input entry."""
+        return Limits.model_validate(self._part(Limits))
+
+    def shown(self) -> dict[str, Any]:
+        """Return the settings as plain JSON values, without the credentials in the URL."""
+        # Imported here: the Redis client takes a while to load, and most settings need none.
+        from workers.connection import redacted
+
+        shown = self.model_dump(mode="json")
+        shown["redis"] = self.redis and redacted(self.redis.get_secret_value())
+        return shown
+
+    def _part(self, model: type[BaseModel]) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in model.model_fields}
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003  (the library fixes these names)
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Order the sources: flags, environment, file."""
+        return init_settings, _Environment(settings_cls), _File(settings_cls)
+
+
+class _Environment(EnvSettingsSource):
+    """The variables ONLINE_SVM_*, with lists written `a,b,c` and null written `none`."""
+
+    def prepare_field_value(
+        self,
+        field_name: str,
+        field: FieldInfo,
+        value: Any,
+        value_is_complex: bool,  # noqa: ARG002  (every text is parsed alike)
+    ) -> Any:
+        return parse_text(field_name, field, value) if isinstance(value, str) else value
+
+
+class _File(TomlConfigSettingsSource):
+    """The TOML file: keys at the top, or in the tables [worker], [predictor] and [limits]."""
+
+    def __call__(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key, value in super().__call__().items():
+            values |= value if key in _TABLES and isinstance(value, dict) else {key: value}
+        fields = self.settings_cls.model_fields
+        _refuse_unknown(values, fields, "setting")
+        return parsed(values)
+
+
+def parsed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the text of flags and files turned into lists, maps and None."""
+    fields = WorkerSettings.model_fields
+    return {
+        name: parse_text(name, fields[name], value) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
+
+
+def load(flags: Mapping[str, Any], config: Path | None = None) -> WorkerSettings:
+    """Return the settings from flags, environment, file and defaults.
+
+    Parameters
+    ----------
+    flags : mapping from the name of a setting to its value, or its text
+    config : path, optional
+        TOML file; without it the one that ``ONLINE_SVM_CONFIG`` names, if any.
+
+    Raises
+    ------
+    BadConfiguration
+        With one line that names the setting, what is wrong and, where a name is unknown, the
+        nearest known one.
+    """
+    chosen = config or _path_from_environment()
+    _refuse_unknown_variables()
+    _refuse_unknown(flags, WorkerSettings.model_fields, "setting")
+
+    class Loaded(WorkerSettings):
+        model_config = SettingsConfigDict(toml_file=_existing(chosen))
+
+    try:
+        return Loaded(**parsed(flags))
+    except ValidationError as error:
+        raise BadConfiguration(_explain(error)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadConfiguration(f"{chosen}: not TOML: {error}") from None
+
+
+def _path_from_environment() -> Path | None:
+    named = os.environ.get("ONLINE_SVM_CONFIG")
+    return Path(named) if named else None
+
+
+def _existing(path: Path | None) -> Path | None:
+    if path is not None and not path.is_file():
+        raise BadConfiguration(f"{path}: no such file; give --config the path of a TOML file")
+    return path
+
+
+def _refuse_unknown_variables() -> None:
+    known = {PREFIX + name.upper() for name in WorkerSettings.model_fields} | {*PROCESS_ENVIRONMENT}
+    ours = [name for name in os.environ if name.startswith(PREFIX)]
+    _refuse_unknown(ours, known, "environment variable")
+
+
+def _refuse_unknown(given: Iterable[str], known: Iterable[str], kind: str) -> None:
+    """Raise for the first name that is not known, and suggest the nearest that is."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else "see online-svm config show"
+            raise BadConfiguration(f"unknown {kind} {name[:80]!r}: {hint}")
+
+
+def _explain(error: ValidationError) -> str:
+    """Return one line for a person, without the values, which may be secrets."""
+    lines = []
+    for item in error.errors(include_url=False, include_input=False, include_context=False):
+        message = item["msg"].removeprefix("Value error, ")
+        lines.append(f"setting {item['loc'][0]}: {message}" if item["loc"] else message)
+    return "; ".join(dict.fromkeys(lines))
