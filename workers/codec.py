@@ -5,10 +5,8 @@ out of the ordinary. Both ways give the same result, so that an answer never dep
 entries share a batch; what is accepted, and every reason code, is defined by the slow way alone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import orjson
@@ -16,23 +14,13 @@ from numpy.typing import NDArray
 
 from online_svm.errors import InvalidExample
 from online_svm.prediction import Floats, PredictionBlock, ValidityReport
-from online_svm.schema import FeatureSchema, invalid_values
+from online_svm.schema import FeatureSchema
+from workers import columns
 from workers import entries as one
 from workers.messages import VERSION
 from workers.settings import Limits
 
-Fields = Mapping[bytes, bytes] | Sequence[bytes]
-Entry = tuple[bytes, Fields]
-Columns = dict[bytes, Sequence[bytes]]
-
-# A line break cannot occur inside a JSON string, so this separator, counted, shows that every
-# value of a batch begins and ends where its entry does.
-_SEPARATOR = b",\n"
-_LAYOUTS = frozenset(
-    frozenset((features, *rest))
-    for features in (b"x", b"xb")
-    for rest in ((), (b"y",), (b"id",), (b"y", b"id"))
-)
+Entry = tuple[bytes, one.Fields]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,18 +31,18 @@ class Decoded:
     ----------
     X : ndarray of shape (n_accepted, n_features)
     labels : list of (str or None), one an accepted entry
-    accepted : list of int
-        Position in the batch of each row of `X`.
     ids : list of (str or None), one an entry of the batch
         The producer's id, where it was sent and can be read.
+    accepted : list of int
+        Position in the batch of each row of `X`.
     rejected : dict of int to InvalidExample
         Position in the batch, and why it was refused.
     """
 
     X: Floats
     labels: list[str | None]
-    accepted: list[int]
     ids: list[str | None]
+    accepted: list[int]
     rejected: dict[int, InvalidExample]
 
 
@@ -79,8 +67,10 @@ def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> D
     >>> decoded.X, decoded.labels, decoded.rejected[1].code
     (array([[1., 2.]]), ['a'], 'dimension')
     """
-    decoded = _decode_together(entries, schema, limits) if entries else None
-    return decoded if decoded is not None else _decode_singly(entries, schema, limits)
+    together = columns.read([fields for _, fields in entries], schema, limits)
+    if together is None:
+        return _decode_singly(entries, schema, limits)
+    return Decoded(*together, accepted=list(range(len(entries))), rejected={})
 
 
 def _decode_singly(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> Decoded:
@@ -102,120 +92,7 @@ def _decode_singly(entries: Sequence[Entry], schema: FeatureSchema, limits: Limi
         labels.append(label)
         accepted.append(position)
     X = np.array(rows) if rows else np.empty((0, schema.dimension or 0))
-    return Decoded(X, labels, accepted, ids, rejected)
-
-
-def _decode_together(
-    entries: Sequence[Entry], schema: FeatureSchema, limits: Limits
-) -> Decoded | None:
-    """Decode a batch of ordinary entries at once; None where they are not all ordinary."""
-    columns = _columns([fields for _, fields in entries])
-    if schema.dimension is None or columns is None or _may_exceed(columns, limits.max_entry_bytes):
-        return None
-    try:
-        labels = _labels(columns.get(b"y"), len(entries), schema)
-        ids = _ids(columns.get(b"id"), len(entries), limits)
-        X = _features(columns, schema)
-    except (InvalidExample, ValueError, TypeError, KeyError):
-        return None
-    if X.shape != (len(entries), schema.dimension) or invalid_values(X, False).any():
-        return None
-    return Decoded(X, labels, list(range(len(entries))), ids, {})
-
-
-def _columns(batch: list[Fields]) -> Columns | None:
-    """Return the values field by field if all entries have the same known fields, else None."""
-    if len(set(map(type, batch))) != 1 or len(set(map(len, batch))) != 1:
-        return None
-    try:
-        columns = _by_name(batch) if isinstance(batch[0], Mapping) else _by_place(batch)
-    except (KeyError, ValueError):
-        return None
-    return columns if frozenset(columns) in _LAYOUTS else None
-
-
-def _by_name(batch: list[Any]) -> Columns:
-    return {name: [fields[name] for fields in batch] for name in batch[0]}
-
-
-def _by_place(batch: list[Any]) -> Columns:
-    """Return the columns of flat lists that agree in every name and its place."""
-    flat = list(zip(*batch, strict=True))
-    names = [column[0] for column in flat[::2]]
-    if any(flat[2 * i].count(name) != len(batch) for i, name in enumerate(names)):
-        raise ValueError("names differ")
-    if len(set(names)) != len(names):
-        raise ValueError("a name is there twice")
-    return dict(zip(names, flat[1::2], strict=True))
-
-
-def _may_exceed(columns: Columns, limit: int) -> bool:
-    """Return whether an entry made of the longest value of each field would exceed the limit."""
-    return sum(len(name) + max(map(len, column)) for name, column in columns.items()) > limit
-
-
-def _labels(column: Sequence[bytes] | None, count: int, schema: FeatureSchema) -> list[str | None]:
-    if column is None:
-        return [None] * count
-    known = {raw: one.read_label(raw, schema) for raw in set(column)}
-    return list(map(known.__getitem__, column))
-
-
-def _ids(column: Sequence[bytes] | None, count: int, limits: Limits) -> list[str | None]:
-    if column is None:
-        return [None] * count
-    return [one.read_id(raw, limits) for raw in column]
-
-
-def _features(columns: Columns, schema: FeatureSchema) -> Floats:
-    """Parse one column of features; any error, or a wrong shape, means "not ordinary"."""
-    if b"xb" in columns:
-        return _raw_matrix(columns[b"xb"], schema.dimension or 0)
-    joined = _SEPARATOR.join(columns[b"x"])
-    count = len(columns[b"x"])
-    if joined[:1] == b"[":
-        return _array_matrix(joined, count)
-    return _named_matrix(joined, count, schema.names or ())
-
-
-def _raw_matrix(column: Sequence[bytes], width: int) -> Floats:
-    if set(map(len, column)) != {8 * width}:
-        raise ValueError("rows of different lengths")
-    raw = np.frombuffer(b"".join(column), dtype="<f8")
-    return raw.reshape(len(column), width).astype(np.float64)
-
-
-def _array_matrix(joined: bytes, count: int) -> Floats:
-    # true, false and null hold a "u" or an "s", which no number does.
-    if not _is_clean(joined, count, b"[", b"]") or any(c in joined for c in (b'"', b"u", b"s")):
-        raise ValueError("not only arrays of numbers")
-    return np.array(orjson.loads(b"[" + joined + b"]"), dtype=np.float64)
-
-
-def _named_matrix(joined: bytes, count: int, names: tuple[str, ...]) -> Floats:
-    words = (b"[", b"true", b"false", b"null")
-    if not _is_clean(joined, count, b"{", b"}") or any(word in joined for word in words):
-        raise ValueError("not only objects of numbers")
-    # Every name takes two quotation marks; two more would be a name sent twice, or a string.
-    if joined.count(b'"') != 2 * len(names) * count:
-        raise ValueError("a name too many or too few")
-    rows = orjson.loads(b"[" + joined + b"]")
-    if set(map(len, rows)) != {len(names)}:
-        raise ValueError("names missing or too many")
-    return np.array(list(map(_values_of(names), rows)), dtype=np.float64)
-
-
-def _is_clean(joined: bytes, count: int, opening: bytes, closing: bytes) -> bool:
-    """Return whether every separator stands between two values: no entry holds half a value."""
-    boundaries = joined.count(closing + _SEPARATOR + opening)
-    return boundaries == joined.count(_SEPARATOR) == count - 1
-
-
-def _values_of(names: tuple[str, ...]) -> Callable[[dict[str, float]], Sequence[float]]:
-    """Return what takes the values of an object in the order of `names`."""
-    if len(names) == 1:
-        return lambda row: (row[names[0]],)
-    return itemgetter(*names)
+    return Decoded(X, labels, ids, accepted, rejected)
 
 
 def encode_block(
@@ -241,10 +118,10 @@ def encode_block(
     """
     head = [_id_parts(ids), _integers(np.asarray(seqs, dtype=np.int64)), _integers(block.n)]
     if block.status == "warming":
-        columns, template = [*head, _integers(block.category_size)], _warming_template(block)
+        parts, template = [*head, _integers(block.category_size)], _warming_template(block)
     else:
-        columns, template = [*head, *_prediction_columns(block)], _template(block)
-    return [template % row for row in zip(*columns, strict=True)]
+        parts, template = [*head, *_prediction_columns(block)], _template(block)
+    return [template % row for row in zip(*parts, strict=True)]
 
 
 def _prediction_columns(block: PredictionBlock) -> list[list[bytes]]:

@@ -11,6 +11,9 @@ from online_svm.prediction import Floats
 from online_svm.schema import FeatureSchema
 from workers.settings import Limits
 
+Fields = Mapping[bytes, bytes] | Sequence[bytes]
+"""Fields of a stream entry: by name, or the flat list of the protocol."""
+
 Pairs = list[tuple[bytes, bytes]]
 
 _KNOWN = frozenset((b"x", b"xb", b"y", b"id"))
@@ -18,7 +21,7 @@ _PLANNED = frozenset((b"for",))
 _MAX_NAME = 256
 
 
-def pairs(fields: Mapping[bytes, bytes] | Sequence[bytes]) -> Pairs:
+def pairs(fields: Fields) -> Pairs:
     """Return the fields of an entry as pairs, repeats included."""
     if isinstance(fields, Mapping):
         return list(fields.items())
@@ -44,7 +47,7 @@ def read(fields: Pairs, schema: FeatureSchema, limits: Limits) -> tuple[Floats, 
     given = dict(fields)
     if b"id" in given:
         read_id(given[b"id"], limits)
-    label = read_label(given[b"y"], schema) if b"y" in given else None
+    label = read_label(given[b"y"], schema, limits) if b"y" in given else None
     x = _read_x(given[b"x"]) if b"x" in given else _read_raw(given[b"xb"])
     row = schema.row(x)
     if schema.dimension is None:
@@ -70,9 +73,12 @@ def read_id(raw: bytes, limits: Limits) -> str:
     return text
 
 
-def read_label(raw: bytes, schema: FeatureSchema) -> str | None:
+def read_label(raw: bytes, schema: FeatureSchema, limits: Limits) -> str | None:
     """Return the label in its canonical form."""
-    return schema.label(_text(raw, "y"))
+    text = _text(raw, "y")
+    if len(text) > limits.max_label_chars:
+        raise InvalidExample("label", f"y has more than {limits.max_label_chars} characters")
+    return schema.label(text)
 
 
 def _text(raw: bytes, name: str) -> str:

@@ -1,0 +1,150 @@
+"""A batch of ordinary entries, read column by column.
+
+"Ordinary" is whatever this can prove to be exactly what `entries.read` would accept; everything
+else makes it give up, and is read one by one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import orjson
+
+from online_svm.errors import InvalidExample
+from online_svm.prediction import Floats
+from online_svm.schema import FeatureSchema, invalid_values
+from workers.entries import Fields, read_id, read_label
+from workers.settings import Limits
+
+Columns = dict[bytes, Sequence[bytes]]
+Texts = list[str | None]
+
+_LAYOUTS = frozenset(
+    frozenset((features, *rest))
+    for features in (b"x", b"xb")
+    for rest in ((), (b"y",), (b"id",), (b"y", b"id"))
+)
+
+
+def read(
+    batch: Sequence[Fields], schema: FeatureSchema, limits: Limits
+) -> tuple[Floats, Texts, Texts] | None:
+    """Return features, labels and ids of a batch, or None if not every entry is ordinary.
+
+    Returns
+    -------
+    X : ndarray of shape (n_entries, n_features)
+    labels, ids : lists of (str or None), one an entry
+    """
+    columns = _columns(batch) if batch and schema.dimension is not None else None
+    if columns is None or _may_exceed(columns, limits.max_entry_bytes):
+        return None
+    try:
+        labels = _labels(columns.get(b"y"), len(batch), schema, limits)
+        ids = _ids(columns.get(b"id"), len(batch), limits)
+        X = _features(columns, schema)
+    except (InvalidExample, ValueError, TypeError, KeyError):
+        return None
+    return None if invalid_values(X, False).any() else (X, labels, ids)
+
+
+def _columns(batch: Sequence[Fields]) -> Columns | None:
+    """Return the values field by field if all entries have the same known fields, else None."""
+    if len(set(map(type, batch))) != 1 or len(set(map(len, batch))) != 1:
+        return None
+    try:
+        columns = _by_name(batch) if isinstance(batch[0], Mapping) else _by_place(batch)
+    except (KeyError, ValueError):
+        return None
+    return columns if frozenset(columns) in _LAYOUTS else None
+
+
+def _by_name(batch: Sequence[Any]) -> Columns:
+    return {name: [fields[name] for fields in batch] for name in batch[0]}
+
+
+def _by_place(batch: Sequence[Any]) -> Columns:
+    """Return the columns of flat lists that agree in every name and its place."""
+    flat = list(zip(*batch, strict=True))
+    names = [column[0] for column in flat[::2]]
+    if any(flat[2 * i].count(name) != len(batch) for i, name in enumerate(names)):
+        raise ValueError("names differ")
+    if len(set(names)) != len(names):
+        raise ValueError("a name is there twice")
+    return dict(zip(names, flat[1::2], strict=True))
+
+
+def _may_exceed(columns: Columns, limit: int) -> bool:
+    """Return whether an entry made of the longest value of each field would exceed the limit."""
+    return sum(len(name) + max(map(len, column)) for name, column in columns.items()) > limit
+
+
+def _labels(
+    column: Sequence[bytes] | None, count: int, schema: FeatureSchema, limits: Limits
+) -> Texts:
+    if column is None:
+        return [None] * count
+    known = {raw: read_label(raw, schema, limits) for raw in set(column)}
+    return list(map(known.__getitem__, column))
+
+
+def _ids(column: Sequence[bytes] | None, count: int, limits: Limits) -> Texts:
+    if column is None:
+        return [None] * count
+    return [read_id(raw, limits) for raw in column]
+
+
+def _features(columns: Columns, schema: FeatureSchema) -> Floats:
+    """Parse one column of features; any error, or a wrong shape, means "not ordinary"."""
+    if b"xb" in columns:
+        return _raw_matrix(columns[b"xb"], schema.dimension or 0)
+    values, width = columns[b"x"], schema.dimension or 0
+    # Each value stands alone in brackets of its own: half a value, or two, changes the shape.
+    # A line break cannot occur inside a JSON string, so no string reaches over two values.
+    joined = b"[[" + b"],\n[".join(values) + b"]]"
+    if values[0][:1] == b"[":
+        return _array_matrix(joined, len(values), width)
+    return _named_matrix(joined, len(values), schema.names or ())
+
+
+def _raw_matrix(column: Sequence[bytes], width: int) -> Floats:
+    if set(map(len, column)) != {8 * width}:
+        raise ValueError("rows of different lengths")
+    raw = np.frombuffer(b"".join(column), dtype="<f8")
+    return raw.reshape(len(column), width).astype(np.float64)
+
+
+def _array_matrix(joined: bytes, count: int, width: int) -> Floats:
+    # true, false and null hold a "u" or an "s", which no number does.
+    if b'"' in joined or b"u" in joined or b"s" in joined:
+        raise ValueError("not only arrays of numbers")
+    return _matrix([row for (row,) in orjson.loads(joined)], count, width)
+
+
+def _named_matrix(joined: bytes, count: int, names: tuple[str, ...]) -> Floats:
+    if b"true" in joined or b"false" in joined or b"null" in joined:
+        raise ValueError("not only objects of numbers")
+    # Every name takes two quotation marks; two more would be a name sent twice, or a string.
+    if joined.count(b'"') != 2 * len(names) * count:
+        raise ValueError("a name too many or too few")
+    rows = [row for (row,) in orjson.loads(joined)]
+    if set(map(len, rows)) != {len(names)}:
+        raise ValueError("names missing or too many")
+    return _matrix(list(map(_values_of(names), rows)), count, len(names))
+
+
+def _matrix(rows: Sequence[Sequence[float]], count: int, width: int) -> Floats:
+    """Return rows of numbers as a matrix; anything but numbers raises."""
+    if len(rows) != count or set(map(len, rows)) != {width}:
+        raise ValueError("rows of different lengths")
+    values = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=count * width)
+    return values.reshape(count, width)
+
+
+def _values_of(names: tuple[str, ...]) -> Callable[[dict[str, float]], Sequence[float]]:
+    """Return what takes the values of an object in the order of `names`."""
+    if len(names) == 1:
+        return lambda row: (row[names[0]],)
+    return itemgetter(*names)
