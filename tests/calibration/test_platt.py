@@ -1,0 +1,202 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.calibration import _SigmoidCalibration
+
+from online_svm.calibration.platt import PlattScaling
+from online_svm.errors import InvalidInput, InvalidSnapshot
+
+METHODS = ["newton", "model-trust"]
+each_method = pytest.mark.parametrize("method", METHODS)
+
+
+def noisy_sample(n, slope=1.3, offset=0.4, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=n) * 1.5
+    return scores, rng.random(n) < 1 / (1 + np.exp(-slope * scores + offset))
+
+
+def platt_targets(labels):
+    labels = np.asarray(labels, dtype=bool)
+    n_positive, n_negative = labels.sum(), (~labels).sum()
+    return np.where(labels, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+
+
+def cross_entropy(a, b, scores, targets):
+    line = a * np.asarray(scores) + b
+    return (targets * np.logaddexp(0, line) + (1 - targets) * np.logaddexp(0, -line)).sum()
+
+
+@pytest.mark.parametrize("seed", range(10))
+@each_method
+def test_the_fit_is_scikit_learns(method, seed):
+    scores, labels = noisy_sample(400, seed=seed)
+    ours = PlattScaling(method).fit(scores, labels)
+    theirs = _SigmoidCalibration().fit(scores, labels)
+    parameters = (ours.A_, ours.B_)
+    assert parameters == pytest.approx((theirs.a_, theirs.b_), rel=1e-3, abs=1e-3)
+    targets = platt_targets(labels)
+    assert ours.loss_ <= cross_entropy(theirs.a_, theirs.b_, scores, targets) * (1 + 1e-12)
+
+
+@each_method
+def test_the_gradient_vanishes_at_the_optimum(method):
+    scores, labels = noisy_sample(300)
+    fitted = PlattScaling(method).fit(scores, labels)
+    gaps = platt_targets(labels) - fitted.predict(scores)
+    assert abs(gaps.sum()) < 1e-6
+    assert abs((gaps * scores).sum()) < 1e-6
+
+
+@each_method
+def test_the_loss_is_the_cross_entropy_of_the_targets(method):
+    scores, labels = noisy_sample(200)
+    fitted = PlattScaling(method).fit(scores, labels)
+    expected = cross_entropy(fitted.A_, fitted.B_, scores, platt_targets(labels))
+    assert fitted.loss_ == pytest.approx(expected, rel=1e-12)
+
+
+score = st.one_of(
+    st.floats(-3, 3),
+    st.integers(-2, 2).map(float),
+    st.floats(-1e6, 1e6),
+    st.sampled_from([1e300, -1e300, 1e-300, 1e8]),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(score, st.booleans()), min_size=1, max_size=40))
+def test_both_methods_reach_the_same_loss(sample):
+    scores, labels = zip(*sample, strict=True)
+    newton = PlattScaling("newton").fit(scores, labels)
+    trust = PlattScaling("model-trust").fit(scores, labels)
+    assert newton.loss_ == pytest.approx(trust.loss_, rel=1e-6)
+    assert newton.A_ <= 0 >= trust.A_
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=2, max_size=30))
+def test_no_other_slope_and_offset_do_better(sample):
+    scores, labels = map(np.array, zip(*sample, strict=True))
+    fitted = PlattScaling().fit(scores, labels)
+    targets = platt_targets(labels)
+    found = minimize(
+        lambda v: cross_entropy(v[0], v[1], scores, targets),
+        [fitted.A_, fitted.B_],
+        bounds=[(None, 0), (None, None)],
+        method="L-BFGS-B",
+    )
+    assert fitted.loss_ <= found.fun * (1 + 1e-9) + 1e-12
+
+
+@each_method
+def test_separable_scores_have_a_finite_optimum(method):
+    fitted = PlattScaling(method).fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+    assert math.isfinite(fitted.A_)
+    assert fitted.A_ < 0
+    assert fitted.predict([0.0])[0] == pytest.approx(0.5)
+    # Symmetric data: the offset is 0, and the slope solves one equation in one unknown.
+    slope = -fitted.A_
+    residual = sum(f * (0.75 - 1 / (1 + math.exp(-slope * f))) for f in (1.0, 2.0))
+    assert residual == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("label", "expected"), [(1, 6 / 7), (0, 1 / 7)])
+@each_method
+def test_one_class_gives_the_constant_of_platts_targets(method, label, expected):
+    fitted = PlattScaling(method).fit([0.1, 0.2, 5.0, -3.0, 1.0], [label] * 5)
+    assert fitted.A_ == 0.0
+    assert fitted.predict([-1e9, 0.0, 1e9]) == pytest.approx([expected] * 3, rel=1e-15)
+
+
+def test_equal_scores_give_the_mean_target():
+    fitted = PlattScaling().fit([2.0, 2.0, 2.0], [1, 1, 0])
+    assert fitted.predict([0.0])[0] == pytest.approx((0.75 + 0.75 + 1 / 3) / 3)
+
+
+@each_method
+def test_a_slope_of_the_wrong_sign_becomes_the_best_constant(method):
+    scores, labels = noisy_sample(200, slope=-1.0)
+    fitted = PlattScaling(method).fit(scores, labels)
+    targets = platt_targets(labels)
+    assert fitted.wrong_sign_
+    assert fitted.A_ == 0.0
+    assert fitted.predict([0.0])[0] == pytest.approx(targets.mean())
+    assert fitted.loss_ == pytest.approx(cross_entropy(0.0, fitted.B_, scores, targets))
+
+
+def test_a_slope_of_the_right_sign_is_not_flagged():
+    assert not PlattScaling().fit(*noisy_sample(200)).wrong_sign_
+
+
+@pytest.mark.parametrize("exponent", [-1000, -300, -50, 50, 300, 1000])
+@each_method
+def test_scaling_the_scores_by_a_power_of_two_changes_no_probability(method, exponent):
+    scores, labels = noisy_sample(150)
+    plain = PlattScaling(method).fit(scores, labels)
+    scaled = PlattScaling(method).fit(np.ldexp(scores, exponent), labels)
+    expected = plain.predict(scores)
+    assert scaled.predict(np.ldexp(scores, exponent)).tobytes() == expected.tobytes()
+
+
+@each_method
+def test_a_large_common_offset_of_the_scores_is_harmless(method):
+    scores, labels = noisy_sample(150)
+    scores = np.round(scores * 1024) / 1024  # so that adding the offset is exact
+    near = PlattScaling(method).fit(scores, labels).predict(scores)
+    far = PlattScaling(method).fit(scores + 2.0**32, labels).predict(scores + 2.0**32)
+    assert far == pytest.approx(near, abs=1e-5)
+
+
+@each_method
+def test_a_slope_too_steep_for_a_double_becomes_a_constant(method):
+    fitted = PlattScaling(method).fit([0.0, 0.0, 5e-324, 5e-324], [0, 0, 1, 1])
+    assert fitted.A_ == 0.0
+    assert fitted.predict([1.0])[0] == pytest.approx(0.5)
+
+
+def test_the_fit_does_not_depend_on_the_memory_layout():
+    scores, labels = noisy_sample(100)
+    strided = np.repeat(scores, 2)[::2]
+    assert PlattScaling().fit(strided, labels).A_ == PlattScaling().fit(scores, labels).A_
+
+
+def test_raw_targets_are_the_maximum_likelihood_fit():
+    scores, labels = noisy_sample(300)
+    fitted = PlattScaling(targets="raw").fit(scores, labels)
+    gaps = labels - fitted.predict(scores)
+    assert abs(gaps.sum()) < 1e-6
+    assert abs((gaps * scores).sum()) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"), [([1, 1, 1], "need both classes"), ([0, 1, 1], "separate the classes")]
+)
+def test_raw_targets_without_a_finite_optimum_are_refused(labels, message):
+    with pytest.raises(InvalidInput, match=message):
+        PlattScaling(targets="raw").fit([0.0, 1.0, 2.0], labels)
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(InvalidInput, match="method: must be one of"):
+        PlattScaling("bfgs")
+    with pytest.raises(InvalidInput, match="targets: must be one of"):
+        PlattScaling(targets="none")
+
+
+def test_a_state_that_names_no_method_is_refused():
+    state = PlattScaling().fit([0.0, 1.0], [0, 1]).state()
+    state["options"][0] = 7
+    with pytest.raises(InvalidSnapshot, match="names no method"):
+        PlattScaling.from_state(state)
+
+
+def test_options_survive_a_snapshot():
+    fitted = PlattScaling("model-trust", "raw").fit(*noisy_sample(100))
+    restored = PlattScaling.from_state(fitted.state())
+    assert (restored.method, restored.targets) == ("model-trust", "raw")
+    assert (restored.A_, restored.B_, restored.loss_) == (fitted.A_, fitted.B_, fitted.loss_)

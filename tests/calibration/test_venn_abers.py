@@ -1,0 +1,154 @@
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
+
+from online_svm.calibration.venn_abers import VennAbers, brier_point, log_loss_point
+from online_svm.errors import InvalidInput, InvalidSnapshot
+
+with np.errstate():  # importing it switches numpy's warnings off for everyone
+    import venn_abers
+
+samples = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=1, max_size=30)
+
+
+def continuous(rng, n):
+    return rng.random(n)
+
+
+def tied(rng, n):
+    return rng.integers(0, 12, size=n) / 12
+
+
+def skewed(rng, n):
+    return rng.beta(0.3, 6.0, size=n)
+
+
+def package_interval(scores, labels, queries):
+    reference = venn_abers.VennAbers()
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it divides by zero on its way, and takes minima of NaN
+        reference.fit(np.column_stack((1 - scores, scores)), labels)
+        return reference.predict_proba(np.column_stack((1 - queries, queries)))
+
+
+def interval_by_refitting(scores, labels, query):
+    """The definition: fit scikit-learn's isotonic regression twice, with the query added."""
+    fits = []
+    for label in (0.0, 1.0):
+        added = IsotonicRegression().fit(np.append(scores, query), np.append(labels, label))
+        fits.append(added.predict([query])[0])
+    return fits
+
+
+@pytest.mark.parametrize("draw", [continuous, tied, skewed])
+@pytest.mark.parametrize("n", [1, 2, 10, 300, 2000])
+def test_intervals_and_points_equal_the_venn_abers_package(draw, n):
+    for seed in range(5):
+        rng = np.random.default_rng([n, seed])
+        scores = draw(rng, n)
+        labels = (rng.random(n) < scores**0.7).astype(float)
+        queries = np.concatenate((scores[:50], draw(rng, 100), [0.0, 1.0]))
+        point, interval = package_interval(scores, labels, queries)
+        fitted = VennAbers().fit(scores, labels)
+        assert np.abs(fitted.predict_interval(queries) - interval).max() <= 1e-12
+        assert np.abs(fitted.predict(queries) - point[:, 1]).max() <= 1e-12
+
+
+@settings(deadline=None, max_examples=60)
+@given(samples, st.integers(-10, 10).map(lambda v: v / 2))
+def test_the_interval_is_two_isotonic_fits_with_the_score_added(sample, query):
+    scores, labels = map(np.array, zip(*sample, strict=True))
+    expected = interval_by_refitting(scores, labels, query)
+    assert VennAbers().fit(scores, labels).predict_interval([query])[0] == pytest.approx(
+        expected, abs=1e-12
+    )
+
+
+@given(samples)
+def test_the_interval_is_never_empty_and_both_ends_rise_with_the_score(sample):
+    scores, labels = map(np.array, zip(*sample, strict=True))
+    interval = VennAbers().fit(scores, labels).predict_interval(np.arange(-5, 5.5, 0.5))
+    assert (interval[:, 0] < interval[:, 1]).all()
+    assert (np.diff(interval, axis=0) >= 0).all()
+
+
+@given(samples)
+def test_swapping_the_labels_and_the_order_mirrors_the_interval(sample):
+    scores, labels = map(np.array, zip(*sample, strict=True))
+    plain = VennAbers().fit(scores, labels).predict_interval(scores)
+    mirrored = VennAbers().fit(-scores, ~labels).predict_interval(-scores)
+    assert mirrored == pytest.approx(1 - plain[:, ::-1], abs=1e-15)
+
+
+@settings(deadline=None, max_examples=30)
+@given(samples, st.permutations(range(30)))
+def test_the_order_of_the_calibration_set_does_not_matter(sample, order):
+    scores, labels = map(np.array, zip(*sample, strict=True))
+    shuffled = [i for i in order if i < len(scores)]
+    first = VennAbers().fit(scores, labels)
+    second = VennAbers().fit(scores[shuffled], labels[shuffled])
+    assert first.p0_.tobytes() == second.p0_.tobytes()
+    assert first.p1_.tobytes() == second.p1_.tobytes()
+
+
+def test_the_member_picked_by_the_true_label_is_calibrated():
+    rng = np.random.default_rng(0)
+    gaps = np.empty(20_000)
+    for i in range(len(gaps)):
+        scores = rng.random(21)
+        labels = rng.random(21) < scores**2
+        interval = VennAbers().fit(scores[:20], labels[:20]).predict_interval(scores[20:])[0]
+        gaps[i] = labels[20] - interval[int(labels[20])]
+    assert abs(gaps.mean()) < 4 * gaps.std() / np.sqrt(len(gaps))
+
+
+def test_without_examples_the_interval_is_the_unit_interval():
+    assert VennAbers().fit([], []).predict_interval([-1.0, 1.0]).tolist() == [[0, 1], [0, 1]]
+
+
+def test_one_class_leaves_one_end_at_its_limit():
+    fitted = VennAbers().fit([1.0, 2.0, 3.0], [1, 1, 1])
+    assert fitted.predict_interval([0.0, 2.0, 9.0]) == pytest.approx(
+        np.array([[0.0, 1.0], [2 / 3, 1.0], [3 / 4, 1.0]])
+    )
+
+
+def test_points_lie_inside_their_interval():
+    rng = np.random.default_rng(0)
+    ends = np.sort(rng.random((200, 2)), axis=1)
+    for point in (log_loss_point, brier_point):
+        values = point(ends[:, 0], ends[:, 1])
+        assert ((ends[:, 0] <= values) & (values <= ends[:, 1])).all()
+
+
+def test_points_equalise_the_regret_of_the_two_labels():
+    p0, p1 = 0.3, 0.6
+    p = float(log_loss_point(p0, p1))
+    assert np.log(p1 / p) == pytest.approx(np.log((1 - p0) / (1 - p)))
+    p = float(brier_point(p0, p1))
+    assert (1 - p) ** 2 - (1 - p1) ** 2 == pytest.approx(p**2 - p0**2)
+
+
+def test_the_points_are_reached_through_the_class_too():
+    assert VennAbers().log_loss_point(0.0, 1.0) == VennAbers.brier_point(0.0, 1.0) == 0.5
+
+
+@pytest.mark.parametrize(("p0", "p1"), [(0.6, 0.5), (-0.1, 0.5), (0.5, 1.1), (np.nan, 0.5)])
+def test_ends_that_are_no_interval_are_refused(p0, p1):
+    with pytest.raises(InvalidInput, match="expected 0 <= p0 <= p1 <= 1"):
+        log_loss_point(p0, p1)
+
+
+def test_ends_of_two_shapes_are_refused():
+    with pytest.raises(InvalidInput, match="shapes"):
+        brier_point([0.1, 0.2], [0.3])
+
+
+def test_a_state_with_too_few_values_is_refused():
+    state = VennAbers().fit([0.0, 1.0], [0, 1]).state()
+    with pytest.raises(InvalidSnapshot, match="p0"):
+        VennAbers.from_state(state | {"p0": state["p0"][1:]})

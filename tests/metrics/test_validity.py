@@ -1,0 +1,152 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.metrics.scores import accuracy, brier, clipped, log_loss
+from online_svm.metrics.validity import CumulativeValidity, paper_p_value
+
+
+def stream(m, n_classes, seed=0):
+    """Probabilities with an interval around them, two choices of label, and the truth."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(n_classes, 0.3), size=m)
+    truth = rng.integers(-1, n_classes, size=m)
+    return {
+        "probabilities": p,
+        "label": p.argmax(axis=1),
+        "svm_label": rng.integers(0, n_classes, size=m),
+        "truth": truth,
+        "lower": p * 0.9,
+        "upper": p * 0.9 + 0.1,
+    }
+
+
+def run(columns, size, intervals=True):
+    validity = CumulativeValidity(intervals=intervals)
+    for start in range(0, len(columns["truth"]), size):
+        validity.update(**{name: values[start : start + size] for name, values in columns.items()})
+    return validity
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_the_means_are_those_of_whole_columns(n_classes):
+    columns = stream(500, n_classes)
+    report = run(columns, 64).report()
+    labelled = columns["truth"] >= 0
+    truth, p = columns["truth"][labelled], columns["probabilities"][labelled]
+    for name, got in (("label", report.predicted), ("svm_label", report.svm)):
+        chosen = columns[name][labelled]
+        rows = np.arange(len(truth))
+        assert got.accuracy == accuracy(chosen, truth)
+        assert got.probability == pytest.approx(p[rows, chosen].mean(), rel=1e-12)
+        for bound in ("lower", "upper"):
+            expected = columns[bound][labelled][rows, chosen].mean()
+            assert getattr(got, bound) == pytest.approx(expected, rel=1e-12)
+        hits, q = (chosen == truth).sum(), p[rows, chosen]
+        z = (hits - q.sum()) / math.sqrt((q * (1 - q)).sum())
+        assert got.paper_p == pytest.approx(2 * norm.sf(abs(z)), rel=1e-9)
+    assert report.log_loss == pytest.approx(log_loss(p, truth), rel=1e-12)
+    assert report.brier == pytest.approx(brier(p, truth), rel=1e-12)
+    assert report.clipped == clipped(p, truth)
+    assert report.clipped > 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_sums_do_not_depend_on_the_blocks_bit_for_bit(n_classes):
+    columns = stream(1000, n_classes)
+    states = [run(columns, size).state() for size in (1, 7, 64, 1000)]
+    for state in states[1:]:
+        assert all(state[name].tobytes() == states[0][name].tobytes() for name in state)
+
+
+def test_rows_without_a_label_change_nothing():
+    columns = stream(20, 3)
+    columns["truth"][:] = -1
+    columns["label"][:] = -1
+    assert run(columns, 5).scored == 0
+    assert run(columns, 5).report().predicted.accuracy is None
+
+
+def test_before_the_first_label_every_mean_is_none():
+    report = CumulativeValidity(intervals=True).report()
+    assert report.clipped == 0
+    assert (report.log_loss, report.brier) == (None, None)
+    for part in (report.predicted, report.svm):
+        assert (part.accuracy, part.lower, part.probability, part.upper) == (None,) * 4
+        assert part.paper_p is None
+
+
+def test_a_method_without_intervals_reports_none_for_them():
+    columns = stream(50, 3)
+    del columns["lower"], columns["upper"]
+    report = run(columns, 10, intervals=False).report()
+    assert report.predicted.lower is None is report.svm.upper
+    assert report.predicted.probability is not None
+
+
+def test_the_number_of_classes_may_grow_between_blocks():
+    validity = CumulativeValidity(intervals=False)
+    validity.update([[0.5, 0.5, 0.0]], [0], [0], [2])
+    validity.update([[0.25, 0.25, 0.25, 0.25]], [3], [1], [3])
+    report = validity.report()
+    assert report.predicted.accuracy == 0.5
+    assert report.clipped == 1
+    assert report.brier == pytest.approx((0.25 + 0.25 + 1 + 3 * 0.0625 + 0.5625) / 2)
+
+
+def test_a_restored_sum_goes_on_bit_for_bit():
+    columns = stream(300, 3)
+    whole = run(columns, 300)
+    half = run({name: values[:150] for name, values in columns.items()}, 50)
+    restored = CumulativeValidity.from_state(half.state())
+    restored.update(**{name: values[150:] for name, values in columns.items()})
+    assert restored.report() == whole.report()
+    assert half.scored < restored.scored
+
+
+def test_a_state_of_another_shape_is_refused():
+    state = CumulativeValidity(intervals=True).state()
+    state["sums"] = state["sums"][:-1]
+    with pytest.raises(InvalidSnapshot, match="sums"):
+        CumulativeValidity.from_state(state)
+
+
+@pytest.mark.parametrize("name", ["label", "svm_label", "truth"])
+@pytest.mark.parametrize("bad", [3, -2])
+def test_an_index_out_of_range_is_refused_before_anything_is_added(name, bad):
+    columns = stream(10, 3)
+    columns["truth"][:] = 0
+    columns[name][9] = bad
+    validity = CumulativeValidity(intervals=True)
+    with pytest.raises(InvalidInput, match=r"not in 0\.\.2"):
+        validity.update(**columns)
+    assert validity.scored == 0
+
+
+def test_columns_of_another_shape_are_refused():
+    columns = stream(10, 3)
+    for name, short in (
+        ("label", columns["label"][:9]),
+        ("lower", columns["lower"][:, :2]),
+        ("probabilities", columns["probabilities"][:, 0]),
+    ):
+        with pytest.raises(InvalidInput, match=name):
+            CumulativeValidity(intervals=True).update(**(columns | {name: short}))
+    with pytest.raises(InvalidInput, match="no intervals"):
+        CumulativeValidity(intervals=False).update(**columns)
+
+
+def test_the_papers_p_value_is_the_two_sided_normal_tail():
+    assert paper_p_value(60, 50.0, 25.0) == pytest.approx(2 * norm.sf(2.0), rel=1e-12)
+    assert paper_p_value(40, 50.0, 25.0) == paper_p_value(60, 50.0, 25.0)
+    # The far tail does not vanish: the papers compare values below 1e-50.
+    assert paper_p_value(155, 210.0, 6.6) == pytest.approx(2 * norm.sf(55 / math.sqrt(6.6)))
+    assert 0 < paper_p_value(155, 210.0, 6.6) < 1e-90
+
+
+def test_without_variance_the_p_value_tells_kept_from_broken_promises():
+    assert paper_p_value(7, 7.0, 0.0) == 1.0
+    assert paper_p_value(6, 7.0, 0.0) == 0.0
