@@ -227,15 +227,20 @@ numbers = st.one_of(
     st.integers(-(10**25), 10**25),
     st.sampled_from([0.0, -0.0, 1e100, 1e101, 1e-310, 2.3e-308, 5]),
 )
+ODDITIES = rb"""
+[NaN,1] | [1e999,1] | [1] | [1 | 2],[3,4] | [1,2],[3,4] | [[1,2]] | [null,1] | [true,1] | ["1",1]
+[1,2]]],[[[3,4] | [1],[2] | ] | {"a":1,"b":2} | {"b":1,"a":2} | {"a":1,"b":2,"a":3} | {"a | ":1,"b":2}
+{"a":1} | {"a" : 1, "b" : 2} | {"a":true,"b":1} | {"a":[1],"b":2} | {} | []
+"""
 oddities = st.sampled_from(
-    [
-        text.strip(b" ")
-        for text in b"""[NaN,1] | [1e999,1] | [1] | [1 | 2],[3,4] | [1,2],[3,4] | [[1,2]] | [null,1] | [true,1]
-    | ["1",1] | [1,2]]],[[[3,4] | [1],[2] | ] | {"a":1,"b":2} | {"b":1,"a":2} | {"a":1,"b":2,"a":3}
-    | {"a | ":1,"b":2} | {"a":1} | {"a" : 1, "b" : 2} | {"a":true,"b":1} | {"a":[1],"b":2}
-    | [1,\n2] | {} | [] | {"a":1,"b":2}],\n[{"a":3,"b":4} | \xff""".replace(b"\n    ", b"").split(
-            b"|"
-        )
+    [text.strip() for line in ODDITIES.strip().splitlines() for text in line.split(b"|")]
+    + [
+        b"",
+        b"\xff",
+        b"[1,\n2]",
+        b" [1,2]\n",
+        b"[1,2]],\n[[3,4]",
+        b'{"a":1,"b":2}],\n[{"a":3,"b":4}',
     ]
 )
 arrays = st.lists(numbers, min_size=2, max_size=2).map(json.dumps).map(str.encode)
