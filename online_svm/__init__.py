@@ -1,1 +1,80 @@
-"""Online SVM with calibrated probabilities: pure numerics, no Redis, no clock, no threads."""
+"""Online SVM with calibrated probabilities: pure numerics, no Redis, no clock, no threads.
+
+Public names are imported when they are first used: numba and scikit-learn take seconds to load,
+and a program that needs only a setting or a message should not wait for them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from online_svm.calibration.binning import ScoreBinning
+    from online_svm.calibration.evidential import (
+        EvidentialBinning,
+        EvidentialIsotonic,
+        EvidentialLogistic,
+        dempster_combine,
+        inverse_pignistic,
+        pignistic,
+    )
+    from online_svm.calibration.isotonic import IsotonicMap
+    from online_svm.calibration.platt import PlattScaling
+    from online_svm.calibration.venn_abers import VennAbers
+    from online_svm.config import PredictorConfig
+    from online_svm.errors import InvalidExample, OnlineSVMError
+    from online_svm.example import Example
+    from online_svm.prediction import Prediction
+    from online_svm.predictor import OnlinePredictor
+    from online_svm.svm.online import OnlineSVC
+    from online_svm.venn.classifier import InductiveVennClassifier
+
+_HOMES = {
+    "EvidentialBinning": "calibration.evidential",
+    "EvidentialIsotonic": "calibration.evidential",
+    "EvidentialLogistic": "calibration.evidential",
+    "Example": "example",
+    "InductiveVennClassifier": "venn.classifier",
+    "InvalidExample": "errors",
+    "IsotonicMap": "calibration.isotonic",
+    "OnlinePredictor": "predictor",
+    "OnlineSVC": "svm.online",
+    "OnlineSVMError": "errors",
+    "PlattScaling": "calibration.platt",
+    "Prediction": "prediction",
+    "PredictorConfig": "config",
+    "ScoreBinning": "calibration.binning",
+    "VennAbers": "calibration.venn_abers",
+    "dempster_combine": "calibration.evidential",
+    "inverse_pignistic": "calibration.evidential",
+    "pignistic": "calibration.evidential",
+}
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EvidentialBinning",
+    "EvidentialIsotonic",
+    "EvidentialLogistic",
+    "Example",
+    "InductiveVennClassifier",
+    "InvalidExample",
+    "IsotonicMap",
+    "OnlinePredictor",
+    "OnlineSVC",
+    "OnlineSVMError",
+    "PlattScaling",
+    "Prediction",
+    "PredictorConfig",
+    "ScoreBinning",
+    "VennAbers",
+    "dempster_combine",
+    "inverse_pignistic",
+    "pignistic",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home, at its first use (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'online_svm' has no attribute {name!r}")
+    return getattr(import_module(f"online_svm.{_HOMES[name]}"), name)

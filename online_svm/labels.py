@@ -1,6 +1,6 @@
 """Labels and their codes: declared, or discovered in order of arrival."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,11 @@ class ClassView:
         self.n_known = len(known)
         rank = {label: position for position, label in enumerate(known)}
         self._columns = np.array([rank[label] for label in labels], dtype=np.int64)
+
+    def weights(self, class_weight: Mapping[str, float] | str | None) -> NDArray[np.float64]:
+        """Return the weight of each known class where a mapping gives one, else 1."""
+        given = class_weight if isinstance(class_weight, Mapping) else {}
+        return np.array([given.get(label, 1.0) for label in self.classes[: self.n_known] if label])
 
     def columns(self, codes: Ints) -> Ints:
         """Return the column of each code: -1 stays, a code met later is the unseen slot."""

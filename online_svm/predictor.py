@@ -206,9 +206,9 @@ class OnlinePredictor:
         assert self._rows is not None
         view = self._labels.view()
         first = max(start, self._rows.first)
-        task = RefitTask(
-            start, self.n, first, self._rows.since(first).copy(), view.columns(codes), view.n_known
-        )
+        rows = self._rows.since(first).copy()
+        weights = view.weights(config.class_weight)
+        task = RefitTask(start, self.n, first, rows, view.columns(codes), weights)
         early = is_early_refit(self.n, config.refit_every)
         self._pending = PendingRefit(start, self.n, self.n + (0 if early else config.lag), view)
         self._refitter.submit(task)

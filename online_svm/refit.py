@@ -6,7 +6,7 @@ predictor is a `RefitTask` one way and a `RefitResult` the other, both plain arr
 is a function of the tasks so far, whoever computes it.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from online_svm import frames
 from online_svm.arrays import nest, under
 from online_svm.config import PredictorConfig
+from online_svm.kernels import Kernel
 from online_svm.scaling import Scaling
 from online_svm.svm.machine import RollingMachine
 from online_svm.svm.model import KernelModel
@@ -22,6 +23,7 @@ from online_svm.venn.split import training_mask
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class RefitTask:
         New examples, unscaled; NaN is a missing value.
     codes : ndarray of shape (freeze - start,)
         Class index of every available example, in the sorted classes.
-    n_classes : int
-        Classes known at the freeze.
+    weights : ndarray of shape (n_classes,)
+        Multiplies C for the examples of each class.
     """
 
     start: int
@@ -47,17 +49,18 @@ class RefitTask:
     first: int
     X: Floats
     codes: Ints
-    n_classes: int
+    weights: Floats
+
+    @property
+    def n_classes(self) -> int:
+        """Classes known at the freeze."""
+        return len(self.weights)
 
     def to_bytes(self) -> bytes:
         """Return the task as bytes, for the pipe."""
-        header = {
-            "start": self.start,
-            "freeze": self.freeze,
-            "first": self.first,
-            "n_classes": self.n_classes,
-        }
-        return frames.join(header, {"X": self.X, "codes": self.codes})
+        header = {"start": self.start, "freeze": self.freeze, "first": self.first}
+        arrays = {"X": self.X, "codes": self.codes, "weights": self.weights}
+        return frames.join(header, arrays)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -92,10 +95,9 @@ class RefitResult:
 
     def to_bytes(self) -> bytes:
         """Return the result as bytes, for the pipe and for snapshots."""
-        header, arrays = self.model.arrays()
-        parts = nest("model", arrays) | nest("scaling", self.scaling.arrays())
+        parts = nest("model", self.model.arrays()) | nest("scaling", self.scaling.arrays())
         parts |= {"calibration": self.calibration_scores, "training": self.training_scores}
-        return frames.join({"freeze": self.freeze, "model": header}, parts)
+        return frames.join({"freeze": self.freeze, "kernel": asdict(self.model.kernel)}, parts)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -103,7 +105,7 @@ class RefitResult:
         header, parts = frames.split(data)
         return cls(
             freeze=header["freeze"],
-            model=KernelModel.from_arrays(header["model"], under("model", parts)),
+            model=KernelModel.from_arrays(Kernel(**header["kernel"]), under("model", parts)),
             scaling=Scaling(**under("scaling", parts)),
             calibration_scores=parts["calibration"],
             training_scores=parts["training"],
@@ -153,32 +155,31 @@ class Learner:
         self._hold(task, forgotten)
         if self._is_rescaling_due(trains):
             self._rescale(trains)
-        machine = self._advance(task, forgotten)
-        machine.train(trains)
+        machine = self._advance(task, forgotten, trains)
+        machine.set_penalties(self._penalties(task, trains))
         machine.solve()
-        scores = machine.decision_values()
         assert self._scaling is not None
         return RefitResult(
             freeze=task.freeze,
             model=machine.model(),
             scaling=self._scaling,
-            calibration_scores=scores[~trains],
-            training_scores=scores[trains],
+            calibration_scores=machine.observer_values(),
+            training_scores=machine.training_values(),
         )
 
     def state(self) -> bytes:
         """Return everything a later `load` continues from, byte for byte."""
         assert self._scaling is not None
         assert self._machine is not None
-        header, arrays = self._machine.state()
-        parts = nest("machine", arrays) | nest("scaling", self._scaling.arrays())
+        machine = self._machine.state()
+        parts = nest("machine", machine["arrays"]) | nest("scaling", self._scaling.arrays())
         own = {
             "start": self._start,
             "gamma": self._gamma,
             "n_classes": self._n_classes,
             "refits": self._refits,
             "fitted_on": self._fitted_on,
-            "machine": header,
+            "machine": machine["header"],
         }
         return frames.join(own, parts | {"rows": self._rows})
 
@@ -190,9 +191,11 @@ class Learner:
         self._fitted_on = own["fitted_on"]
         self._rows = parts["rows"].copy()
         self._scaling = Scaling(**under("scaling", parts))
-        self._machine = RollingMachine.from_state(own["machine"], under("machine", parts))
+        self._machine = RollingMachine.from_state(
+            {"header": own["machine"], "arrays": under("machine", parts)}
+        )
 
-    def _mask(self, task: RefitTask) -> NDArray[np.bool_]:
+    def _mask(self, task: RefitTask) -> Bools:
         config = self.config
         return training_mask(
             config.split, task.start, task.freeze, config.train_fraction, config.seed
@@ -203,7 +206,7 @@ class Learner:
         self._rows = np.concatenate([kept, task.X])
         self._start = task.start
 
-    def _is_rescaling_due(self, trains: NDArray[np.bool_]) -> bool:
+    def _is_rescaling_due(self, trains: Bools) -> bool:
         config = self.config
         if self._scaling is None:
             return True
@@ -212,7 +215,7 @@ class Learner:
         doubled = int(trains.sum()) >= 2 * self._fitted_on
         return doubled or self._refits % config.rescale_every == 0
 
-    def _rescale(self, trains: NDArray[np.bool_]) -> None:
+    def _rescale(self, trains: Bools) -> None:
         """Fit the scaling and gamma on T; the kernel is computed anew."""
         config, training = self.config, self._rows[trains]
         if config.scale == "standard" or config.missing == "mean":
@@ -225,31 +228,39 @@ class Learner:
         self._fitted_on = int(trains.sum())
         self._machine = None
 
-    def _advance(self, task: RefitTask, forgotten: int) -> RollingMachine:
+    def _advance(self, task: RefitTask, forgotten: int, trains: Bools) -> RollingMachine:
         """Return the machine over the available examples, old ones gone and new ones added."""
         assert self._scaling is not None
         machine = self._machine
         if machine is None or task.n_classes != self._n_classes:
-            machine = self._new_machine(task.n_classes)
-            machine.extend(self._scaling.transform(self._rows), task.codes)
+            machine, new = self._new_machine(task.n_classes), 0
         else:
             machine.forget(forgotten)
-            machine.extend(self._scaling.transform(task.X), task.codes[task.first - task.start :])
+            new = len(machine)
+        X = self._scaling.transform(self._rows[new:])
+        if self.config.split == "oldest":
+            machine.extend(X, task.codes[new:])
+            machine.promote(int(trains.sum()) - machine.n_training)
+        else:
+            machine.extend(X, task.codes[new:], training=trains[new:])
         self._machine, self._n_classes = machine, task.n_classes
         return machine
 
     def _new_machine(self, n_classes: int) -> RollingMachine:
         config = self.config
+        kernel = Kernel(config.kernel, self._gamma, config.degree, config.coef0)
         return RollingMachine(
-            n_classes=n_classes,
-            kernel=config.kernel,
-            gamma=self._gamma,
-            degree=config.degree,
-            coef0=config.coef0,
-            C=config.C,
-            tol=config.tol,
-            window=config.window,
+            kernel, np.full(n_classes, config.C), tol=config.tol, window=config.window
         )
+
+    def _penalties(self, task: RefitTask, trains: Bools) -> Floats:
+        """Return the bound on the multipliers of each class: C times its weight."""
+        weights = task.weights
+        if self.config.class_weight == "balanced":
+            counts = np.bincount(task.codes[trains], minlength=task.n_classes)
+            shares = trains.sum() / (task.n_classes * np.maximum(counts, 1))
+            weights = np.where(counts > 0, shares, 1.0)
+        return self.config.C * weights
 
 
 class InlineRefitter:
