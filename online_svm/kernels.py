@@ -1,0 +1,205 @@
+"""Kernel values whose bits depend on the two points alone.
+
+Stored points are kept feature-major, shape (d, n), so that the compiler vectorises *across*
+points: each pair's sum runs over the features in their order, with one rounding a term, wherever
+the point is stored and whatever else is computed beside it. Hence k(u, v) == k(v, u) bit for bit,
+and a value computed today equals the one recomputed after a restart.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm._intrinsics import bits_of, float_of, fma
+from online_svm._jit import jit
+from online_svm.errors import InvalidConfig
+
+KernelName = Literal["linear", "poly", "rbf"]
+Floats = NDArray[np.float64]
+Shape = tuple[int, float, float, int]  # code, gamma, coef0, degree: what compiled code is given
+
+LINEAR, POLY, RBF = range(3)
+BLOCK = 512  # points at a time: 4 KiB of partial sums stay in the first-level cache
+
+LOG2_E = 1.4426950408889634
+LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # 32 bits: exact when multiplied by an exponent
+LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the low bits
+UNDERFLOW = -708.0  # below it exp is under 3.4e-308, next to the subnormal numbers: taken as 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel function and its parameters, as in scikit-learn.
+
+    Parameters
+    ----------
+    name : {"rbf", "linear", "poly"}
+        exp(-gamma |u - v|^2), u.v, or (gamma u.v + coef0)^degree.
+    gamma : float
+        Positive; unused by "linear".
+    degree : int
+        Of "poly".
+    coef0 : float
+        Of "poly"; not negative (the kernel would not be positive semi-definite).
+
+    Raises
+    ------
+    InvalidConfig
+        If the name is unknown or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> Kernel("rbf", gamma=0.5)(np.array([[0.0, 0.0]]), np.array([[0.0, 0.0], [1.0, 1.0]]))
+    array([[1.        , 0.36787944]])
+    """
+
+    name: KernelName = "rbf"
+    gamma: float = 1.0
+    degree: int = 3
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.name not in get_args(KernelName):
+            raise InvalidConfig(f"kernel: {self.name!r} is unknown; use 'rbf', 'linear' or 'poly'")
+        if not (math.isfinite(self.gamma) and self.gamma > 0):
+            raise InvalidConfig(f"gamma: must be a positive number, got {self.gamma!r}")
+        if not 1 <= self.degree <= 20:
+            raise InvalidConfig(f"degree: must be between 1 and 20, got {self.degree!r}")
+        if not (math.isfinite(self.coef0) and self.coef0 >= 0):
+            raise InvalidConfig(f"coef0: must be a number >= 0, got {self.coef0!r}")
+
+    @property
+    def shape(self) -> Shape:
+        """The parameters in the form the compiled functions take."""
+        code = {"linear": LINEAR, "poly": POLY, "rbf": RBF}[self.name]
+        return code, float(self.gamma), float(self.coef0), int(self.degree)
+
+    def __call__(self, U: Floats, V: Floats) -> Floats:
+        """Return the matrix k(u_i, v_j), shape (m, n), of two sets of points given as rows."""
+        points = np.ascontiguousarray(np.asarray(V, dtype=np.float64).T)
+        values = np.empty((len(U), points.shape[1]))
+        gram_rows(self.shape, points, np.ascontiguousarray(U, dtype=np.float64), values)
+        return values
+
+
+@jit
+def exp_nonpositive(x: float) -> float:
+    """Return exp(x) for x <= 0 without a branch, within one unit in the last place.
+
+    exp(x) = 2^n exp(r) with |r| <= ln(2)/2 (Cody and Waite); exp(r) is its Taylor polynomial of
+    degree 13, whose remainder there is below 5e-18.
+    """
+    shifted = fma(x, LOG2_E, ROUNDER)
+    n = shifted - ROUNDER
+    r = fma(-n, LN2_LOW, fma(-n, LN2_HIGH, x))
+    p = fma(r, 1.0 / 6227020800.0, 1.0 / 479001600.0)
+    p = fma(r, p, 1.0 / 39916800.0)
+    p = fma(r, p, 1.0 / 3628800.0)
+    p = fma(r, p, 1.0 / 362880.0)
+    p = fma(r, p, 1.0 / 40320.0)
+    p = fma(r, p, 1.0 / 5040.0)
+    p = fma(r, p, 1.0 / 720.0)
+    p = fma(r, p, 1.0 / 120.0)
+    p = fma(r, p, 1.0 / 24.0)
+    p = fma(r, p, 1.0 / 6.0)
+    p = fma(r, p, 0.5)
+    p = fma(r, p, 1.0)
+    p = fma(r, p, 1.0)
+    scale = float_of((bits_of(shifted) << 52) + (1023 << 52))
+    return p * scale if x >= UNDERFLOW else 0.0
+
+
+@jit
+def power(base: float, degree: int) -> float:
+    """Return base^degree by repeated multiplication: the order of roundings is fixed."""
+    value = base
+    for _ in range(degree - 1):
+        value *= base
+    return value
+
+
+@jit
+def _squared_distances(X: Floats, x: Floats, out: Floats) -> None:
+    for j in range(len(out)):
+        out[j] = 0.0
+    f = 0
+    while f + 4 <= len(x):  # four features a pass: fewer trips of the partial sums to memory
+        a, b, c, e = x[f], x[f + 1], x[f + 2], x[f + 3]
+        A, B, C, E = X[f], X[f + 1], X[f + 2], X[f + 3]
+        for j in range(len(out)):
+            s = fma(a - A[j], a - A[j], out[j])
+            s = fma(b - B[j], b - B[j], s)
+            s = fma(c - C[j], c - C[j], s)
+            out[j] = fma(e - E[j], e - E[j], s)
+        f += 4
+    while f < len(x):
+        a, A = x[f], X[f]
+        for j in range(len(out)):
+            out[j] = fma(a - A[j], a - A[j], out[j])
+        f += 1
+
+
+@jit
+def _products(X: Floats, x: Floats, out: Floats) -> None:
+    for j in range(len(out)):
+        out[j] = 0.0
+    for f in range(len(x)):
+        a, A = x[f], X[f]
+        for j in range(len(out)):
+            out[j] = fma(a, A[j], out[j])
+
+
+@jit
+def kernel_row(shape: Shape, X: Floats, x: Floats, start: int, stop: int, out: Floats) -> None:
+    """Write k(x, X[:, j]) to out[j] for start <= j < stop.
+
+    Parameters
+    ----------
+    shape : tuple
+        `Kernel.shape`.
+    X : ndarray of shape (d, n)
+        Stored points, feature-major, C-contiguous.
+    x : ndarray of shape (d,)
+        One point.
+    start, stop : int
+        Range of stored points.
+    out : ndarray of shape (n,)
+        Entries outside the range are left alone.
+    """
+    code, gamma, coef0, degree = shape
+    for first in range(start, stop, BLOCK):
+        # Slices, not offsets: an index known to be non-negative is what lets the loops vectorise.
+        block = slice(first, min(first + BLOCK, stop))
+        points, values = X[:, block], out[block]
+        if code == RBF:
+            _squared_distances(points, x, values)
+            for j in range(len(values)):
+                values[j] = exp_nonpositive(-gamma * values[j])
+        else:
+            _products(points, x, values)
+            if code == POLY:
+                for j in range(len(values)):
+                    values[j] = power(fma(gamma, values[j], coef0), degree)
+
+
+@jit
+def kernel_diagonal(shape: Shape, x: Floats) -> float:
+    """Return k(x, x) with the bits that `kernel_row` would give."""
+    code, gamma, coef0, degree = shape
+    if code == RBF:
+        return 1.0
+    product = 0.0
+    for f in range(len(x)):
+        product = fma(x[f], x[f], product)
+    return product if code == LINEAR else power(fma(gamma, product, coef0), degree)
+
+
+@jit
+def gram_rows(shape: Shape, X: Floats, rows: Floats, out: Floats) -> None:
+    """Fill `out`, shape (m, n), with k(rows[i], X[:, j])."""
+    for i in range(len(rows)):
+        kernel_row(shape, X, rows[i], 0, X.shape[1], out[i])

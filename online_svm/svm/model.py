@@ -1,0 +1,98 @@
+"""KernelModel: the solution of several machines over one set of support vectors, as a scorer."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm._intrinsics import fma
+from online_svm._jit import jit
+from online_svm.kernels import Floats, Kernel, Shape, kernel_row
+
+LANES = 64  # partial sums of a row: vector j of the support vectors adds to lane j mod 64
+
+
+@jit
+def _weighted_sum(values: Floats, coefficients: Floats, lanes: Floats) -> float:
+    """Return sum_j coefficients_j values_j: by lanes, then over the lanes by halves."""
+    lanes[:] = 0.0
+    for first in range(0, len(values), LANES):
+        v, c = values[first : first + LANES], coefficients[first : first + LANES]
+        for k in range(len(v)):
+            lanes[k] = fma(c[k], v[k], lanes[k])
+    half = LANES // 2
+    while half > 0:
+        low, high = lanes[:half], lanes[half : 2 * half]
+        for k in range(half):
+            low[k] += high[k]
+        half //= 2
+    return float(lanes[0])
+
+
+@jit
+def _scores(
+    shape: Shape, vectors: Floats, coef: Floats, intercept: Floats, X: Floats, out: Floats
+) -> None:
+    n = vectors.shape[1]
+    row, lanes = np.empty(n), np.empty(LANES)
+    for i in range(len(X)):
+        kernel_row(shape, vectors, X[i], 0, n, row)
+        for s in range(len(intercept)):
+            out[i, s] = _weighted_sum(row, coef[s], lanes) + intercept[s]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelModel:
+    """S decision functions f_s(x) = sum_j coef_sj k(v_j, x) + intercept_s.
+
+    The score of a row has the same bits whatever rows it is scored with.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    vectors : ndarray of shape (d, n_support)
+        Support vectors, feature-major.
+    coef : ndarray of shape (S, n_support)
+    intercept : ndarray of shape (S,)
+
+    Examples
+    --------
+    >>> model = KernelModel.build(
+    ...     Kernel("linear"), np.array([[1.0], [3.0]]), np.array([[-1.0, 1.0]]), np.array([0.5])
+    ... )
+    >>> model.scores(np.array([[0.0], [1.0]]))
+    array([[0.5],
+           [2.5]])
+    """
+
+    kernel: Kernel
+    vectors: Floats
+    coef: Floats
+    intercept: Floats
+
+    @classmethod
+    def build(cls, kernel: Kernel, vectors: Floats, coef: Floats, intercept: Floats) -> Self:
+        """Return the model with support vectors given as rows, shape (n_support, d)."""
+        return cls(
+            kernel,
+            np.ascontiguousarray(vectors.T, dtype=np.float64),
+            np.ascontiguousarray(coef, dtype=np.float64),
+            np.array(intercept, dtype=np.float64),
+        )
+
+    def scores(self, X: Floats) -> Floats:
+        """Return the decision values of the rows of X, shape (m, S)."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        out = np.empty((len(X), len(self.intercept)))
+        _scores(self.kernel.shape, self.vectors, self.coef, self.intercept, X, out)
+        return out
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays from which `from_arrays` rebuilds the model, given its kernel."""
+        return {"vectors": self.vectors, "coef": self.coef, "intercept": self.intercept}
+
+    @classmethod
+    def from_arrays(cls, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> Self:
+        """Return the model whose `arrays` these are."""
+        return cls(kernel, arrays["vectors"], arrays["coef"], arrays["intercept"])
