@@ -20,7 +20,8 @@ from workers import entries as one
 from workers.messages import VERSION
 from workers.settings import Limits
 
-Entry = tuple[bytes, one.Fields]
+Fields = one.Fields
+Entry = tuple[bytes, Fields]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
