@@ -72,8 +72,8 @@ def pool_ties(scores: Floats, labels: Bools) -> TiedCounts:
     >>> pool_ties(np.array([2.0, 1.0, 2.0]), np.array([True, False, False])).positives
     array([0, 1])
     """
-    order = np.argsort(scores, kind="stable")
-    ordered = scores[order]
+    order = np.argsort(scores)  # not stable, several times faster; sums over ties need no order
+    ordered = scores[order] + 0.0  # -0.0 becomes 0.0: which of the two leads a tie is left open
     ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)])
     running = np.cumsum(labels[order], dtype=np.int64)
     return TiedCounts(

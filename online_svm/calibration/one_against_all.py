@@ -76,7 +76,7 @@ class OneAgainstAll:
         >>> len(OneAgainstAll(PlattScaling).fit(scores, [0, 1, 2]).maps_)
         3
         """
-        columns = _check_columns(scores)
+        columns = check_columns(scores)
         classes = check_codes(codes, len(columns), max(columns.shape[1], 2))
         first = 1 if columns.shape[1] == 1 else 0
         self.maps_ = [
@@ -110,7 +110,7 @@ class OneAgainstAll:
         array([[0.5, 0.5]])
         """
         check_fitted(hasattr(self, "maps_"), "OneAgainstAll")
-        columns = _check_columns(scores)
+        columns = check_columns(scores)
         if columns.shape[1] != len(self.maps_):
             raise InvalidInput(
                 f"scores: expected {len(self.maps_)} columns, as in fit, got {columns.shape[1]}"
@@ -156,7 +156,7 @@ class OneAgainstAll:
         restored = cls(make_map)
         kind = type(make_map())
         count = int(read_ints(state, "n_maps", 1)[0])
-        restored.maps_ = [kind.from_state(_part(state, f"{j}.")) for j in range(count)]
+        restored.maps_ = [kind.from_state(state_part(state, f"{j}.")) for j in range(count)]
         return restored
 
 
@@ -202,7 +202,15 @@ def check_codes(codes: ArrayLike, n_samples: int, n_classes: int) -> Ints:
     return values.astype(np.int64)
 
 
-def _check_columns(scores: ArrayLike) -> Floats:
+def check_columns(scores: ArrayLike) -> Floats:
+    """Return rows of scores as float64, or raise InvalidInput if they are no finite matrix.
+
+    Examples
+    --------
+    >>> check_columns([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
     try:
         columns = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -215,7 +223,14 @@ def _check_columns(scores: ArrayLike) -> Floats:
     return check_finite(columns, "scores")
 
 
-def _part(state: Mapping[str, Floats | Ints], prefix: str) -> State:
+def state_part(state: Mapping[str, Floats | Ints], prefix: str) -> State:
+    """Return the arrays whose names begin with `prefix`, under the rest of their names.
+
+    Examples
+    --------
+    >>> state_part({"0.a": np.zeros(1), "1.a": np.ones(1)}, "1.")
+    {'a': array([1.])}
+    """
     return {
         name.removeprefix(prefix): values
         for name, values in state.items()

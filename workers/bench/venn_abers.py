@@ -1,0 +1,111 @@
+"""Venn-Abers fit and predictions against the venn-abers package, in one run."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.calibration.venn_abers import VennAbers
+from workers.errors import BadConfiguration
+
+Floats = NDArray[np.float64]
+N_CALIBRATION, N_PREDICTIONS = 50_000, 10_000
+REPEATS = 3  # of either side; the best counts, so that other work on the machine matters less
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Best times of one task.
+
+    Attributes
+    ----------
+    name : str
+        The task.
+    ours, peer : float
+        Seconds.
+    """
+
+    name: str
+    ours: float
+    peer: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster than the peer.
+
+        Examples
+        --------
+        >>> Row("fit", ours=0.5, peer=2.0).ratio
+        4.0
+        """
+        return self.peer / self.ours
+
+
+def run(n_calibration: int = N_CALIBRATION, n_predictions: int = N_PREDICTIONS) -> list[Row]:
+    """Measure fit plus predictions on skewed and on uniform calibration scores.
+
+    Raises
+    ------
+    BadConfiguration
+        If the venn-abers package, which only this comparison needs, is not installed.
+
+    Examples
+    --------
+    >>> from importlib.util import find_spec
+    >>> rows = run(200, 50) if find_spec("venn_abers") else []
+    >>> all(row.ours > 0 for row in rows)
+    True
+    """
+    rng = np.random.default_rng(0)
+    VennAbers().fit([0.0, 1.0], [0, 1])  # compiles, or loads what was compiled
+    rows = []
+    for name, draw in (("skewed", _skewed), ("uniform", _uniform)):
+        scores, queries = draw(rng, n_calibration), draw(rng, n_predictions)
+        labels = rng.random(n_calibration) < scores**0.7
+        ours, answers = _best(lambda: _ours(scores, labels, queries))  # noqa: B023 - called at once
+        peer, expected = _best(lambda: _peer(scores, labels, queries))  # noqa: B023 - as above
+        if np.abs(answers - expected).max() > 1e-12:
+            raise AssertionError(f"{name}: the two implementations disagree; nothing to compare")
+        task = f"venn-abers, {n_calibration} {name} scores, {n_predictions} predictions"
+        rows.append(Row(task, ours, peer))
+    return rows
+
+
+def _skewed(rng: np.random.Generator, n: int) -> Floats:
+    """Scores of a rare class: nearly all close to zero."""
+    return rng.beta(0.3, 6.0, size=n)
+
+
+def _uniform(rng: np.random.Generator, n: int) -> Floats:
+    return rng.random(n)
+
+
+def _ours(scores: Floats, labels: NDArray[np.bool_], queries: Floats) -> Floats:
+    return VennAbers().fit(scores, labels).predict_interval(queries)
+
+
+def _peer(scores: Floats, labels: NDArray[np.bool_], queries: Floats) -> Floats:
+    try:
+        with np.errstate():  # importing it switches numpy's warnings off for everyone
+            import venn_abers
+    except ImportError as error:
+        raise BadConfiguration(
+            "bench venn-abers: the venn-abers package is not installed; "
+            "pip install 'online-svm[dev]' brings it"
+        ) from error
+    peer = venn_abers.VennAbers()
+    with np.errstate(all="ignore"):  # it divides by zero on its way
+        peer.fit(np.column_stack((1.0 - scores, scores)), labels.astype(float))
+        _, interval = peer.predict_proba(np.column_stack((1.0 - queries, queries)))
+    return np.asarray(interval, dtype=np.float64)
+
+
+def _best(work: Callable[[], Floats]) -> tuple[float, Floats]:
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        result = work()
+        times.append(time.perf_counter() - start)
+    return min(times), result
