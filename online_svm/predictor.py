@@ -78,6 +78,7 @@ class OnlinePredictor:
         self.n = 0
         self.schema = FeatureSchema(config)
         self._labels = LabelIndex(config.classes)
+        self._declared = None if config.classes is None else self._labels.view().classes
         self._codes = Tail(np.empty(0, dtype=np.int64))
         self._rows: Tail | None = None
         self._active: ActiveModel | None = None
@@ -148,7 +149,7 @@ class OnlinePredictor:
         learns = codes >= 0
         before = self.n + np.cumsum(learns) - learns
         if self._active is None:
-            block = warming_block(self._labels.view(), before)
+            block = warming_block(self._declared, before)
         else:
             columns = self._active.view.columns(codes)
             block = self._active.answer(X, columns, before)

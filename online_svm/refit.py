@@ -66,7 +66,14 @@ class RefitTask:
     def from_bytes(cls, data: bytes) -> Self:
         """Return the task that `to_bytes` wrote."""
         header, arrays = frames.split(data)
-        return cls(**header, **arrays)
+        return cls(
+            start=header["start"],
+            freeze=header["freeze"],
+            first=header["first"],
+            X=arrays["X"],
+            codes=arrays["codes"],
+            weights=arrays["weights"],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,25 +3,26 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.labels import ClassView
 from online_svm.prediction import PredictionBlock
 
 REASON = "warming up: no refit has seen two classes yet"
 
 
-def warming_block(view: ClassView, n: NDArray[np.int64]) -> PredictionBlock:
+def warming_block(declared: tuple[str | None, ...] | None, n: NDArray[np.int64]) -> PredictionBlock:
     """Return a block without labels, for rows answered after `n` learned examples each.
+
+    Its classes are the declared ones, or only the slot of unseen labels: no model knows any yet.
 
     Examples
     --------
-    >>> block = warming_block(ClassView(["a", "b"], declared=True), np.array([0, 1]))
+    >>> block = warming_block(None, np.array([0, 1]))
     >>> block.row(0).label, block.row(0).lower, block.row(0).upper, block.guarantee
     (None, 0.0, 1.0, 'none')
     """
     m = len(n)
     return PredictionBlock(
         status="warming",
-        classes=view.classes,
+        classes=(None,) if declared is None else declared,
         n=n,
         label=np.full(m, -1),
         svm_label=np.full(m, -1),

@@ -57,8 +57,10 @@ class CalibrationSet:
         self._scores = scores[first:].copy()
         self._categories = categories[first:].copy()
         self._codes = codes[first:].copy()
-        self.counts = np.zeros(shape, dtype=np.int64)
-        np.add.at(self.counts, (self._categories, self._codes), 1)
+        cells = np.bincount(
+            self._categories * shape[1] + self._codes, minlength=shape[0] * shape[1]
+        )
+        self.counts: Ints = cells.reshape(shape)
 
     def __len__(self) -> int:
         return self._end - self._begin
