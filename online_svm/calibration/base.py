@@ -118,7 +118,7 @@ def check_labels(labels: ArrayLike, n_samples: int) -> Bools:
             f"labels: expected one label for each of {n_samples} scores, got shape {values.shape}"
         )
     if values.dtype == np.bool_:
-        return values
+        return np.ascontiguousarray(values)  # another layout would compile every kernel again
     positive = np.asarray(values == 1, dtype=np.bool_)
     if not (positive | np.asarray(values == 0, dtype=np.bool_)).all():
         raise InvalidInput("labels: must be 0 or 1; encode the positive class as 1")

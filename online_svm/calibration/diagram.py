@@ -43,14 +43,14 @@ class TiedCounts:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Maximal runs of distinct scores with one isotonic value.
+    """Runs of neighbouring distinct scores that share one frequency of positives.
 
     Attributes
     ----------
     lower, upper : ndarray of shape (b,)
         Lowest and highest score of each block, ascending.
     totals, positives : ndarray of shape (b,)
-        Examples, and positive examples, in each. positives / totals increases strictly.
+        Examples, and positive examples, in each.
     """
 
     lower: Floats
@@ -84,7 +84,7 @@ def pool_ties(scores: Floats, labels: Bools) -> TiedCounts:
 
 
 def isotonic_blocks(counts: TiedCounts) -> Blocks:
-    """Pool adjacent violators, and neighbours with equal means, of pooled counts.
+    """Pool adjacent violators, and neighbours with equal means: frequencies increase strictly.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Venn-Abers fit and predictions against the venn-abers package, in one run."""
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -96,7 +97,8 @@ def _peer(scores: Floats, labels: NDArray[np.bool_], queries: Floats) -> Floats:
             "pip install 'online-svm[dev]' brings it"
         ) from error
     peer = venn_abers.VennAbers()
-    with np.errstate(all="ignore"):  # it divides by zero on its way
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it divides by zero on its way, and takes minima of NaN
         peer.fit(np.column_stack((1.0 - scores, scores)), labels.astype(float))
         _, interval = peer.predict_proba(np.column_stack((1.0 - queries, queries)))
     return np.asarray(interval, dtype=np.float64)
