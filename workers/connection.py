@@ -1,0 +1,240 @@
+"""One connection to Redis: no hidden retries, every error named, one loop that tries again."""
+
+import re
+import time
+from collections.abc import Sequence
+from hashlib import sha1
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+import structlog
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from workers.backoff import delays
+from workers.errors import (
+    AccessDenied,
+    BadConfiguration,
+    Stopped,
+    Unavailable,
+    WorkerError,
+    WrongKeyType,
+)
+from workers.stopping import Stop
+
+TIMEOUT = 5.0
+"""Seconds for a reply before the connection counts as dead: well above a slow network's latency."""
+
+Argument = bytes | str | int | float
+
+# Redis refuses for now, and will take the same command later.
+_TRANSIENT = frozenset(
+    [
+        "OOM",
+        "READONLY",
+        "LOADING",
+        "BUSY",
+        "MASTERDOWN",
+        "CLUSTERDOWN",
+        "TRYAGAIN",
+        "MISCONF",
+        "NOREPLICAS",
+    ]
+)
+_DENIED = frozenset(["NOAUTH", "WRONGPASS", "NOPERM"])
+_CODES = {
+    redis.exceptions.ReadOnlyError: "READONLY",
+    redis.exceptions.OutOfMemoryError: "OOM",
+    redis.exceptions.NoScriptError: "NOSCRIPT",
+    redis.exceptions.NoPermissionError: "NOPERM",
+    redis.exceptions.TryAgainError: "TRYAGAIN",
+    redis.exceptions.ClusterDownError: "CLUSTERDOWN",
+    redis.exceptions.MasterDownError: "MASTERDOWN",
+}
+# Inside a script the code of the failing command stands within the text: "... -OOM command ...".
+_CODE = re.compile(r"(?:^|-)([A-Z]{3,})\b")
+# Before Redis 7 a script's NOPERM reads like this.
+_SCRIPT_DENIED = re.compile(r"can't run this command|No permissions|no permissions")
+
+log = structlog.get_logger("online_svm.redis")
+
+
+def redacted(url: str) -> str:
+    """Return the URL without user, password and query.
+
+    Examples
+    --------
+    >>> redacted("redis://worker:secret@db.example:6379/0?password=x")
+    'redis://db.example:6379/0'
+    >>> redacted("unix:///run/redis.sock")
+    'unix:///run/redis.sock'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
+    """Return a client with one connection, RESP2 replies as they are, and no retries of its own.
+
+    redis-py 8 would send a write again after a lost reply, and parses replies differently under
+    RESP3; the loop here must be the only one that repeats anything.
+
+    Raises
+    ------
+    BadConfiguration
+        If the URL is none that redis-py takes.
+    """
+    try:
+        connected = redis.Redis.from_url(
+            url,
+            protocol=2,
+            decode_responses=False,
+            single_connection_client=True,
+            retry=Retry(NoBackoff(), 0),
+            retry_on_timeout=False,
+            socket_timeout=timeout,
+            socket_connect_timeout=min(timeout, TIMEOUT),
+            health_check_interval=0,
+        )
+    except ValueError as error:
+        raise BadConfiguration(f"redis URL {redacted(url)!r}: {error}") from None
+    for command in ("XREAD", "XRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET"):
+        connected.set_response_callback(command, _as_it_is)
+    return connected
+
+
+class Connection:
+    """Commands to Redis, tried again while the trouble is of the passing kind.
+
+    Whatever goes through here may run twice (a reply can be lost), so it must be idempotent.
+
+    Parameters
+    ----------
+    url : str
+    stop : Stop
+        When a stop is requested, waiting ends with `Stopped`.
+    patience : float or None
+        Seconds to go on trying before `Unavailable`; None goes on until a stop is requested.
+    timeout : float
+        Seconds for one reply.
+
+    Attributes
+    ----------
+    failures : int
+        Times the connection failed; a change means that Redis may have been restarted.
+    """
+
+    def __init__(
+        self, url: str, stop: Stop, patience: float | None = 0.0, timeout: float = TIMEOUT
+    ) -> None:
+        self.url, self.stop, self.patience, self.timeout = url, stop, patience, timeout
+        self.failures = 0
+        self._client: redis.Redis | None = None
+
+    def call(self, *command: Argument) -> Any:
+        """Return the reply to a command.
+
+        Raises
+        ------
+        Unavailable
+            If Redis did not answer within the patience.
+        Stopped
+            If a stop was requested while waiting.
+        AccessDenied, WrongKeyType, WorkerError
+            If Redis refused for good.
+        """
+        began = time.monotonic()
+        for delay in delays():
+            try:
+                return self._connected().execute_command(*command)
+            except redis.RedisError as error:
+                self._consider(error, began)
+            log.warning("redis does not answer; trying again", command=command[0], after=delay)
+            if self.stop.wait(delay):
+                time.sleep(delay)  # the last attempts of a graceful stop are spaced as well
+        raise AssertionError("the delays never end")
+
+    def evaluate(self, script: "Script", keys: Sequence[str], args: Sequence[Argument]) -> Any:
+        """Run a script by its hash, or with its text where Redis does not know it."""
+        try:
+            return self.call("EVALSHA", script.sha1, len(keys), *keys, *args)
+        except _UnknownScript:
+            return self.call("EVAL", script.text, len(keys), *keys, *args)
+
+    def close(self) -> None:
+        """Give up the connection."""
+        if self._client is not None:
+            self._client.close()
+            self._client.connection_pool.disconnect()
+            self._client = None
+
+    def _connected(self) -> Any:  # redis-py declares no types for execute_command
+        if self._client is None:
+            self._client = client(self.url, self.timeout)
+        return self._client
+
+    def _consider(self, error: redis.RedisError, began: float) -> None:
+        """Return if the command should be tried again; raise the error's name if not."""
+        named = translated(error, self.url)
+        if not isinstance(named, Unavailable):
+            raise named from None
+        self.failures += 1
+        # A new connection: a cut reply may still be on its way on the old one.
+        self.close()
+        if self.stop.requested and (self.patience is not None or self.stop.overdue):
+            raise Stopped("stopped while Redis did not answer") from None
+        if self.patience is not None and time.monotonic() - began >= self.patience:
+            raise named from None
+
+
+class Script:
+    """A Lua script and the hash Redis knows it by."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.sha1 = sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+class _UnknownScript(WorkerError):
+    """Redis was restarted or its scripts were flushed."""
+
+
+def translated(error: redis.RedisError, url: str) -> WorkerError:
+    """Return the named error that `error` means; `Unavailable` for what may pass.
+
+    Examples
+    --------
+    >>> translated(redis.ResponseError("OOM command not allowed"), "redis://h")
+    Unavailable('Redis at redis://h refuses for now: OOM command not allowed')
+    """
+    text, where = str(error)[:300], f"Redis at {redacted(url)}"
+    code = _code_of(error)
+    if code in _DENIED or isinstance(error, redis.AuthenticationError):
+        return AccessDenied(f"{where} denies access: {text}; check the user, password and ACL")
+    if code == "NOSCRIPT":
+        return _UnknownScript(text)
+    if code == "WRONGTYPE":
+        return WrongKeyType(f"{where}: a key of the feed holds another type: {text}")
+    if code in _TRANSIENT or isinstance(error, redis.exceptions.BusyLoadingError):
+        return Unavailable(f"{where} refuses for now: {text}")
+    if isinstance(error, redis.ConnectionError | redis.TimeoutError):
+        if "certificate" in text.lower():
+            return BadConfiguration(f"{where}: {text}; check the certificate and the CA")
+        return Unavailable(f"{where} does not answer: {text}; start it, or correct the URL")
+    return WorkerError(f"{where}: unexpected reply: {text}")
+
+
+def _code_of(error: redis.RedisError) -> str | None:
+    for kind, code in _CODES.items():
+        if isinstance(error, kind):
+            return code
+    text = str(error)
+    if _SCRIPT_DENIED.search(text):
+        return "NOPERM"
+    known = _TRANSIENT | _DENIED | {"NOSCRIPT", "WRONGTYPE"}
+    return next((code for code in _CODE.findall(text) if code in known), None)
+
+
+def _as_it_is(reply: Any, **_options: Any) -> Any:
+    return reply

@@ -1,0 +1,127 @@
+"""Errors of the service. Each one that ends a command carries its exit code.
+
+WorkerError
+├── BadConfiguration         2   settings that cannot work, or that the feed or Redis refuses
+│   ├── InvalidFeedName          (also ValueError)
+│   ├── ConfigurationChanged     the feed was begun with another predictor configuration
+│   ├── EnvironmentChanged       other library versions or processor family than the stored ones
+│   ├── RedisUnsuitable          too old, or a policy that would evict streams
+│   ├── AccessDenied             wrong password, or a command that the user may not run
+│   └── EmbeddedFailed           the embedded server did not start
+├── Fenced                   3   a newer worker owns the feed
+├── StateLost                4   what is stored cannot be continued from
+│   ├── InputLost                input entries are gone that were not answered yet
+│   ├── OutputAhead              an output stream already holds later entries
+│   ├── SnapshotsLost            no kept snapshot can be read
+│   └── WrongKeyType             a key of the feed holds another type
+├── ReplayMismatch           5   recomputing gave other bytes than the ones committed
+├── Unavailable              2   Redis did not answer in the time that was given
+├── Stopped                  0   a graceful stop was asked for while waiting or replaying
+├── RefitFailed              1   the refit process failed again and again
+├── InvalidStoredSnapshot    -   one stored snapshot cannot be used; the previous one is tried
+└── CommitRefused            -   the engine reads its position again and goes on
+    ├── PositionMoved            the committed cursor is not the one this batch starts from
+    └── BatchChanged             the entries after the cursor are not this batch
+"""
+
+
+class WorkerError(Exception):
+    """Base class of every error the service raises on purpose."""
+
+    exit_code = 1
+
+
+class BadConfiguration(WorkerError):
+    """A setting that cannot work; nothing was written."""
+
+    exit_code = 2
+
+
+class InvalidFeedName(BadConfiguration, ValueError):
+    """A feed name that cannot be part of a key."""
+
+
+class ConfigurationChanged(BadConfiguration):
+    """The feed was begun with another predictor configuration."""
+
+
+class EnvironmentChanged(BadConfiguration):
+    """Other library versions or another processor family than the feed was computed with."""
+
+
+class RedisUnsuitable(BadConfiguration):
+    """A Redis that is too old, or that may evict what the feed is made of."""
+
+
+class AccessDenied(BadConfiguration):
+    """Redis refuses the credentials, or a command or key to this user."""
+
+
+class EmbeddedFailed(BadConfiguration):
+    """The embedded server could not be started in its directory."""
+
+
+class Fenced(WorkerError):
+    """A newer worker owns the feed. Nothing was written."""
+
+    exit_code = 3
+
+
+class StateLost(WorkerError):
+    """What is stored cannot be continued from. Nothing was written."""
+
+    exit_code = 4
+
+
+class InputLost(StateLost):
+    """Input entries are gone that were not answered yet, or that a replay needs."""
+
+
+class OutputAhead(StateLost):
+    """An output stream already holds entries later than the ones to be written."""
+
+
+class SnapshotsLost(StateLost):
+    """None of the kept snapshots can be read."""
+
+
+class WrongKeyType(StateLost):
+    """A key of the feed holds another type than this program stores there."""
+
+
+class ReplayMismatch(WorkerError):
+    """Recomputing gave other bytes than the ones that were committed."""
+
+    exit_code = 5
+
+
+class Unavailable(WorkerError):
+    """Redis did not answer, or refused writes, for longer than was allowed."""
+
+    exit_code = 2
+
+
+class Stopped(WorkerError):
+    """A graceful stop was asked for while the worker was waiting or replaying."""
+
+    exit_code = 0
+
+
+class RefitFailed(WorkerError):
+    """The refit process failed again and again on one task."""
+
+
+class InvalidStoredSnapshot(WorkerError):
+    """One stored snapshot is missing, damaged, or of another feed or a newer format."""
+
+
+class CommitRefused(WorkerError):
+    """The commit wrote nothing; the engine reads its position again and goes on."""
+
+
+class PositionMoved(CommitRefused):
+    """The committed cursor is not the one this batch starts from."""
+
+
+class BatchChanged(CommitRefused):
+    """The entries after the cursor are not this batch."""

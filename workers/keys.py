@@ -1,0 +1,95 @@
+"""The names of a feed's keys, in one place.
+
+Every key of feed F is `osvm:{F}:...`; the braces keep them in one hash slot.
+"""
+
+import re
+from dataclasses import dataclass
+
+from workers.errors import InvalidFeedName
+
+REGISTRY = "osvm:feeds"
+"""Set of the names of all feeds."""
+
+GROUP = "osvm"
+"""Consumer group of `in` that marks the committed cursor for people and autoscalers."""
+
+FIELD = "p"
+"""The one field of an entry of `out` and `met`."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class FeedKeys:
+    """The keys of one feed.
+
+    Parameters
+    ----------
+    feed : str
+        1 to 64 letters, digits, dots, underscores or hyphens; the first a letter or digit.
+
+    Raises
+    ------
+    InvalidFeedName
+        For any other name.
+
+    Examples
+    --------
+    >>> keys = FeedKeys("fraud")
+    >>> keys.out
+    'osvm:{fraud}:out'
+    >>> keys.snapshot(2000, "0123456789abcdef")
+    'osvm:{fraud}:snap:2000:01234567'
+    """
+
+    feed: str
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.feed):
+            raise InvalidFeedName(
+                f"feed name {self.feed[:80]!r}: use 1 to 64 letters, digits, '.', '_' or '-', "
+                "and begin with a letter or digit"
+            )
+
+    @property
+    def input(self) -> str:
+        """Stream of examples."""
+        return self._key("in")
+
+    @property
+    def out(self) -> str:
+        """Stream of predictions; entry ID = input entry ID."""
+        return self._key("out")
+
+    @property
+    def met(self) -> str:
+        """Stream of validity reports."""
+        return self._key("met")
+
+    @property
+    def dlq(self) -> str:
+        """Stream of rejected input."""
+        return self._key("dlq")
+
+    @property
+    def state(self) -> str:
+        """Hash: epoch, cursor, counters, digest, snapshot pointers, configuration."""
+        return self._key("st")
+
+    @property
+    def lease(self) -> str:
+        """String: who runs the feed. Liveness only, never correctness."""
+        return self._key("lease")
+
+    @property
+    def snapshots(self) -> str:
+        """Pattern that matches the feed's snapshot keys and no other key."""
+        return f"osvm:{{{self.feed}}}:snap:*"
+
+    def snapshot(self, n: int, sha256: str) -> str:
+        """Return the key of the snapshot taken after `n` learned examples."""
+        return self._key(f"snap:{n}:{sha256[:8]}")
+
+    def _key(self, name: str) -> str:
+        return f"osvm:{{{self.feed}}}:{name}"

@@ -1,0 +1,366 @@
+"""The feed in Redis: typed reads, and the scripts that are the only writers of its state."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Self
+
+from workers.connection import TIMEOUT, Argument, Connection, Script
+from workers.errors import (
+    BatchChanged,
+    Fenced,
+    InvalidStoredSnapshot,
+    OutputAhead,
+    PositionMoved,
+    StateLost,
+    WrongKeyType,
+)
+from workers.keys import REGISTRY, FeedKeys
+from workers.position import Position
+from workers.state import Agreement, FeedState, Pointer, initial_fields
+from workers.stopping import Stop
+
+Entry = tuple[bytes, list[bytes]]
+"""ID and fields, flat: [name, value, name, value, ...]. (A list of two, as it comes.)"""
+
+PAGE = 1000
+"""Entries read at once where a whole stream is walked."""
+
+# A snapshot that no commit came to point at (the worker died in between) goes by itself.
+_UNREFERENCED_SECONDS = 3600
+
+_COMMIT = Script((files("workers") / "commit.lua").read_text("utf-8"))
+
+# Take the feed over. KEYS 1 st; ARGV 1 writer, then the fields of a new feed, or none where the
+# feed must exist. HSET and PERSIST are used here so that a missing permission shows before the
+# first commit does, not in the middle of it.
+_FENCE = Script("""
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  if #ARGV == 1 then return {} end
+  redis.call('HSET', KEYS[1], unpack(ARGV, 2))
+end
+redis.call('HINCRBY', KEYS[1], 'epoch', 1)
+redis.call('HSET', KEYS[1], 'writer', ARGV[1])
+redis.call('PERSIST', KEYS[1])
+return redis.call('HGETALL', KEYS[1])
+""")
+
+
+# KEYS 1 st; ARGV 1 epoch of the writer, 2 environment.
+_ADOPT = Script("""
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'environment', ARGV[2])
+return 1
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A rejected entry, as `dlq` keeps it: `size` of the entry in bytes, `head` its first KiB."""
+
+    id: bytes
+    code: str
+    reason: str
+    size: int
+    head: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Entries to keep in each output stream, about; 0 keeps all."""
+
+    out: int = 1_000_000
+    met: int = 100_000
+    dlq: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotMove:
+    """The pointers after a commit that brings a new snapshot.
+
+    Attributes
+    ----------
+    newest : Pointer
+    previous : Pointer or None
+    dropped : tuple of str
+        Keys of snapshots that nothing points at any more.
+    trim : bytes
+        Input before this ID is given up; empty keeps all.
+    """
+
+    newest: Pointer
+    previous: Pointer | None
+    dropped: tuple[str, ...] = ()
+    trim: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One batch, ready to be written: answers aligned with `ids`, and what goes with them."""
+
+    epoch: int
+    before: Position
+    after: Position
+    ids: Sequence[bytes] = ()
+    out: Sequence[bytes] = ()
+    met: Sequence[tuple[bytes, bytes]] = ()
+    dlq: Sequence[DeadLetter] = ()
+    move: SnapshotMove | None = None
+
+
+class Store:
+    """A feed's keys through two connections, so that a blocking read never holds up a commit.
+
+    Parameters
+    ----------
+    url, feed : str
+    stop : Stop
+    patience : float or None
+        Seconds that commands are tried again; see `Connection`.
+    retention : Retention
+    block_ms : int
+        Milliseconds that `read` waits.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        feed: str,
+        stop: Stop | None = None,
+        patience: float | None = 0.0,
+        retention: Retention | None = None,
+        block_ms: int = 1000,
+    ) -> None:
+        self.keys = FeedKeys(feed)
+        self.retention = retention or Retention()
+        self.block_ms = block_ms
+        stop = stop or Stop()
+        self._connection = Connection(url, stop, patience)
+        self._reader = Connection(url, stop, patience, TIMEOUT + block_ms / 1000)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up the connections."""
+        self._connection.close()
+        self._reader.close()
+
+    @property
+    def failures(self) -> int:
+        """Times a connection failed so far: after that, Redis may not be what it was."""
+        return self._connection.failures + self._reader.failures
+
+    def be_patient(self) -> None:
+        """From now on wait for Redis for as long as no stop is requested."""
+        self._connection.patience = self._reader.patience = None
+
+    # What is there
+
+    def state(self) -> FeedState | None:
+        """Return the feed's state, or None where there is no such feed.
+
+        Raises
+        ------
+        StateLost
+            If it is damaged, or the key holds another type.
+        """
+        fields = _pairs(self.call("HGETALL", self.keys.state))
+        return FeedState.parse(fields, self.keys.state) if fields else None
+
+    def types(self) -> dict[str, str]:
+        """Return the type of each key of the feed that exists."""
+        expected = self.expected_types()
+        found = {key: self.call("TYPE", key).decode() for key in expected}
+        return {key: kind for key, kind in found.items() if kind != "none"}
+
+    def expected_types(self) -> dict[str, str]:
+        """Return the type that each key of the feed should have."""
+        keys = self.keys
+        streams = dict.fromkeys((keys.input, keys.out, keys.met, keys.dlq), "stream")
+        return streams | {keys.state: "hash", keys.lease: "string"}
+
+    def has_snapshots(self) -> bool:
+        """Return whether any snapshot of the feed is left, referenced or not (a scan)."""
+        cursor = b"0"
+        while True:
+            cursor, found = self.call(
+                "SCAN", cursor, "MATCH", self.keys.snapshots, "COUNT", 10 * PAGE
+            )
+            if found or cursor == b"0":
+                return bool(found)
+
+    def server(self) -> dict[str, str]:
+        """Return what INFO tells about server, memory and persistence."""
+        lines = (
+            line
+            for section in ("server", "memory", "persistence")
+            for line in self.call("INFO", section).decode().splitlines()
+        )
+        return dict(line.split(":", 1) for line in lines if ":" in line)
+
+    def read(self, cursor: bytes, count: int) -> list[Entry]:
+        """Return up to `count` entries after the cursor; wait up to `block_ms` for the first."""
+        reply = self._reader.call(
+            "XREAD", "COUNT", count, "BLOCK", self.block_ms, "STREAMS", self.keys.input, cursor
+        )
+        return reply[0][1] if reply else []
+
+    def pages(
+        self, stream: str, after: bytes, upto: bytes = b"+", count: int = PAGE
+    ) -> Iterator[list[Entry]]:
+        """Yield the entries of a stream in (after, upto], a page at a time."""
+        while page := self.call("XRANGE", stream, b"(" + after, upto, "COUNT", count):
+            yield page
+            after = page[-1][0]
+            if len(page) < count or after == upto:
+                return
+
+    def length(self, stream: str) -> int:
+        """Return the number of entries of a stream; 0 where there is none."""
+        return int(self.call("XLEN", stream))
+
+    def call(self, *command: Argument) -> Any:
+        """Return the reply to any command, as the protocol has it."""
+        return self._connection.call(*command)
+
+    # What is written
+
+    def register(self) -> None:
+        """Add the feed to the registry of feeds."""
+        self.call("SADD", REGISTRY, self.keys.feed)
+
+    def fence(self, writer: str, new: Agreement | None) -> FeedState:
+        """Become the feed's only writer: every earlier one is refused from now on.
+
+        Parameters
+        ----------
+        writer : str
+            Name, for people.
+        new : Agreement or None
+            Begin the feed with this where it does not exist; None if it must exist.
+
+        Raises
+        ------
+        StateLost
+            If the feed must exist and does not.
+        """
+        fields = [] if new is None else initial_fields(new)
+        reply = self._connection.evaluate(_FENCE, [self.keys.state], [writer, *fields])
+        if not reply:
+            raise _lost(self.keys)
+        return FeedState.parse(_pairs(reply), self.keys.state)
+
+    def adopt_environment(self, epoch: int, environment: str) -> None:
+        """Record that from now on this environment computes the feed.
+
+        Raises
+        ------
+        Fenced
+            If a newer worker owns the feed.
+        """
+        if not self._connection.evaluate(_ADOPT, [self.keys.state], [epoch, environment]):
+            raise Fenced(f"feed {self.keys.feed!r}: a newer worker has taken over")
+
+    def put_snapshot(self, key: str, data: bytes) -> None:
+        """Write a snapshot that the next commit is to point at."""
+        self.call("SET", key, data, "EX", _UNREFERENCED_SECONDS)
+
+    def get_snapshot(self, key: str) -> bytes | None:
+        """Return the bytes of a snapshot, or None where it is gone."""
+        data: bytes | None = self.call("GET", key)
+        return data
+
+    def commit(self, commit: Commit) -> None:
+        """Write a batch, all or nothing; a batch that is already there is fine.
+
+        Raises
+        ------
+        Fenced
+            If a newer worker owns the feed.
+        PositionMoved, BatchChanged, InvalidStoredSnapshot
+            If nothing was written and the engine can go on after reading again.
+        StateLost, OutputAhead, WrongKeyType
+            If nothing was written and the feed cannot be continued.
+        """
+        reply = self._connection.evaluate(_COMMIT, self._commit_keys(commit), self._args(commit))
+        if reply[0] != b"OK":
+            self._refused(commit, reply)
+
+    def _commit_keys(self, commit: Commit) -> list[str]:
+        keys = self.keys
+        named = [keys.state, keys.input, keys.out, keys.met, keys.dlq]
+        if commit.move is None:
+            return named
+        newest = commit.move.newest
+        return [*named, keys.snapshot(newest.n, newest.sha256), *commit.move.dropped]
+
+    def _args(self, commit: Commit) -> list[Argument]:
+        after, keep, move = commit.after, self.retention, commit.move
+        args: list[Argument] = [commit.epoch, commit.before.cursor]
+        args += [after.seq, after.n, after.digest.hex(), keep.out, keep.met, keep.dlq]
+        if move is None:
+            args += [b"", b"", b""]
+        else:
+            previous = b"" if move.previous is None else move.previous.encode()
+            args += [move.newest.encode(), previous, move.trim]
+        args += [len(commit.ids), len(commit.met), len(commit.dlq)]
+        answers: list[Argument] = [b""] * (2 * len(commit.ids))
+        answers[::2], answers[1::2] = commit.ids, commit.out
+        args += answers
+        for pair in commit.met:
+            args += pair
+        for letter in commit.dlq:
+            args += (letter.id, letter.code, letter.reason, letter.size, letter.head)
+        return args
+
+    def _refused(self, commit: Commit, reply: list[bytes]) -> None:
+        """Raise what a refusal means; return if the batch was committed before."""
+        code, detail = reply[0], [part.decode() for part in reply[1:]]
+        if code == b"ALREADY":
+            _check_same(commit.after, *detail)
+            return
+        if code == b"FENCED" and int(detail[0] or 0) > commit.epoch:
+            raise Fenced(
+                f"feed {self.keys.feed!r}: a newer worker (epoch {detail[0]}) has taken over from "
+                f"this one (epoch {commit.epoch}); nothing was written"
+            )
+        if code in (b"FENCED", b"CURSOR"):  # an older epoch: Redis lost its last writes
+            raise PositionMoved(f"the feed stands elsewhere than at {commit.before.cursor!r}")
+        if code == b"GAP":
+            raise BatchChanged("the entries after the cursor are not the ones that were read")
+        if code == b"SNAPSHOT":
+            raise InvalidStoredSnapshot("the snapshot expired before the commit")
+        if code == b"LOST":
+            raise _lost(self.keys)
+        if code == b"TYPE":
+            raise WrongKeyType(
+                f"{detail[0]} holds a {detail[1]}, not a {self.expected_types()[detail[0]]}: "
+                "move that key away, or use another feed name"
+            )
+        raise OutputAhead(
+            f"{detail[0]} already holds an entry at or after {detail[1]}, which is still to be "
+            "written: something else wrote to it; restore it from a backup, or reset the feed"
+        )
+
+
+def _check_same(after: Position, seq: str, digest: str) -> None:
+    if (int(seq), digest) != (after.seq, after.digest.hex()):
+        raise StateLost(
+            f"the feed stands at {after.cursor.decode()} with other answers than this worker's: "
+            "run online-svm verify to find the first difference"
+        )
+
+
+def _lost(keys: FeedKeys) -> StateLost:
+    return StateLost(
+        f"{keys.state} is gone: Redis was flushed or the key was deleted; restore it from a "
+        f"backup, or begin anew with: online-svm reset {keys.feed}"
+    )
+
+
+def _pairs(flat: Sequence[bytes]) -> dict[bytes, bytes]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))
