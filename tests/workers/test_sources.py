@@ -1,0 +1,185 @@
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+
+from workers import data
+from workers.sources import BadSource, Reading, Row, rows
+
+DIRECTORY = Path(data.__file__).parents[2] / "shared" / "data"
+needs_files = pytest.mark.skipif(not DIRECTORY.is_dir(), reason="the benchmark data is not here")
+
+
+def read(tmp_path, name, text, **reading):
+    path = tmp_path / name
+    path.write_text(text)
+    return list(rows(str(path), Reading(**reading)))
+
+
+def test_a_csv_file_gives_named_features_and_its_last_column_as_label(tmp_path):
+    assert read(tmp_path, "a.csv", "b,a,kind\n1,2.5,ham\n-3,?,spam\n") == [
+        Row({"b": 1.0, "a": 2.5}, "ham"),
+        Row({"b": -3.0, "a": None}, "spam"),
+    ]
+
+
+def test_another_column_can_be_the_label_or_none(tmp_path):
+    text = "a;b\n1;2\n"
+    assert read(tmp_path, "a.csv", text, label="a") == [Row({"b": 2.0}, "1")]
+    assert read(tmp_path, "a.csv", text, labelled=False) == [Row({"a": 1.0, "b": 2.0})]
+
+
+def test_a_csv_file_without_a_header_gives_arrays(tmp_path):
+    assert read(tmp_path, "a.csv", "1,2,x\n\n3,4,y\n", header=False) == [
+        Row([1.0, 2.0], "x"),
+        Row([3.0, 4.0], "y"),
+    ]
+
+
+def test_a_gzipped_file_and_a_byte_order_mark_are_read(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress("\ufeffa,y\n1,x\n".encode()))
+    assert list(rows(str(path), Reading())) == [Row({"a": 1.0}, "x")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,y\n1,x\nred,x\n", r"row 2: a is 'red', not a number"),
+        ("a,y\ninf,x\n", r"row 1: a is 'inf', not a number"),
+        ("a,y\n1_0,x\n", r"row 1: a is '1_0', not a number"),
+        ("a,y\n1,x\n1\n", r"row 2"),
+        ("a,b,y\n1,2,x\n1,2,x,9\n", r"row 2: not 3 columns"),
+        ("a,a,y\n1,2,x\n", r"two columns have the same name"),
+        ("", r"the source is empty"),
+    ],
+)
+def test_a_broken_csv_file_is_refused_with_the_row(tmp_path, text, message):
+    with pytest.raises(BadSource, match=message):
+        read(tmp_path, "a.csv", text)
+
+
+def test_an_unknown_label_column_is_refused_with_the_known_ones(tmp_path):
+    with pytest.raises(BadSource, match=r"no column 'z' for the label; there are a, y"):
+        read(tmp_path, "a.csv", "a,y\n1,x\n", label="z")
+
+
+def test_json_lines_are_entries_or_flat_objects(tmp_path):
+    text = """
+{"x": [1, null], "y": "a", "id": "e1"}
+{"x": {"q": 1.5}, "y": true}
+{"q": 2, "y": 3}
+{"q": 2}
+"""
+    assert read(tmp_path, "a.jsonl", text) == [
+        Row([1, None], "a", "e1"),
+        Row({"q": 1.5}, "true"),
+        Row({"q": 2}, "3"),
+        Row({"q": 2}),
+    ]
+
+
+def test_json_lines_take_the_label_from_a_named_key(tmp_path):
+    assert read(tmp_path, "a.jsonl", '{"q": 2, "kind": "k"}\n', label="kind") == [
+        Row({"q": 2}, "k")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"q": 1}\n{"q": 1', r"row 2: not jsonl"),
+        ("[1, 2]", r"row 1: a line must be a JSON object"),
+        ('{"x": [1], "z": 1}', r"row 1: unknown keys beside x, y and id: z"),
+    ],
+)
+def test_broken_json_lines_are_refused_with_the_row(tmp_path, text, message):
+    with pytest.raises(BadSource, match=message):
+        read(tmp_path, "a.jsonl", text)
+
+
+def test_standard_input_is_read_as_json_lines(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"x": [1], "y": "a"}\n'))
+    assert list(rows("-", Reading())) == [Row([1], "a")]
+
+
+def test_a_libsvm_file_becomes_dense_rows_empty_ones_included(tmp_path):
+    text = "+1 1:0.5 3:2 # note\n-1 \n\n-1 2:1\n"
+    assert read(tmp_path, "a.libsvm", text) == [
+        Row([0.5, 0.0, 2.0], "+1"),
+        Row([0.0, 0.0, 0.0], "-1"),
+        Row([0.0, 1.0, 0.0], "-1"),
+    ]
+    assert read(tmp_path, "a.libsvm", text, features=4)[1] == Row([0.0] * 4, "-1")
+
+
+def test_a_libsvm_index_outside_the_declared_width_is_refused(tmp_path):
+    with pytest.raises(BadSource, match=r"row 2: index 5 is outside 1 to 3"):
+        read(tmp_path, "a.libsvm", "+1 1:1\n-1 5:1\n", features=3)
+
+
+@needs_files
+def test_a_libsvm_file_is_read_as_the_benchmark_loader_reads_it():
+    reading = Reading(format="libsvm", features=300)
+    pushed = list(rows(str(DIRECTORY / "w1a"), reading))
+    loaded = data.load("w1a")
+    assert [row.x for row in pushed] == loaded.X.tolist()
+    assert [row.y for row in pushed] == loaded.y.tolist()
+
+
+def test_an_arff_file_gives_named_features_and_keeps_missing_ones(tmp_path):
+    text = """% cars
+@relation cars
+@attribute 'top speed' numeric
+@ATTRIBUTE price real
+@attribute class {yes, no}
+
+@data
+% the first
+180, 9.5, yes
+?,3,no
+"""
+    assert read(tmp_path, "a.arff", text) == [
+        Row({"top speed": 180.0, "price": 9.5}, "yes"),
+        Row({"top speed": None, "price": 3.0}, "no"),
+    ]
+
+
+def test_a_nominal_feature_of_an_arff_file_is_refused_by_name(tmp_path):
+    text = "@relation r\n@attribute colour {red, blue}\n@attribute y {a, b}\n@data\nred,a\n"
+    with pytest.raises(BadSource, match=r"row 1: colour is 'red', not a number"):
+        read(tmp_path, "a.arff", text)
+
+
+@needs_files
+def test_a_benchmark_set_is_pushed_as_arrays_in_the_order_of_its_columns():
+    first = next(rows("car", Reading()))
+    assert first == Row([3.0, 3.0, 0.0, 0.0, 0.0, 0.0], "unacc")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "width", "labels"),
+    [
+        ("Phishing", 1250, 9, {"true", "false"}),
+        ("Bananas", 5300, 2, {"true", "false"}),
+        ("ImageSegments", 2310, 18, {"brickface", "sky", "foliage", "cement", "window", "path",
+                                     "grass"}),
+    ],
+)  # fmt: skip
+def test_a_data_set_of_river_keeps_its_names(name, count, width, labels):
+    found = list(rows(name, Reading()))
+    assert len(found) == count
+    assert {len(row.x) for row in found} == {width}
+    assert {row.y for row in found} == labels
+
+
+def test_an_unknown_source_is_refused_with_the_known_names():
+    with pytest.raises(BadSource, match=r"iris: no such file, and no data set of that name"):
+        rows("iris", Reading())
+
+
+def test_a_file_of_unknown_kind_asks_for_its_format(tmp_path):
+    (tmp_path / "a.data").write_text("1")
+    with pytest.raises(BadSource, match="--format"):
+        rows(str(tmp_path / "a.data"), Reading())

@@ -1,0 +1,147 @@
+"""Pushing examples: sources to entries of the input stream, many at a time."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import orjson
+import redis
+
+from workers.connection import client, translated
+from workers.errors import WorkerError
+from workers.keys import FeedKeys
+from workers.sources import Row
+
+CHUNK = 500
+"""Entries sent before their replies are awaited: past this a round trip costs nothing."""
+
+Fields = list[bytes | str]
+Throttle = Callable[[int], None]
+
+
+class PushStopped(WorkerError):
+    """Redis refused or went away in the middle; the message says how to go on."""
+
+
+def entry(row: Row, arrays: bool = False) -> Fields:
+    """Return the fields of the input entry for a row.
+
+    Parameters
+    ----------
+    row : Row
+    arrays : bool
+        Send named features as an array in their own order, without the names.
+
+    Examples
+    --------
+    >>> entry(Row({"b": 1.0, "a": 2.0}, "spam"))
+    [b'x', b'{"b":1.0,"a":2.0}', b'y', 'spam']
+    """
+    x = list(row.x.values()) if arrays and isinstance(row.x, dict) else row.x
+    fields: Fields = [b"x", orjson.dumps(x)]
+    if row.y is not None:
+        fields += [b"y", row.y]
+    if row.id is not None:
+        fields += [b"id", row.id]
+    return fields
+
+
+def shuffled(rows: Iterable[Row], seed: int) -> list[Row]:
+    """Return the rows in the order of ``numpy.random.default_rng(seed).permutation(n)``."""
+    held = list(rows)
+    return [held[i] for i in np.random.default_rng(seed).permutation(len(held))]
+
+
+def push(
+    rows: Iterable[Row],
+    url: str,
+    feed: str,
+    *,
+    arrays: bool = False,
+    throttle: Throttle | None = None,
+    chunk: int = CHUNK,
+) -> int:
+    """Append rows to the input of a feed, in order; return how many.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    url, feed : str
+    arrays : bool
+        As for `entry`.
+    throttle : callable, optional
+        Called with the number of rows sent so far after each chunk; what it waits, the push waits.
+    chunk : int
+        Rows sent at once.
+
+    Raises
+    ------
+    PushStopped
+        If Redis refused an entry, or its replies did not come. Nothing is sent twice by itself.
+    """
+    sent = 0
+    key = FeedKeys(feed).input
+    with client(url) as connected:
+        for batch in _chunks(rows, chunk):
+            entries = [entry(row, arrays) for row in batch]
+            sent += _send(connected, url, key, entries, sent)
+            if throttle is not None:
+                throttle(sent)
+    return sent
+
+
+def _send(connected: Any, url: str, key: str, entries: Sequence[Fields], before: int) -> int:
+    """Append entries; return how many, which is all of them."""
+    pipeline = connected.pipeline(transaction=False)
+    for fields in entries:
+        pipeline.execute_command("XADD", key, "*", *fields)
+    try:
+        replies = pipeline.execute(raise_on_error=False)
+    except redis.RedisError as error:
+        raise PushStopped(
+            f"{translated(error, url)}. {before} rows were pushed, and up to {len(entries)} more "
+            "may have been: compare with online-svm status before going on with --skip"
+        ) from None
+    refused = next((reply for reply in replies if isinstance(reply, redis.RedisError)), None)
+    if refused is not None:
+        done = before + sum(not isinstance(reply, Exception) for reply in replies)
+        raise PushStopped(
+            f"{translated(refused, url)}. {done} rows were pushed; go on with --skip {done}"
+        ) from None
+    return len(entries)
+
+
+def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    remaining = iter(rows)
+    while chunk := list(islice(remaining, size)):
+        yield chunk
+
+
+class Pace:
+    """Waits so that no more than `rate` rows a second are sent.
+
+    Parameters
+    ----------
+    rate : float
+        Rows a second.
+
+    Examples
+    --------
+    >>> pace = Pace(1e6)
+    >>> pace(10)
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._began = time.monotonic()
+
+    def __call__(self, sent: int) -> None:
+        """Wait until `sent` rows are due."""
+        time.sleep(max(0.0, self._began + sent / self._rate - time.monotonic()))
+
+    @property
+    def chunk(self) -> int:
+        """Rows to send at once: a tenth of a second's worth, at most `CHUNK`."""
+        return max(1, min(CHUNK, int(self._rate / 10)))
