@@ -1,0 +1,31 @@
+"""Calibration by belief functions (Xu, Davoine, Zha & Denoeux 2016)."""
+
+from online_svm.calibration.evidential.binning import EvidentialBinning
+from online_svm.calibration.evidential.combination import (
+    cautious_combine,
+    combined_decision,
+    dempster_combine,
+    plausibility_log_odds,
+)
+from online_svm.calibration.evidential.isotonic import EvidentialIsotonic
+from online_svm.calibration.evidential.logistic import EvidentialLogistic
+from online_svm.calibration.evidential.masses import (
+    bayesian,
+    belief_plausibility,
+    inverse_pignistic,
+    pignistic,
+)
+
+__all__ = [
+    "EvidentialBinning",
+    "EvidentialIsotonic",
+    "EvidentialLogistic",
+    "bayesian",
+    "belief_plausibility",
+    "cautious_combine",
+    "combined_decision",
+    "dempster_combine",
+    "inverse_pignistic",
+    "pignistic",
+    "plausibility_log_odds",
+]

@@ -1,0 +1,107 @@
+"""What the evidential maps share: masses at a score, and what is read off them."""
+
+from abc import ABC, abstractmethod
+
+from numpy.typing import ArrayLike
+
+from online_svm.calibration.base import Floats, State
+from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
+from online_svm.errors import InvalidInput
+
+
+class EvidentialMap(ABC):
+    """A map from scores of a two-class machine to mass functions on {0, 1}.
+
+    It is a `ScoreMap` by its pignistic probability and an `IntervalMap` by belief and
+    plausibility. Fitted on no example it is vacuous. Its masses carry no guarantee of their own.
+    """
+
+    @abstractmethod
+    def mass(self, scores: ArrayLike) -> Floats:
+        """Return m({1}), m({0}) and m({0, 1}) for each score, shape (n_samples, 3)."""
+
+    @abstractmethod
+    def contour(self, s: float, tau: ArrayLike) -> Floats:
+        """Return the plausibility at score s of each proportion of positives tau in [0, 1]."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """Return the fitted map as one-dimensional arrays of float64 or int64."""
+
+    def predict_interval(self, scores: ArrayLike) -> Floats:
+        """Return Bel({1}) and Pl({1}) for each score.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, or the map is not fitted.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.evidential import EvidentialIsotonic
+        >>> EvidentialIsotonic("dempster").fit([0.0, 1.0], [0, 1]).predict_interval([0.0, 1.0])
+        array([[0. , 0.5],
+               [0.5, 1. ]])
+        """
+        return belief_plausibility(self.mass(scores))
+
+    def predict(self, scores: ArrayLike) -> Floats:
+        """Return the pignistic probability of the positive class for each score.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, or the map is not fitted.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.evidential import EvidentialIsotonic
+        >>> EvidentialIsotonic("dempster").fit([0.0, 1.0], [0, 1]).predict([0.0, 1.0])
+        array([0.25, 0.75])
+        """
+        return pignistic(self.mass(scores))
+
+
+def check_option(value: str, allowed: tuple[str, ...], name: str) -> None:
+    """Raise InvalidInput unless `value` is among those allowed.
+
+    Examples
+    --------
+    >>> check_option("raw", ("platt", "raw"), "targets")
+    """
+    if value not in allowed:
+        raise InvalidInput(f"{name}: must be one of {allowed}, not {value!r}")
+
+
+def check_alpha(alpha: float) -> float:
+    """Return alpha, one minus the confidence level.
+
+    Raises
+    ------
+    InvalidInput
+        If it is outside [0, 1].
+
+    Examples
+    --------
+    >>> check_alpha(0.05)
+    0.05
+    """
+    if not 0.0 <= alpha <= 1.0:  # a NaN fails too
+        raise InvalidInput(f"alpha: {alpha} is outside [0, 1]; use 0.05 for 95 % confidence")
+    return float(alpha)

@@ -1,0 +1,203 @@
+"""Evidence that is counted in blocks of neighbouring scores: one mass function a block."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from online_svm.calibration.base import (
+    Floats,
+    Ints,
+    State,
+    check_finite,
+    check_fitted,
+    check_scores,
+    read_floats,
+    read_ints,
+)
+from online_svm.calibration.diagram import Blocks, midpoints
+from online_svm.calibration.evidential.base import EvidentialMap, check_alpha, check_option
+from online_svm.calibration.evidential.binomial import (
+    BINOMIAL_MODELS,
+    BinomialModel,
+    binomial_contour,
+    binomial_mass,
+)
+from online_svm.calibration.evidential.masses import vacuous
+from online_svm.errors import InvalidInput, InvalidSnapshot
+
+
+class BlockMap(EvidentialMap):
+    """A map that is constant on each block of scores; between two it changes half way.
+
+    Parameters
+    ----------
+    model : {"likelihood", "confidence", "dempster"}
+    alpha : float
+
+    Attributes
+    ----------
+    edges_ : ndarray of shape (n_blocks - 1,)
+        Upper edge of each block but the last, inclusive.
+    totals_, positives_ : ndarray of shape (n_blocks,)
+        Examples, and positive examples, in each block.
+    masses_ : ndarray of shape (n_blocks, 3)
+        m({1}), m({0}), m({0, 1}) of each block.
+    """
+
+    edges_: Floats
+    totals_: Ints
+    positives_: Ints
+    masses_: Floats
+
+    def __init__(self, model: BinomialModel = "likelihood", alpha: float = 0.05) -> None:
+        check_option(model, BINOMIAL_MODELS, "model")
+        self.model: BinomialModel = model
+        self.alpha = check_alpha(alpha)
+
+    @abstractmethod
+    def _shape(self, masses: Floats) -> Floats:
+        """Turn the masses that each block has by itself into those of the map."""
+
+    def mass(self, scores: ArrayLike) -> Floats:
+        """Return m({1}), m({0}) and m({0, 1}) for each score.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 3)
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, or the map is not fitted.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.evidential import EvidentialBinning
+        >>> EvidentialBinning("dempster", n_bins=1).fit([0.0, 1.0, 2.0], [0, 1, 1]).mass([5.0])
+        array([[0.5 , 0.25, 0.25]])
+        """
+        values = self._checked(scores)
+        return self.masses_[self._block(values)] if len(self.totals_) else vacuous(len(values))
+
+    def contour(self, s: float, tau: ArrayLike) -> Floats:
+        """Return the plausibility at score s of each proportion of positives tau.
+
+        It is that of the block by itself. Its integrals are the block's masses, for the
+        likelihood and the confidence interval (Xu et al. 2016, eqs 22 and 23).
+
+        Parameters
+        ----------
+        s : float
+        tau : array-like of shape (m,)
+            In [0, 1].
+
+        Returns
+        -------
+        ndarray of shape (m,)
+
+        Raises
+        ------
+        InvalidInput
+            If s is not finite, a proportion is outside [0, 1], or the map is not fitted.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.evidential import EvidentialIsotonic
+        >>> EvidentialIsotonic().fit([0.0, 1.0], [0, 1]).contour(1.0, [0.0, 0.25, 1.0])
+        array([0.  , 0.25, 1.  ])
+        """
+        block = self._block(self._checked([s]))
+        proportions = check_proportions(tau)
+        if not len(self.totals_):
+            return np.ones(len(proportions))
+        k, n = self.positives_[block], self.totals_[block]
+        return binomial_contour(self.model, k, n, proportions, self.alpha)
+
+    def state(self) -> State:
+        """Return the fitted map as arrays.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.evidential import EvidentialIsotonic
+        >>> sorted(EvidentialIsotonic().fit([0.0, 1.0], [0, 1]).state())
+        ['alpha', 'edges', 'model', 'positives', 'totals']
+        """
+        check_fitted(hasattr(self, "totals_"), type(self).__name__)
+        return {
+            "model": np.array([BINOMIAL_MODELS.index(self.model)], dtype=np.int64),
+            "alpha": np.array([self.alpha]),
+            "edges": self.edges_,
+            "totals": self.totals_,
+            "positives": self.positives_,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
+        """Return the map that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If an array is absent or has another type, length or range.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.evidential import EvidentialIsotonic
+        >>> state = EvidentialIsotonic().fit([0.0, 1.0], [0, 1]).state()
+        >>> EvidentialIsotonic.from_state(state).totals_
+        array([1, 1])
+        """
+        model, alpha = (
+            int(read_ints(state, "model", 1)[0]),
+            float(read_floats(state, "alpha", 1)[0]),
+        )
+        totals = read_ints(state, "totals")
+        positives = read_ints(state, "positives", len(totals))
+        possible = 0 <= model < len(BINOMIAL_MODELS) and 0.0 <= alpha <= 1.0
+        if not possible or ((positives < 0) | (positives > totals) | (totals < 1)).any():
+            raise InvalidSnapshot("map state: a count, the model or alpha is out of range")
+        restored = cls(model=BINOMIAL_MODELS[model], alpha=alpha)
+        edges = read_floats(state, "edges", max(len(totals) - 1, 0))
+        restored._set(edges, totals, positives)
+        return restored
+
+    def _set_blocks(self, blocks: Blocks) -> None:
+        edges = midpoints(blocks.upper[:-1], blocks.lower[1:])
+        self._set(edges, blocks.totals, blocks.positives)
+
+    def _set(self, edges: Floats, totals: Ints, positives: Ints) -> None:
+        self.edges_, self.totals_, self.positives_ = edges, totals, positives
+        self.masses_ = self._shape(binomial_mass(self.model, positives, totals, self.alpha))
+
+    def _checked(self, scores: ArrayLike) -> Floats:
+        check_fitted(hasattr(self, "totals_"), type(self).__name__)
+        return check_scores(scores)
+
+    def _block(self, scores: Floats) -> Ints:
+        return np.searchsorted(self.edges_, scores, side="left")
+
+
+def check_proportions(tau: ArrayLike) -> Floats:
+    """Return proportions as an array of shape (m,).
+
+    Raises
+    ------
+    InvalidInput
+        If one is outside [0, 1].
+
+    Examples
+    --------
+    >>> check_proportions(0.5).tolist()
+    [0.5]
+    """
+    values = check_finite(np.atleast_1d(np.asarray(tau, dtype=np.float64)), "tau")
+    if ((values < 0.0) | (values > 1.0)).any():
+        raise InvalidInput("tau: a proportion is outside [0, 1]")
+    return values

@@ -1,0 +1,289 @@
+"""Belief functions from logistic regression (Xu et al. 2016, section 4.3)."""
+
+from collections.abc import Mapping
+from dataclasses import astuple
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from online_svm.calibration.base import (
+    Floats,
+    Ints,
+    State,
+    check_fitted,
+    check_scores,
+    check_training,
+    read_floats,
+    read_ints,
+)
+from online_svm.calibration.evidential.base import EvidentialMap, check_alpha, check_option
+from online_svm.calibration.evidential.binomial import interval_mass
+from online_svm.calibration.evidential.blocks import check_proportions
+from online_svm.calibration.evidential.line import Likelihood, Line, fit_line
+from online_svm.calibration.evidential.masses import stack, vacuous
+from online_svm.calibration.evidential.table import IgnoranceTable
+from online_svm.calibration.platt import TARGETS, Targets
+from online_svm.errors import InvalidInput, InvalidSnapshot
+
+LogisticModel = Literal["likelihood", "confidence"]
+LOGISTIC_MODELS: tuple[LogisticModel, ...] = ("likelihood", "confidence")
+
+
+class EvidentialLogistic(EvidentialMap):
+    """Masses of logistic regression: how far each log-odds at a score can be believed.
+
+    Parameters
+    ----------
+    model : {"likelihood", "confidence"}, default="likelihood"
+        "likelihood": the contour at s is, for each proportion, the highest relative likelihood of
+        a line that passes through it at s (eqs 34-40); Bel and Pl are its integrals (eqs 22, 23),
+        read off a table (see `IgnoranceTable`). "confidence": the Wald interval of the log-odds
+        (eqs 26, 27); its Bel is not monotone in the score.
+    alpha : float, default=0.05
+        One minus the confidence level, for "confidence".
+    targets : {"platt", "raw"}, default="platt"
+        What the likelihood is of: Platt's targets, or the labels themselves. The paper leaves it
+        open; the masses differ (20 examples: Bel .46 against .58).
+
+    Attributes
+    ----------
+    line_ : Line or None
+        The line of maximum likelihood; None without examples. `line_.slope < 0` says that the
+        scores point the wrong way: the evidence is kept as it is, whereas `PlattScaling` then
+        returns a constant.
+
+    Notes
+    -----
+    With one distinct score the examples say nothing about any other: there the map is vacuous.
+    With one class only Platt's targets make every target equal, the line is flat and the masses
+    are those of that evidence. Raw targets have no optimum there, nor on separable scores.
+
+    References
+    ----------
+    P. Xu, F. Davoine, H. Zha, T. Denoeux (2016), Evidential calibration of binary SVM classifiers.
+
+    Examples
+    --------
+    >>> fitted = EvidentialLogistic().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+    >>> fitted.predict_interval([-2.0, 0.0, 2.0]).round(2)
+    array([[0.03, 0.65],
+           [0.2 , 0.8 ],
+           [0.35, 0.97]])
+    """
+
+    line_: Line | None
+    table_: IgnoranceTable | None
+    _likelihood: Likelihood | None
+
+    def __init__(
+        self,
+        model: LogisticModel = "likelihood",
+        alpha: float = 0.05,
+        targets: Targets = "platt",
+    ) -> None:
+        check_option(model, LOGISTIC_MODELS, "model")
+        check_option(targets, TARGETS, "targets")
+        self.model: LogisticModel = model
+        self.alpha = check_alpha(alpha)
+        self.targets: Targets = targets
+
+    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
+        """Fit to scores and 0/1 labels.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+        labels : array-like of shape (n_samples,)
+            1 for the positive class, 0 for the other.
+
+        Returns
+        -------
+        EvidentialLogistic
+            Itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, a label not 0 or 1, the lengths differ, or raw targets have
+            no finite optimum (one class only, or separable scores).
+
+        Examples
+        --------
+        >>> EvidentialLogistic().fit([], []).mass([1.0]).tolist()
+        [[0.0, 0.0, 1.0]]
+        """
+        values, positive = check_training(scores, labels)
+        self.line_ = self.table_ = self._likelihood = None
+        if len(values):
+            self._likelihood = fit_line(values, positive, self.targets)
+            self.line_ = self._likelihood.line
+            if self.model == "likelihood":
+                self.table_ = IgnoranceTable.build(self._likelihood)
+        return self
+
+    def mass(self, scores: ArrayLike) -> Floats:
+        """Return m({1}), m({0}) and m({0, 1}) for each score.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 3)
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, or the map is not fitted.
+
+        Examples
+        --------
+        >>> fitted = EvidentialLogistic("confidence").fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+        >>> fitted.mass([2.0]).round(2)
+        array([[0.08, 0.01, 0.91]])
+        """
+        check_fitted(hasattr(self, "line_"), "EvidentialLogistic")
+        values = check_scores(scores)
+        if self.line_ is None:
+            return vacuous(len(values))
+        t = self.line_.standardise(values)
+        if self.table_ is None:
+            masses = self._interval_mass(self.line_, t)
+        else:
+            masses = _likelihood_mass(self.line_, self.table_, t)
+        unknown = self.line_.undetermined(values)
+        return np.where(unknown[:, None], vacuous(len(values)), masses)
+
+    def contour(self, s: float, tau: ArrayLike) -> Floats:
+        """Return the plausibility at score s of each proportion of positives tau.
+
+        Parameters
+        ----------
+        s : float
+        tau : array-like of shape (m,)
+            In [0, 1].
+
+        Returns
+        -------
+        ndarray of shape (m,)
+
+        Raises
+        ------
+        InvalidInput
+            If s is not finite, a proportion is outside [0, 1], the map is not fitted, or (for
+            "likelihood") it was restored from a state, which does not hold the examples.
+
+        Examples
+        --------
+        >>> fitted = EvidentialLogistic().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+        >>> fitted.contour(0.0, [0.1, 0.5, 0.9]).round(3)
+        array([0.237, 1.   , 0.237])
+        """
+        check_fitted(hasattr(self, "line_"), "EvidentialLogistic")
+        score, proportions = check_scores([s]), check_proportions(tau)
+        if self.line_ is None or self.line_.undetermined(score)[0]:
+            return np.ones(len(proportions))
+        t = self.line_.standardise(score)
+        if self.model == "confidence":
+            lower, upper = self._wald(self.line_, t)
+            return np.where((lower <= proportions) & (proportions <= upper), 1.0, self.alpha)
+        return self._examples().contour(float(t[0]), proportions)
+
+    def parameter_contour(self, theta0: float, theta1: float) -> float:
+        """Return the relative likelihood of P(1 | s) = 1 / (1 + exp(theta0 + theta1 s)) (eq. 34).
+
+        Parameters
+        ----------
+        theta0, theta1 : float
+
+        Raises
+        ------
+        InvalidInput
+            If the map is not fitted, was fitted on no example, or was restored from a state.
+
+        Examples
+        --------
+        >>> fitted = EvidentialLogistic().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+        >>> round(fitted.parameter_contour(0.0, 0.0), 3)
+        0.621
+        """
+        check_fitted(hasattr(self, "line_"), "EvidentialLogistic")
+        examples = self._examples()
+        line = examples.line
+        return examples.relative(-theta0 - theta1 * line.centre, -theta1 * line.width)
+
+    def state(self) -> State:
+        """Return the fitted map as arrays; the examples are not among them.
+
+        Examples
+        --------
+        >>> sorted(EvidentialLogistic().fit([0.0, 1.0], [0, 1]).state())
+        ['alpha', 'coefficients', 'knots', 'line', 'options']
+        """
+        check_fitted(hasattr(self, "line_"), "EvidentialLogistic")
+        options = (LOGISTIC_MODELS.index(self.model), TARGETS.index(self.targets))
+        line, table = self.line_, self.table_
+        return {
+            "options": np.array(options, dtype=np.int64),
+            "alpha": np.array([self.alpha]),
+            "line": np.array(astuple(line) if line else (), dtype=np.float64),
+            "knots": table.knots if table else np.zeros(0),
+            "coefficients": table.coefficients.ravel() if table else np.zeros(0),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
+        """Return the map that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If an array is absent or has another type, length or range.
+
+        Examples
+        --------
+        >>> fitted = EvidentialLogistic().fit([0.0, 1.0], [0, 1])
+        >>> restored = EvidentialLogistic.from_state(fitted.state())
+        >>> bool((restored.mass([0.2]) == fitted.mass([0.2])).all())
+        True
+        """
+        model, targets = read_ints(state, "options", 2).tolist()
+        alpha = float(read_floats(state, "alpha", 1)[0])
+        if model not in (0, 1) or targets not in (0, 1) or not 0.0 <= alpha <= 1.0:
+            raise InvalidSnapshot("map state: the model, the targets or alpha is out of range")
+        restored = cls(LOGISTIC_MODELS[model], alpha, TARGETS[targets])
+        restored._likelihood = restored.table_ = restored.line_ = None
+        numbers, knots = read_floats(state, "line"), read_floats(state, "knots")
+        if len(numbers):
+            restored.line_ = Line(*read_floats(state, "line", 7).tolist())
+        if len(knots):
+            flat = read_floats(state, "coefficients", 8 * (len(knots) - 1))
+            restored.table_ = IgnoranceTable(knots, flat.reshape(4, -1, 2))
+        if (restored.table_ is not None) != (restored.line_ is not None and model == 0):
+            raise InvalidSnapshot("map state: a table and a line of likelihood go together")
+        return restored
+
+    def _examples(self) -> Likelihood:
+        if self._likelihood is None:
+            raise InvalidInput("EvidentialLogistic: there are no examples here; fit it on some")
+        return self._likelihood
+
+    def _wald(self, line: Line, t: Floats) -> tuple[Floats, Floats]:
+        u, half = line.log_odds(t), -special.ndtri(0.5 * self.alpha) * line.deviation(t)
+        return special.expit(u - half), special.expit(u + half)
+
+    def _interval_mass(self, line: Line, t: Floats) -> Floats:
+        return interval_mass(*self._wald(line, t), self.alpha)
+
+
+def _likelihood_mass(line: Line, table: IgnoranceTable, t: Floats) -> Floats:
+    """Return the masses by the mean plausibilities on either side of the best proportion.
+
+    Bel is that proportion, less the share of it that is plausible; likewise m({0}).
+    """
+    u, (below, above) = line.log_odds(t), table.evaluate(t)
+    belief, disbelief = -special.expm1(below), -special.expm1(above)
+    return stack(special.expit(u) * belief, special.expit(-u) * disbelief)

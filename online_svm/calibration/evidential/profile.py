@@ -1,0 +1,178 @@
+"""The likelihood of a logistic line with its value at one score held fixed.
+
+The line is eta(x) = u + a (x - s): u is the log-odds at the score s, a the slope. For each u the
+slope that fits best is found; the relative likelihood that is left is the plausibility of u
+(Xu et al. 2016, eq. 40). Scores come as distances d = x - s; targets lie in [0, 1].
+"""
+
+import math
+
+import numpy as np
+
+from online_svm._jit import jit
+from online_svm.calibration.base import Floats
+
+SOLVED = 1e-9  # stop when a Newton step promises less log-likelihood; what it leaves is cubic in it
+MAX_STEPS = 200  # bisection alone, from any bracket, needs fewer
+DROP = 22.0  # integrate until the integrand has fallen by this many nepers, to 3e-10 of its top
+
+Moments = tuple[float, float, float, float, float, float]
+Profile = tuple[float, float, float, float, float]
+
+
+@jit
+def moments(d: Floats, targets: Floats, u: float, a: float) -> Moments:
+    """Return log-likelihood, its derivatives by u and a, and the weighted moments of d.
+
+    The moments are the sums of w, w d and w d^2 with w = p (1 - p): the information matrix.
+    """
+    log_likelihood = du = da = w0 = w1 = w2 = 0.0
+    product = 1.0  # of the 1 + exp(-|eta|): one logarithm for many factors of at most two
+    for i in range(len(d)):
+        eta = u + a * d[i]
+        small = math.exp(-abs(eta))
+        large = 1.0 / (1.0 + small)
+        p = large if eta >= 0.0 else small * large
+        weight = small * large * large
+        log_likelihood += targets[i] * eta - max(eta, 0.0)
+        product *= 1.0 + small
+        if product > 1e250:
+            log_likelihood -= math.log(product)
+            product = 1.0
+        du += targets[i] - p
+        da += d[i] * (targets[i] - p)
+        w0 += weight
+        w1 += weight * d[i]
+        w2 += weight * d[i] * d[i]
+    return log_likelihood - math.log(product), du, da, w0, w1, w2
+
+
+@jit
+def profile(d: Floats, targets: Floats, u: float, a: float) -> Profile:
+    """Maximise the likelihood over the slope, from the slope `a`, by Newton inside a bracket.
+
+    Returns
+    -------
+    slope, log_likelihood : float
+        The best slope and what it reaches.
+    derivative, curvature : float
+        First and minus second derivative of that maximum by u.
+    tangent : float
+        Derivative of the best slope by u.
+    """
+    low, high, limit = -math.inf, math.inf, 1.0
+    value, du, da, w0, w1, w2 = moments(d, targets, u, a)
+    for _ in range(MAX_STEPS):
+        if da * da <= 2.0 * SOLVED * w2:
+            break
+        low, high = (a, high) if da > 0.0 else (low, a)
+        step = da / w2 if w2 > 0.0 else math.copysign(math.inf, da)
+        if not low < a + step < high:  # never with an open side in that direction
+            step = 0.5 * (low + high) - a
+        # Where the line saturates the curvature vanishes and a step means little: grow by doubling.
+        step, limit = min(max(step, -limit), limit), 2.0 * limit
+        a += step
+        value, du, da, w0, w1, w2 = moments(d, targets, u, a)
+    if w2 <= 0.0:  # every score is s: the slope changes nothing
+        return a, value, du, w0, 0.0
+    # The last step is taken on paper.
+    return a + da / w2, value + 0.5 * da * da / w2, du - w1 * da / w2, w0 - w1 * w1 / w2, -w1 / w2
+
+
+@jit
+def _log_density(u: float) -> float:
+    """Return the logarithm of d tau / d u = tau (1 - tau)."""
+    return -abs(u) - 2.0 * math.log1p(math.exp(-abs(u)))
+
+
+@jit
+def _mode(d: Floats, targets: Floats, u_hat: float, a_hat: float) -> tuple[float, float, float]:
+    """Return where plausibility times density is largest below u_hat: u, slope, width.
+
+    Left of zero the density falls towards smaller u as the plausibility does, so the top is at
+    u_hat itself, or between zero and u_hat.
+    """
+    a, _, derivative, curvature, tangent = profile(d, targets, u_hat, a_hat)
+    u, low, high = u_hat, 0.0, u_hat
+    if u_hat <= 0.0:
+        density = math.exp(_log_density(u))
+        return u, a, 1.0 / (-math.tanh(0.5 * u) + math.sqrt(curvature + 2.0 * density))
+    for _ in range(MAX_STEPS):
+        slope = derivative - math.tanh(0.5 * u)
+        bend = curvature + 2.0 * math.exp(_log_density(u))
+        low, high = (u, high) if slope > 0.0 else (low, u)
+        target = u + slope / bend
+        if not low < target < high:
+            target = 0.5 * (low + high)
+        if abs(target - u) * (math.sqrt(bend) + abs(slope)) < 0.2:  # it only places the nodes
+            break
+        a, _, derivative, curvature, tangent = profile(
+            d, targets, target, a + tangent * (target - u)
+        )
+        u = target
+    return u, a, 1.0 / math.sqrt(bend)
+
+
+@jit
+def _reach(d: Floats, targets: Floats, u: float, a: float, distance: float) -> float:
+    """Return a distance from u (with the sign of `distance`) at which the integrand is negligible.
+
+    The integrand is log-concave, so its fall grows at least as fast as the distance.
+    """
+    a, value, _, _, tangent = profile(d, targets, u, a)
+    top = value + _log_density(u)
+    for _ in range(MAX_STEPS):
+        end = u + distance
+        drop = top - profile(d, targets, end, a + tangent * distance)[1] - _log_density(end)
+        if 0.8 * DROP <= drop <= 1.6 * DROP:
+            break
+        # Between the rule of a straight line and that of a parabola; at most four times at once.
+        distance *= min(max(DROP / max(drop, 0.1), 0.2), 6.0) ** 0.75
+    return distance
+
+
+@jit
+def _panel(d: Floats, targets: Floats, span: Floats, a: float, top: float, rule: Floats) -> float:
+    """Integrate plausibility times density, over exp(top), from span[0] to span[1]."""
+    start, length, total = span[0], span[1] - span[0], 0.0
+    u, tangent = start, 0.0
+    for j in range(rule.shape[1]):
+        target = start + length * rule[0, j]
+        a, value, _, _, tangent = profile(d, targets, target, a + tangent * (target - u))
+        u = target
+        total += rule[1, j] * math.exp(value + _log_density(u) - top)
+    return float(total * abs(length))
+
+
+@jit
+def log_ignorance(
+    d: Floats, targets: Floats, u_hat: float, a_hat: float, top: float, rule: Floats
+) -> float:
+    """Return the logarithm of the mean plausibility of the proportions below the best one.
+
+    Parameters
+    ----------
+    d, targets : ndarray of shape (n_samples,)
+    u_hat, a_hat : float
+        The line of maximum likelihood: its value at the score and its slope.
+    top : float
+        That maximum log-likelihood.
+    rule : ndarray of shape (2, n_nodes)
+        Nodes and weights of a quadrature on [0, 1], nodes ascending.
+
+    Returns
+    -------
+    float
+        log of (1 / tau) times the integral of the contour from 0 to tau, tau = expit(u_hat);
+        it is at most 0.
+    """
+    u, a, width = _mode(d, targets, u_hat, a_hat)
+    peak = profile(d, targets, u, a)[1] + _log_density(u)
+    distance = width * math.sqrt(2.0 * DROP)
+    low = u + _reach(d, targets, u, a, -distance)
+    total = _panel(d, targets, np.array([u, low]), a, peak, rule)
+    if u < u_hat:
+        high = min(u + _reach(d, targets, u, a, distance), u_hat)
+        total += _panel(d, targets, np.array([u, high]), a, peak, rule)
+    log_tau = -math.log1p(math.exp(-u_hat)) if u_hat > 0.0 else u_hat - math.log1p(math.exp(u_hat))
+    return min(peak + math.log(total) - top - log_tau, 0.0)
