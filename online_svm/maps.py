@@ -26,7 +26,6 @@ def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str
     scores : ndarray of shape (n, 1) or (n, n_classes)
     columns : ndarray of shape (n,)
         Class index of each example.
-    n_classes : int
     """
     return {name: OneAgainstAll(_maker(config, name)).fit(scores, columns) for name in config.maps}
 

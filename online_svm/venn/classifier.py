@@ -1,0 +1,255 @@
+"""InductiveVennClassifier: multiprobabilities from any scoring classifier, batch or online."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from online_svm.errors import InvalidInput
+from online_svm.history import Tail
+from online_svm.venn.calibration import CalibrationSet
+from online_svm.venn.multiprobability import intervals, mean_points, multiprobabilities
+from online_svm.venn.scorers import make_scorer
+from online_svm.venn.split import is_refit_due, training_mask
+from online_svm.venn.taxonomy import ClassTaxonomy
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
+    """Inductive Venn predictor with a count taxonomy (Lambrou et al. 2012).
+
+    The examples are split into a proper training set, on which `estimator` is fitted, and a
+    calibration set, whose labels are counted by category. For i.i.d. examples the distribution
+    that the true label picks from the multiprobability is calibrated, averaged over the draw of
+    the calibration set.
+
+    Parameters
+    ----------
+    estimator : classifier with a decision function, optional
+        `OnlineSVC()` without it. An `OnlineSVC` is warm-started from step to step; any other is
+        cloned and fitted anew. It is never scaled: put a scaler before it.
+    taxonomy : {"class"}
+        How examples are put into categories: "class" is the estimator's own class.
+    split : {"oldest", "interleaved"}
+        See `training_mask`.
+    train_fraction : float
+        Share of the proper training set, in (0, 1).
+    window : int, optional
+        The newest examples that are kept; all without it.
+    refit_every : int
+        Learned examples between two refits in `partial_fit` (early ones come at 10, 20, 40, ...).
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+
+    References
+    ----------
+    Lambrou, Papadopoulos, Nouretdinov, Gammerman, "Reliable probability estimates based on support
+    vector machines for large multiclass datasets", AIAI 2012.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = rng.normal(size=(200, 2)) + 2.0 * y[:, None]
+    >>> venn = InductiveVennClassifier().fit(X, y)
+    >>> venn.predict([[3.0, 3.0]])
+    array([1])
+    >>> lower, upper = venn.predict_interval([[3.0, 3.0]])[0, 1]
+    >>> bool(0.0 <= lower < upper <= 1.0)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        taxonomy: str = "class",
+        split: str = "oldest",
+        train_fraction: float = 0.7,
+        window: int | None = None,
+        refit_every: int = 1,
+    ) -> None:
+        self.estimator = estimator
+        self.taxonomy = taxonomy
+        self.split = split
+        self.train_fraction = train_fraction
+        self.window = window
+        self.refit_every = refit_every
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Split, fit the estimator on the proper training set, count the rest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            If `X` or `y` cannot be used, or a parameter is out of its range.
+        """
+        rows, labels = self._validated(X, y, reset=True)
+        self._begin(np.unique(labels))
+        codes = self._encode(labels)
+        self._hold(rows, codes)
+        self._seen.update(codes.tolist())
+        self._n = len(rows)
+        self._refit()
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn rows one by one, refitting on schedule.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), optional
+            All labels that will come; needed at the first call unless `y` holds them all.
+
+        Raises
+        ------
+        ValueError
+            If a label is not among the classes of the first call.
+        """
+        self.progressive_interval(X, y, classes)
+        return self
+
+    def progressive_interval(
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None
+    ) -> Floats:
+        """Return for each row the interval of every class before it is learned, then learn it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), optional
+            All labels that will come. At a first call without it: those of `y`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes, 2)
+            Lower and upper probabilities; [0, 1] before two classes were seen.
+        """
+        first = not hasattr(self, "classes_")
+        rows, labels = self._validated(X, y, reset=first)
+        if first:
+            self._begin(np.unique(np.asarray(labels if classes is None else classes)))
+        elif classes is not None and list(np.unique(np.asarray(classes))) != list(self.classes_):
+            raise InvalidInput("classes: not the same as at the first call")
+        codes = self._encode(labels)
+        return np.stack([self._step(rows[i : i + 1], codes[i : i + 1]) for i in range(len(rows))])
+
+    def predict_multiproba(self, X: ArrayLike) -> Floats:
+        """Return p^j(y) at [row, j, y], shape (n_samples, n_classes, n_classes)."""
+        return multiprobabilities(self._counts_of(X))
+
+    def predict_interval(self, X: ArrayLike) -> Floats:
+        """Return lower and upper probabilities, shape (n_samples, n_classes, 2)."""
+        return intervals(self._counts_of(X))
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Return the mean over the multiprobability, shape (n_samples, n_classes)."""
+        return mean_points(self._counts_of(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the label with the largest mean probability for each row."""
+        chosen: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return chosen
+
+    def _validated(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
+        self._check_parameters()
+        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
+        check_classification_targets(labels)
+        return rows, labels
+
+    def _check_parameters(self) -> None:
+        if self.taxonomy != "class":
+            raise InvalidInput(f"taxonomy: {self.taxonomy!r} is unknown; use 'class'")
+        if not 0.0 < self.train_fraction < 1.0:
+            raise InvalidInput(f"train_fraction: {self.train_fraction} is not between 0 and 1")
+        if self.refit_every < 1:
+            raise InvalidInput(f"refit_every: {self.refit_every} is not at least 1")
+        if self.window is not None and self.window < 2:
+            raise InvalidInput(f"window: {self.window} is not at least 2; None keeps all")
+
+    def _begin(self, classes: NDArray[Any]) -> None:
+        if len(classes) < 2:
+            raise InvalidInput(f"y: one class only, {classes[0]!r}; declare or show at least two")
+        self.classes_ = classes
+        self._taxonomy = ClassTaxonomy(len(classes))
+        self._scorer = make_scorer(self.estimator, classes, self.window)
+        self._n = 0
+        self._seen: set[int] = set()
+        self._codes = Tail(np.empty(0, dtype=np.int64))
+        self._set = self._calibrated(np.empty((0, 1)), np.empty(0, dtype=np.int64))
+
+    def _encode(self, labels: NDArray[Any]) -> Ints:
+        places = np.searchsorted(self.classes_, labels)
+        codes = np.minimum(places, len(self.classes_) - 1).astype(np.int64)
+        unknown = labels[self.classes_[codes] != labels]
+        if len(unknown):
+            raise InvalidInput(f"y: label {unknown[0]!r} is not among the declared classes")
+        return codes
+
+    def _step(self, row: Floats, code: Ints) -> Floats:
+        """Return the interval of one row, shape (n_classes, 2), then learn it."""
+        scores = self._hold(row, code)
+        if scores is None:
+            met = np.zeros((1, len(self.classes_)), dtype=np.int64)
+        else:
+            met = self._set.answer(_NO_SCORES, self._taxonomy.categories(scores), code)
+        if len(self._seen) < 2:
+            met = np.zeros_like(met)
+        self._seen.update(code.tolist())
+        self._n += 1
+        if is_refit_due(self._n, self.refit_every):
+            self._refit()
+        bounds: Floats = intervals(met)[0]
+        return bounds
+
+    def _hold(self, rows: Floats, codes: Ints) -> Floats | None:
+        """Hold rows that come next; return their scores by the present machine, if any."""
+        self._codes.append(codes)
+        trains = np.zeros(len(codes), dtype=np.bool_)
+        if self.split != "oldest":
+            trains = self._mask(self._codes.stop - len(codes), self._codes.stop)
+        return self._scorer.extend(rows, codes, trains)
+
+    def _refit(self) -> None:
+        """Train on the proper training set of the newest examples; count the others."""
+        start = 0 if self.window is None else max(0, self._n - self.window)
+        if start > self._codes.first:
+            self._scorer.forget(start - self._codes.first)
+            self._codes.drop_before(start)
+        mask = self._mask(start, self._n)
+        codes = self._codes.since(start)
+        self._set = self._calibrated(self._scorer.train(mask), codes[~mask])
+
+    def _mask(self, start: int, stop: int) -> NDArray[np.bool_]:
+        return training_mask(self.split, start, stop, self.train_fraction)
+
+    def _calibrated(self, scores: Floats, codes: Ints) -> CalibrationSet:
+        k = len(self.classes_)
+        categories = self._taxonomy.categories(scores)
+        return CalibrationSet(np.empty((len(codes), 0)), categories, codes, (k, k), self.window)
+
+    def _counts_of(self, X: ArrayLike) -> Ints:
+        """Return the counts of the category of each row, shape (n_samples, n_classes)."""
+        check_is_fitted(self, "classes_")
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        if len(self._seen) < 2:
+            return np.zeros((len(rows), len(self.classes_)), dtype=np.int64)
+        return self._set.counts[self._taxonomy.categories(self._scorer.score(rows))]
+
+
+_NO_SCORES = np.empty((1, 0))

@@ -1,0 +1,173 @@
+"""What `online-svm demo` does, step by step."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+
+from workers import embedded
+from workers.connection import client
+from workers.curves import draw_curves
+from workers.demo.feeds import Plan, Progress
+from workers.demo.view import Rate, line, methods_table, render
+from workers.errors import WorkerError
+from workers.ingest import Pace, push, shuffled
+from workers.sources import Reading, Row, rows
+
+PLANS = (
+    Plan("phishing", "Phishing", "phishing · web pages, 2 classes (river's Phishing)", 90.0),
+    Plan(
+        "segments",
+        "ImageSegments",
+        "segments · image patches, 7 classes (river's ImageSegments)",
+        165.0,
+    ),
+)
+_SEED = 0
+_PATIENCE = 120.0  # seconds after which a feed that does not move has failed
+_REFRESH = 0.2
+
+
+class DemoFailed(WorkerError):
+    """A worker of the demonstration ended, or went silent."""
+
+
+def run(picture: Path, console: Console) -> None:
+    """Push two real feeds, answer them with a worker each, show it, and draw the curves.
+
+    Parameters
+    ----------
+    picture : Path
+        Where the curves go.
+    console : rich.console.Console
+        A live view is shown on a terminal, plain lines elsewhere.
+
+    Raises
+    ------
+    DemoFailed
+        If a worker ends early or nothing moves any more.
+    """
+    data = {plan.feed: shuffled(rows(plan.source, Reading()), _SEED) for plan in PLANS}
+    _warm_up(console)
+    with ExitStack() as stack:
+        server = stack.enter_context(embedded.temporary())
+        console.print(f"Redis, embedded and private: {server.url}")
+        connected = stack.enter_context(client(server.url))
+        workers = [
+            stack.enter_context(_worker(plan, data[plan.feed], server.url)) for plan in PLANS
+        ]
+        for plan in PLANS:
+            _start_pushing(plan, data[plan.feed], server.url)
+        feeds = [Progress(plan, len(data[plan.feed])) for plan in PLANS]
+        _watch(feeds, workers, connected, console)
+    _conclude(feeds, picture, console)
+
+
+def _warm_up(console: Console) -> None:
+    """Compile the numerical kernels once, where two workers would each do it."""
+    import numpy as np
+
+    from online_svm.config import PredictorConfig
+    from online_svm.predictor import OnlinePredictor
+
+    with console.status("compiling the numerical kernels (first run only) ..."):
+        for classes in (("a", "b"), ("a", "b", "c")):
+            config = PredictorConfig(classes=classes, window=40, refit_every=20)
+            X = np.random.default_rng(_SEED).normal(size=(90, 3))
+            OnlinePredictor(config).step_many(X, [classes[i % len(classes)] for i in range(90)])
+
+
+@contextmanager
+def _worker(plan: Plan, data: list[Row], url: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the real command in a process of its own, and stop it as a supervisor would."""
+    classes = sorted({row.y for row in data if row.y is not None})
+    command = [
+        *(sys.executable, "-m", "workers.cli", "worker", plan.feed, "--redis", url),
+        *("--classes", ",".join(classes), "--metrics-every", "25"),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def _start_pushing(plan: Plan, data: list[Row], url: str) -> None:
+    pace = Pace(plan.rate)
+    arguments = {"arrays": True, "throttle": pace, "chunk": pace.chunk}
+    thread = threading.Thread(
+        target=push, args=(data, url, plan.feed), kwargs=arguments, daemon=True
+    )
+    thread.start()
+
+
+def _watch(
+    feeds: list[Progress],
+    workers: list[subprocess.Popen[bytes]],
+    connected: Any,
+    console: Console,
+) -> None:
+    """Show the feeds until all is answered."""
+    rates = {feed.plan.feed: Rate() for feed in feeds}
+    still, last = 0.0, -1
+    with _display(feeds, rates, console) as show:
+        while not all(feed.is_done for feed in feeds):
+            for feed, worker in zip(feeds, workers, strict=True):
+                feed.refresh(connected)
+                _check_alive(feed, worker)
+            show()
+            answered = sum(feed.answered for feed in feeds)
+            still, last = (0.0 if answered != last else still + _REFRESH), answered
+            if still > _PATIENCE:
+                raise DemoFailed(f"nothing was answered for {_PATIENCE:.0f} s; see the log above")
+            time.sleep(_REFRESH)
+        for feed in feeds:
+            feed.refresh(connected)
+        show()
+
+
+@contextmanager
+def _display(feeds: list[Progress], rates: dict[str, Rate], console: Console) -> Iterator[Any]:
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            yield lambda: live.update(render(feeds, rates), refresh=True)
+        return
+    said: dict[str, int] = {}
+
+    def show() -> None:
+        for feed in feeds:
+            tenth = 10 * feed.answered // feed.total
+            if said.get(feed.plan.feed) != tenth:
+                said[feed.plan.feed] = tenth
+                console.print(line(feed), highlight=False)
+
+    yield show
+
+
+def _check_alive(feed: Progress, worker: subprocess.Popen[bytes]) -> None:
+    if worker.poll() is None:
+        return
+    assert worker.stderr is not None
+    said = worker.stderr.read().decode(errors="replace").strip()
+    raise DemoFailed(f"the worker of {feed.plan.feed} ended with code {worker.returncode}: {said}")
+
+
+def _conclude(feeds: list[Progress], picture: Path, console: Console) -> None:
+    for feed in feeds:
+        console.print(f"\n[bold]{feed.plan.title}[/]: {feed.answered:,} examples answered")
+        console.print(methods_table(feed.latest))
+    draw_curves({feed.plan.feed: feed.reports for feed in feeds}, picture)
+    console.print(f"\nCurves: {picture}")
