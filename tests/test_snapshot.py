@@ -98,7 +98,8 @@ def _npy(header: str) -> bytes:
         (
             {
                 "header.json": HEADER,
-                "w.npy": _npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }") + b"x" * 8,
+                "w.npy": _npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }")
+                + b"x" * 8,
             },
             "not stored",
         ),

@@ -1,5 +1,7 @@
 """The calibration set against the same thing done with Python lists."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +37,7 @@ def test_counts_are_those_of_the_newest_examples_before_each_answer(
     bounds = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     met = [
         kept.answer(np.zeros((b - a, 1)), stream[a:b, 0], stream[a:b, 1])
-        for a, b in zip(bounds, bounds[1:], strict=False)
+        for a, b in pairwise(bounds)
     ]
     np.testing.assert_array_equal(
         np.concatenate(met), np.array(expected, dtype=np.int64).reshape(-1, 4)

@@ -1,0 +1,94 @@
+"""A refit is a function of its tasks, wherever and in however many pieces it is computed."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.refit import Learner, RefitResult, RefitTask
+from online_svm.venn.split import training_mask
+
+
+def data(n: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, n)
+    return rng.normal(size=(n, 4)) + codes[:, None], codes
+
+
+def tasks(window: int | None = 80, every: int = 25) -> list[RefitTask]:
+    X, codes = data()
+    made, first = [], 0
+    for freeze in range(every, len(X) + 1, every):
+        start = 0 if window is None else max(0, freeze - window)
+        first = max(first, start)
+        made.append(
+            RefitTask(start, freeze, first, X[first:freeze], codes[start:freeze], np.ones(3))
+        )
+        first = freeze
+    return made
+
+
+def fingerprint(result: RefitResult) -> bytes:
+    return result.to_bytes()
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"split": "oldest"},
+    {"split": "interleaved", "scale": "none"},
+    {"split": "interleaved", "class_weight": "balanced", "rescale_every": 3},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=["oldest", "unscaled", "balanced"])
+def test_a_learner_loaded_from_its_state_gives_the_same_bytes(changes: dict[str, Any]) -> None:
+    config = PredictorConfig(window=80, **changes)
+    whole = Learner(config)
+    moved = Learner(config)
+    for task in tasks():
+        passed = RefitTask.from_bytes(task.to_bytes())
+        assert fingerprint(whole.refit(task)) == fingerprint(moved.refit(passed))
+        assert whole.state() == moved.state()
+        state, moved = moved.state(), Learner(config)
+        moved.load(state)
+
+
+def test_a_result_survives_the_pipe() -> None:
+    result = Learner(PredictorConfig(window=80)).refit(tasks()[0])
+    copy = RefitResult.from_bytes(result.to_bytes())
+    X = data()[0]
+    np.testing.assert_array_equal(result.model.scores(X), copy.model.scores(X))
+    np.testing.assert_array_equal(result.calibration_scores, copy.calibration_scores)
+    np.testing.assert_array_equal(result.scaling.transform(X), copy.scaling.transform(X))
+
+
+@pytest.mark.parametrize("split", ["oldest", "interleaved"])
+def test_scores_are_those_of_the_model_it_returns(split: str) -> None:
+    config = PredictorConfig(window=80, split=split, tol=1e-5)  # type: ignore[arg-type]
+    learner = Learner(config)
+    X, _ = data()
+    for task in tasks():
+        result = learner.refit(task)
+        trains = training_mask(split, task.start, task.freeze, 0.7)
+        again = result.model.scores(result.scaling.transform(X[task.start : task.freeze]))
+        np.testing.assert_allclose(result.calibration_scores, again[~trains], atol=1e-9)
+        np.testing.assert_allclose(result.training_scores, again[trains], atol=1e-9)
+
+
+def test_the_scaling_is_fitted_when_T_has_doubled_and_at_every_nth_refit() -> None:
+    learner = Learner(PredictorConfig(window=80, split="oldest", rescale_every=7))
+    scalings = [learner.refit(task).scaling for task in tasks()]
+    changes = [i + 1 for i in range(1, 8) if scalings[i] is not scalings[i - 1]]
+    # T has 18, 35, 53, 56, 56, ... examples: it never doubles but from 18 to 53.
+    assert changes == [3, 7]
+
+
+def test_a_class_that_joins_gives_the_refit_one_more_machine() -> None:
+    config = PredictorConfig(window=80)
+    learner = Learner(config)
+    X, codes = data(100)
+    two = codes % 2
+    learner.refit(RefitTask(0, 50, 0, X[:50], two[:50], np.ones(2)))
+    result = learner.refit(RefitTask(20, 100, 50, X[50:], codes[20:], np.ones(3)))
+    assert result.model.scores(X).shape == (100, 3)
+    assert len(result.calibration_scores) + len(result.training_scores) == 80
