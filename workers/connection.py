@@ -99,7 +99,7 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
         )
     except ValueError as error:
         raise BadConfiguration(f"redis URL {redacted(url)!r}: {error}") from None
-    for command in ("XREAD", "XRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET"):
+    for command in ("XREAD", "XRANGE", "XREVRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET"):
         connected.set_response_callback(command, _as_it_is)
     return connected
 

@@ -1,0 +1,345 @@
+"""The loop: the same bytes however the stream is cut, and what it does about refusals."""
+
+import json
+
+import numpy as np
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.example import Example
+from online_svm.predictor import OnlinePredictor
+from workers.agreement import agreement
+from workers.engine import Engine
+from workers.errors import Fenced, InputLost, ReplayMismatch, SnapshotsLost, StateLost
+from workers.lease import Lease
+from workers.position import MET, OUT, chain
+from workers.recovery import Recovery
+from workers.settings import Limits
+from workers.stopping import Stop
+from workers.store import Store
+
+CONFIG = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, metrics_every=10, gamma=0.5)
+COUNT = 200
+
+
+def rows(count=COUNT, seed=0):
+    """Return examples of two noisy classes."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(count, 3)).round(6)
+    y = np.where(X[:, 0] + generator.normal(size=count) > 0, "b", "a")
+    return [(x.tolist(), str(label)) for x, label in zip(X, y, strict=True)]
+
+
+def push(store, examples, first=1):
+    for i, (x, y) in enumerate(examples):
+        store.call("XADD", store.keys.input, f"{first + i}-0", "x", json.dumps(x), "y", y)
+
+
+def engine(store, batch=64, config=CONFIG, stop=None, **options):
+    """Return an engine that computes its refits in this process."""
+    limits, stop = Limits(), stop or Stop()
+    ours = agreement(config, limits)
+    recovery = Recovery(store, ours, limits, lambda: OnlinePredictor(config), "tester", stop)
+    return Engine(store, recovery, limits, stop, batch=batch, **options)
+
+
+def drain(running, count=COUNT):
+    """Let an engine work until it has answered `count` entries."""
+    while running.position.seq < count:
+        running.turn()
+
+
+def payloads(store):
+    """Return ID and payload of every entry of `out` and `met`."""
+    return [
+        [(entry[0], entry[1][1]) for page in store.pages(key, b"0-0") for entry in page]
+        for key in (store.keys.out, store.keys.met)
+    ]
+
+
+@pytest.fixture
+def another(redis_url, feed):
+    """Make stores of further feeds on the same server."""
+    stores = []
+
+    def make(suffix):
+        stores.append(Store(redis_url, f"{feed}-{suffix}", block_ms=20))
+        return stores[-1]
+
+    yield make
+    for made in stores:
+        made.close()
+
+
+def test_answers_are_those_of_the_predictor_in_process(store):
+    examples = rows()
+    push(store, examples)
+    drain(engine(store))
+    predictor = OnlinePredictor(CONFIG)
+    expected = [predictor.step(Example(x, y)) for x, y in examples]
+    out, met = payloads(store)
+    assert [entry_id for entry_id, _ in out] == [b"%d-0" % (i + 1) for i in range(COUNT)]
+    for seq, ((_, payload), prediction) in enumerate(zip(out, expected, strict=True)):
+        answer = json.loads(payload)
+        assert (answer["seq"], answer["n"], answer["status"]) == (seq, seq, prediction.status)
+        assert (answer["label"], answer["lower"], answer["upper"]) == (
+            prediction.label,
+            prediction.lower,
+            prediction.upper,
+        )
+        assert tuple(answer["scores"]) == prediction.scores
+    assert [entry_id for entry_id, _ in met] == [b"%d-0" % n for n in range(10, COUNT + 1, 10)]
+    assert [json.loads(report)["n"] for _, report in met] == list(range(10, COUNT + 1, 10))
+
+
+def test_the_digest_is_the_chain_over_both_streams(store):
+    push(store, rows())
+    running = engine(store)
+    drain(running)
+    out, met = payloads(store)
+    links = [(OUT, *entry) for entry in out] + [(MET, *entry) for entry in met]
+    # Stable by ID, and at one ID an answer stands before the report it completed.
+    links.sort(key=lambda link: (int(link[1].split(b"-")[0]), link[0] == MET))
+    assert chain(bytes(32), links) == store.state().position.digest == running.position.digest
+
+
+def test_batches_of_1_7_64_and_1024_give_the_same_bytes(another):
+    examples = rows()
+    examples[50] = ([1.0, float("nan"), 0.0], "a")
+    examples[51] = ([1.0, 2.0, 3.0], "unknown")
+    results, digests = [], set()
+    for batch in (1, 7, 64, 1024):
+        store = another(f"batch-{batch}")
+        push(store, examples)
+        running = engine(store, batch, snapshot_every=50)
+        drain(running)
+        results.append(payloads(store))
+        digests.add(store.state().position.digest)
+    assert all(result == results[0] for result in results)
+    assert len(digests) == 1
+
+
+def test_a_rejected_entry_is_answered_and_kept_and_changes_nothing_else(another):
+    examples = rows()
+    with_bad, without = another("with"), another("without")
+    push(without, examples)
+    drain(engine(without))
+    push(with_bad, examples[:100])
+    bad = [("x", "[1,2]"), ("x", "[1,NaN,3]"), ("z", "[1,2,3]"), ("x", "[1,2,3]", "y", "c")]
+    for i, fields in enumerate(bad):
+        with_bad.call("XADD", with_bad.keys.input, f"100-{i + 1}", *fields)
+    push(with_bad, examples[100:], first=101)
+    drain(engine(with_bad), COUNT + len(bad))
+    out, met = payloads(with_bad)
+    rejected = [(i, json.loads(p)) for i, p in out if json.loads(p)["status"] == "rejected"]
+    assert [i for i, _ in rejected] == [b"100-1", b"100-2", b"100-3", b"100-4"]
+    codes = [answer["code"] for _, answer in rejected]
+    assert codes == ["dimension", "not_finite", "unknown_field", "label"]
+    assert {answer["n"] for _, answer in rejected} == {100}
+    dead = with_bad.call("XRANGE", with_bad.keys.dlq, "-", "+")
+    assert [(entry[0], entry[1][1].decode()) for entry in dead] == list(
+        zip((i for i, _ in rejected), codes, strict=True)
+    )
+    plain_out, plain_met = payloads(without)
+    strip = lambda p: {k: v for k, v in json.loads(p).items() if k != "seq"}  # noqa: E731  (local)
+    answered = [strip(p) for i, p in out if json.loads(p)["status"] != "rejected"]
+    assert answered == [strip(p) for _, p in plain_out]
+    assert [strip(p) for _, p in met] == [strip(p) for _, p in plain_met]
+
+
+def test_a_restart_at_any_point_changes_no_byte(another):
+    examples = rows()
+    whole, parts = another("whole"), another("parts")
+    for store in (whole, parts):
+        push(store, examples)
+    drain(engine(whole))
+    for until in (13, 55, 56, 120, 199, 200):
+        drain(engine(parts, batch=9, snapshot_every=40), until)
+    assert payloads(parts) == payloads(whole)
+    assert parts.state().position == whole.state().position
+
+
+def test_a_restart_replays_from_the_newest_snapshot_only(store):
+    push(store, rows())
+    running = engine(store, batch=10, snapshot_every=50)
+    drain(running, 130)
+    state = store.state()
+    assert (state.snapshot.cursor, state.previous.cursor) == (b"100-0", b"50-0")
+    oldest = store.call("XRANGE", store.keys.input, "-", "+", "COUNT", 1)
+    assert oldest[0][0] == b"50-0", "input before the older snapshot is given up"
+    drain(engine(store, batch=10))
+
+
+def test_a_graceful_stop_leaves_a_snapshot_of_the_last_position(store):
+    push(store, rows())
+    stop = Stop()
+    running = engine(store, stop=stop, observe=lambda _outcome: stop.request())
+    running.run()
+    state = store.state()
+    assert state.position.seq == 64
+    assert state.snapshot.cursor == state.position.cursor == b"64-0"
+    drain(engine(store))
+
+
+def test_a_stop_with_nothing_new_leaves_no_further_snapshot(store):
+    push(store, rows(10))
+    for _ in range(3):
+        running = engine(store)
+        drain(running, 10)
+        running.snapshot()
+    assert store.state().previous is None
+
+
+def flip(store, pointer):
+    """Change one bit in the middle of a stored snapshot."""
+    key = store.keys.snapshot(pointer.n, pointer.sha256)
+    data = bytearray(store.get_snapshot(key))
+    data[len(data) // 2] ^= 1
+    store.call("SET", key, bytes(data))
+    return key
+
+
+def test_a_damaged_snapshot_is_passed_over_and_later_dropped(another):
+    whole, store = another("whole"), another("damaged")
+    for each in (whole, store):
+        push(each, rows())
+    drain(engine(whole))
+    drain(engine(store, batch=10, snapshot_every=50), 130)
+    damaged = flip(store, store.state().snapshot)
+    drain(engine(store, batch=10, snapshot_every=50))
+    assert payloads(store) == payloads(whole)
+    state = store.state()
+    assert store.get_snapshot(damaged) is None
+    assert [p.cursor for p in (state.snapshot, state.previous)] == [b"190-0", b"140-0"]
+    drain(engine(store))
+
+
+def test_two_damaged_snapshots_are_state_lost_and_nothing_is_written(store):
+    push(store, rows())
+    drain(engine(store, batch=10, snapshot_every=50), 130)
+    state, before = store.state(), payloads(store)
+    for pointer in (state.snapshot, state.previous):
+        flip(store, pointer)
+    with pytest.raises(SnapshotsLost, match="damaged"):
+        engine(store)
+    assert payloads(store) == before
+
+
+def test_a_zombie_is_fenced_at_its_next_commit_and_writes_nothing(another):
+    whole, store = another("whole"), another("fenced")
+    for each in (whole, store):
+        push(each, rows())
+    drain(engine(whole))
+    zombie = engine(store, batch=10)
+    drain(zombie, 50)
+    successor = engine(store, batch=10)
+    with pytest.raises(Fenced):
+        zombie.turn()
+    assert store.length(store.keys.out) == 50
+    drain(successor)
+    with pytest.raises(Fenced):
+        zombie.snapshot()
+    assert payloads(store) == payloads(whole)
+
+
+def test_an_idle_zombie_learns_of_its_successor_by_the_lost_lease(store, redis_url):
+    push(store, rows(20))
+    lease = Lease(redis_url, store.keys.lease, "first", seconds=0.5)
+    lease.acquire(Stop())
+    zombie = engine(store, lease=lease)
+    drain(zombie, 20)
+    engine(store)
+    store.call("SET", store.keys.lease, '{"name": "second"}')
+    with pytest.raises(Fenced, match="tester"):
+        drain(zombie, 21)
+    lease.release()
+
+
+class Meddled(Store):
+    """A store where somebody else changes the input right after the first read."""
+
+    meddle = None
+
+    def read(self, cursor, count):
+        entries = super().read(cursor, count)
+        if self.meddle is not None:
+            self.meddle()
+            self.meddle = None
+        return entries
+
+
+@pytest.fixture
+def meddled(redis_url, feed):
+    with Meddled(redis_url, feed, block_ms=20) as store:
+        yield store
+
+
+def test_input_deleted_before_its_answer_was_committed_stops_the_worker(meddled):
+    push(meddled, rows())
+    running = engine(meddled, batch=10)
+    drain(running, 50)
+    meddled.meddle = lambda: meddled.call("XDEL", meddled.keys.input, "55-0", "57-0")
+    with pytest.raises(InputLost, match="2 of the 10 entries that were read, from 55-0 on"):
+        running.turn()
+    assert meddled.length(meddled.keys.out) == 50
+
+
+def test_entries_that_appear_among_those_read_are_answered_too(meddled):
+    """As after the stream was restored from elsewhere; XADD alone cannot do it."""
+    examples = rows(20)
+    push(meddled, examples)
+
+    def refill():
+        entries = meddled.call("XRANGE", meddled.keys.input, "-", "+")
+        meddled.call("DEL", meddled.keys.input)
+        for entry_id, fields in entries:
+            meddled.call("XADD", meddled.keys.input, entry_id, *fields)
+            if entry_id == b"3-0":
+                meddled.call("XADD", meddled.keys.input, "3-5", "x", "[0,0,0]", "y", "a")
+
+    meddled.meddle = refill
+    drain(engine(meddled), 21)
+    assert [i for i, _ in payloads(meddled)[0]][2:5] == [b"3-0", b"3-5", b"4-0"]
+
+
+def test_input_deleted_after_it_was_answered_is_noticed_by_the_next_replay(store):
+    push(store, rows())
+    drain(engine(store, batch=10), 50)
+    store.call("XDEL", store.keys.input, "20-0")
+    with pytest.raises(InputLost, match="50 input entries"):
+        engine(store)
+
+
+def test_a_state_that_went_back_is_read_again(store):
+    """As after a crash of Redis that lost its last writes, answers included."""
+    push(store, rows())
+    running = engine(store, batch=10)
+    drain(running, 50)
+    earlier = store.call("HGETALL", store.keys.state)
+    drain(running, 100)
+    store.call("HSET", store.keys.state, *earlier)
+    for entry_id in range(51, 101):
+        store.call("XDEL", store.keys.out, f"{entry_id}-0")
+        store.call("XDEL", store.keys.met, f"{entry_id}-0")
+    for key, last in ((store.keys.out, "50-0"), (store.keys.met, "50-0")):
+        store.call("XSETID", key, last)
+    drain(running)
+    assert [i for i, _ in payloads(store)[0]] == [b"%d-0" % (i + 1) for i in range(COUNT)]
+
+
+def test_a_flushed_feed_is_never_begun_again_under_a_running_worker(store):
+    push(store, rows())
+    running = engine(store, batch=10)
+    drain(running, 50)
+    store.call("DEL", store.keys.state)
+    with pytest.raises(StateLost, match="reset"):
+        running.turn()
+    assert store.keys.state not in store.types()
+
+
+def test_other_bytes_on_replay_are_noticed(store):
+    push(store, rows())
+    drain(engine(store, batch=10), 50)
+    store.call("HSET", store.keys.state, "digest", "00" * 32)
+    with pytest.raises(ReplayMismatch, match="committed 0000"):
+        engine(store)

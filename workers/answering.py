@@ -1,0 +1,130 @@
+"""A batch of entries to its answers: the one place where payloads are made.
+
+The worker commits what `process` returns, a replay drops it and keeps the digest, `verify`
+compares it with what was committed. It does no I/O.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from online_svm.errors import InvalidExample
+from online_svm.prediction import PredictionBlock, ValidityReport
+from online_svm.predictor import OnlinePredictor
+from workers import entries as one
+from workers.codec import Decoded, Fields, decode, encode_block, encode_rejected, encode_report
+from workers.position import MET, OUT, Position, chain
+from workers.settings import Limits
+from workers.store import DeadLetter
+
+HEAD_BYTES = 1024
+"""Bytes of a rejected entry that `dlq` keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one batch leads to.
+
+    Attributes
+    ----------
+    before, after : Position
+    ids : list of bytes
+        IDs of the input entries, and of their answers.
+    out : list of bytes
+        One payload an input entry.
+    met : list of (bytes, bytes)
+        ID of the entry that completed it, and the payload, of each validity report.
+    dlq : list of DeadLetter
+    reports : list of ValidityReport
+        The reports themselves, for progress lines.
+    """
+
+    before: Position
+    after: Position
+    ids: list[bytes]
+    out: list[bytes]
+    met: list[tuple[bytes, bytes]]
+    dlq: list[DeadLetter]
+    reports: list[ValidityReport]
+
+
+def process(
+    predictor: OnlinePredictor,
+    limits: Limits,
+    before: Position,
+    entries: Sequence[tuple[bytes, Fields]],
+) -> Outcome:
+    """Answer a batch and learn it; `predictor` must stand where `before` says.
+
+    The payloads, and so the digest, are the same however a stream is cut into batches.
+
+    Parameters
+    ----------
+    predictor : OnlinePredictor
+    limits : Limits
+    before : Position
+    entries : sequence of (bytes, fields)
+        Entry ID and fields, in stream order; at least one.
+    """
+    decoded = decode(entries, predictor.schema, limits)
+    out, letters = _rejected(decoded, before, entries)
+    met: list[tuple[bytes, bytes]] = []
+    reports: list[ValidityReport] = []
+    done = 0
+    for answer in predictor.step_many(decoded.X, decoded.labels):
+        if isinstance(answer, ValidityReport):
+            last = decoded.accepted[done - 1]
+            met.append((entries[last][0], encode_report(answer, before.seq + last)))
+            reports.append(answer)
+        else:
+            _place(answer, decoded, done, before.seq, out)
+            done += len(answer)
+    ids = [entry[0] for entry in entries]
+    digest = chain(before.digest, _links(ids, out, dict(met)))
+    after = Position(ids[-1], before.seq + len(ids), predictor.n, digest)
+    return Outcome(before, after, ids, out, met, letters, reports)
+
+
+def _place(block: PredictionBlock, decoded: Decoded, done: int, seq: int, out: list[bytes]) -> None:
+    """Put the payloads of a block where its entries are in the batch."""
+    rows = decoded.accepted[done : done + len(block)]
+    payloads = encode_block(block, [seq + i for i in rows], [decoded.ids[i] for i in rows])
+    for i, payload in zip(rows, payloads, strict=True):
+        out[i] = payload
+
+
+def _rejected(
+    decoded: Decoded, before: Position, entries: Sequence[tuple[bytes, Fields]]
+) -> tuple[list[bytes], list[DeadLetter]]:
+    """Return room for all payloads, those of rejected entries filled in, and the dead letters."""
+    out = [b""] * len(entries)
+    letters: list[DeadLetter] = []
+    if not decoded.rejected:
+        return out, letters
+    learns = [0] * len(entries)
+    for i, label in zip(decoded.accepted, decoded.labels, strict=True):
+        learns[i] = int(label is not None)
+    learned = list(accumulate(learns, initial=before.n))
+    for i, error in sorted(decoded.rejected.items()):
+        out[i] = encode_rejected(error, before.seq + i, learned[i], decoded.ids[i])
+        letters.append(_dead_letter(entries[i], error))
+    return out, letters
+
+
+def _dead_letter(entry: tuple[bytes, Fields], error: InvalidExample) -> DeadLetter:
+    pairs = one.pairs(entry[1])
+    head = b""
+    for name, value in pairs:
+        head += name[:HEAD_BYTES] + b"=" + value[:HEAD_BYTES] + b"\n"
+        if len(head) >= HEAD_BYTES:
+            break
+    return DeadLetter(entry[0], error.code, error.reason, one.size(pairs), head[:HEAD_BYTES])
+
+
+def _links(
+    ids: list[bytes], out: list[bytes], met: dict[bytes, bytes]
+) -> Iterator[tuple[bytes, bytes, bytes]]:
+    for entry_id, payload in zip(ids, out, strict=True):
+        yield OUT, entry_id, payload
+        if entry_id in met:
+            yield MET, entry_id, met[entry_id]

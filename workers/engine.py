@@ -1,0 +1,219 @@
+"""The worker's loop: read after the cursor, answer, commit; now and then a snapshot.
+
+Everything that may go wrong ends in one of three ways: the commit is tried again (`Connection`),
+the position is read again from what is stored (`Engine.reload`), or the worker stops with an error
+that says why. A batch is visible in Redis whole or not at all, so it may end at any instruction.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import structlog
+
+from workers import snapshots
+from workers.answering import Outcome, process
+from workers.errors import (
+    BatchChanged,
+    Fenced,
+    InputLost,
+    InvalidStoredSnapshot,
+    PositionMoved,
+    StateLost,
+    Stopped,
+)
+from workers.lease import Lease
+from workers.position import parse_id
+from workers.recovery import Recovery
+from workers.settings import Limits
+from workers.snapshots import Kept
+from workers.state import Pointer
+from workers.stopping import Stop
+from workers.store import Commit, Entry, SnapshotMove, Store
+
+log = structlog.get_logger("online_svm.worker")
+
+Observer = Callable[[Outcome], None]
+
+
+class Engine:
+    """Answers a feed until a stop is requested.
+
+    Parameters
+    ----------
+    store : Store
+    recovery : Recovery
+    limits : Limits
+    stop : Stop
+    batch : int
+        Entries read and committed at once, at most.
+    snapshot_every : int
+        Input entries between two snapshots, at least.
+    keep_input : bool
+        Do not trim the input when a snapshot makes it unnecessary.
+    lease : Lease or None
+        What tells other workers that this one lives.
+    observe : callable, optional
+        Called with the outcome of each committed batch.
+    begins : bool
+        The feed may be created; else its state must be there.
+
+    Attributes
+    ----------
+    position : Position
+        What this worker knows to be committed.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        recovery: Recovery,
+        limits: Limits,
+        stop: Stop,
+        batch: int = 256,
+        snapshot_every: int = 10_000,
+        keep_input: bool = False,
+        lease: Lease | None = None,
+        observe: Observer | None = None,
+        begins: bool = True,
+    ) -> None:
+        self._store, self._recovery, self._limits, self._stop = store, recovery, limits, stop
+        self._batch, self._snapshot_every, self._keep_input = batch, snapshot_every, keep_input
+        self._lease = lease
+        self._observe = observe or _ignore
+        self._take_over(begins)
+
+    def run(self) -> None:
+        """Answer until a stop is requested, then leave a snapshot.
+
+        Raises
+        ------
+        Fenced
+            If a newer worker has taken over.
+        StateLost, ReplayMismatch
+            If what is stored cannot be continued from.
+        """
+        while not self._stop.requested:
+            try:
+                self.turn()
+            except Stopped:
+                break
+        try:
+            self.snapshot()
+        except Stopped:
+            log.warning("stopped without a snapshot: the next start replays from the last one")
+
+    def turn(self) -> None:
+        """Read, answer and commit one batch; return after a while if there is none."""
+        self._check_ownership()
+        entries = self._store.read(self.position.cursor, self._batch)
+        if entries:
+            self._answer(entries)
+
+    def snapshot(self) -> None:
+        """Commit a snapshot of the present position, unless the newest one is it."""
+        if self._newest_cursor() == self.position.cursor:
+            return
+        try:
+            self._commit(Commit(self._epoch, self.position, self.position), moves=True)
+        except (PositionMoved, BatchChanged):
+            log.warning("the feed moved; no snapshot was left")
+
+    def reload(self) -> None:
+        """Drop what was computed and continue from what is stored."""
+        log.warning("reading the position again", cursor=self.position.cursor)
+        self._take_over(begins=False)
+
+    def _take_over(self, begins: bool) -> None:
+        recovered = self._recovery(begins)
+        self._predictor, self.position = recovered.predictor, recovered.position
+        self._epoch, self._kept = recovered.epoch, recovered.kept
+        self._snapshot_seq = recovered.position.seq - recovered.replayed
+        self._failures = self._store.failures
+        log.info("at work", epoch=self._epoch, seq=self.position.seq, replayed=recovered.replayed)
+
+    def _answer(self, entries: list[Entry]) -> None:
+        outcome = process(self._predictor, self._limits, self.position, entries)
+        commit = Commit(
+            self._epoch, outcome.before, outcome.after, outcome.ids, outcome.out, outcome.met,
+            outcome.dlq,
+        )  # fmt: skip
+        due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
+        try:
+            self._commit(commit, moves=due)
+        except PositionMoved:
+            self.reload()
+        except BatchChanged:
+            self._check_input(outcome.before.cursor, outcome.ids)
+            self.reload()
+        else:
+            self._observe(outcome)
+
+    def _commit(self, commit: Commit, moves: bool) -> None:
+        """Commit, with a snapshot if it moves; the position follows."""
+        pointer: Pointer | None = None
+        if moves:
+            pointer, commit = self._with_snapshot(commit)
+        try:
+            self._store.commit(commit)
+        except InvalidStoredSnapshot:
+            # Redis was away for so long that the unreferenced snapshot expired: the next batch
+            # brings another.
+            pointer = None
+            self._store.commit(replace(commit, move=None))
+        self.position = commit.after
+        if pointer is not None:
+            self._kept = Kept(pointer, self._kept.newest)
+            self._snapshot_seq = commit.after.seq
+
+    def _with_snapshot(self, commit: Commit) -> tuple[Pointer, Commit]:
+        """Write a snapshot of the predictor as it stands, after this batch, and point at it."""
+        store, config_hash = self._store, self._recovery.ours.config_hash
+        body = self._predictor.snapshot()
+        pointer, data = snapshots.encode(store.keys.feed, config_hash, commit.after, body)
+        move: SnapshotMove = snapshots.move_to(pointer, self._kept, store, self._keep_input)
+        store.put_snapshot(store.keys.snapshot(pointer.n, pointer.sha256), data)
+        return pointer, replace(commit, move=move)
+
+    def _newest_cursor(self) -> bytes:
+        return b"0-0" if self._kept.newest is None else self._kept.newest.cursor
+
+    def _check_ownership(self) -> None:
+        """After a lost lease or connection see whether the feed is still this worker's.
+
+        A worker that was suspended learns here that it was replaced, and one whose Redis came
+        back without its last writes that it must read again, even if no input arrives.
+        """
+        lost = self._lease is not None and self._lease.take_loss()
+        if not lost and self._failures == self._store.failures:
+            return
+        self._failures = self._store.failures
+        state = self._store.state()
+        if state is None:
+            raise StateLost(
+                f"{self._store.keys.state} is gone: Redis was flushed or lost its data; restore "
+                f"it from a backup, or: online-svm reset {self._store.keys.feed}"
+            )
+        if state.epoch > self._epoch:
+            raise Fenced(
+                f"feed {self._store.keys.feed!r}: {state.writer!r} has taken over (epoch "
+                f"{state.epoch}, this worker's {self._epoch})"
+            )
+        if state.epoch < self._epoch or state.position != self.position:
+            self.reload()
+
+    def _check_input(self, after: bytes, held: list[bytes]) -> None:
+        """Raise InputLost if an entry that was read is gone; more entries than that are fine."""
+        pages = self._store.pages(self._store.keys.input, after, held[-1])
+        present = {entry[0] for page in pages for entry in page}
+        gone = sorted((i for i in held if i not in present), key=parse_id)
+        if gone:
+            raise InputLost(
+                f"input lost: {len(gone)} of the {len(held)} entries that were read, from "
+                f"{gone[0].decode()} on, were trimmed or deleted before their answers were "
+                f"committed. Restore them under their IDs, or: online-svm reset "
+                f"{self._store.keys.feed}"
+            )
+
+
+def _ignore(_outcome: Outcome) -> None:
+    """Observe nothing."""

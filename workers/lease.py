@@ -1,0 +1,193 @@
+"""Who runs a feed, so that others wait: liveness only. Correctness is the fenced commit's."""
+
+import json
+import os
+import platform
+import secrets
+import subprocess
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+import structlog
+
+from workers.connection import Connection, Script
+from workers.errors import Stopped, Unavailable, WorkerError
+from workers.stopping import Stop
+
+log = structlog.get_logger("online_svm.lease")
+
+# KEYS 1 lease; ARGV 1 value that must be there ("" for none), 2 new value, 3 milliseconds.
+_REPLACE = Script("""
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1
+""")
+# KEYS 1 lease; ARGV 1 own value.
+_RELEASE = Script("""
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The value of the lease.
+
+    Attributes
+    ----------
+    name : str
+        Stable name of the worker.
+    host : str
+        What its process id is unique in.
+    pid : int
+    started : str
+        When the process started, in the system's own terms: tells it from a later one of that id.
+    token : str
+        Random: tells two leases of one process apart.
+    """
+
+    name: str
+    host: str
+    pid: int
+    started: str
+    token: str
+
+    @classmethod
+    def here(cls, name: str) -> Self:
+        """Return this process as holder, with a new token."""
+        pid = os.getpid()
+        return cls(name, host_identity(), pid, process_start(pid) or "", secrets.token_hex(8))
+
+    @classmethod
+    def parse(cls, text: bytes) -> Self | None:
+        """Return the holder, or None where the text is not one."""
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError):
+            return None
+
+    def encode(self) -> bytes:
+        """Return the text stored in Redis."""
+        return json.dumps(asdict(self)).encode()
+
+    def is_dead(self) -> bool:
+        """Return whether this is certain: same host, and no such process any more."""
+        return self.host == host_identity() and process_start(self.pid) != self.started
+
+
+class Lease:
+    """The lease of one feed, renewed by a thread with its own connection.
+
+    Parameters
+    ----------
+    url : str
+    key : str
+    name : str
+        Stable name of the worker.
+    seconds : float
+        How long the lease outlives the last renewal.
+    """
+
+    def __init__(self, url: str, key: str, name: str, seconds: float = 5.0) -> None:
+        self._url, self._key, self._seconds = url, key, seconds
+        self._mine = Holder.here(name).encode()
+        self._ended = threading.Event()
+        self._lost = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def acquire(self, stop: Stop, patience: float | None = None) -> None:
+        """Wait until the lease is free or its holder is known to be dead, then keep it.
+
+        Raises
+        ------
+        Stopped
+            If a stop is requested first.
+        Unavailable
+            If Redis does not answer within the patience.
+        """
+        connection = Connection(self._url, stop, patience)
+        waiting_for = b""
+        while (holder := self._try(connection)) is not None:
+            if holder != waiting_for:
+                waiting_for = holder
+                known = Holder.parse(holder)
+                log.info("waiting for the lease", holder=known.name if known else repr(holder[:80]))
+            if stop.wait(self._seconds / 5):
+                raise Stopped("stopped while waiting for the lease")
+        connection.close()
+        self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
+        self._thread.start()
+
+    def take_loss(self) -> bool:
+        """Return whether the lease was found to be another's since the last call."""
+        lost = self._lost.is_set()
+        self._lost.clear()
+        return lost
+
+    def release(self) -> None:
+        """Stop renewing, and free the lease if it is still this one."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(self._seconds)
+        connection = Connection(self._url, Stop())
+        try:
+            connection.evaluate(_RELEASE, [self._key], [self._mine])
+        except WorkerError as error:
+            log.warning("the lease was not released; it lapses by itself", error=str(error))
+        finally:
+            connection.close()
+
+    def _try(self, connection: Connection) -> bytes | None:
+        """Take the lease if it may be taken; return the holder who keeps it from us, if any."""
+        held: bytes = connection.call("GET", self._key) or b""
+        holder = Holder.parse(held)
+        if held in (b"", self._mine) or (holder is not None and holder.is_dead()):
+            milliseconds = int(self._seconds * 1000)
+            if connection.evaluate(_REPLACE, [self._key], [held, self._mine, milliseconds]):
+                return None
+        return held
+
+    def _renew(self) -> None:
+        # Two thirds of the lease are left when a renewal fails, and a reply is not awaited longer.
+        connection = Connection(self._url, Stop(), timeout=self._seconds / 3)
+        while not self._ended.wait(self._seconds / 3):
+            try:
+                if self._try(connection) is not None:
+                    self._lost.set()
+            except Unavailable:
+                continue  # the engine's own connections notice, and say so
+            except WorkerError as error:
+                log.warning("the lease is not renewed", error=str(error))
+        connection.close()
+
+
+def host_identity() -> str:
+    """Return what process ids are unique in: this boot of this machine, and the pid namespace."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return platform.node()
+
+
+def process_start(pid: int) -> str | None:
+    """Return when a process started, or None where there is no such process.
+
+    Examples
+    --------
+    >>> process_start(os.getpid()) is None
+    False
+    """
+    try:
+        # The name, in parentheses, may hold anything; the start is the 20th field after it.
+        status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if status[0] == "Z" else status[19]
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return None
+    listed = subprocess.run(
+        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return listed.stdout.strip() or None

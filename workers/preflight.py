@@ -1,0 +1,137 @@
+"""What is checked before anything is written: the server, the keys, the agreement, the snapshots.
+
+Everything here only reads.
+"""
+
+from dataclasses import dataclass
+
+from workers import snapshots
+from workers.agreement import check_config, check_environment
+from workers.errors import (
+    InvalidStoredSnapshot,
+    RedisUnsuitable,
+    SnapshotsLost,
+    StateLost,
+    WrongKeyType,
+)
+from workers.state import Agreement, FeedState, Pointer
+from workers.store import Store
+
+OLDEST_REDIS = (6, 2)
+"""Exclusive ranges and XTRIM MINID, which the commit needs, came with 6.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What was found.
+
+    Attributes
+    ----------
+    redis : str
+        Version of the server.
+    state : FeedState or None
+        None for a feed that does not exist yet.
+    warnings : tuple of str
+        What does not stop a worker but should be known.
+    """
+
+    redis: str
+    state: FeedState | None
+    warnings: tuple[str, ...]
+
+
+def check(store: Store, ours: Agreement, accept_environment: bool = False) -> Preflight:
+    """Return what was found, if a worker may begin.
+
+    Raises
+    ------
+    RedisUnsuitable, ConfigurationChanged, EnvironmentChanged
+        If the server or the agreement does not fit.
+    StateLost, WrongKeyType, SnapshotsLost
+        If what is stored cannot be continued from.
+    """
+    server = store.server()
+    check_server(server)
+    check_types(store)
+    state = store.state()
+    warnings = _durability(server)
+    if state is None:
+        check_nothing_is_left(store)
+        return Preflight(server["redis_version"], None, warnings)
+    feed = store.keys.feed
+    check_config(feed, state.agreement, ours)
+    if not accept_environment:
+        check_environment(feed, state.agreement, ours)
+    warnings += check_snapshots(store, state)
+    return Preflight(server["redis_version"], state, warnings)
+
+
+def check_server(server: dict[str, str]) -> None:
+    """Raise RedisUnsuitable for a server that is too old, or that would evict streams."""
+    version = server.get("redis_version", "0.0")
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
+        wanted = ".".join(map(str, OLDEST_REDIS))
+        raise RedisUnsuitable(f"Redis {version} is too old: {wanted} or newer is needed")
+    policy = server.get("maxmemory_policy", "noeviction")
+    # A volatile-* policy evicts only keys with a time to live, which nothing of lasting worth has.
+    if policy.startswith("allkeys"):
+        raise RedisUnsuitable(
+            f"Redis may evict streams and snapshots (maxmemory-policy {policy}): "
+            "set maxmemory-policy noeviction"
+        )
+
+
+def check_types(store: Store) -> None:
+    """Raise WrongKeyType for the first key of the feed that holds another type."""
+    expected = store.expected_types()
+    for key, kind in store.types().items():
+        if kind != expected[key]:
+            raise WrongKeyType(
+                f"{key} holds a {kind}, not a {expected[key]}: move that key away, or use another "
+                "feed name"
+            )
+
+
+def check_nothing_is_left(store: Store) -> None:
+    """Raise StateLost where a feed without state has outputs or snapshots all the same."""
+    keys, found = store.keys, store.types()
+    left = [key for key in (keys.out, keys.met) if key in found]
+    if not left and store.has_snapshots():
+        left = [keys.snapshots]
+    if left:
+        raise StateLost(
+            f"{keys.state} is gone but {left[0]} is there: the state was lost. Restore it from a "
+            f"backup, or begin anew with: online-svm reset {keys.feed}"
+        )
+
+
+def check_snapshots(store: Store, state: FeedState) -> tuple[str, ...]:
+    """Return a warning for each snapshot that cannot be used.
+
+    Raises
+    ------
+    SnapshotsLost
+        If none can be used, and the input before them is gone.
+    """
+    pointers = [p for p in (state.snapshot, state.previous) if p is not None]
+    problems = [problem for p in pointers if (problem := _problem(store, p, state)) is not None]
+    if len(problems) == 2:
+        raise SnapshotsLost(
+            f"feed {store.keys.feed!r}: no kept snapshot can be used. {' '.join(problems)} Restore "
+            f"one from a backup, or begin anew with: online-svm reset {store.keys.feed}"
+        )
+    return tuple(problems)
+
+
+def _problem(store: Store, pointer: Pointer, state: FeedState) -> str | None:
+    try:
+        snapshots.read(store, pointer, state.agreement.config_hash)
+    except InvalidStoredSnapshot as error:
+        return f"Snapshot {store.keys.snapshot(pointer.n, pointer.sha256)} cannot be used: {error}."
+    return None
+
+
+def _durability(server: dict[str, str]) -> tuple[str, ...]:
+    if server.get("aof_enabled", "0") == "1":
+        return ()
+    return ("Redis keeps no append-only file: what it loses in a crash is lost (appendonly yes)",)

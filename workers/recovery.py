@@ -1,0 +1,189 @@
+"""From what is stored to a predictor that stands where the feed stands.
+
+Take the feed over, load the newest good snapshot, answer the input since then again without
+publishing, and compare the digest with the committed one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor import OnlinePredictor
+from workers import snapshots
+from workers.agreement import check_config, check_environment
+from workers.answering import process
+from workers.errors import (
+    InputLost,
+    InvalidStoredSnapshot,
+    ReplayMismatch,
+    SnapshotsLost,
+    Stopped,
+)
+from workers.position import START, Position
+from workers.settings import Limits
+from workers.snapshots import Kept
+from workers.state import Agreement, FeedState, Pointer
+from workers.stopping import Stop
+from workers.store import Store
+
+log = structlog.get_logger("online_svm.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A feed taken over.
+
+    Attributes
+    ----------
+    epoch : int
+    predictor : OnlinePredictor
+        Stands at `position`.
+    position : Position
+    kept : Kept
+    replayed : int
+        Entries that were answered again.
+    """
+
+    epoch: int
+    predictor: OnlinePredictor
+    position: Position
+    kept: Kept
+    replayed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How to take a feed over, the first time and whenever the engine has to read again.
+
+    Attributes
+    ----------
+    store : Store
+    ours : Agreement
+    limits : Limits
+    new_predictor : callable
+        Returns a predictor that has learned nothing.
+    writer : str
+        Name of this worker, for people.
+    stop : Stop
+    accept_environment : bool
+        Go on in another environment if a replay from the older snapshot gives the same bytes.
+    """
+
+    store: Store
+    ours: Agreement
+    limits: Limits
+    new_predictor: Callable[[], OnlinePredictor]
+    writer: str
+    stop: Stop
+    accept_environment: bool = False
+
+    def __call__(self, begins: bool = False) -> Recovered:
+        """Take the feed over; `begins` lets it be created.
+
+        Raises
+        ------
+        StateLost
+            If the state, the input or all snapshots are gone.
+        ReplayMismatch
+            If recomputing gives other bytes.
+        Stopped
+            If a stop is requested during the replay.
+        """
+        state = self.store.fence(self.writer, self.ours if begins else None)
+        changed = self._check_agreement(state)
+        start, predictor, kept = self._load(state, from_older=changed)
+        position = self._replay(predictor, start, state.position)
+        check_same(self.store.keys.feed, position, state.position)
+        if changed:
+            self.store.adopt_environment(state.epoch, self.ours.environment)
+        return Recovered(state.epoch, predictor, position, kept, position.seq - start.seq)
+
+    def _check_agreement(self, state: FeedState) -> bool:
+        """Return whether the environment changed, and may."""
+        feed = self.store.keys.feed
+        check_config(feed, state.agreement, self.ours)
+        if not self.accept_environment:
+            check_environment(feed, state.agreement, self.ours)
+        return state.agreement.environment != self.ours.environment
+
+    def _load(self, state: FeedState, from_older: bool) -> tuple[Position, OnlinePredictor, Kept]:
+        """Return the start of the replay, from the first snapshot that is good.
+
+        After a change of environment the older one comes first: from there more is compared.
+        """
+        candidates = [state.snapshot, state.previous]
+        unusable: list[Pointer] = []
+        problems: list[str] = []
+        for pointer in reversed(candidates) if from_older else candidates:
+            try:
+                start, predictor = self._restored(pointer, state)
+            except InvalidStoredSnapshot as error:
+                assert pointer is not None
+                log.warning("a snapshot cannot be used", cursor=pointer.cursor, problem=str(error))
+                unusable.append(pointer)
+                problems.append(f"{self.store.keys.snapshot(pointer.n, pointer.sha256)}: {error}.")
+                continue
+            return start, predictor, _kept(state, unusable)
+        raise SnapshotsLost(
+            f"feed {self.store.keys.feed!r}: no kept snapshot can be used. {' '.join(problems)} "
+            f"Restore one from a backup, or: online-svm reset {self.store.keys.feed}"
+        )
+
+    def _restored(
+        self, pointer: Pointer | None, state: FeedState
+    ) -> tuple[Position, OnlinePredictor]:
+        predictor = self.new_predictor()
+        if pointer is None:
+            return START, predictor
+        stored = snapshots.read(self.store, pointer, state.agreement.config_hash)
+        try:
+            predictor.restore(stored.body)
+        except InvalidSnapshot as error:
+            raise InvalidStoredSnapshot(str(error)) from error
+        return stored.position, predictor
+
+    def _replay(self, predictor: OnlinePredictor, position: Position, target: Position) -> Position:
+        """Answer everything in (position, target] again, without publishing."""
+        if position.cursor == target.cursor:
+            return position
+        store = self.store
+        for page in store.pages(store.keys.input, position.cursor, target.cursor):
+            if self.stop.requested:
+                raise Stopped("stopped during the replay")
+            position = process(predictor, self.limits, position, page).after
+        return position
+
+
+def check_same(feed: str, computed: Position, committed: Position) -> None:
+    """Raise unless a replay came out where the feed was committed.
+
+    Raises
+    ------
+    InputLost
+        If it met fewer or other entries than were answered.
+    ReplayMismatch
+        If it met as many, and the bytes differ.
+    """
+    if (computed.cursor, computed.seq) != (committed.cursor, committed.seq):
+        raise InputLost(
+            f"feed {feed!r}: {committed.seq} input entries were answered up to "
+            f"{committed.cursor.decode()}, but a replay reaches {computed.seq} at "
+            f"{computed.cursor.decode()}: input was trimmed, deleted or added. Restore it from a "
+            f"backup, or: online-svm reset {feed}"
+        )
+    if computed != committed:
+        raise ReplayMismatch(
+            f"feed {feed!r}: answering the input again gives other bytes than were committed "
+            f"(digest {computed.digest.hex()[:16]}, committed {committed.digest.hex()[:16]}): the "
+            "installation or the stored data changed. online-svm verify shows the first difference"
+        )
+
+
+def _kept(state: FeedState, unusable: list[Pointer]) -> Kept:
+    """Return the pointers to rely on, without those that failed."""
+    if state.snapshot in unusable:
+        return Kept(state.previous, None, tuple(unusable))
+    previous = None if state.previous in unusable else state.previous
+    return Kept(state.snapshot, previous, tuple(unusable))

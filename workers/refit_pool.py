@@ -1,0 +1,273 @@
+"""Refits in a process of their own, so that the feed is answered while one is computed.
+
+The result takes effect at an example number that was fixed when the refit began, so the process
+may be slow, die or hang without a trace in any answer: another one is set up from the last state
+that was fetched, the tasks since are computed again, and the feed waits meanwhile.
+
+On the pipe each message is one byte (its kind), eight bytes (the length) and the body; nothing is
+pickled. `python -m workers.refit_pool` is the other end.
+"""
+
+import os
+import struct
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from typing import IO, Self
+
+import structlog
+
+from online_svm.config import PredictorConfig
+from online_svm.refit import Learner, RefitResult, RefitTask
+from workers.errors import RefitFailed
+
+CONFIG, LOAD, TASK, STATE = b"C", b"L", b"T", b"S"
+DONE, FAILED = b"D", b"F"
+
+Message = tuple[bytes, bytes]
+
+ATTEMPTS = 3
+"""Processes to try a task in before giving up: a third failure is no accident."""
+
+PATIENCE = 300.0
+"""Seconds for one exchange before the process counts as hung. Only a large window comes near."""
+
+_HEAD = struct.Struct(">cQ")
+# Fetching the state costs about as much as sending it; when the tasks since weigh more than it
+# does, and more than this, the state replaces them.
+_MIN_HISTORY_BYTES = 1 << 20
+
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+
+log = structlog.get_logger("online_svm.refit")
+
+
+class ProcessRefitter:
+    """Computes refits in a child process; a `Refitter`.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+    patience : float
+        Seconds for one exchange before the process counts as hung.
+    """
+
+    def __init__(self, config: PredictorConfig, patience: float = PATIENCE) -> None:
+        self._config = config.model_dump_json().encode()
+        self._patience = patience
+        self._base: bytes | None = None
+        self._history: list[Message] = []
+        self._exchange: _Exchange | None = None
+        self._start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def submit(self, task: RefitTask) -> None:
+        """Begin the refit in the background."""
+        request = (TASK, task.to_bytes())
+        self._exchange = self._ask(request)
+        self._history.append(request)
+
+    def result(self) -> RefitResult:
+        """Return the result of the submitted task, waiting for it where necessary.
+
+        Raises
+        ------
+        RefitFailed
+            If the task failed in several processes in a row.
+        """
+        assert self._exchange is not None
+        exchange, self._exchange = self._exchange, None
+        body = self._finish(exchange)
+        weight = sum(len(task) for _, task in self._history)
+        if weight > max(_MIN_HISTORY_BYTES, len(self._base or b"")):
+            self.state()
+        return RefitResult.from_bytes(body)
+
+    def state(self) -> bytes:
+        """Return the learner after the last finished task."""
+        if self._history:
+            self._base = self._finish(self._ask((STATE, b"")))
+            self._history = []
+        assert self._base is not None
+        return self._base
+
+    def reset(self, state: bytes | None) -> None:
+        """Continue from `state`, or from nothing; a task under way is forgotten."""
+        is_busy, self._exchange = self._exchange is not None, None
+        self._base, self._history = state, []
+        if is_busy:
+            self._restart()
+        else:
+            self._pending = self._set_up()
+
+    def close(self) -> None:
+        """End the child process."""
+        self._child.kill()
+        self._child.wait()
+        for pipe in (self._child.stdin, self._child.stdout):
+            assert pipe is not None
+            with suppress(BrokenPipeError):  # what was buffered has no reader any more
+                pipe.close()
+
+    def _ask(self, request: Message) -> "_Exchange":
+        """Send a request, after whatever sets the learner up for it."""
+        messages, self._pending = [*self._pending, request], []
+        return _Exchange(self._child, messages)
+
+    def _finish(self, exchange: "_Exchange") -> bytes:
+        """Return the reply's body, from another process if this one dies, hangs or fails."""
+        reason = ""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return exchange.reply(self._patience)
+            except _ChildFailed as error:
+                reason = str(error)
+            log.warning("the refit process failed", reason=reason, attempt=attempt)
+            request = exchange.messages[-1]
+            self._restart()
+            if request in self._history[-1:]:
+                self._pending.pop()  # it is the request itself
+            exchange = self._ask(request)
+        raise RefitFailed(f"a refit failed in {ATTEMPTS} processes in a row; last: {reason}")
+
+    def _set_up(self) -> list[Message]:
+        """Return the messages that bring any child to where the learner is."""
+        load = [] if self._base is None else [(LOAD, self._base)]
+        return [(CONFIG, self._config), *load, *self._history]
+
+    def _restart(self) -> None:
+        self.close()
+        self._start()
+
+    def _start(self) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "workers.refit_pool"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | _ONE_THREAD,
+            # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe does.
+            start_new_session=True,
+        )
+        self._pending = self._set_up()
+
+
+class _ChildFailed(Exception):
+    """The child died, hung, or reported an error."""
+
+
+class _Exchange:
+    """Messages to the child, each with its reply, by a thread: killing the child ends it."""
+
+    def __init__(self, child: subprocess.Popen[bytes], messages: list[Message]) -> None:
+        self.messages = messages
+        self._child = child
+        self._reply: Message | None = None
+        self._thread = threading.Thread(target=self._run, name="refit", daemon=True)
+        self._thread.start()
+
+    def reply(self, patience: float) -> bytes:
+        """Return the body of the last reply.
+
+        Raises
+        ------
+        _ChildFailed
+            If the child died, reported an error, or hung and was killed.
+        """
+        self._thread.join(patience)
+        if self._thread.is_alive():
+            self._child.kill()
+            self._thread.join()
+            raise _ChildFailed(f"no reply within {patience:g} s")
+        if self._reply is None:
+            raise _ChildFailed("it died")
+        kind, body = self._reply
+        if kind == FAILED:
+            raise _ChildFailed(body.decode(errors="replace"))
+        return body
+
+    def _run(self) -> None:
+        stdin, stdout = self._child.stdin, self._child.stdout
+        assert stdin is not None
+        assert stdout is not None
+        with suppress(OSError, EOFError, ValueError):  # ValueError: the pipe was closed here
+            for kind, body in self.messages:
+                write_message(stdin, kind, body)
+                reply = read_message(stdout)
+                if reply[0] == FAILED:
+                    break
+            self._reply = reply
+
+
+def write_message(pipe: IO[bytes], kind: bytes, body: bytes = b"") -> None:
+    """Write one message."""
+    pipe.write(_HEAD.pack(kind, len(body)))
+    pipe.write(body)
+    pipe.flush()
+
+
+def read_message(pipe: IO[bytes]) -> Message:
+    """Return kind and body of the next message.
+
+    Raises
+    ------
+    EOFError
+        If the other end is gone.
+    """
+    kind, length = _HEAD.unpack(_exactly(pipe, _HEAD.size))
+    return kind, _exactly(pipe, length)
+
+
+def _exactly(pipe: IO[bytes], size: int) -> bytes:
+    data = pipe.read(size)
+    if len(data) != size:
+        raise EOFError("the pipe was closed")
+    return data
+
+
+def serve(source: IO[bytes], target: IO[bytes]) -> None:
+    """Answer messages until the pipe is closed."""
+    learner: Learner | None = None
+    while True:
+        try:
+            kind, body = read_message(source)
+        except EOFError:
+            return
+        if kind == CONFIG:
+            learner = Learner(PredictorConfig.model_validate_json(body))
+        assert learner is not None
+        try:
+            write_message(target, *_answer(learner, kind, body))
+        except BrokenPipeError:
+            return
+
+
+def _answer(learner: Learner, kind: bytes, body: bytes) -> Message:
+    try:
+        if kind == TASK:
+            return DONE, learner.refit(RefitTask.from_bytes(body)).to_bytes()
+        if kind == STATE:
+            return DONE, learner.state()
+        if kind == LOAD:
+            learner.load(body)
+    except Exception as error:  # whatever it is, the parent reports it and tries elsewhere
+        return FAILED, repr(error).encode()
+    return DONE, b""
+
+
+def _main() -> None:
+    """Serve on standard input and output; a stray print must not get between the messages."""
+    target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    serve(sys.stdin.buffer, target)
+
+
+if __name__ == "__main__":
+    _main()

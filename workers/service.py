@@ -1,0 +1,117 @@
+"""One worker, put together: preflight, lease, recovery, the engine, and a graceful stop."""
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor import OnlinePredictor
+from online_svm.refit import InlineRefitter, Refitter
+from workers import preflight
+from workers.agreement import agreement
+from workers.engine import Engine, Observer
+from workers.lease import Lease
+from workers.recovery import Recovery
+from workers.refit_pool import ProcessRefitter
+from workers.settings import WorkerSettings
+from workers.stopping import Stop, signals
+from workers.store import Retention, Store
+
+log = structlog.get_logger("online_svm.worker")
+
+
+def run(
+    feed: str,
+    settings: WorkerSettings,
+    url: str,
+    name: str | None = None,
+    accept_environment: bool = False,
+    observe: Observer | None = None,
+) -> None:
+    """Answer a feed until SIGTERM or SIGINT; then leave a snapshot and free the lease.
+
+    Parameters
+    ----------
+    feed : str
+    settings : WorkerSettings
+    url : str
+        Of Redis, or of the embedded server.
+    name : str, optional
+        Stable name of this worker; default the host's name.
+    accept_environment : bool
+        Go on after a change of libraries or processor, if a replay gives the same bytes.
+    observe : callable, optional
+        Called with the outcome of each committed batch.
+
+    Raises
+    ------
+    WorkerError
+        Whose `exit_code` says how the command ends.
+    """
+    stop = Stop(settings.grace)
+    ours = agreement(settings.predictor, settings.limits)
+    writer = name or platform.node() or "worker"
+    with signals(stop), open_store(feed, settings, url, stop) as store:
+        for warning in preflight.check(store, ours, accept_environment).warnings:
+            log.warning(warning)
+        lease = Lease(url, store.keys.lease, writer, settings.lease)
+        lease.acquire(stop, settings.wait_redis)
+        try:
+            with refitter(settings.predictor) as refits:
+                # Again: what held the lease until now may have changed anything.
+                found = preflight.check(store, ours, accept_environment)
+                store.register()
+                store.be_patient()
+                recovery = Recovery(
+                    store,
+                    ours,
+                    settings.limits,
+                    lambda: _fresh(settings.predictor, refits),
+                    writer,
+                    stop,
+                    accept_environment,
+                )
+                engine = Engine(
+                    store,
+                    recovery,
+                    settings.limits,
+                    stop,
+                    batch=settings.batch,
+                    snapshot_every=settings.snapshot_every,
+                    keep_input=settings.keep_input,
+                    lease=lease,
+                    observe=observe,
+                    begins=found.state is None,
+                )
+                engine.run()
+        finally:
+            lease.release()
+
+
+def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None = None) -> Store:
+    """Return the store of a feed under these settings."""
+    return Store(
+        url,
+        feed,
+        stop,
+        patience=settings.wait_redis,
+        retention=Retention(settings.retain_out, settings.retain_met, settings.retain_dlq),
+        block_ms=settings.block_ms,
+    )
+
+
+@contextmanager
+def refitter(config: PredictorConfig) -> Iterator[Refitter]:
+    """Give refits a process of their own where they may take their time, and end it after."""
+    if config.lag == 0:
+        yield InlineRefitter(config)
+        return
+    with ProcessRefitter(config) as refits:
+        yield refits
+
+
+def _fresh(config: PredictorConfig, refits: Refitter) -> OnlinePredictor:
+    refits.reset(None)
+    return OnlinePredictor(config, refits)

@@ -1,0 +1,147 @@
+"""Snapshots of a feed: a header that says where it stands, and the predictor's own bytes.
+
+A snapshot is trusted only if it hashes to what `st` says, is of this feed, this configuration and
+this format, and stands where `st` says it does.
+"""
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from workers.errors import InvalidStoredSnapshot
+from workers.position import Position
+from workers.state import Pointer
+from workers.store import SnapshotMove, Store
+
+FORMAT = 1
+_MAGIC = b"osvm-snapshot\n"
+_LENGTH = 4
+_MAX_HEADER = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A snapshot that was read and found good."""
+
+    position: Position
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The snapshots a worker relies on.
+
+    Attributes
+    ----------
+    newest, previous : Pointer or None
+        Known to be good; None is the start of the feed.
+    unusable : tuple of Pointer
+        Still named by `st`, to be dropped with the next move.
+    """
+
+    newest: Pointer | None
+    previous: Pointer | None
+    unusable: tuple[Pointer, ...] = ()
+
+
+def encode(feed: str, config_hash: str, position: Position, body: bytes) -> tuple[Pointer, bytes]:
+    """Return a snapshot's bytes and the pointer to them.
+
+    Examples
+    --------
+    >>> pointer, data = encode("f", "c0ffee", Position(b"9-1", 3, 2, bytes(32)), b"learned")
+    >>> decode(data, pointer, "f", "c0ffee").body
+    b'learned'
+    """
+    header = {
+        "format": FORMAT,
+        "feed": feed,
+        "config_hash": config_hash,
+        "cursor": position.cursor.decode(),
+        "seq": position.seq,
+        "n": position.n,
+        "digest": position.digest.hex(),
+    }
+    text = json.dumps(header, sort_keys=True).encode()
+    data = b"".join((_MAGIC, len(text).to_bytes(_LENGTH, "big"), text, body))
+    return Pointer(position.n, sha256(data).hexdigest(), position.cursor), data
+
+
+def decode(data: bytes, pointer: Pointer, feed: str, config_hash: str) -> Stored:
+    """Return the position and the predictor's bytes of a snapshot.
+
+    Raises
+    ------
+    InvalidStoredSnapshot
+        If the bytes are not the ones the pointer names, or not of this feed, configuration and
+        format.
+    """
+    if sha256(data).hexdigest() != pointer.sha256:
+        raise InvalidStoredSnapshot("its SHA-256 is not the one recorded: it is damaged")
+    header, body = _split(data)
+    if header.get("format") != FORMAT:
+        raise InvalidStoredSnapshot(
+            f"it has format {header.get('format')!r}, this version reads {FORMAT}: upgrade"
+        )
+    if header.get("feed") != feed:
+        raise InvalidStoredSnapshot(f"it belongs to feed {header.get('feed')!r}")
+    if header.get("config_hash") != config_hash:
+        raise InvalidStoredSnapshot("it was made under another configuration")
+    position = _position(header)
+    if position.cursor != pointer.cursor:
+        raise InvalidStoredSnapshot("it stands elsewhere than recorded")
+    return Stored(position, body)
+
+
+def read(store: Store, pointer: Pointer, config_hash: str) -> Stored:
+    """Fetch and decode the snapshot that `pointer` names.
+
+    Raises
+    ------
+    InvalidStoredSnapshot
+        As `decode`, or if it is gone.
+    """
+    data = store.get_snapshot(store.keys.snapshot(pointer.n, pointer.sha256))
+    if data is None:
+        raise InvalidStoredSnapshot("it is gone")
+    return decode(data, pointer, store.keys.feed, config_hash)
+
+
+def move_to(pointer: Pointer, kept: Kept, store: Store, keep_input: bool) -> SnapshotMove:
+    """Return the move of the pointers that a new snapshot brings.
+
+    The newest good one becomes the older one; what was older goes, and so does input before the
+    snapshot that is now the older one.
+    """
+    keys = store.keys
+    previous = kept.newest
+    staying = {keys.snapshot(p.n, p.sha256) for p in (pointer, previous) if p is not None}
+    leaving = [p for p in (kept.previous, *kept.unusable) if p is not None]
+    dropped = dict.fromkeys(keys.snapshot(p.n, p.sha256) for p in leaving)
+    trim = b"" if keep_input or previous is None else previous.cursor
+    return SnapshotMove(pointer, previous, tuple(k for k in dropped if k not in staying), trim)
+
+
+def _split(data: bytes) -> tuple[dict[str, Any], bytes]:
+    start = len(_MAGIC) + _LENGTH
+    if not data.startswith(_MAGIC) or len(data) < start:
+        raise InvalidStoredSnapshot("it is not a snapshot of this program")
+    length = int.from_bytes(data[len(_MAGIC) : start], "big")
+    if length > min(_MAX_HEADER, len(data) - start):
+        raise InvalidStoredSnapshot("its header is longer than it may be")
+    try:
+        header = json.loads(data[start : start + length])
+    except (ValueError, RecursionError) as error:
+        raise InvalidStoredSnapshot(f"its header is unreadable: {error}") from error
+    if not isinstance(header, dict):
+        raise InvalidStoredSnapshot("its header is unreadable")
+    return header, data[start + length :]
+
+
+def _position(header: dict[str, Any]) -> Position:
+    try:
+        digest = bytes.fromhex(header["digest"])
+        return Position(header["cursor"].encode(), int(header["seq"]), int(header["n"]), digest)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise InvalidStoredSnapshot(f"its header is incomplete: {error!r}") from error

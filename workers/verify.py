@@ -1,0 +1,239 @@
+"""Answer a feed's input again and compare every byte with what was committed. Reads only."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor import OnlinePredictor
+from workers import snapshots
+from workers.answering import Outcome, process
+from workers.codec import Fields
+from workers.errors import BadConfiguration, InvalidStoredSnapshot, SnapshotsLost
+from workers.position import START, Position, parse_id
+from workers.settings import Limits
+from workers.state import FeedState
+from workers.store import PAGE, Store
+
+MAX_DIFFERENCES = 20
+"""Differences that are kept: after the first, all later ones usually follow from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One output entry that is not what recomputing gives.
+
+    Attributes
+    ----------
+    stream : str
+        Its key.
+    id : bytes
+    committed, computed : bytes or None
+        None where there is no such entry.
+    """
+
+    stream: str
+    id: bytes
+    committed: bytes | None
+    computed: bytes | None
+
+
+@dataclass(slots=True)
+class Verification:
+    """What was compared, and what came out.
+
+    Attributes
+    ----------
+    start : Position
+        Where recomputing began: the older kept snapshot, or the start of the feed.
+    end : Position
+        Where it came out.
+    committed : Position
+        What the feed says of itself.
+    answers, reports : int
+        Entries of `out` and `met` that were compared.
+    trimmed : int
+        Entries of either that were recomputed but are no longer kept.
+    has_ids : bool
+        False where the IDs of early input are not known any more; the digest is then not compared.
+    differences : list of Difference
+        The first `MAX_DIFFERENCES`.
+    n_differences : int
+    """
+
+    start: Position
+    end: Position
+    committed: Position
+    answers: int = 0
+    reports: int = 0
+    trimmed: int = 0
+    has_ids: bool = True
+    differences: list[Difference] = field(default_factory=list)
+    n_differences: int = 0
+
+    @property
+    def is_identical(self) -> bool:
+        """Whether all that could be compared is equal, byte for byte."""
+        same_end = (self.end.seq, self.end.n) == (self.committed.seq, self.committed.n)
+        same_digest = self.end.digest == self.committed.digest or not self.has_ids
+        return self.n_differences == 0 and same_end and same_digest
+
+
+def verify(store: Store) -> Verification:
+    """Recompute from the older kept snapshot and compare everything since.
+
+    The configuration is the stored one.
+
+    Raises
+    ------
+    BadConfiguration
+        If there is no such feed.
+    StateLost
+        If its state is damaged.
+    """
+    state = _state(store)
+    comparison = _Comparison(store, state, *_start(store, state))
+    if comparison.position.cursor != state.position.cursor:
+        for page in store.pages(
+            store.keys.input, comparison.position.cursor, state.position.cursor
+        ):
+            comparison.check(comparison.answer(page))
+    return comparison.result()
+
+
+def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
+    """Recompute the whole history from the fields of its input entries, in order.
+
+    The payloads do not depend on entry IDs, so a file will do: those of the entries whose answers
+    are still in `out` are known from there.
+
+    Parameters
+    ----------
+    store : Store
+    entries : iterable of fields
+        As they were pushed; what comes after the committed position is not looked at.
+    """
+    state = _state(store)
+    rest = iter(entries)
+    trimmed = max(0, state.position.seq - store.length(store.keys.out))
+    comparison = _Comparison(store, state, START, _fresh(state))
+    comparison.found.has_ids = trimmed == 0
+    for batch in _batches(islice(rest, trimmed)):
+        first = comparison.position.seq + 1
+        numbered = [(b"0-%d" % (first + i), fields) for i, fields in enumerate(batch)]
+        comparison.skip(comparison.answer(numbered))
+    last = state.position.cursor
+    for page in store.pages(store.keys.out, b"0-0", last) if state.position.seq else ():
+        batch = list(islice(rest, len(page)))
+        if not batch:
+            break
+        ids = [entry[0] for entry in page]
+        comparison.check(comparison.answer(list(zip(ids, batch, strict=False))))
+    return comparison.result()
+
+
+class _Comparison:
+    """Recomputed outcomes against the streams."""
+
+    def __init__(
+        self, store: Store, state: FeedState, start: Position, predictor: OnlinePredictor
+    ) -> None:
+        self.position = start
+        self.found = Verification(start, start, state.position)
+        self._store, self._predictor, self._limits = store, predictor, _settings(state)[1]
+        self._streams = (store.keys.out, store.keys.met)
+        self._oldest = {stream: self._first_kept(stream) for stream in self._streams}
+
+    def answer(self, entries: Sequence[tuple[bytes, Fields]]) -> Outcome:
+        """Recompute the answers to the next entries."""
+        outcome = process(self._predictor, self._limits, self.position, entries)
+        self.position = outcome.after
+        return outcome
+
+    def skip(self, outcome: Outcome) -> None:
+        """Count answers whose entries are not known any more."""
+        self.found.trimmed += len(outcome.out) + len(outcome.met)
+
+    def check(self, outcome: Outcome) -> None:
+        """Compare recomputed answers and reports with the committed ones."""
+        out, met = self._streams
+        answers = dict(zip(outcome.ids, outcome.out, strict=True))
+        self.found.answers += self._compare(out, answers, outcome)
+        self.found.reports += self._compare(met, dict(outcome.met), outcome)
+
+    def result(self) -> Verification:
+        """Return what was found."""
+        self.found.end = self.position
+        return self.found
+
+    def _compare(self, stream: str, computed: dict[bytes, bytes], outcome: Outcome) -> int:
+        """Compare one stream over the span of a batch; return the number of entries compared."""
+        pages = self._store.pages(stream, outcome.before.cursor, outcome.ids[-1])
+        committed = {entry[0]: entry[1][1] for page in pages for entry in page}
+        compared = 0
+        for entry_id in dict.fromkeys((*computed, *committed)):
+            if entry_id not in committed and self._is_trimmed(stream, entry_id):
+                self.found.trimmed += 1
+                continue
+            compared += 1
+            difference = Difference(
+                stream, entry_id, committed.get(entry_id), computed.get(entry_id)
+            )
+            if difference.committed != difference.computed:
+                self._note(difference)
+        return compared
+
+    def _note(self, difference: Difference) -> None:
+        self.found.n_differences += 1
+        if len(self.found.differences) < MAX_DIFFERENCES:
+            self.found.differences.append(difference)
+
+    def _first_kept(self, stream: str) -> tuple[int, int] | None:
+        oldest = self._store.call("XRANGE", stream, "-", "+", "COUNT", 1)
+        return parse_id(oldest[0][0]) if oldest else None
+
+    def _is_trimmed(self, stream: str, entry_id: bytes) -> bool:
+        """Return whether retention explains that an entry is not there."""
+        oldest = self._oldest[stream]
+        return oldest is None or parse_id(entry_id) < oldest
+
+
+def _state(store: Store) -> FeedState:
+    state = store.state()
+    if state is None:
+        raise BadConfiguration(f"there is no feed {store.keys.feed!r}; see online-svm status")
+    return state
+
+
+def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor]:
+    """Return the oldest point that can still be continued from."""
+    for pointer in (state.previous, state.snapshot):
+        predictor = _fresh(state)
+        if pointer is None:
+            return START, predictor
+        try:
+            stored = snapshots.read(store, pointer, state.agreement.config_hash)
+            predictor.restore(stored.body)
+        except (InvalidStoredSnapshot, InvalidSnapshot):
+            continue
+        return stored.position, predictor
+    raise SnapshotsLost(f"feed {store.keys.feed!r}: no kept snapshot can be used to verify from")
+
+
+def _settings(state: FeedState) -> tuple[PredictorConfig, Limits]:
+    stored = json.loads(state.agreement.config)
+    return (
+        PredictorConfig.model_validate(stored["predictor"]),
+        Limits.model_validate(stored["limits"]),
+    )
+
+
+def _fresh(state: FeedState) -> OnlinePredictor:
+    return OnlinePredictor(_settings(state)[0])
+
+
+def _batches(rows: Iterator[Fields]) -> Iterator[list[Fields]]:
+    while batch := list(islice(rows, PAGE)):
+        yield batch
