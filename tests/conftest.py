@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from workers import embedded
+from workers.data import DataNotFound, load
 from workers.store import Store
 
 # The first example compiles numba kernels, which takes longer than any sensible deadline.
@@ -55,3 +56,16 @@ def store(redis_url, feed):
     """The store of a feed that does not exist yet."""
     with Store(redis_url, feed, block_ms=20) as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def data_set():
+    """Load a benchmark set by name; skip, with the reason, on a machine that has none."""
+
+    def loaded(name):
+        try:
+            return load(name)
+        except DataNotFound as error:
+            pytest.skip(str(error))
+
+    return loaded
