@@ -48,6 +48,11 @@ def entry(row: Row, arrays: bool = False) -> Fields:
     return fields
 
 
+def encoded(row: Row, arrays: bool = False) -> list[bytes]:
+    """Return the fields of `entry` as Redis gives them back: bytes throughout."""
+    return [part.encode() if isinstance(part, str) else part for part in entry(row, arrays)]
+
+
 def shuffled(rows: Iterable[Row], seed: int) -> list[Row]:
     """Return the rows in the order of ``numpy.random.default_rng(seed).permutation(n)``."""
     held = list(rows)

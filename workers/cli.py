@@ -1,0 +1,87 @@
+"""The command `online-svm`."""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import typer
+
+COMMANDS = (
+    "worker",
+    "push",
+    "tail",
+    "status",
+    "export",
+    "verify",
+    "check",
+    "reset",
+    "fork",
+    "dlq",
+    "snapshot",
+    "config",
+    "bench",
+)
+"""In the order of the help page. Each is a module of `workers.commands` with `register(app)`."""
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command; the exit code is 0, or says what went wrong (see errors.py)."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # A command that only reads must not wait for the imports of the others.
+    wanted = given[:1] if given[:1] and given[0] in COMMANDS else COMMANDS
+    sys.exit(_run(application(wanted), given))
+
+
+def application(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+    """Return the command-line application with these commands."""
+    app = typer.Typer(
+        name="online-svm",
+        help="Answer a live stream with calibrated SVM probabilities and intervals, before each "
+        "label is learned.",
+        no_args_is_help=True,
+        add_completion=False,
+        # Its tracebacks show local variables, and these hold the URL with the password.
+        pretty_exceptions_enable=False,
+    )
+    # With a callback typer keeps the command's name even where only one command is loaded.
+    app.callback()(_online_svm)
+    for name in commands:
+        import_module(f"workers.commands.{name}").register(app)
+    return app
+
+
+def _online_svm(
+    version: bool = typer.Option(False, "--version", is_eager=True, help="Print the version."),
+) -> None:
+    if version:
+        from online_svm import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+def _run(app: typer.Typer, given: list[str]) -> int:
+    from workers.errors import WorkerError
+
+    try:
+        app(args=given, prog_name="online-svm")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except WorkerError as error:
+        print(f"online-svm: {' '.join(str(error).split())}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of our output is gone (`tail | head`); leave nothing to flush into it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+if __name__ == "__main__":
+    main()

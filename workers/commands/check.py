@@ -1,0 +1,42 @@
+"""`check`: what a worker would find, without starting one."""
+
+from typing import Annotated, Any
+
+import typer
+
+from workers.commands.common import Config, Feed, Redis, embedded_url, note
+from workers.commands.options import with_settings
+from workers.commands.worker import given_flags
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("check")(check)
+
+
+@with_settings
+def check(
+    feed: Feed,
+    redis: Redis = None,
+    config: Config = None,
+    accept_environment: Annotated[
+        bool, typer.Option("--accept-environment", help="As for worker.")
+    ] = False,
+    **settings: Any,
+) -> None:
+    """Say whether a worker with these settings could begin; nothing is written."""
+    from workers import settings as known
+
+    loaded = known.load(given_flags(settings, redis, None), config)
+    url = loaded.redis.get_secret_value() if loaded.redis else embedded_url()
+    from workers import preflight
+    from workers.agreement import agreement
+    from workers.service import open_store
+
+    ours = agreement(loaded.predictor, loaded.limits)
+    with open_store(feed, loaded, url) as store:
+        found = preflight.check(store, ours, accept_environment)
+    for warning in found.warnings:
+        note(f"warning: {warning}")
+    begun = "a new feed" if found.state is None else f"{found.state.position.seq:,} answered"
+    print(f"feed {feed}: a worker may begin ({begun}, Redis {found.redis})")

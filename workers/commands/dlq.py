@@ -1,0 +1,37 @@
+"""`dlq`: the rejected input."""
+
+from typing import Annotated
+
+import typer
+
+from workers.commands.common import Config, Feed, Json, Redis, feed_store
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("dlq")(dlq)
+
+
+def dlq(
+    feed: Feed,
+    redis: Redis = None,
+    config: Config = None,
+    json: Json = False,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many, at most.")] = 10,
+) -> None:
+    """Show the last rejected entries: ID, reason code, reason, size, and how each began."""
+    import orjson
+
+    from workers.feeds import newest
+
+    with feed_store(feed, redis, config) as store:
+        for entry_id, flat in newest(store, store.keys.dlq, count):
+            fields = dict(zip(flat[::2], flat[1::2], strict=True))
+            shown = {"id": entry_id.decode()} | {
+                name.decode(): value.decode(errors="backslashreplace")
+                for name, value in fields.items()
+            }
+            if json:
+                print(orjson.dumps(shown).decode())
+            else:
+                print(f"{shown['id']}  {shown['code']}: {shown['reason']}  {shown['head'][:60]!r}")

@@ -1,0 +1,155 @@
+"""`push`: append examples to the input of a feed."""
+
+import time
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from workers.commands.common import Config, Feed, Redis, note, redis_url
+
+if TYPE_CHECKING:
+    from workers.sources import Row
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="A file (CSV, JSON lines, LIBSVM, ARFF; .gz too), - for standard input, a data set "
+        "that comes with river (Phishing, ImageSegments, Bananas), or a benchmark set by name.",
+        show_default=False,
+    ),
+]
+Format = Annotated[
+    Literal["csv", "jsonl", "libsvm", "arff"] | None,
+    typer.Option("--format", help="Default: by the file's extension.", show_default=False),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        metavar="COLUMN",
+        help="Column of the label; default the last one, y in JSON lines.",
+        show_default=False,
+    ),
+]
+NoLabel = Annotated[bool, typer.Option("--no-label", help="Every column is a feature.")]
+NoHeader = Annotated[
+    bool, typer.Option("--no-header", help="A CSV file begins with data: send arrays.")
+]
+Width = Annotated[
+    int | None,
+    typer.Option("--features", min=1, help="Features of a LIBSVM source.", show_default=False),
+]
+Shuffle = Annotated[
+    int | None,
+    typer.Option(
+        "--shuffle",
+        metavar="SEED",
+        help="Push in the order of numpy.random.default_rng(SEED).permutation(n).",
+        show_default=False,
+    ),
+]
+Arrays = Annotated[
+    bool, typer.Option("--arrays", help="Send columns as an array in their order, without names.")
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Where the benchmark sets are.", show_default=False),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("push")(push)
+
+
+def push(
+    feed: Feed,
+    source: Source,
+    redis: Redis = None,
+    config: Config = None,
+    format: Format = None,
+    label: Label = None,
+    no_label: NoLabel = False,
+    no_header: NoHeader = False,
+    features: Width = None,
+    arrays: Arrays = False,
+    shuffle: Shuffle = None,
+    skip: Annotated[int, typer.Option(min=0, help="Rows to leave out at the start.")] = 0,
+    limit: Annotated[
+        int | None, typer.Option(min=0, help="Rows to push, at most.", show_default=False)
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(min=1e-3, help="Rows a second, at most.", show_default=False),
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Append examples to the input of a feed; a worker answers them."""
+    from workers import ingest
+    from workers.keys import FeedKeys
+    from workers.progress import push_progress
+
+    FeedKeys(feed)  # a bad name is refused before a large file is read
+    rows, total = selected(
+        open_rows(source, format, label, no_label, no_header, features, data_dir),
+        shuffle,
+        skip,
+        limit,
+    )
+    url = redis_url(redis, config)
+    pace = None if rate is None else ingest.Pace(rate)
+    began = time.monotonic()
+    with push_progress(total) as progress:
+        sent = ingest.push(
+            rows,
+            url,
+            feed,
+            arrays=arrays,
+            throttle=_both(progress, pace),
+            chunk=ingest.CHUNK if pace is None else pace.chunk,
+        )
+    seconds = time.monotonic() - began
+    note(f"{sent:,} rows pushed to feed {feed!r} in {seconds:.1f} s")
+
+
+def open_rows(
+    source: str,
+    format: Literal["csv", "jsonl", "libsvm", "arff"] | None,
+    label: str | None,
+    no_label: bool,
+    no_header: bool,
+    features: int | None,
+    data_dir: Path | None,
+) -> "Iterable[Row]":
+    """Return the rows that the reading options describe."""
+    from workers.sources import Reading, rows
+
+    reading = Reading(format, label, not no_label, not no_header, features, data_dir)
+    return rows(source, reading)
+
+
+def selected(
+    rows: "Iterable[Row]", shuffle: int | None, skip: int, limit: int | None
+) -> "tuple[Iterable[Row], int | None]":
+    """Return the rows to push and, where it is known, their number."""
+    from workers.ingest import shuffled
+
+    end = None if limit is None else skip + limit
+    if shuffle is None:
+        return islice(rows, skip, end), limit
+    chosen = shuffled(rows, shuffle)[skip:end]
+    return chosen, len(chosen)
+
+
+def _both(
+    progress: Callable[[int], None], pace: Callable[[int], None] | None
+) -> Callable[[int], None]:
+    def after_chunk(sent: int) -> None:
+        progress(sent)
+        if pace is not None:
+            pace(sent)
+
+    return after_chunk

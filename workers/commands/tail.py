@@ -1,0 +1,102 @@
+"""`tail` and its text form of an answer."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from workers.commands.common import Config, Feed, Json, Redis, feed_store
+
+if TYPE_CHECKING:
+    from workers.store import Store
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("tail")(tail)
+
+
+def tail(
+    feed: Feed,
+    redis: Redis = None,
+    config: Config = None,
+    json: Json = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=0, help="Answers to begin with; 0 is all kept.")
+    ] = 10,
+    stream: Annotated[
+        Literal["out", "met"], typer.Option(help="Answers, or validity reports.")
+    ] = "out",
+) -> None:
+    """Show the last answers of a feed; --json prints the payloads as they are stored."""
+    from workers.feeds import payload
+
+    with feed_store(feed, redis, config) as store:
+        key = store.keys.out if stream == "out" else store.keys.met
+        for entry in _entries(store, key, count, follow):
+            data = payload(entry)
+            print(data.decode() if json else line(data), flush=follow)
+
+
+def line(data: bytes) -> str:
+    """Return a payload as a line for people.
+
+    Examples
+    --------
+    >>> line(b'{"status":"rejected","seq":3,"n":3,"code":"label","reason":"y is empty"}')
+    '         3  rejected: label: y is empty'
+    """
+    import orjson
+
+    message = orjson.loads(data)
+    if "venn" in message:
+        return _report(message)
+    seq = f"{message['seq']:>10,}"
+    if message["status"] == "rejected":
+        return f"{seq}  rejected: {message['code']}: {message['reason']}"
+    if message["status"] == "warming":
+        return f"{seq}  warming up: {message['reason']}"
+    maps = "".join(f"  {name} {_of_label(message, p)}" for name, p in message["maps"].items())
+    note = "" if message["reason"] is None else f" ({message['reason']})"
+    return (
+        f"{seq}  {message['label']}  {message['probability']:.3f} "
+        f"[{message['lower']:.3f}, {message['upper']:.3f}]{maps}  {message['guarantee']}{note}"
+    )
+
+
+def _of_label(message: dict[str, Any], probabilities: list[float]) -> str:
+    return f"{probabilities[message['classes'].index(message['label'])]:.3f}"
+
+
+def _report(message: dict[str, Any]) -> str:
+    head = f"{message['n']:>10,}  scored {message['scored']:,}"
+    if message["venn"]["predicted"]["accuracy"] is None:
+        return f"{head}  nothing scored yet"
+    own = message["venn"]["predicted"]
+    return (
+        f"{head}  accuracy {own['accuracy']:.3f}  probability {own['probability']:.3f} "
+        f"[{own['lower']:.3f}, {own['upper']:.3f}]  log loss {message['venn']['log_loss']:.3f}"
+    )
+
+
+def _entries(store: "Store", key: str, count: int, follow: bool) -> Iterator[Sequence[Any]]:
+    """Yield the last entries of a stream, and then, to follow, each that comes."""
+    from workers.feeds import newest
+
+    last = b"0-0"
+    begin = (
+        newest(store, key, count)
+        if count
+        else (entry for page in store.pages(key, b"0-0") for entry in page)
+    )
+    for entry in begin:
+        last = entry[0]
+        yield entry
+    sys.stdout.flush()
+    while follow:
+        for entry in store.call("XREAD", "BLOCK", 1000, "STREAMS", key, last) or ():
+            for found in entry[1]:
+                last = found[0]
+                yield found

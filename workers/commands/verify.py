@@ -1,0 +1,121 @@
+"""`verify`: recompute the answers and compare every byte."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workers.commands.common import Config, Feed, Json, Redis, feed_store
+from workers.commands.push import (
+    Arrays,
+    DataDir,
+    Format,
+    Label,
+    NoHeader,
+    NoLabel,
+    Shuffle,
+    Width,
+    open_rows,
+    selected,
+)
+
+if TYPE_CHECKING:
+    from workers.verify import Difference, Verification
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("verify")(verify)
+
+
+def verify(
+    feed: Feed,
+    redis: Redis = None,
+    config: Config = None,
+    json: Json = False,
+    input: Annotated[
+        str | None,
+        typer.Option(
+            "--input",
+            metavar="SOURCE",
+            help="Compare the whole history with this source, read as push reads it.",
+            show_default=False,
+        ),
+    ] = None,
+    format: Format = None,
+    label: Label = None,
+    no_label: NoLabel = False,
+    no_header: NoHeader = False,
+    features: Width = None,
+    arrays: Arrays = False,
+    shuffle: Shuffle = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Answer the kept input again and compare the bytes; exit code 5 if any differ."""
+    from workers.errors import ReplayMismatch
+    from workers.ingest import encoded
+    from workers.verify import verify as recompute
+    from workers.verify import verify_history
+
+    with feed_store(feed, redis, config) as store:
+        if input is None:
+            found = recompute(store)
+        else:
+            rows = open_rows(input, format, label, no_label, no_header, features, data_dir)
+            chosen, _ = selected(rows, shuffle, 0, None)
+            found = verify_history(store, (encoded(row, arrays) for row in chosen))
+    print(_as_json(feed, found) if json else describe(found))
+    if not found.is_identical:
+        raise ReplayMismatch(f"feed {feed!r}: {_mismatch(found)}")
+
+
+def describe(found: "Verification") -> str:
+    """Return what was compared, as text."""
+    lines = [
+        f"recomputed seq {found.start.seq:,} to {found.end.seq:,}: {found.answers:,} answers and "
+        f"{found.reports:,} reports compared, {found.trimmed:,} no longer kept",
+        f"digest computed  {found.end.digest.hex()}",
+        f"digest committed {found.committed.digest.hex()}"
+        + ("" if found.has_ids else " (not comparable: early IDs are no longer kept)"),
+    ]
+    lines += [_difference(difference) for difference in found.differences]
+    return "\n".join([*lines, "identical" if found.is_identical else "NOT identical"])
+
+
+def _difference(found: "Difference") -> str:
+    committed, computed = (
+        "nothing" if text is None else text.decode() for text in (found.committed, found.computed)
+    )
+    where = f"{found.stream} {found.id.decode()}"
+    return f"differs at {where}\n  committed {committed}\n  computed  {computed}"
+
+
+def _mismatch(found: "Verification") -> str:
+    if found.n_differences:
+        first = found.differences[0]
+        return (
+            f"{found.n_differences:,} entries differ from what recomputing gives, the first at "
+            f"{first.id.decode()} of {first.stream}"
+        )
+    return (
+        f"recomputing ends at seq {found.end.seq:,}, n {found.end.n:,}; committed are "
+        f"{found.committed.seq:,} and {found.committed.n:,}"
+    )
+
+
+def _as_json(feed: str, found: "Verification") -> str:
+    import orjson
+
+    return orjson.dumps(
+        {
+            "feed": feed,
+            "identical": found.is_identical,
+            "from_seq": found.start.seq,
+            "to_seq": found.end.seq,
+            "answers": found.answers,
+            "reports": found.reports,
+            "trimmed": found.trimmed,
+            "differences": found.n_differences,
+            "digest": found.end.digest.hex(),
+            "committed_digest": found.committed.digest.hex(),
+        }
+    ).decode()

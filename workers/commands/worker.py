@@ -1,0 +1,81 @@
+"""`worker`: answer a feed."""
+
+from typing import Annotated, Any
+
+import typer
+
+from workers.commands.common import Config, Feed, Redis, embedded_url
+from workers.commands.options import with_settings
+from workers.errors import BadConfiguration
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("worker")(worker)
+
+
+@with_settings
+def worker(
+    feed: Feed,
+    redis: Redis = None,
+    config: Config = None,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Stable name of this worker; default the host's name."),
+    ] = None,
+    accept_environment: Annotated[
+        bool,
+        typer.Option(
+            "--accept-environment",
+            help="Go on after a change of libraries or processor, if a replay gives equal bytes.",
+        ),
+    ] = False,
+    sigma: Annotated[
+        float | None,
+        typer.Option(
+            help="Width of the rbf kernel exp(-|u-v|^2 / (2 sigma^2)): --gamma 1/(2 sigma^2).",
+            rich_help_panel="Predictor",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress lines.")] = False,
+    **settings: Any,
+) -> None:
+    """Answer a feed, each example before its label is learned, until stopped."""
+    from workers import logs
+    from workers import settings as known
+
+    flags = given_flags(settings, redis, sigma)
+    loaded = known.load(flags, config)
+    logs.configure()
+    url = loaded.redis.get_secret_value() if loaded.redis else embedded_url()
+    from workers import service
+    from workers.progress import WorkerProgress
+
+    progress = None if quiet else WorkerProgress(feed)
+    service.run(feed, loaded, url, name, accept_environment, progress)
+
+
+def given_flags(settings: dict[str, Any], redis: str | None, sigma: float | None) -> dict[str, Any]:
+    """Return the settings that were given as flags.
+
+    Raises
+    ------
+    BadConfiguration
+        For a sigma that is not positive, or one beside a gamma.
+
+    Examples
+    --------
+    >>> given_flags({"C": "2", "gamma": None}, None, 0.5)
+    {'C': '2', 'gamma': 2.0}
+    """
+    flags = {
+        name: value for name, value in (settings | {"redis": redis}).items() if value is not None
+    }
+    if sigma is not None:
+        if "gamma" in flags:
+            raise BadConfiguration("give --sigma or --gamma, not both")
+        if not 0 < sigma < float("inf"):
+            raise BadConfiguration("setting sigma: must be a positive number")
+        flags["gamma"] = 1 / (2 * sigma**2)
+    return flags

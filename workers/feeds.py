@@ -1,0 +1,241 @@
+"""A feed as a whole, from outside: how it stands, beginning it anew, copying its input."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from workers.errors import BadConfiguration, InputLost
+from workers.keys import FIELD, GROUP, REGISTRY
+from workers.lease import Holder
+from workers.store import PAGE, Store
+
+COUNTED = 1000
+"""Waiting entries are counted up to here: counting them reads them."""
+
+
+class FeedInUse(BadConfiguration):
+    """A live worker holds the feed."""
+
+
+class NoSuchFeed(BadConfiguration):
+    """A feed that has neither input nor state."""
+
+
+class NoSuchSnapshot(BadConfiguration):
+    """A feed that has no snapshot yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a feed stands.
+
+    Attributes
+    ----------
+    feed : str
+    seq, n : int
+        Input entries answered, examples learned.
+    waiting : int
+        Input entries not answered yet, counted up to `COUNTED`.
+    cursor : str
+        ID of the last entry answered.
+    out, met, dlq : int
+        Entries kept in the output streams.
+    epoch : int
+        Writers so far; 0 if the feed never had one.
+    writer, holder : str or None
+        The last writer, and who holds the lease now.
+    digest : str
+        Of every answer so far, as hexadecimal digits.
+    snapshots : list of int
+        Learned examples at each kept snapshot, the newest first.
+    validity : dict or None
+        The newest message of `met`.
+    """
+
+    feed: str
+    seq: int
+    n: int
+    waiting: int
+    cursor: str
+    out: int
+    met: int
+    dlq: int
+    epoch: int
+    writer: str | None
+    holder: str | None
+    digest: str
+    snapshots: list[int]
+    validity: dict[str, Any] | None
+
+
+def names(store: Store) -> list[str]:
+    """Return the names of all feeds that a worker has begun, sorted."""
+    return sorted(name.decode() for name in store.call("SMEMBERS", REGISTRY))
+
+
+def status(store: Store) -> Status:
+    """Return how a feed stands; this only reads.
+
+    Raises
+    ------
+    NoSuchFeed
+        If nothing of it is there.
+    """
+    keys, state = store.keys, store.state()
+    if state is None and not store.types():
+        raise NoSuchFeed(f"no feed {keys.feed!r}: push examples to it, or see online-svm status")
+    cursor = b"0-0" if state is None else state.position.cursor
+    pointers = () if state is None else (state.snapshot, state.previous)
+    return Status(
+        feed=keys.feed,
+        seq=0 if state is None else state.position.seq,
+        n=0 if state is None else state.position.n,
+        waiting=len(store.call("XRANGE", keys.input, b"(" + cursor, "+", "COUNT", COUNTED)),
+        cursor=cursor.decode(),
+        out=store.length(keys.out),
+        met=store.length(keys.met),
+        dlq=store.length(keys.dlq),
+        epoch=0 if state is None else state.epoch,
+        writer=None if state is None else state.writer,
+        holder=_holder(store),
+        digest=bytes(32).hex() if state is None else state.position.digest.hex(),
+        snapshots=[pointer.n for pointer in pointers if pointer is not None],
+        validity=_newest_report(store),
+    )
+
+
+def newest(store: Store, stream: str, count: int) -> list[Any]:
+    """Return the last `count` entries of a stream, the oldest first."""
+    found: list[Any] = store.call("XREVRANGE", stream, "+", "-", "COUNT", count)
+    return found[::-1]
+
+
+def payload(entry: Sequence[Any]) -> bytes:
+    """Return the payload of an entry of `out` or `met`."""
+    fields = entry[1]
+    return bytes(fields[fields.index(FIELD.encode()) + 1])
+
+
+def newest_snapshot(store: Store) -> tuple[str, bytes]:
+    """Return the key and the bytes of the newest snapshot.
+
+    Raises
+    ------
+    NoSuchSnapshot
+        If the feed has none.
+    """
+    state = store.state()
+    pointer = None if state is None else state.snapshot
+    key = "" if pointer is None else store.keys.snapshot(pointer.n, pointer.sha256)
+    data = store.get_snapshot(key) if key else None
+    if data is None:
+        raise NoSuchSnapshot(
+            f"feed {store.keys.feed!r} has no snapshot: a worker leaves one when it stops, and "
+            "every --snapshot-every entries"
+        )
+    return key, data
+
+
+def reset(store: Store, with_input: bool, force: bool = False) -> int:
+    """Forget every answer and all state of a feed, at once; return how many keys went.
+
+    A worker that still runs notices, writes nothing more, and exits.
+
+    Parameters
+    ----------
+    store : Store
+    with_input : bool
+        Also delete the input; else it is answered again from its start.
+    force : bool
+        Even if a live worker holds the feed.
+
+    Raises
+    ------
+    FeedInUse
+        If one does, and `force` is not set.
+    """
+    _refuse_in_use(store, force)
+    keys = store.keys
+    going = [keys.state, keys.out, keys.met, keys.dlq, keys.lease, *_snapshot_keys(store)]
+    if with_input:
+        going.append(keys.input)
+        store.call("SREM", REGISTRY, keys.feed)
+    else:
+        # The bookmark points at answers that are gone; the next worker makes it again.
+        _drop_bookmark(store)
+    return int(store.call("DEL", *going))
+
+
+def fork(store: Store, target: Store) -> int:
+    """Copy the kept input of a feed to a new one, under the same IDs; return how many entries.
+
+    Raises
+    ------
+    BadConfiguration
+        If the target exists, or the source has no input.
+    InputLost
+        If answered input was trimmed: the new feed would not be over the whole history.
+    """
+    if target.types():
+        raise BadConfiguration(f"feed {target.keys.feed!r} exists: choose another name with --to")
+    state = store.state()
+    if not store.length(store.keys.input):
+        raise NoSuchFeed(f"feed {store.keys.feed!r} has no input to copy")
+    if state is not None and _answered(store, state.position.cursor) != state.position.seq:
+        raise InputLost(
+            f"feed {store.keys.feed!r}: {state.position.seq} entries were answered, but input was "
+            "trimmed since (a worker with --keep-input keeps it): push the examples to a new feed"
+        )
+    copied = 0
+    for page in store.pages(store.keys.input, b"0-0"):
+        for entry_id, fields in page:
+            target.call("XADD", target.keys.input, entry_id, *fields)
+        copied += len(page)
+    return copied
+
+
+def _answered(store: Store, cursor: bytes) -> int:
+    """Return how many entries of the input up to the cursor are still there."""
+    return sum(len(page) for page in store.pages(store.keys.input, b"0-0", cursor))
+
+
+def _refuse_in_use(store: Store, force: bool) -> None:
+    holder = _holder(store)
+    if holder is not None and not force:
+        raise FeedInUse(
+            f"feed {store.keys.feed!r} is held by {holder!r}: stop that worker first, or --force"
+        )
+
+
+def _holder(store: Store) -> str | None:
+    """Return who holds the lease, unless its process is known to be gone."""
+    held = store.call("GET", store.keys.lease)
+    if held is None:
+        return None
+    holder = Holder.parse(held)
+    if holder is None:
+        return repr(held[:80])
+    return None if holder.is_dead() else holder.name
+
+
+def _snapshot_keys(store: Store) -> Iterator[str]:
+    cursor = b"0"
+    while True:
+        cursor, found = store.call(
+            "SCAN", cursor, "MATCH", store.keys.snapshots, "COUNT", 10 * PAGE
+        )
+        yield from (key.decode() for key in found)
+        if cursor == b"0":
+            return
+
+
+def _drop_bookmark(store: Store) -> None:
+    if store.length(store.keys.input):
+        store.call("XGROUP", "DESTROY", store.keys.input, GROUP)
+
+
+def _newest_report(store: Store) -> dict[str, Any] | None:
+    found = newest(store, store.keys.met, 1)
+    return orjson.loads(payload(found[0])) if found else None

@@ -1,0 +1,45 @@
+"""Log lines: on standard error, one line each, bounded, with whatever they quote escaped."""
+
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+LONGEST = 500
+"""Characters of a value in a log line."""
+
+
+def configure() -> None:
+    """Set structlog up for this process."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            bounded,
+            structlog.processors.LogfmtRenderer(
+                key_order=("timestamp", "level", "event"), drop_missing=True
+            ),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def bounded(_logger: object, _method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
+    r"""Shorten and escape every value: input quoted in a log line must not forge another.
+
+    Examples
+    --------
+    >>> bounded(None, "info", {"event": "a\nb", "size": 3})
+    {'event': 'a\\nb', 'size': 3}
+    """
+    return {name: _safe(value) for name, value in event.items()}
+
+
+def _safe(value: object) -> object:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+    text = text[:LONGEST]
+    return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -1,0 +1,77 @@
+"""Progress for people: a bar on a terminal, plain lines where there is none."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from workers.answering import Outcome
+
+EVERY = 2.0
+"""Seconds between two plain lines."""
+
+
+class WorkerProgress:
+    """Tells how far a worker is; call it with each committed outcome.
+
+    Parameters
+    ----------
+    feed : str
+    target : text file
+    every : float
+        Seconds between two lines, at least.
+    """
+
+    def __init__(self, feed: str, target: TextIO | None = None, every: float = EVERY) -> None:
+        self._feed, self._target, self._every = feed, target or sys.stderr, every
+        self._told = time.monotonic()
+        self._seq = -1
+        self._validity = ""
+
+    def __call__(self, outcome: "Outcome") -> None:
+        """Note an outcome, and print a line if one is due."""
+        if self._seq < 0:
+            self._seq = outcome.before.seq
+        for report in outcome.reports:
+            own = report.venn.predicted
+            if own.accuracy is not None:
+                self._validity = (
+                    f"  accuracy {own.accuracy:.3f} in [{own.lower:.3f}, {own.upper:.3f}]"
+                )
+        elapsed = time.monotonic() - self._told
+        if elapsed >= self._every:
+            self._tell(outcome.after.seq, outcome.after.n, elapsed)
+
+    def _tell(self, seq: int, n: int, elapsed: float) -> None:
+        rate = (seq - self._seq) / elapsed
+        line = f"{self._feed}: {seq:,} answered, {n:,} learned, {rate:,.0f}/s{self._validity}"
+        print(line, file=self._target, flush=True)
+        self._told, self._seq = time.monotonic(), seq
+
+
+@contextmanager
+def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
+    """Yield what to call with the number of rows sent so far."""
+    if not sys.stderr.isatty():
+        yield _PlainProgress(total)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("pushing"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda sent: bar.update(task, completed=sent)
+
+
+class _PlainProgress:
+    def __init__(self, total: int | None) -> None:
+        self._of = "" if total is None else f" of {total:,}"
+        self._told = time.monotonic()
+
+    def __call__(self, sent: int) -> None:
+        if time.monotonic() - self._told >= EVERY:
+            print(f"{sent:,}{self._of} pushed", file=sys.stderr, flush=True)
+            self._told = time.monotonic()
