@@ -20,6 +20,7 @@ from workers.demo.feeds import Plan, Progress
 from workers.demo.view import Rate, line, methods_table, render
 from workers.errors import WorkerError
 from workers.ingest import Pace, push, shuffled
+from workers.keys import FeedKeys
 from workers.sources import Reading, Row, rows
 
 PLANS = (
@@ -40,7 +41,7 @@ class DemoFailed(WorkerError):
     """A worker of the demonstration ended, or went silent."""
 
 
-def run(picture: Path, console: Console) -> None:
+def run(picture: Path, console: Console, speed: float = 1.0) -> None:
     """Push two real feeds, answer them with a worker each, show it, and draw the curves.
 
     Parameters
@@ -49,6 +50,8 @@ def run(picture: Path, console: Console) -> None:
         Where the curves go.
     console : rich.console.Console
         A live view is shown on a terminal, plain lines elsewhere.
+    speed : float
+        Multiplies the rate at which examples are pushed.
 
     Raises
     ------
@@ -64,9 +67,11 @@ def run(picture: Path, console: Console) -> None:
         workers = [
             stack.enter_context(_worker(plan, data[plan.feed], server.url)) for plan in PLANS
         ]
-        for plan in PLANS:
-            _start_pushing(plan, data[plan.feed], server.url)
         feeds = [Progress(plan, len(data[plan.feed])) for plan in PLANS]
+        with console.status("starting a worker for each feed ..."):
+            _wait_for_workers(feeds, workers, connected)
+        for plan in PLANS:
+            _start_pushing(plan, data[plan.feed], server.url, speed)
         _watch(feeds, workers, connected, console)
     _conclude(feeds, picture, console)
 
@@ -105,8 +110,21 @@ def _worker(plan: Plan, data: list[Row], url: str) -> Iterator[subprocess.Popen[
             process.communicate()
 
 
-def _start_pushing(plan: Plan, data: list[Row], url: str) -> None:
-    pace = Pace(plan.rate)
+def _wait_for_workers(
+    feeds: list[Progress], workers: list[subprocess.Popen[bytes]], connected: Any
+) -> None:
+    """Wait until each worker has taken its feed: what comes then is answered as it comes."""
+    end = time.monotonic() + _PATIENCE
+    for feed, worker in zip(feeds, workers, strict=True):
+        while not connected.execute_command("EXISTS", FeedKeys(feed.plan.feed).state):
+            _check_alive(feed, worker)
+            if time.monotonic() > end:
+                raise DemoFailed(f"the worker of {feed.plan.feed} did not start")
+            time.sleep(_REFRESH)
+
+
+def _start_pushing(plan: Plan, data: list[Row], url: str, speed: float) -> None:
+    pace = Pace(speed * plan.rate)
     arguments = {"arrays": True, "throttle": pace, "chunk": pace.chunk}
     thread = threading.Thread(
         target=push, args=(data, url, plan.feed), kwargs=arguments, daemon=True

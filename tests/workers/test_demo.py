@@ -1,0 +1,27 @@
+"""The demonstration, run as a user runs it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def processes() -> set[str]:
+    """Return the command lines of the processes that mention this project."""
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return {
+        line for line in listed.stdout.splitlines() if "online-svm-" in line or "segments" in line
+    }
+
+
+def test_the_demo_answers_two_feeds_draws_the_curves_and_leaves_nothing(tmp_path: Path) -> None:
+    picture = tmp_path / "curves.png"
+    command = [sys.executable, "-m", "workers.cli", "demo", "--picture", str(picture)]
+    before = processes()
+    ran = subprocess.run(
+        [*command, "--speed", "20"], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "1,250 examples answered" in ran.stdout
+    assert "2,310 examples answered" in ran.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert processes() <= before
