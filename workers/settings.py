@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -70,7 +69,6 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         frozen=True,
         extra="forbid",
         allow_inf_nan=False,
-        validate_default=False,
         env_prefix=PREFIX,
         hide_input_in_errors=True,
     )
@@ -133,14 +131,14 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
 class _Environment(EnvSettingsSource):
     """The variables ONLINE_SVM_*, with lists written `a,b,c` and null written `none`."""
 
-    def prepare_field_value(
-        self,
-        field_name: str,
-        field: FieldInfo,
-        value: Any,
-        value_is_complex: bool,  # noqa: ARG002  (every text is parsed alike)
-    ) -> Any:
-        return parse_text(field_name, field, value) if isinstance(value, str) else value
+    def __call__(self) -> dict[str, Any]:
+        # The inherited method drops a None, which a variable set to "none" means.
+        found: dict[str, Any] = {}
+        for name, field in self.settings_cls.model_fields.items():
+            text, _, _ = self.get_field_value(field, name)
+            if text is not None:
+                found[name] = parse_text(name, field, text)
+        return found
 
 
 class _File(TomlConfigSettingsSource):

@@ -1,0 +1,142 @@
+"""Write docs/messages.md from the models in workers/messages.py; --check only compares."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from workers.messages import CODES, STREAMS, PredictionMessage, RejectedMessage
+
+TARGET = Path(__file__).parents[1] / "docs" / "messages.md"
+
+_INTRODUCTION = """\
+# Messages
+
+Schema version 1. This page is made from `workers/messages.py` by `scripts/make_message_docs.py`.
+
+A feed `F` has four streams in Redis: `osvm:{F}:in`, `osvm:{F}:out`, `osvm:{F}:met` and
+`osvm:{F}:dlq`. Entries of `out` and `met` have one field, `p`: a JSON object, compact, its keys in
+the order below. An answer has the entry ID of the input entry it answers, and there is exactly one
+for each, rejected entries included. A payload is a function of the examples alone: no time, no
+entry ID, never NaN or an infinity. Numbers are written with as many digits as bring back the same
+64-bit float.
+
+Fields may be added; readers should ignore those they do not know. A change of meaning raises `v`.
+"""
+_TITLES = {
+    "in": "Input: `osvm:{F}:in`",
+    "out": "Answers: `osvm:{F}:out`",
+    "met": "Validity reports: `osvm:{F}:met`",
+    "dlq": "Rejected input: `osvm:{F}:dlq`",
+}
+_TYPES = {str: "text", int: "integer", float: "number", bytes: "bytes", NoneType: "null"}
+
+_ANSWER = PredictionMessage(
+    status="ok",
+    id="tx-1042",
+    seq=1041,
+    n=1040,
+    label="spam",
+    lower=0.93,
+    upper=0.94,
+    probability=0.935,
+    classes=["ham", "spam"],
+    probabilities=[0.065, 0.935],
+    intervals=[(0.06, 0.07), (0.93, 0.94)],
+    maps={"platt": [0.08, 0.92], "isotonic": [0.05, 0.95], "binning": [0.1, 0.9]},
+    scores=[1.25],
+    svm_label="spam",
+    category=1,
+    category_size=99,
+    model=7,
+    calibration=7,
+    taxonomy=7,
+    guarantee="exact",
+    reason=None,
+)
+_REJECTION = RejectedMessage(
+    seq=1042, n=1041, code="not_finite", reason="feature 'age' is NaN; send a finite number"
+)
+
+
+def render() -> str:
+    """Return the page."""
+    parts = [_INTRODUCTION]
+    for stream, models in STREAMS.items():
+        parts.append(f"## {_TITLES[stream]}\n")
+        parts += [_section(model) for model in models]
+    parts += [
+        "## Reason codes\n",
+        _table(("code", "when"), [(f"`{c}`", t) for c, t in CODES.items()]),
+    ]
+    return "\n".join(parts)
+
+
+def _section(model: type[BaseModel]) -> str:
+    """Return one model: what it is, its fields, and an example of those that are JSON."""
+    rows = [
+        (f"`{name}`", type_text(field.annotation), field.description or "")
+        for name, field in model.model_fields.items()
+    ]
+    text = (
+        f"### {model.__name__}\n\n{_prose(model)}\n\n{_table(('field', 'type', 'meaning'), rows)}"
+    )
+    examples = {PredictionMessage: _ANSWER, RejectedMessage: _REJECTION}
+    if model in examples:
+        text += f"\n```json\n{examples[model].payload().decode()}\n```\n"
+    return text
+
+
+def _prose(model: type[BaseModel]) -> str:
+    return "\n".join(line.strip() for line in (model.__doc__ or "").strip().splitlines())
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines
+    )
+
+
+def type_text(annotation: Any) -> str:
+    """Return an annotation in the words of JSON.
+
+    Examples
+    --------
+    >>> type_text(list[str | None])
+    'list of (text or null)'
+    """
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return type_text(arguments[0])
+    if origin is Literal:
+        return " or ".join(f"`{value}`" for value in arguments)
+    if origin in (Union, UnionType):
+        return " or ".join(type_text(part) for part in arguments)
+    if origin is list:
+        inner = type_text(arguments[0])
+        return f"list of ({inner})" if " or " in inner else f"list of {inner}"
+    if origin is tuple:
+        return f"[{', '.join(type_text(part) for part in arguments)}]"
+    if origin is dict:
+        return f"object, {type_text(arguments[1])} by name"
+    return _TYPES.get(annotation) or f"[{annotation.__name__}](#{annotation.__name__.lower()})"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the page, or with --check say whether it is up to date."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; 1 if it differs")
+    wanted = render()
+    if parser.parse_args(arguments).check:
+        return int(not TARGET.exists() or TARGET.read_text("utf-8") != wanted)
+    TARGET.write_text(wanted, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

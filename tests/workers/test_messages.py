@@ -1,0 +1,81 @@
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import REJECTION_CODES
+from workers.messages import CODES, STREAMS, DeadLetter, InputEntry, PredictionMessage
+from workers.store import DeadLetter as StoredLetter
+
+ROOT = Path(__file__).parents[2]
+
+
+def script():
+    """Load the generator, which is not part of a package."""
+    spec = importlib.util.spec_from_file_location(
+        "make_message_docs", ROOT / "scripts" / "make_message_docs.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_field_of_every_message_is_described():
+    for models in STREAMS.values():
+        for model in models:
+            assert model.__doc__
+            assert all(field.description for field in model.model_fields.values())
+
+
+def test_every_reason_code_is_explained_and_no_other():
+    assert tuple(CODES) == REJECTION_CODES
+
+
+def test_the_page_of_messages_is_up_to_date():
+    assert script().main(["--check"]) == 0
+
+
+def test_the_page_names_every_field_and_code():
+    page = (ROOT / "docs" / "messages.md").read_text()
+    models = [model for models in STREAMS.values() for model in models]
+    names = [name for model in models for name in model.model_fields] + list(CODES)
+    assert [name for name in names if f"| `{name}` |" not in page] == []
+
+
+def test_types_are_written_in_the_words_of_json():
+    text = script().type_text
+    assert text(PredictionMessage.model_fields["intervals"].annotation) == (
+        "list of [number, number]"
+    )
+    assert text(PredictionMessage.model_fields["label"].annotation) == "text or null"
+
+
+def test_the_answer_on_the_page_can_be_parsed():
+    page = (ROOT / "docs" / "messages.md").read_text()
+    example = next(line for line in page.splitlines() if line.startswith('{"v":1,"status":"ok"'))
+    assert PredictionMessage.model_validate_json(example).payload().decode() == example
+
+
+def test_an_unknown_field_is_not_part_of_the_schema():
+    page = (ROOT / "docs" / "messages.md").read_text()
+    example = next(line for line in page.splitlines() if line.startswith('{"v":1,"status":"ok"'))
+    with pytest.raises(ValidationError, match="colour"):
+        PredictionMessage.model_validate(json.loads(example) | {"colour": "red"})
+
+
+def test_a_dead_letter_is_stored_with_the_fields_of_the_schema():
+    stored = set(StoredLetter.__slots__) - {"id"}  # the ID is the entry's own
+    assert stored == set(DeadLetter.model_fields)
+
+
+def test_the_input_schema_has_the_fields_that_are_decoded():
+    assert set(InputEntry.model_fields) == {"x", "xb", "y", "id"}
+
+
+def test_the_published_maps_are_named_as_in_the_configuration():
+    page = (ROOT / "docs" / "messages.md").read_text()
+    for name in PredictorConfig().maps:
+        assert f'"{name}":[' in page

@@ -1,0 +1,166 @@
+import pytest
+from pydantic import ValidationError
+
+from online_svm.config import PredictorConfig
+from workers.errors import BadConfiguration
+from workers.settings import PROCESS_ENVIRONMENT, Limits, WorkerSettings, load
+
+SECRET = "hunter2secret"
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    import os
+
+    for name in list(os.environ):
+        if name.startswith("ONLINE_SVM_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def toml(tmp_path):
+    def write(text):
+        path = tmp_path / "settings.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_defaults_are_those_of_the_models():
+    settings = load({})
+    assert settings.predictor == PredictorConfig()
+    assert settings.limits == Limits()
+    assert settings.redis is None
+
+
+def test_flags_win_over_the_environment_over_the_file_over_the_defaults(toml, monkeypatch):
+    path = toml("batch = 1\nblock_ms = 2\nC = 3.0\n")
+    monkeypatch.setenv("ONLINE_SVM_BATCH", "10")
+    monkeypatch.setenv("ONLINE_SVM_BLOCK_MS", "20")
+    settings = load({"batch": "100"}, path)
+    assert (settings.batch, settings.block_ms, settings.C) == (100, 20, 3.0)
+    assert settings.snapshot_every == WorkerSettings.model_fields["snapshot_every"].default
+
+
+def test_the_file_may_be_named_by_the_environment(toml, monkeypatch):
+    monkeypatch.setenv("ONLINE_SVM_CONFIG", str(toml("batch = 7\n")))
+    assert load({}).batch == 7
+
+
+def test_the_file_may_group_its_keys_in_tables(toml):
+    path = toml(
+        "[worker]\nbatch = 7\n[predictor]\nclasses = ['a', 'b']\nwindow = 'none'\n"
+        "[limits]\nmax_features = 5\n"
+    )
+    settings = load({}, path)
+    assert (settings.batch, settings.limits.max_features) == (7, 5)
+    assert settings.predictor == PredictorConfig(classes=["a", "b"], window=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("classes", "b,a", ("b", "a")),
+        ("classes", '["a,b", "c"]', ("a,b", "c")),
+        ("classes", "none", None),
+        ("window", "none", None),
+        ("window", "500", 500),
+        ("features", "12", 12),
+        ("features", "age,income", ("age", "income")),
+        ("maps", "platt", ("platt",)),
+        ("gamma", "0.5", 0.5),
+        ("gamma", "scale", "scale"),
+        ("class_weight", "balanced", "balanced"),
+        ("class_weight", "a=2,b=0.5", {"a": 2.0, "b": 0.5}),
+        ("C", "10", 10.0),
+        ("keep_input", "true", True),
+        ("refit_lag", "0", 0),
+    ],
+)
+def test_a_setting_is_written_the_same_as_flag_and_variable(monkeypatch, name, text, value):
+    assert getattr(load({name: text}), name) == value
+    monkeypatch.setenv(f"ONLINE_SVM_{name.upper()}", text)
+    assert getattr(load({}), name) == value
+
+
+def test_an_unknown_key_of_the_file_is_refused_with_the_nearest_one(toml):
+    with pytest.raises(
+        BadConfiguration, match=r"unknown setting 'refit_evry': did you mean refit_"
+    ):
+        load({}, toml("refit_evry = 3\n"))
+
+
+def test_an_unknown_table_of_the_file_is_refused(toml):
+    with pytest.raises(BadConfiguration, match=r"unknown setting 'predictors'"):
+        load({}, toml("[predictors]\nC = 3\n"))
+
+
+def test_an_unknown_variable_is_refused_with_the_nearest_one(monkeypatch):
+    monkeypatch.setenv("ONLINE_SVM_BATCHES", "3")
+    with pytest.raises(
+        BadConfiguration, match=r"ONLINE_SVM_BATCHES.*did you mean ONLINE_SVM_BATCH"
+    ):
+        load({})
+
+
+def test_variables_that_are_no_settings_are_let_be(monkeypatch):
+    for name in PROCESS_ENVIRONMENT:
+        if name.startswith("ONLINE_SVM_") and name != "ONLINE_SVM_CONFIG":
+            monkeypatch.setenv(name, "x")
+    assert load({}).batch == 256
+
+
+def test_a_value_that_cannot_work_is_named_in_one_line():
+    with pytest.raises(BadConfiguration, match=r"setting batch: .*greater than or equal to 1") as e:
+        load({"batch": "0"})
+    assert "\n" not in str(e.value)
+
+
+def test_settings_that_contradict_each_other_are_refused():
+    with pytest.raises(BadConfiguration, match="refit_lag: must be smaller than refit_every"):
+        load({"refit_every": "10", "refit_lag": "10"})
+
+
+@pytest.mark.parametrize("text", ["[1", '["a"'])
+def test_broken_json_in_a_list_is_refused(text):
+    with pytest.raises(BadConfiguration, match="setting classes: not JSON"):
+        load({"classes": text})
+
+
+def test_a_missing_file_and_a_broken_one_are_refused(tmp_path, toml):
+    with pytest.raises(BadConfiguration, match="no such file"):
+        load({}, tmp_path / "none.toml")
+    with pytest.raises(BadConfiguration, match="not TOML"):
+        load({}, toml("batch = \n"))
+
+
+def test_the_password_never_shows(monkeypatch, toml):
+    url = f"rediss://me:{SECRET}@redis.example:6379/0"
+    monkeypatch.setenv("ONLINE_SVM_REDIS", url)
+    settings = load({})
+    assert settings.redis.get_secret_value() == url
+    for text in (repr(settings), str(settings), str(settings.shown()), repr(settings.redis),
+                 settings.model_dump_json(), str(settings.model_dump())):  # fmt: skip
+        assert SECRET not in text
+    assert settings.shown()["redis"] == "rediss://redis.example:6379/0"
+
+
+def test_an_error_beside_a_password_does_not_show_it():
+    url = f"redis://me:{SECRET}@h/0"
+    with pytest.raises(BadConfiguration) as refused:
+        load({"redis": url, "batch": "x", "refit_every": "1", "refit_lag": "5"})
+    assert SECRET not in str(refused.value)
+    with pytest.raises(ValidationError) as invalid:
+        WorkerSettings(redis=url, batch="x")
+    assert SECRET not in str(invalid.value)
+
+
+def test_the_configuration_of_the_predictor_has_no_setting_of_the_service():
+    assert set(load({"batch": 3}).predictor.model_dump()) == set(PredictorConfig.model_fields)
+
+
+def test_no_setting_is_declared_by_two_models():
+    own = set(WorkerSettings.__annotations__)
+    assert not own & (set(PredictorConfig.model_fields) | set(Limits.model_fields))
+    assert not set(PredictorConfig.model_fields) & set(Limits.model_fields)
