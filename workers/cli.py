@@ -9,6 +9,7 @@ from typing import NoReturn
 import typer
 
 COMMANDS = (
+    "demo",
     "worker",
     "push",
     "tail",
