@@ -148,7 +148,7 @@ def stop(directory: Path | None = None) -> bool:
     with _locked(place):
         if not _listens(path):
             return False
-        with redis.Redis(unix_socket_path=str(path), protocol=2) as client:
+        with _client(path) as client:
             client.shutdown()
         _wait(lambda: not path.exists(), _STOP_SECONDS, f"the server in {place} does not stop")
         return True
@@ -276,6 +276,12 @@ def _wait(is_done: Callable[[], bool], seconds: float, complaint: str) -> None:
         time.sleep(0.02)
 
 
+def _client(path: Path) -> redis.Redis:
+    return redis.Redis(
+        unix_socket_path=str(path), protocol=2, retry=Retry(NoBackoff(), 0), socket_timeout=5.0
+    )
+
+
 def _listens(path: Path) -> bool:
     """Return whether a server is there, be it loading or suspended: no second one may start."""
     with socket.socket(socket.AF_UNIX) as probe:
@@ -288,10 +294,7 @@ def _listens(path: Path) -> bool:
 
 def _answers(path: Path) -> bool:
     """Return whether a server listens there and has loaded its data."""
-    client = redis.Redis(
-        unix_socket_path=str(path), protocol=2, retry=Retry(NoBackoff(), 0), socket_timeout=5.0
-    )
-    with client:
+    with _client(path) as client:
         try:
             return bool(client.ping())
         except redis.RedisError:

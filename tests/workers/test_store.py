@@ -1,0 +1,212 @@
+"""Typed reads, named errors, and the one loop that tries again."""
+
+import socket
+import threading
+import time
+
+import pytest
+import redis
+
+from workers.backoff import CAP, delays
+from workers.connection import Connection, Script, redacted, translated
+from workers.errors import (
+    AccessDenied,
+    BadConfiguration,
+    InvalidFeedName,
+    Stopped,
+    Unavailable,
+    WorkerError,
+    WrongKeyType,
+)
+from workers.keys import FeedKeys
+from workers.position import MET, OUT, chain
+from workers.state import Agreement
+from workers.stopping import Stop
+from workers.store import Store
+
+
+def push(store, ids):
+    for entry_id in ids:
+        store.call("XADD", store.keys.input, entry_id, "x", "[1]", "y", "a")
+
+
+def test_reads_give_entries_as_flat_lists_after_the_cursor(store):
+    push(store, ["1-1", "1-2", "2-0"])
+    assert store.read(b"1-1", 10) == [
+        [b"1-2", [b"x", b"[1]", b"y", b"a"]],
+        [b"2-0", [b"x", b"[1]", b"y", b"a"]],
+    ]
+    assert [entry[0] for entry in store.read(b"0-0", 2)] == [b"1-1", b"1-2"]
+
+
+def test_a_read_waits_and_then_returns_nothing(redis_url, feed):
+    with Store(redis_url, feed, block_ms=150) as store:
+        began = time.monotonic()
+        assert store.read(b"0-0", 10) == []
+        assert time.monotonic() - began >= 0.1
+
+
+def test_pages_cover_a_half_open_range(store):
+    push(store, [f"{i}-0" for i in range(1, 11)])
+    pages = list(store.pages(store.keys.input, b"2-0", b"9-0", count=3))
+    assert [len(page) for page in pages] == [3, 3, 1]
+    assert [entry[0] for page in pages for entry in page] == [b"%d-0" % i for i in range(3, 10)]
+    assert list(store.pages(store.keys.input, b"10-0")) == []
+
+
+def test_a_field_sent_twice_is_still_seen_twice(store):
+    store.call("XADD", store.keys.input, "1-0", "x", "[1]", "x", "[2]")
+    assert store.read(b"0-0", 1)[0][1] == [b"x", b"[1]", b"x", b"[2]"]
+
+
+def test_registered_feeds_are_listed(store):
+    store.register()
+    assert store.keys.feed.encode() in store.call("SMEMBERS", "osvm:feeds")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "{a}", "a*", ".a", "a" * 65, "ä", "a\n", "a:b"])
+def test_a_feed_name_that_cannot_be_in_a_key_is_refused(name):
+    with pytest.raises(InvalidFeedName, match="letters"):
+        FeedKeys(name)
+
+
+def test_all_keys_of_a_feed_share_a_hash_slot():
+    keys = FeedKeys("f.1")
+    names = (keys.input, keys.out, keys.met, keys.dlq, keys.state, keys.lease)
+    assert all("{f.1}" in name for name in (*names, keys.snapshot(1, "ab" * 32)))
+    assert len(set(names)) == 6
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (redis.exceptions.OutOfMemoryError("command not allowed"), Unavailable),
+        (redis.ResponseError("@user_script: 9: -OOM command not allowed when used"), Unavailable),
+        (redis.exceptions.ReadOnlyError("You can't write against a read only"), Unavailable),
+        (redis.ResponseError("BUSY Redis is busy running a script"), Unavailable),
+        (redis.ResponseError("MISCONF Redis is configured to save"), Unavailable),
+        (redis.BusyLoadingError("Redis is loading"), Unavailable),
+        (redis.ConnectionError("Error 111"), Unavailable),
+        (redis.TimeoutError("Timeout reading"), Unavailable),
+        (redis.AuthenticationError("invalid username-password pair"), AccessDenied),
+        (redis.exceptions.NoPermissionError("this user has no permissions"), AccessDenied),
+        (redis.ResponseError("WRONGTYPE Operation against a key"), WrongKeyType),
+        (redis.ConnectionError("SSL: CERTIFICATE_VERIFY_FAILED certificate"), BadConfiguration),
+        (redis.ResponseError("ERR syntax error"), WorkerError),
+    ],
+)
+def test_every_error_of_redis_has_a_name(error, expected):
+    assert type(translated(error, "redis://user:secret@host:1/0")) is expected
+
+
+def test_no_message_holds_the_credentials():
+    url = "redis://user:secret@host:1/0?password=secret"
+    assert "secret" not in redacted(url)
+    for error in (redis.ConnectionError("no"), redis.AuthenticationError("no")):
+        assert "secret" not in str(translated(error, url))
+    with pytest.raises(Unavailable) as failed:
+        Connection("redis://user:secret@127.0.0.1:1/0", Stop()).call("PING")
+    assert "secret" not in str(failed.value)
+
+
+def test_a_url_of_no_known_kind_is_a_bad_configuration():
+    with pytest.raises(BadConfiguration, match="ftp"):
+        Connection("ftp://host", Stop()).call("PING")
+
+
+def test_delays_grow_to_a_cap_and_are_spread():
+    drawn = [delay for delay, _ in zip(delays(), range(200), strict=False)]
+    assert min(drawn) >= 0.0
+    assert CAP / 2 < max(drawn) <= CAP
+    assert drawn[0] <= 0.05
+    assert len(set(drawn)) == 200
+
+
+def test_a_command_is_tried_again_until_redis_is_there(redis_url, tmp_path, feed):
+    """The socket appears only after a while, as when Redis is restarted."""
+    late = tmp_path / "late.sock"
+    real = redis_url.removeprefix("unix://")
+    connection = Connection(f"unix://{late}", Stop(), patience=10.0)
+    threading.Timer(0.5, late.symlink_to, (real,)).start()
+    assert connection.call("PING") in (b"PONG", True)
+    assert connection.failures > 0
+    connection.close()
+
+
+def test_patience_ends(tmp_path):
+    connection = Connection(f"unix://{tmp_path}/none.sock", Stop(), patience=0.3)
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="start it, or correct the URL"):
+        connection.call("PING")
+    assert 0.2 < time.monotonic() - began < 5.0
+
+
+def test_a_stop_ends_endless_patience_within_the_grace_period(tmp_path):
+    stop = Stop(grace=0.3)
+    connection = Connection(f"unix://{tmp_path}/none.sock", stop, patience=None)
+    threading.Timer(0.2, stop.request).start()
+    began = time.monotonic()
+    with pytest.raises(Stopped):
+        connection.call("PING")
+    assert time.monotonic() - began < 5.0
+
+
+def test_a_server_that_accepts_and_never_answers_is_given_up(tmp_path):
+    path = str(tmp_path / "mute.sock")
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(path)
+        mute.listen()
+        with pytest.raises(Unavailable, match="does not answer"):
+            Connection(f"unix://{path}", Stop(), timeout=0.2).call("PING")
+
+
+def test_no_command_is_repeated_behind_our_back(tmp_path):
+    """A server that takes a command and cuts the line must have been asked exactly once."""
+    path, asked = str(tmp_path / "cut.sock"), []
+
+    def serve(listener):
+        while True:
+            try:
+                line, _ = listener.accept()
+            except OSError:
+                return
+            with line:
+                while data := line.recv(65536):
+                    if b"INCR" in data:
+                        asked.append(data)
+                        break
+                    line.sendall(b"+OK\r\n" * data.count(b"*"))
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        with pytest.raises(Unavailable):
+            Connection(f"unix://{path}", Stop()).call("INCR", "counter")
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    assert len(asked) == 1
+
+
+def test_a_script_is_sent_where_redis_does_not_know_it(store):
+    script = Script(f"return 'known' -- {store.keys.feed}")
+    connection = store._connection
+    assert connection.evaluate(script, [], []) == b"known"
+    assert connection.evaluate(script, [], []) == b"known"
+
+
+def test_a_state_survives_the_way_through_redis(store):
+    agreement = Agreement('{"a":1}', "00ff", '{"numpy":"2"}')
+    state = store.fence("tester", agreement)
+    assert state == store.state()
+    assert (state.epoch, state.writer, state.agreement) == (1, "tester", agreement)
+    assert (state.snapshot, state.previous, state.position.cursor) == (None, None, b"0-0")
+    assert store.fence("other", None).epoch == 2
+
+
+def test_the_digest_tells_streams_ids_and_payloads_apart():
+    links = [(OUT, b"1-2", b"ab"), (MET, b"1-2", b"ab"), (OUT, b"1-3", b"ab"), (OUT, b"1-2", b"a")]
+    digests = {chain(bytes(32), [link]) for link in links}
+    assert len(digests) == 4
+    assert chain(chain(bytes(32), links[:1]), links[1:]) == chain(bytes(32), links)
