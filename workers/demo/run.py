@@ -24,11 +24,11 @@ from workers.keys import FeedKeys
 from workers.sources import Reading, Row, rows
 
 PLANS = (
-    Plan("phishing", "Phishing", "phishing · web pages, 2 classes (river's Phishing)", 90.0),
+    Plan("phishing", "Phishing", "phishing: web pages, 2 classes", 90.0),
     Plan(
         "segments",
         "ImageSegments",
-        "segments · image patches, 7 classes (river's ImageSegments)",
+        "segments: image patches, 7 classes",
         165.0,
     ),
 )
