@@ -9,6 +9,7 @@ the solver, but it does not train.
     values = machine.extend(X, codes)          new observers; their values by the present model
     machine.extend(X, codes, training=mask)    or some of them train from the next solve on
     machine.promote(3)                         the oldest three observers become training points
+    machine.train(mask)                        or: exactly these of the held points train
     machine.forget(10)                         the ten oldest points, of either kind, leave
     machine.solve()                            every machine is at its optimum again
     machine.observer_values()                  (n_observers, S), b included, by that optimum
@@ -16,12 +17,12 @@ the solver, but it does not train.
     machine.state() / RollingMachine.from_state(state)     continue elsewhere, bit for bit
 
 Training points leave in the order in which they joined, so a new training point must be younger
-than all present ones: either points train from their arrival (an interleaved split), or the
-oldest observers are promoted (an oldest-first split), not both. Results depend on the sequence of
-calls to `promote`, `forget`, `set_penalties` and `solve`, and not on how many rows each call of
-`extend` brings.
+than all present ones: either the oldest observers are promoted (an oldest-first split), or a
+point's part is settled when it arrives (an interleaved split).
 
-A machine whose training points are all positive answers +1, all negative (or none) -1.
+Results depend on the calls of `promote`, `train`, `forget`, `set_penalties` and `solve`, and not
+on how many rows each call of `extend` brings. A machine whose training points are all positive
+answers +1, all negative (or none) -1. A class that is discovered later needs a new machine.
 """
 
 from collections.abc import Sequence
@@ -32,8 +33,7 @@ from numpy.typing import NDArray
 
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel
-from online_svm.svm import bank as compiled
-from online_svm.svm.bank import STEPS, Bank, empty_bank
+from online_svm.svm.bank import Bank, clip, empty_bank, solve, sum_afresh, values_of
 from online_svm.svm.model import KernelModel
 from online_svm.svm.rows import (
     CLOCK,
@@ -44,6 +44,7 @@ from online_svm.svm.rows import (
     TRAIN_SIZE,
     TRAIN_TAIL,
     Ints,
+    drop_rows,
 )
 
 Flags = NDArray[np.bool_]
@@ -51,6 +52,10 @@ State = dict[str, Any]
 
 GRANULE = 64  # ring capacities are multiples of it
 MEGABYTE = 1 << 20
+
+# F is summed afresh after this many pair steps: each adds at most two roundings of F, so the
+# drift stays below 1e-9 of the largest F.
+REFRESH_STEPS = 1_000_000
 
 
 class RollingMachine:
@@ -65,7 +70,7 @@ class RollingMachine:
     tol : float
         The largest violation of optimality a solution may have.
     window : int, optional
-        Points that will usually be held: room for them is made at once instead of by growth.
+        Points that will usually be held: the rings do not grow far beyond it.
     cache_mb : float
         Limit on the memory for kernel rows, in MiB.
     max_steps : int
@@ -95,8 +100,12 @@ class RollingMachine:
         self.window = window
         self.cache_mb = cache_mb
         self.max_steps = max_steps
+        self.steps = 0
         self._penalties = _checked_penalties(penalties)
-        self._bank: Bank | None = None
+        self._arrivals = 0
+        self._refreshed_at = 0
+        self._is_solved = True
+        self._bank = self._empty(0, GRANULE, GRANULE)
 
     @property
     def n_classes(self) -> int:
@@ -111,12 +120,12 @@ class RollingMachine:
     @property
     def n_training(self) -> int:
         """Number of training points held."""
-        return 0 if self._bank is None else self._count(TRAIN_HEAD, TRAIN_TAIL)
+        return self._ring(TRAIN_TAIL) - self._ring(TRAIN_HEAD)
 
     @property
     def n_observers(self) -> int:
         """Number of observers held."""
-        return 0 if self._bank is None else self._count(SEEN_HEAD, SEEN_TAIL)
+        return self._ring(SEEN_TAIL) - self._ring(SEEN_HEAD)
 
     def __len__(self) -> int:
         return self.n_training + self.n_observers
@@ -143,11 +152,20 @@ class RollingMachine:
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
         codes = np.ascontiguousarray(codes, dtype=np.int64)
-        flags = np.zeros(len(X), dtype=np.bool_) if training is None else np.asarray(training)
-        self._check_points(X, codes, flags)
-        n_training = int(np.count_nonzero(flags))
-        bank = self._with_room(X.shape[1], n_training, len(X) - n_training)
-        return compiled.values_of(bank, compiled.arrive(bank, X, codes, flags))
+        self._check_points(X, codes, training)
+        trains = 0 if training is None else int(np.count_nonzero(training))
+        bank = self._with_room(X.shape[1], trains, len(X) - trains)
+        slots = self._new_slots(training, trains, len(X))
+        bank.rows.X[:, slots] = X.T
+        bank.rows.points[slots] = X
+        bank.rows.diagonal[slots] = self.kernel.diagonal(X)
+        bank.codes[slots] = codes
+        bank.arrival[slots] = np.arange(self._arrivals, self._arrivals + len(X))
+        self._arrivals += len(X)
+        if training is not None:
+            self._set_bounds(slots[training])
+        sum_afresh(bank, slots)
+        return values_of(bank.F, bank.b, slots)
 
     def promote(self, count: int) -> None:
         """Make the oldest `count` observers training points.
@@ -159,12 +177,33 @@ class RollingMachine:
         """
         if not 0 <= count <= self.n_observers:
             raise InvalidInput(f"count: {count} of {self.n_observers} observers cannot be promoted")
-        if count == 0:
-            return
-        bank = self._with_room(self._dimension, count, 0)
-        if self.n_training and self._last_training_arrival() > self._first_observer_arrival():
-            raise InvalidInput("count: a younger point already trains; promote the oldest first")
-        compiled.promote(bank, count)
+        if count:
+            self._with_room(self._bank.rows.X.shape[0], count, 0)
+            head = self._ring(SEEN_HEAD)
+            self._train_slots_of(self._seen_slots(head, head + count))
+            self._bank.rows.rings[SEEN_HEAD] += count
+
+    def train(self, mask: Flags) -> None:
+        """Make the held points marked in `mask`, in order of arrival, the training points.
+
+        Raises
+        ------
+        InvalidInput
+            If a training point is not marked (it can only be forgotten), or a point is marked that
+            is older than a present training point.
+        """
+        slots = self._slots()
+        if mask.shape != slots.shape:
+            raise InvalidInput(f"mask: expected {len(slots)} flags, got shape {mask.shape}")
+        is_observer = slots >= self._ring(TRAIN_SIZE)
+        if not mask[~is_observer].all():
+            raise InvalidInput("mask: a training point can only be forgotten, so mark them all")
+        marks = mask[is_observer]
+        first = int(np.argmin(marks)) if not marks.all() else len(marks)
+        if not marks[first:].any():
+            self.promote(first)
+        else:
+            self._train_among(marks)
 
     def forget(self, count: int) -> None:
         """Let the oldest `count` points leave; the rest of the solution is kept as a start.
@@ -178,77 +217,83 @@ class RollingMachine:
         """
         if not 0 <= count <= len(self):
             raise InvalidInput(f"count: cannot forget {count} of {len(self)} points")
-        if self._bank is not None and count:
-            compiled.forget(self._bank, count)
+        training = self._count_training(count)
+        bank, head = self._bank, self._ring(TRAIN_HEAD)
+        bank.rows.rings[SEEN_HEAD] += count - training
+        if training:
+            slots = self._train_slots(head, head + training)
+            bank.lower[:, slots] = bank.upper[:, slots] = 0.0
+            clip(bank)
+            bank.z[:, slots] = 0.0
+            drop_rows(bank.rows, slots)
+            bank.rows.rings[TRAIN_HEAD] += training
+            self._is_solved = False
 
     def set_penalties(self, penalties: Sequence[float] | Floats) -> None:
-        """Change the penalty of each class (for class weights that follow the class counts)."""
+        """Change the penalty of each class (for class weights that follow the class counts).
+
+        Raises
+        ------
+        InvalidInput
+            If there is not one positive number a class.
+        """
         checked = _checked_penalties(penalties)
         if len(checked) != self.n_classes:
             raise InvalidInput(f"penalties: expected {self.n_classes}, got {len(checked)}")
-        if np.array_equal(checked, self._penalties):
-            return
-        self._penalties = checked
-        if self._bank is not None:
-            compiled.set_penalties(self._bank, checked)
+        if not np.array_equal(checked, self._penalties):
+            self._penalties = checked
+            self._set_bounds(self._training_slots())
+            clip(self._bank)
 
     def solve(self) -> int:
         """Bring every machine to its optimum and return the number of pair steps it took."""
-        return 0 if self._bank is None else compiled.solve(self._bank, self.tol, self.max_steps)
+        if self._is_solved:
+            return 0
+        if self.steps - self._refreshed_at > REFRESH_STEPS:
+            sum_afresh(self._bank, self._slots())
+            self._refreshed_at = self.steps
+        taken = solve(self._bank, self.tol, self.max_steps)
+        self.steps += taken
+        self._is_solved = True
+        return taken
 
     def decision_values(self) -> Floats:
         """Return the decision values of all points in order of arrival, shape (n, S)."""
-        if self._bank is None:
-            return np.zeros((0, self.n_machines))
-        return compiled.values_of(self._bank, self._slots())
+        return self._values(self._slots())
 
     def observer_values(self) -> Floats:
         """Return the decision values of the observers in order of arrival, shape (n, S)."""
-        if self._bank is None:
-            return np.zeros((0, self.n_machines))
-        return compiled.observer_values(self._bank)
+        return self._values(self._observer_slots())
 
     def training_values(self) -> Floats:
         """Return the decision values of the training points in order of arrival, shape (n, S)."""
-        if self._bank is None:
-            return np.zeros((0, self.n_machines))
-        return compiled.values_of(self._bank, self._training_slots())
+        return self._values(self._training_slots())
 
     @property
     def codes(self) -> Ints:
         """Classes of all points in order of arrival."""
-        return (
-            np.zeros(0, dtype=np.int64) if self._bank is None else self._bank.codes[self._slots()]
-        )
+        return self._bank.codes[self._slots()]
 
     @property
     def training_mask(self) -> Flags:
         """Which points train, in order of arrival."""
-        if self._bank is None:
-            return np.zeros(0, dtype=np.bool_)
-        return np.asarray(self._slots() < self._bank.rows.rings[TRAIN_SIZE])
+        return np.asarray(self._slots() < self._ring(TRAIN_SIZE))
 
     @property
     def intercept(self) -> Floats:
         """The constant b of each machine, shape (S,)."""
-        return np.full(self.n_machines, -1.0) if self._bank is None else self._bank.b.copy()
+        return self._bank.b.copy()
 
     def coefficients(self) -> Floats:
         """Return beta = alpha y of the training points in order of arrival, shape (S, n)."""
-        if self._bank is None:
-            return np.zeros((self.n_machines, 0))
         return self._bank.beta[:, self._training_slots()]
 
     def training_points(self) -> Floats:
         """Return the training points in order of arrival, shape (n, d)."""
-        if self._bank is None:
-            return np.zeros((0, 0))
-        return np.ascontiguousarray(self._bank.rows.X[:, self._training_slots()].T)
+        return self._bank.rows.points[self._training_slots()]
 
     def dual_objective(self) -> Floats:
         """Return sum alpha_i - 1/2 sum beta_i beta_j k(x_i, x_j) of each machine, shape (S,)."""
-        if self._bank is None:
-            return np.zeros(self.n_machines)
         slots = self._training_slots()
         beta, F = self._bank.beta[:, slots], self._bank.F[:, slots]
         return np.asarray((beta * (self._bank.z[:, slots] - 0.5 * F)).sum(axis=1))
@@ -257,188 +302,223 @@ class RollingMachine:
         """Return the present solution as a scorer of new points."""
         beta = self.coefficients()
         support = np.flatnonzero((beta != 0.0).any(axis=0))
-        return KernelModel.build(
-            self.kernel, self.training_points()[support], beta[:, support], self.intercept
-        )
+        vectors = self.training_points()[support]
+        return KernelModel.build(self.kernel, vectors, beta[:, support], self._bank.b)
 
     def state(self) -> State:
-        """Return arrays and numbers from which `from_state` continues bit for bit.
+        """Return a header and arrays from which `from_state` continues bit for bit.
 
         Kernel rows are left out: they come back, with the same bits, as they are needed.
         """
+        bank, training = self._bank, self._training_slots()
+        slots = np.concatenate([training, self._observer_slots()])
+        kernel = self.kernel
         header = {
-            "kernel": [self.kernel.name, self.kernel.gamma, self.kernel.degree, self.kernel.coef0],
+            "kernel": [kernel.name, kernel.gamma, kernel.degree, kernel.coef0],
             "tol": self.tol,
             "window": self.window,
             "cache_mb": self.cache_mb,
             "max_steps": self.max_steps,
-            "empty": self._bank is None,
+            "steps": self.steps,
+            "arrivals": self._arrivals,
+            "refreshed_at": self._refreshed_at,
+            "is_solved": self._is_solved,
         }
-        arrays = {"penalties": self._penalties.copy()}
-        if self._bank is not None:
-            arrays |= self._arrays()
-        return {"header": header, "arrays": arrays}
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        """Return the machine whose `state` this is."""
-        header, arrays = state["header"], state["arrays"]
-        name, gamma, degree, coef0 = header["kernel"]
-        machine = cls(
-            Kernel(name, gamma, degree, coef0),
-            arrays["penalties"],
-            header["tol"],
-            header["window"],
-            header["cache_mb"],
-            header["max_steps"],
-        )
-        if not header["empty"]:
-            machine._restore(arrays)
-        return machine
-
-    @property
-    def _dimension(self) -> int:
-        assert self._bank is not None
-        return int(self._bank.rows.X.shape[0])
-
-    @property
-    def steps(self) -> int:
-        """Pair steps taken so far, over all machines."""
-        return 0 if self._bank is None else int(self._bank.counters[STEPS])
-
-    def _count(self, head: int, tail: int) -> int:
-        assert self._bank is not None
-        rings = self._bank.rows.rings
-        return int(rings[tail] - rings[head])
-
-    def _last_training_arrival(self) -> int:
-        assert self._bank is not None
-        return int(self._bank.arrival[self._training_slots()[-1]])
-
-    def _first_observer_arrival(self) -> int:
-        assert self._bank is not None
-        return int(self._bank.arrival[self._observer_slots()[0]])
-
-    def _training_slots(self) -> Ints:
-        assert self._bank is not None
-        rings = self._bank.rows.rings
-        return np.asarray(np.arange(rings[TRAIN_HEAD], rings[TRAIN_TAIL]) % rings[TRAIN_SIZE])
-
-    def _observer_slots(self) -> Ints:
-        assert self._bank is not None
-        rings = self._bank.rows.rings
-        ordinals = np.arange(rings[SEEN_HEAD], rings[SEEN_TAIL])
-        return np.asarray(rings[TRAIN_SIZE] + ordinals % rings[SEEN_SIZE])
-
-    def _slots(self) -> Ints:
-        assert self._bank is not None
-        slots = np.concatenate([self._training_slots(), self._observer_slots()])
-        return slots[np.argsort(self._bank.arrival[slots])]
-
-    def _check_points(self, X: Floats, codes: Ints, training: Flags) -> None:
-        if X.ndim != 2 or codes.shape != X.shape[:1] or training.shape != X.shape[:1]:
-            raise InvalidInput("X, codes and training: expected shapes (m, d), (m,) and (m,)")
-        if self._bank is not None and X.shape[1] != self._dimension:
-            raise InvalidInput(f"X: expected {self._dimension} features, got {X.shape[1]}")
-        if len(codes) and not (codes.min() >= 0 and codes.max() < self.n_classes):
-            raise InvalidInput(f"codes: expected classes from 0 to {self.n_classes - 1}")
-
-    def _with_room(self, dimension: int, training: int, observers: int) -> Bank:
-        """Return the bank, grown if it lacks room for that many more points."""
-        need_train, need_seen = self.n_training + training, self.n_observers + observers
-        if self._bank is None:
-            self._bank = self._empty(
-                dimension,
-                _granules(max(need_train, GRANULE)),
-                _granules(max(need_seen, GRANULE)),
-            )
-        rings = self._bank.rows.rings
-        train, seen = int(rings[TRAIN_SIZE]), int(rings[SEEN_SIZE])
-        if need_train > train or need_seen > seen:
-            self._move_to(
-                self._empty(
-                    dimension,
-                    train if need_train <= train else self._grown(train, need_train),
-                    seen if need_seen <= seen else self._grown(seen, need_seen),
-                )
-            )
-        assert self._bank is not None
-        return self._bank
-
-    def _grown(self, size: int, need: int) -> int:
-        """Return a capacity for `need` points: by half again, but not beyond a window's need."""
-        wanted = size + size // 2
-        if self.window is not None:
-            wanted = min(wanted, _granules(self.window + 1))
-        return max(_granules(wanted), _granules(need))
-
-    def _empty(self, dimension: int, train: int, seen: int) -> Bank:
-        cache_bytes = int(self.cache_mb * MEGABYTE)
-        return empty_bank(self.kernel, dimension, self._penalties, train, seen, cache_bytes)
-
-    def _move_to(self, new: Bank) -> None:
-        """Copy all points to a bank with more room, in ring order from its first slot."""
-        assert self._bank is not None
-        old = self._bank
-        training, observers = self._training_slots(), self._observer_slots()
-        new.rows.rings[TRAIN_TAIL] = len(training)
-        new.rows.rings[SEEN_TAIL] = len(observers)
-        offset = new.rows.rings[TRAIN_SIZE]
-        for slots, first in ((training, 0), (observers, offset)):
-            part = slice(first, first + len(slots))
-            new.rows.X[:, part] = old.rows.X[:, slots]
-            new.rows.diagonal[part] = old.rows.diagonal[slots]
-            new.codes[part] = old.codes[slots]
-            new.arrival[part] = old.arrival[slots]
-            new.F[:, part] = old.F[:, slots]
-        for name in ("z", "lower", "upper", "beta"):
-            getattr(new, name)[:, : len(training)] = getattr(old, name)[:, training]
-        new.b[:] = old.b
-        new.counters[:] = old.counters
-        self._bank = new
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what the bank holds, in ring order, and where the rings stand."""
-        assert self._bank is not None
-        bank = self._bank
-        training, observers = self._training_slots(), self._observer_slots()
-        slots = np.concatenate([training, observers])
-        return {
+        arrays = {
+            "penalties": self._penalties.copy(),
             "rings": bank.rows.rings[:CLOCK].copy(),
-            "counters": bank.counters.copy(),
-            "X": np.ascontiguousarray(bank.rows.X[:, slots].T),
+            "X": bank.rows.points[slots],
             "codes": bank.codes[slots],
             "arrival": bank.arrival[slots],
             "beta": bank.beta[:, training],
             "F": bank.F[:, slots],
             "b": bank.b.copy(),
         }
+        return {"header": header, "arrays": arrays}
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Return the machine whose `state` this is."""
+        header, arrays = state["header"], state["arrays"]
+        machine = cls(
+            Kernel(*header["kernel"]),
+            arrays["penalties"],
+            header["tol"],
+            header["window"],
+            header["cache_mb"],
+            header["max_steps"],
+        )
+        machine.steps = header["steps"]
+        machine._arrivals = header["arrivals"]
+        machine._refreshed_at = header["refreshed_at"]
+        machine._is_solved = header["is_solved"]
+        machine._restore(arrays)
+        return machine
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         rings = arrays["rings"]
-        self._bank = self._empty(
-            arrays["X"].shape[1], int(rings[TRAIN_SIZE]), int(rings[SEEN_SIZE])
-        )
-        bank = self._bank
+        train, seen = int(rings[TRAIN_SIZE]), int(rings[SEEN_SIZE])
+        bank = self._bank = self._empty(arrays["X"].shape[1], train, seen)
         bank.rows.rings[:CLOCK] = rings
-        bank.counters[:] = arrays["counters"]
-        bank.b[:] = arrays["b"]
         training = self._training_slots()
         slots = np.concatenate([training, self._observer_slots()])
         bank.rows.X[:, slots] = arrays["X"].T
+        bank.rows.points[slots] = arrays["X"]
+        bank.rows.diagonal[slots] = self.kernel.diagonal(np.ascontiguousarray(arrays["X"]))
         bank.codes[slots] = arrays["codes"]
         bank.arrival[slots] = arrays["arrival"]
         bank.F[:, slots] = arrays["F"]
-        bank.beta[:, training] = arrays["beta"]
-        compiled.set_up(bank, training)
+        bank.b[:] = arrays["b"]
+        bank.beta[:, training] = bank.before[:, training] = arrays["beta"]
+        self._set_bounds(training)
+
+    def _ring(self, entry: int) -> int:
+        return int(self._bank.rows.rings[entry])
+
+    def _train_slots(self, begin: int, end: int) -> Ints:
+        return np.asarray(np.arange(begin, end) % self._ring(TRAIN_SIZE))
+
+    def _seen_slots(self, begin: int, end: int) -> Ints:
+        ordinals = np.arange(begin, end)
+        return np.asarray(self._ring(TRAIN_SIZE) + ordinals % self._ring(SEEN_SIZE))
+
+    def _training_slots(self) -> Ints:
+        return self._train_slots(self._ring(TRAIN_HEAD), self._ring(TRAIN_TAIL))
+
+    def _observer_slots(self) -> Ints:
+        return self._seen_slots(self._ring(SEEN_HEAD), self._ring(SEEN_TAIL))
+
+    def _slots(self) -> Ints:
+        """Return the slots of all points in order of arrival."""
+        slots = np.concatenate([self._training_slots(), self._observer_slots()])
+        arrival = self._bank.arrival[slots]
+        in_order = bool((arrival[1:] > arrival[:-1]).all())
+        return slots if in_order else slots[np.argsort(arrival)]
+
+    def _values(self, slots: Ints) -> Floats:
+        return values_of(self._bank.F, self._bank.b, slots)
+
+    def _new_slots(self, training: Flags | None, trains: int, m: int) -> Ints:
+        """Take slots at the ends of the rings for m new points."""
+        rings = self._bank.rows.rings
+        seen = self._seen_slots(rings[SEEN_TAIL], rings[SEEN_TAIL] + m - trains)
+        rings[SEEN_TAIL] += m - trains
+        if training is None:
+            return seen
+        slots = np.empty(m, dtype=np.int64)
+        slots[~training] = seen
+        slots[training] = self._train_slots(rings[TRAIN_TAIL], rings[TRAIN_TAIL] + trains)
+        rings[TRAIN_TAIL] += trains
+        return slots
+
+    def _set_bounds(self, slots: Ints) -> None:
+        """Give training points their labels and bounds in every machine."""
+        bank, codes = self._bank, self._bank.codes[slots]
+        first = 1 if self.n_machines == 1 else 0
+        is_positive = codes == np.arange(first, first + self.n_machines)[:, np.newaxis]
+        penalties = self._penalties[codes]
+        bank.z[:, slots] = np.where(is_positive, 1.0, -1.0)
+        bank.lower[:, slots] = np.where(is_positive, 0.0, -penalties)
+        bank.upper[:, slots] = np.where(is_positive, penalties, 0.0)
+        self._is_solved = False
+
+    def _train_slots_of(self, observers: Ints) -> None:
+        """Copy observers, in order of arrival, to the end of the training ring."""
+        bank, tail = self._bank, self._ring(TRAIN_TAIL)
+        last = bank.arrival[(tail - 1) % self._ring(TRAIN_SIZE)]
+        if self.n_training and last > bank.arrival[observers[0]]:
+            raise InvalidInput("a younger point already trains; promote the oldest observers first")
+        slots = self._train_slots(tail, tail + len(observers))
+        bank.rows.rings[TRAIN_TAIL] += len(observers)
+        _copy(bank, observers, bank, slots)
+        self._set_bounds(slots)
+
+    def _train_among(self, marks: Flags) -> None:
+        """Promote observers that are not the oldest; those after the first of them close up."""
+        trains = int(marks.sum())
+        self._with_room(self._bank.rows.X.shape[0], trains, 0)
+        bank, observers = self._bank, self._observer_slots()
+        self._train_slots_of(observers[marks])
+        first = int(np.argmax(marks))
+        stay = observers[first:][~marks[first:]]
+        closed = observers[first : first + len(stay)]
+        _copy(bank, stay, bank, closed)
+        bank.rows.rings[SEEN_TAIL] -= trains
+        # The columns from there on now belong to other points.
+        np.minimum(bank.rows.known[:, 1], self._ring(SEEN_HEAD) + first, out=bank.rows.known[:, 1])
+
+    def _count_training(self, count: int) -> int:
+        """Return how many of the `count` oldest points train."""
+        if self.n_observers == 0 or count == len(self):
+            return count - (self.n_observers if count == len(self) else 0)
+        training = self._training_slots()[:count]
+        observer = self._bank.arrival[self._observer_slots()[0]]
+        if len(training) == count and self._bank.arrival[training[-1]] < observer:
+            return count
+        return int(np.count_nonzero(self.training_mask[:count]))
+
+    def _check_points(self, X: Floats, codes: Ints, training: Flags | None) -> None:
+        if X.ndim != 2 or codes.shape != X.shape[:1]:
+            raise InvalidInput("X and codes: expected shapes (m, d) and (m,)")
+        if training is not None and training.shape != codes.shape:
+            raise InvalidInput("training: expected one flag for each row of X")
+        if len(self) and X.shape[1] != self._bank.rows.X.shape[0]:
+            expected = self._bank.rows.X.shape[0]
+            raise InvalidInput(f"X: expected {expected} features, got {X.shape[1]}")
+        if len(codes) and not 0 <= codes.min() <= codes.max() < self.n_classes:
+            raise InvalidInput(f"codes: expected classes from 0 to {self.n_classes - 1}")
+
+    def _with_room(self, dimension: int, training: int, observers: int) -> Bank:
+        """Return the bank, grown if it lacks room for that many more points."""
+        train, seen = self._ring(TRAIN_SIZE), self._ring(SEEN_SIZE)
+        new_train = self._grown(train, self.n_training + training)
+        new_seen = self._grown(seen, self.n_observers + observers)
+        if (new_train, new_seen, dimension) != (train, seen, self._bank.rows.X.shape[0]):
+            self._move_to(self._empty(dimension, new_train, new_seen))
+        return self._bank
+
+    def _grown(self, size: int, need: int) -> int:
+        """Return a capacity for `need` points: by half again, but not far beyond the window."""
+        if need <= size:
+            return size
+        wanted = _granules(size + size // 2)
+        if self.window is not None:
+            wanted = min(wanted, _granules(self.window + 1))
+        return max(wanted, _granules(need))
+
+    def _empty(self, dimension: int, train: int, seen: int) -> Bank:
+        cache_bytes = int(self.cache_mb * MEGABYTE)
+        return empty_bank(self.kernel, dimension, self.n_machines, train, seen, cache_bytes)
+
+    def _move_to(self, new: Bank) -> None:
+        """Copy all points to a bank with more room, in ring order from its first slots."""
+        old, training, observers = self._bank, self._training_slots(), self._observer_slots()
+        rings = new.rows.rings
+        rings[TRAIN_TAIL], rings[SEEN_TAIL] = len(training), len(observers)
+        self._bank = new
+        new_training = self._training_slots()
+        if len(training) + len(observers):
+            _copy(old, training, new, new_training)
+            _copy(old, observers, new, self._observer_slots())
+        for name in ("z", "lower", "upper", "beta", "before"):
+            getattr(new, name)[:, new_training] = getattr(old, name)[:, training]
+        new.b[:] = old.b
+
+
+def _copy(old: Bank, source: Ints, new: Bank, target: Ints) -> None:
+    """Copy what is known of points, apart from their part in training, to other slots."""
+    new.rows.X[:, target] = old.rows.X[:, source]
+    new.rows.points[target] = old.rows.points[source]
+    new.rows.diagonal[target] = old.rows.diagonal[source]
+    new.codes[target] = old.codes[source]
+    new.arrival[target] = old.arrival[source]
+    new.F[:, target] = old.F[:, source]
 
 
 def _checked_penalties(penalties: Sequence[float] | Floats) -> Floats:
     values = np.array(penalties, dtype=np.float64)
     if values.ndim != 1 or len(values) < 2 or not (np.isfinite(values).all() and values.min() > 0):
-        raise InvalidInput(
-            "penalties: expected one positive number for each of two or more classes"
-        )
+        raise InvalidInput("penalties: expected a positive number for each of two or more classes")
     return values
 
 

@@ -8,38 +8,52 @@ from numpy.typing import NDArray
 
 from online_svm._intrinsics import fma
 from online_svm._jit import jit
-from online_svm.kernels import Floats, Kernel, Shape, kernel_row
+from online_svm.kernels import BLOCK, Floats, Kernel, Shape, kernel_block
 
 LANES = 64  # partial sums of a row: vector j of the support vectors adds to lane j mod 64
+CHUNK = 16  # rows that share one pass over the support vectors, which then stay in the cache
 
 
 @jit
-def _weighted_sum(values: Floats, coefficients: Floats, lanes: Floats) -> float:
-    """Return sum_j coefficients_j values_j: by lanes, then over the lanes by halves."""
-    lanes[:] = 0.0
+def _add_to_lanes(values: Floats, coef: Floats, lanes: Floats) -> None:
     for first in range(0, len(values), LANES):
-        v, c = values[first : first + LANES], coefficients[first : first + LANES]
+        v, c = values[first : first + LANES], coef[first : first + LANES]
         for k in range(len(v)):
             lanes[k] = fma(c[k], v[k], lanes[k])
+
+
+@jit
+def _sum_of_lanes(lanes: Floats) -> float:
+    """Add up by halves, in place."""
     half = LANES // 2
     while half > 0:
-        low, high = lanes[:half], lanes[half : 2 * half]
         for k in range(half):
-            low[k] += high[k]
+            lanes[k] += lanes[k + half]
         half //= 2
     return float(lanes[0])
 
 
 @jit
-def _scores(
+def _score(
     shape: Shape, vectors: Floats, coef: Floats, intercept: Floats, X: Floats, out: Floats
 ) -> None:
-    n = vectors.shape[1]
-    row, lanes = np.empty(n), np.empty(LANES)
-    for i in range(len(X)):
-        kernel_row(shape, vectors, X[i], 0, n, row)
-        for s in range(len(intercept)):
-            out[i, s] = _weighted_sum(row, coef[s], lanes) + intercept[s]
+    """Write sum_j coef_sj k(v_j, x_i) + intercept_s to out[i, s], in an order fixed by j alone."""
+    n, machines = vectors.shape[1], len(intercept)
+    sums, values = np.empty(BLOCK), np.empty(BLOCK)
+    lanes = np.empty((CHUNK, machines, LANES))
+    for top in range(0, len(X), CHUNK):
+        rows = min(CHUNK, len(X) - top)
+        lanes[:] = 0.0
+        for first in range(0, n, BLOCK):
+            stop = min(first + BLOCK, n)
+            part = values[: stop - first]
+            for i in range(rows):
+                kernel_block(shape, vectors, X[top + i], first, stop, sums[: stop - first], part)
+                for s in range(machines):
+                    _add_to_lanes(part, coef[s, first:stop], lanes[i, s])
+        for i in range(rows):
+            for s in range(machines):
+                out[top + i, s] = _sum_of_lanes(lanes[i, s]) + intercept[s]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +99,7 @@ class KernelModel:
         """Return the decision values of the rows of X, shape (m, S)."""
         X = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(X), len(self.intercept)))
-        _scores(self.kernel.shape, self.vectors, self.coef, self.intercept, X, out)
+        _score(self.kernel.shape, self.vectors, self.coef, self.intercept, X, out)
         return out
 
     def arrays(self) -> dict[str, NDArray[Any]]:

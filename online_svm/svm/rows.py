@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm._jit import jit
-from online_svm.kernels import Floats, Kernel, Shape, kernel_row
+from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_row, kernel_value
 
 Ints = NDArray[np.int64]
 
 # Entries of `Rows.rings`.
 TRAIN_HEAD, TRAIN_TAIL, TRAIN_SIZE, SEEN_HEAD, SEEN_TAIL, SEEN_SIZE, CLOCK = range(7)
+
+FEW = 8  # so few columns are computed one by one, without the set-up of a vectorised block
 
 
 class Rows(NamedTuple):
@@ -30,8 +32,8 @@ class Rows(NamedTuple):
         `Kernel.shape`.
     X : ndarray of shape (d, n_slots)
         The points, feature-major.
-    x : ndarray of shape (d,)
-        Scratch: the point whose row is being computed.
+    points : ndarray of shape (n_slots, d)
+        The points again, each in one piece.
     diagonal : ndarray of shape (n_slots,)
     values : ndarray of shape (n_rows, n_slots)
         Cached rows.
@@ -46,102 +48,106 @@ class Rows(NamedTuple):
     rings : ndarray of shape (7,)
         Ordinals of the oldest and of the next point, and the capacity, of either ring; a clock.
         The point with ordinal q lies in slot q mod capacity of its ring.
+    sums : ndarray of shape (BLOCK,)
+        Scratch of `kernel_row`.
     """
 
     shape: Shape
     X: Floats
-    x: Floats
+    points: Floats
     diagonal: Floats
-    values: Floats
+    values: Values
     row_of: Ints
     owner: Ints
     used: Ints
     known: Ints
     rings: Ints
+    sums: Floats
 
 
 def empty_rows(kernel: Kernel, dimension: int, train: int, seen: int, cache_bytes: int) -> Rows:
     """Return room for `train` training points and `seen` observers, and rows within the cache."""
     width = train + seen
-    n_rows = max(2, min(width, cache_bytes // (8 * width)))  # one solver step needs two rows
+    itemsize = np.dtype(kernel.dtype).itemsize
+    n_rows = max(2, min(train, cache_bytes // (itemsize * width)))  # a solver step needs two
     rings = np.zeros(7, dtype=np.int64)
     rings[TRAIN_SIZE], rings[SEEN_SIZE] = train, seen
     return Rows(
         shape=kernel.shape,
         X=np.zeros((dimension, width)),
-        x=np.zeros(dimension),
+        points=np.zeros((width, dimension)),
         diagonal=np.zeros(width),
-        values=np.empty((n_rows, width)),  # untouched pages cost no memory
+        values=np.empty((n_rows, width), dtype=kernel.dtype),  # untouched pages cost no memory
         row_of=np.full(width, -1, dtype=np.int64),
         owner=np.full(n_rows, -1, dtype=np.int64),
         used=np.full(n_rows, -1, dtype=np.int64),
         known=np.zeros((n_rows, 2), dtype=np.int64),
         rings=rings,
+        sums=np.zeros(BLOCK),
     )
 
 
 @jit
-def _place(rows: Rows, slot: int) -> int:
+def _place(row_of: Ints, owner: Ints, used: Ints, slot: int) -> int:
     """Give `slot` the free or least recently used place, and return it."""
     place = 0
-    for r in range(len(rows.used)):
-        if rows.used[r] < rows.used[place]:
+    for r in range(len(used)):
+        if used[r] < used[place]:
             place = r
-    if rows.owner[place] >= 0:
-        rows.row_of[rows.owner[place]] = -1
-    rows.owner[place] = slot
-    rows.row_of[slot] = place
-    rows.known[place, 0] = rows.rings[TRAIN_HEAD]
-    rows.known[place, 1] = rows.rings[SEEN_HEAD]
+    if owner[place] >= 0:
+        row_of[owner[place]] = -1
+    owner[place] = slot
+    row_of[slot] = place
     return place
 
 
 @jit
-def _fill(rows: Rows, slot: int, place: int, begin: int, end: int, offset: int, size: int) -> None:
-    """Compute the columns of the points with ordinals begin..end of one ring (it may wrap)."""
-    for f in range(len(rows.x)):
-        rows.x[f] = rows.X[f, slot]
-    start = begin % size
-    stop = start + end - begin
-    out = rows.values[place]
-    kernel_row(rows.shape, rows.X, rows.x, offset + start, offset + min(stop, size), out)
-    if stop > size:
-        kernel_row(rows.shape, rows.X, rows.x, offset, offset + stop - size, out)
+def _fill(rows: Rows, slot: int, place: int, first: int, stop: int) -> None:
+    """Compute the columns first..stop of one row."""
+    x, out = rows.points[slot], rows.values[place]
+    if stop - first > FEW:
+        kernel_row(rows.shape, rows.X, x, first, stop, rows.sums, out)
+        return
+    for j in range(first, stop):
+        out[j] = kernel_value(rows.shape, x, rows.points[j])
 
 
 @jit
-def train_row(rows: Rows, slot: int) -> int:
-    """Return where the row of `slot` is cached, its training columns up to date."""
-    place = int(rows.row_of[slot])
+def fetch(rows: Rows, slot: int, rings_wanted: int) -> int:
+    """Return where the row of `slot` is cached, its columns up to date.
+
+    Parameters
+    ----------
+    rows : Rows
+    slot : int
+    rings_wanted : int
+        1: only the columns of the training points; 2: those of the observers too.
+    """
+    rings, known = rows.rings, rows.known
+    place = rows.row_of[slot]
     if place < 0:
-        place = _place(rows, slot)
-    rings = rows.rings
-    begin, end = max(rows.known[place, 0], rings[TRAIN_HEAD]), rings[TRAIN_TAIL]
-    if begin < end:
-        _fill(rows, slot, place, begin, end, 0, rings[TRAIN_SIZE])
-        rows.known[place, 0] = end
+        place = _place(rows.row_of, rows.owner, rows.used, slot)
+        known[place, 0] = rings[TRAIN_HEAD]
+        known[place, 1] = rings[SEEN_HEAD]
     rings[CLOCK] += 1
     rows.used[place] = rings[CLOCK]
-    return place
+    for ring in range(rings_wanted):
+        head, tail, size = rings[3 * ring], rings[3 * ring + 1], rings[3 * ring + 2]
+        begin = max(known[place, ring], head)
+        offset = ring * rings[TRAIN_SIZE]
+        while begin < tail:  # twice if the new points lie on both ends of the ring
+            first = begin % size
+            stop = min(first + tail - begin, size)
+            _fill(rows, slot, place, offset + first, offset + stop)
+            begin += stop - first
+        known[place, ring] = tail
+    return int(place)
 
 
-@jit
-def whole_row(rows: Rows, slot: int) -> int:
-    """Return where the row of `slot` is cached, all its columns up to date."""
-    place = train_row(rows, slot)
-    rings = rows.rings
-    begin, end = max(rows.known[place, 1], rings[SEEN_HEAD]), rings[SEEN_TAIL]
-    if begin < end:
-        _fill(rows, slot, place, begin, end, rings[TRAIN_SIZE], rings[SEEN_SIZE])
-        rows.known[place, 1] = end
-    return place
-
-
-@jit
-def drop_row(rows: Rows, slot: int) -> None:
-    """Free the row of a point that leaves `slot`."""
-    place = rows.row_of[slot]
-    if place >= 0:
-        rows.row_of[slot] = -1
-        rows.owner[place] = -1
-        rows.used[place] = -1
+def drop_rows(rows: Rows, slots: Ints) -> None:
+    """Free the rows of points that leave their slots."""
+    places = rows.row_of[slots]
+    places = places[places >= 0]
+    rows.row_of[slots] = -1
+    rows.owner[places] = -1
+    rows.used[places] = -1

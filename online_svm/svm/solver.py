@@ -14,15 +14,19 @@ selection using second order information for training support vector machines").
 
 import math
 
+import numpy as np
+
 from online_svm._intrinsics import bits_of, float_of, fma
 from online_svm._jit import jit
-from online_svm.kernels import Floats
-from online_svm.svm.rows import Rows, train_row
+from online_svm.kernels import Floats, Values
+from online_svm.svm.rows import CLOCK, TRAIN_TAIL, Rows, fetch
 
-BLOCK = 128  # an arg-max first finds its block, by a reduction that vectorises, then looks inside
+BLOCK = 64  # an arg-max first finds its block, by a reduction that vectorises, then looks inside
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 LOWEST = -0x7FFFFFFFFFFFFFFF - 1
 FLAT = 1e-12  # least curvature of a pair, as in LIBSVM: equal points have none
+RECIPROCAL = 0x7FDE6238502484BA  # minus the bits of x, it is 1/x to an eighth (as in the fast
+# inverse square root); one Newton step then gives two digits, enough to choose a partner by
 
 
 @jit
@@ -33,86 +37,85 @@ def _order_key(x: float) -> int:
 
 
 @jit
-def _first_maximum(values: Floats) -> int:
-    best = 0
-    for k in range(len(values)):
+def _first_maximum(values: Floats, first: int, stop: int) -> int:
+    best = first
+    for k in range(first, min(stop, len(values))):
         if values[k] > values[best]:
             best = k
     return best
 
 
 @jit
-def _highest(up: Floats) -> int:
-    """Return the index of the largest slack among the variables that can grow."""
-    best_key, best_block = LOWEST, 0
-    for first in range(0, len(up), BLOCK):
-        block = up[first : first + BLOCK]
-        key = LOWEST
-        for k in range(len(block)):
-            key = max(key, _order_key(block[k]))
-        if key > best_key:
-            best_key, best_block = key, first
-    return best_block + _first_maximum(up[best_block : best_block + BLOCK])
-
-
-@jit
-def _move(up: Floats, down: Floats, row_i: Floats, row_j: Floats, step: float) -> int:
+def _move(up: Floats, down: Floats, row_i: Values, row_j: Values, step: float) -> int:
     """Update the slacks after a step along (i, j), and return the index of the highest one."""
-    best_key, best_block = LOWEST, 0
+    best_key, best = LOWEST, 0
     for first in range(0, len(up), BLOCK):
         stop = first + BLOCK
         u, d, a, b = up[first:stop], down[first:stop], row_i[first:stop], row_j[first:stop]
         key = LOWEST
         for k in range(len(u)):
-            change = a[k] - b[k]
+            change = np.float64(a[k]) - np.float64(b[k])
             u[k] = fma(-step, change, u[k])
             d[k] = fma(-step, change, d[k])
             key = max(key, _order_key(u[k]))
         if key > best_key:
-            best_key, best_block = key, first
-    return best_block + _first_maximum(up[best_block : best_block + BLOCK])
+            best_key, best = key, first
+    return _first_maximum(up, best, best + BLOCK)
 
 
 @jit
 def _partner(
-    down: Floats, row: Floats, diagonal: Floats, top: float, k_ii: float, gain: Floats
+    down: Floats, row: Values, diagonal: Floats, top: float, k_ii: float, gain: Floats
 ) -> tuple[int, float]:
     """Return the variable whose pair with i gains most, and the largest violation."""
-    best_gain, best_block, worst = 0, 0, 0
+    best_gain, best, worst = 0, 0, 0
     for first in range(0, len(down), BLOCK):
         stop = first + BLOCK
         d, a, e, g = down[first:stop], row[first:stop], diagonal[first:stop], gain[first:stop]
         block_gain, block_worst = 0, 0
         for k in range(len(d)):
-            violation = max(top - d[k], 0.0)
-            curvature = max(k_ii + e[k] - 2.0 * a[k], FLAT)
-            g[k] = violation * violation / curvature
+            violation = top - d[k]
+            violation = violation if violation > 0.0 else 0.0
+            curvature = fma(-2.0, np.float64(a[k]), k_ii + e[k])
+            curvature = curvature if curvature > FLAT else FLAT
+            # A division would take most of the time of a step, for a mere choice.
+            inverse = float_of(RECIPROCAL - bits_of(curvature))
+            g[k] = violation * violation * (inverse * fma(-curvature, inverse, 2.0))
             # The bits of floats that are not negative are ordered like the floats.
             block_gain = max(block_gain, bits_of(g[k]))
             block_worst = max(block_worst, bits_of(violation))
         worst = max(worst, block_worst)
         if block_gain > best_gain:
-            best_gain, best_block = block_gain, first
-    j = best_block + _first_maximum(gain[best_block : best_block + BLOCK])
-    return j, float_of(worst)
+            best_gain, best = block_gain, first
+    return _first_maximum(gain, best, best + BLOCK), float_of(worst)
 
 
 @jit
-def split_slacks(
-    F: Floats, z: Floats, lower: Floats, upper: Floats, beta: Floats, up: Floats, down: Floats
-) -> None:
-    """Write the slack of each variable to `up` if it can grow and to `down` if it can shrink.
+def _split(F: Floats, z: Floats, lower: Floats, upper: Floats, beta: Floats, work: Floats) -> None:
+    """Write the slack of each variable to work[0] if it can grow and to work[1] if it can shrink.
 
     The other entries are -inf and +inf, which no step changes and no maximum picks.
     """
-    for i in range(len(z)):
-        slack = z[i] - F[i]
-        up[i] = slack if beta[i] < upper[i] else -math.inf
-        down[i] = slack if beta[i] > lower[i] else math.inf
+    up, down = work[0], work[1]  # loops of few arrays each: more of them do not vectorise
+    for i in range(len(F)):
+        up[i] = z[i] - F[i]
+    for i in range(len(F)):
+        down[i] = up[i] if beta[i] > lower[i] else math.inf
+    for i in range(len(F)):
+        up[i] = up[i] if beta[i] < upper[i] else -math.inf
 
 
 @jit
-def minimise(
+def _join(F: Floats, z: Floats, work: Floats) -> None:
+    """Undo `_split` after the solver's steps; vacant slots keep their F."""
+    up, down = work[0], work[1]
+    for i in range(len(F)):
+        slack = up[i] if up[i] > -math.inf else down[i]
+        F[i] = z[i] - slack if slack < math.inf else F[i]
+
+
+@jit
+def maximise(
     rows: Rows,
     z: Floats,
     lower: Floats,
@@ -128,7 +131,7 @@ def minimise(
     Parameters
     ----------
     rows : Rows
-        Kernel rows; slots with lower = upper take no part, and their F is not kept up to date.
+        Kernel rows. Slots with lower = upper take no part, and their F is not kept up to date.
     z, lower, upper : ndarray of shape (n,)
         Linear term and bounds.
     beta, F : ndarray of shape (n,)
@@ -144,22 +147,30 @@ def minimise(
     -------
     steps : int
     highest, lowest : float
-        Largest slack that can grow and smallest that can shrink: b lies between.
+        Largest slack that can grow and smallest that can shrink: the constant b lies between.
     """
+    n = len(z)
     up, down, gain = work[0], work[1], work[2]
-    split_slacks(F, z, lower, upper, beta, up, down)
-    diagonal = rows.diagonal[: len(z)]
-    i = _highest(up)
-    steps = 0
-    violation = 0.0
+    _split(F, z, lower, upper, beta, work)
+    diagonal, values, row_of, known = rows.diagonal[:n], rows.values, rows.row_of, rows.known
+    used, rings, tail = rows.used, rows.rings, rows.rings[TRAIN_TAIL]
+    steps, violation = 0, 0.0
+    i = _first_maximum(up, 0, n)
     while up[i] > -math.inf:
-        row_i = rows.values[train_row(rows, i)][: len(z)]
-        j, violation = _partner(down, row_i, diagonal, up[i], diagonal[i], gain)
+        place_i = row_of[i]
+        if place_i < 0 or known[place_i, 0] < tail:
+            place_i = fetch(rows, i, 1)
+        j, violation = _partner(down, values[place_i, :n], diagonal, up[i], diagonal[i], gain)
         if violation < tol or steps == max_steps:
             break
-        row_j = rows.values[train_row(rows, j)][: len(z)]
-        curvature = max(diagonal[i] + diagonal[j] - 2.0 * row_i[j], FLAT)
+        rings[CLOCK] += 1
+        used[place_i] = rings[CLOCK]
+        place_j = row_of[j]
+        if place_j < 0 or known[place_j, 0] < tail:
+            place_j = fetch(rows, j, 1)
+        used[place_j] = rings[CLOCK]
         slack_i, slack_j = up[i], down[j]
+        curvature = max(diagonal[i] + diagonal[j] - 2.0 * values[place_i, j], FLAT)
         room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
         step = min((slack_i - slack_j) / curvature, room_i, room_j)
         # A bound is reached exactly: the variable must be seen to have left one side.
@@ -169,12 +180,10 @@ def minimise(
         down[i] = slack_i
         up[j] = slack_j
         down[j] = slack_j if beta[j] > lower[j] else math.inf
-        i = _move(up, down, row_i, row_j, step)
+        i = _move(up, down, values[place_i, :n], values[place_j, :n], step)
         steps += 1
     highest = up[i]
-    for k in range(len(z)):
-        if lower[k] < upper[k]:
-            F[k] = z[k] - (up[k] if up[k] > -math.inf else down[k])
+    _join(F, z, work)
     return steps, highest, highest - violation
 
 
