@@ -149,12 +149,12 @@ FILES = (
 
 
 def normalised(content: bytes) -> bytes:
-    """Return content with LF line ends, the last one included.
+    r"""Return content with LF line ends, the last one included.
 
     Examples
     --------
-    >>> normalised(b"1,2\\r\\n3,4")
-    b'1,2\\n3,4\\n'
+    >>> normalised(b"1,2\r\n3,4")
+    b'1,2\n3,4\n'
     """
     lines = content.replace(b"\r\n", b"\n")
     return lines if lines.endswith(b"\n") else lines + b"\n"
