@@ -449,6 +449,8 @@ class RollingMachine:
 
     def _count_training(self, count: int) -> int:
         """Return how many of the `count` oldest points train."""
+        if count == 0:
+            return 0
         if self.n_observers == 0 or count == len(self):
             return count - (self.n_observers if count == len(self) else 0)
         training = self._training_slots()[:count]
