@@ -1,6 +1,6 @@
 """Turn what a terminal shows, with its colours, into an SVG picture.
 
-    tmux capture-pane -e -p -t SESSION | python scripts/picture_of_terminal.py docs/images/demo.svg
+tmux capture-pane -e -p -t SESSION | python scripts/picture_of_terminal.py docs/images/demo.svg
 """
 
 import io
