@@ -217,8 +217,6 @@ class RollingMachine:
         """
         if not 0 <= count <= len(self):
             raise InvalidInput(f"count: cannot forget {count} of {len(self)} points")
-        if count == 0:
-            return
         training = self._count_training(count)
         bank, head = self._bank, self._ring(TRAIN_HEAD)
         bank.rows.rings[SEEN_HEAD] += count - training
