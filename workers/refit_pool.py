@@ -69,6 +69,11 @@ class ProcessRefitter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def pid(self) -> int:
+        """Process id of the present child."""
+        return self._child.pid
+
     def submit(self, task: RefitTask) -> None:
         """Begin the refit in the background."""
         request = (TASK, task.to_bytes())

@@ -1,0 +1,93 @@
+"""Taking a feed over in a changed environment, and stopping while it is being taken over."""
+
+import json
+
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor import OnlinePredictor
+from workers.agreement import agreement
+from workers.engine import Engine
+from workers.errors import (
+    ConfigurationChanged,
+    EnvironmentChanged,
+    ReplayMismatch,
+    StateLost,
+    Stopped,
+)
+from workers.recovery import Recovery
+from workers.settings import Limits
+from workers.state import Agreement
+from workers.stopping import Stop
+
+CONFIG = PredictorConfig(window=60, refit_every=20, gamma=0.5)
+OURS = agreement(CONFIG, Limits())
+
+
+def recovery(store, ours=OURS, stop=None, accept=False):
+    return Recovery(
+        store, ours, Limits(), lambda: OnlinePredictor(CONFIG), "tester", stop or Stop(), accept
+    )
+
+
+@pytest.fixture
+def worked(store):
+    """A feed of 100 answered examples, with snapshots at 40 and 80, and nothing since 100."""
+    for i in range(100):
+        store.call(
+            "XADD", store.keys.input, f"{i + 1}-0", "x", f"[{i % 7},{i % 5}]", "y", "ab"[i % 2]
+        )
+    engine = Engine(store, recovery(store), Limits(), Stop(), batch=20, snapshot_every=40)
+    while engine.position.seq < 100:
+        engine.turn()
+    return store
+
+
+def test_every_take_over_is_a_new_epoch(worked):
+    epochs = [recovery(worked)().epoch for _ in range(3)]
+    assert epochs == [2, 3, 4]
+    assert worked.state().writer == "tester"
+
+
+def test_a_take_over_replays_from_the_newest_snapshot(worked):
+    recovered = recovery(worked)()
+    assert recovered.replayed == 20
+    assert recovered.position == worked.state().position
+    assert recovered.predictor.n == 100
+
+
+def test_an_accepted_environment_is_proved_from_the_older_snapshot_and_recorded(worked):
+    stored = json.loads(OURS.environment) | {"numpy": "1.0.0"}
+    worked.call("HSET", worked.keys.state, "environment", json.dumps(stored))
+    with pytest.raises(EnvironmentChanged):
+        recovery(worked)()
+    assert recovery(worked, accept=True)().replayed == 60
+    assert worked.state().agreement == OURS
+    assert recovery(worked)().replayed == 20
+
+
+def test_an_accepted_environment_with_other_bytes_is_refused(worked):
+    worked.call("HSET", worked.keys.state, "environment", "{}", "digest", "11" * 32)
+    with pytest.raises(ReplayMismatch, match="online-svm verify"):
+        recovery(worked, accept=True)()
+    assert worked.state().agreement.environment == "{}"
+
+
+def test_a_configuration_that_changed_since_the_preflight_is_refused(worked):
+    other = Agreement("{}", "00", OURS.environment)
+    worked.call("HSET", worked.keys.state, "config", '{"predictor":{"C":9.0}}', "config_hash", "1")
+    with pytest.raises(ConfigurationChanged, match=r"C: feed 9\.0"):
+        recovery(worked, other)()
+
+
+def test_a_feed_that_must_exist_is_not_begun(store):
+    with pytest.raises(StateLost, match="gone"):
+        recovery(store)(begins=False)
+    assert store.types() == {}
+
+
+def test_a_stop_ends_a_replay(worked):
+    stop = Stop()
+    stop.request()
+    with pytest.raises(Stopped):
+        recovery(worked, stop=stop)()

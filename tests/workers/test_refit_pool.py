@@ -1,0 +1,170 @@
+"""Refits in another process: the same bytes, whatever becomes of the process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor import OnlinePredictor
+from online_svm.refit import InlineRefitter, Learner
+from workers import refit_pool
+from workers.errors import RefitFailed
+from workers.lease import process_start
+from workers.refit_pool import CONFIG, DONE, TASK, ProcessRefitter, read_message, write_message
+
+SETTINGS = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, gamma=0.5)
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    """The tasks that a short stream gives rise to, in order."""
+    generator = np.random.default_rng(5)
+    X = generator.normal(size=(140, 3))
+    labels = np.where(X[:, 0] + generator.normal(size=140) > 0, "a", "b").tolist()
+    seen = []
+
+    class Recorder(InlineRefitter):
+        def submit(self, task):
+            seen.append(task)
+            super().submit(task)
+
+    OnlinePredictor(SETTINGS, Recorder(SETTINGS)).step_many(X, labels)
+    assert len(seen) > 5
+    return seen
+
+
+@pytest.fixture(scope="module")
+def expected(tasks):
+    """What a learner in this process makes of them, and its states in between."""
+    learner, results, states = Learner(SETTINGS), [], []
+    for task in tasks:
+        results.append(learner.refit(task).to_bytes())
+        states.append(learner.state())
+    return results, states
+
+
+@pytest.fixture
+def refitter():
+    with ProcessRefitter(SETTINGS, patience=60.0) as made:
+        yield made
+
+
+def run(refitter, tasks):
+    """Return the results of tasks, one after the other, as bytes."""
+    results = []
+    for task in tasks:
+        refitter.submit(task)
+        results.append(refitter.result().to_bytes())
+    return results
+
+
+def test_results_and_states_are_those_of_a_learner_in_process(refitter, tasks, expected):
+    results, states = expected
+    assert run(refitter, tasks[:3]) == results[:3]
+    assert refitter.state() == states[2]
+    assert run(refitter, tasks[3:]) == results[3:]
+    assert refitter.state() == states[-1]
+
+
+def test_it_continues_from_a_state_and_from_nothing(refitter, tasks, expected):
+    results, states = expected
+    run(refitter, tasks[:5])
+    refitter.reset(states[1])
+    assert run(refitter, tasks[2:4]) == results[2:4]
+    refitter.reset(None)
+    assert run(refitter, tasks[:2]) == results[:2]
+
+
+def test_a_reset_forgets_a_task_under_way(refitter, tasks, expected):
+    results, _ = expected
+    refitter.submit(tasks[0])
+    refitter.reset(None)
+    assert run(refitter, tasks[:1]) == results[:1]
+
+
+def test_a_killed_process_is_replaced_and_no_byte_changes(refitter, tasks, expected):
+    results, states = expected
+    assert run(refitter, tasks[:2]) == results[:2]
+    refitter.state()
+    assert run(refitter, tasks[2:4]) == results[2:4]
+    os.kill(refitter.pid, signal.SIGKILL)  # between two tasks
+    assert run(refitter, tasks[4:5]) == results[4:5]
+    refitter.submit(tasks[5])
+    os.kill(refitter.pid, signal.SIGKILL)  # within one
+    assert refitter.result().to_bytes() == results[5]
+    os.kill(refitter.pid, signal.SIGKILL)  # before its state is fetched
+    assert refitter.state() == states[5]
+
+
+def test_a_hung_process_is_replaced(tasks, expected):
+    """The patience covers the imports of the process that takes over."""
+    results, _ = expected
+    with ProcessRefitter(SETTINGS, patience=12.0) as refitter:
+        assert run(refitter, tasks[:1]) == results[:1]
+        hung = refitter.pid
+        os.kill(hung, signal.SIGSTOP)
+        assert run(refitter, tasks[1:2]) == results[1:2]
+        assert refitter.pid != hung
+
+
+def test_a_task_that_fails_everywhere_is_given_up_with_its_reason(refitter, tasks):
+    broken = type(tasks[0])(0, 10, 5, tasks[0].X, tasks[0].codes[:3], 2)
+    refitter.submit(broken)
+    with pytest.raises(RefitFailed, match="3 processes"):
+        refitter.result()
+
+
+def test_a_long_history_is_replaced_by_the_state(refitter, tasks, expected, monkeypatch):
+    monkeypatch.setattr(refit_pool, "_MIN_HISTORY_BYTES", 1)
+    results, _ = expected
+    assert run(refitter, tasks) == results
+    assert len(refitter._history) < len(tasks)
+    os.kill(refitter.pid, signal.SIGKILL)
+    refitter.reset(None)
+    assert run(refitter, tasks[:2]) == results[:2]
+
+
+def test_the_process_ends_with_the_pipe(tasks, expected):
+    child = subprocess.Popen(
+        [sys.executable, "-m", "workers.refit_pool"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    write_message(child.stdin, CONFIG, SETTINGS.model_dump_json().encode())
+    assert read_message(child.stdout) == (DONE, b"")
+    write_message(child.stdin, TASK, tasks[0].to_bytes())
+    assert read_message(child.stdout) == (DONE, expected[0][0])
+    child.stdin.close()
+    assert child.wait(10) == 0
+    child.stdout.close()
+
+
+def test_the_process_ends_when_its_parent_is_killed():
+    code = "import time; from online_svm.config import PredictorConfig\n"
+    code += "from workers.refit_pool import ProcessRefitter\n"
+    code += "r = ProcessRefitter(PredictorConfig()); print(r.pid, flush=True); time.sleep(60)"
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    assert process_start(child) is not None
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 20
+    while process_start(child) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_answers_do_not_depend_on_where_refits_are_computed(refitter):
+    generator = np.random.default_rng(7)
+    X = generator.normal(size=(120, 3))
+    labels = np.where(X[:, 0] > 0, "a", "b").tolist()
+    inline, apart = OnlinePredictor(SETTINGS), OnlinePredictor(SETTINGS, refitter)
+    for begin in range(0, 120, 40):
+        rows = slice(begin, begin + 40)
+        for predictor in (inline, apart):
+            predictor.step_many(X[rows], labels[rows])
+        assert apart.snapshot() == inline.snapshot()
