@@ -248,7 +248,7 @@ def solve(bank: Bank, tol: float, max_steps: int) -> int:
             bank.b[s] = side
             continue
         steps, highest, lowest = maximise(
-            bank.rows, z, lower, upper, beta, F, tol, max_steps, bank.work[:, :span]
+            bank.rows, z, lower, upper, beta, F, tol, max_steps, bank.work
         )
         bank.b[s] = intercept(F, z, lower, upper, beta, highest, lowest)
         total += steps

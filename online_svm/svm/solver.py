@@ -91,12 +91,14 @@ def _partner(
 
 
 @jit
-def _split(F: Floats, z: Floats, lower: Floats, upper: Floats, beta: Floats, work: Floats) -> None:
-    """Write the slack of each variable to work[0] if it can grow and to work[1] if it can shrink.
+def _split(
+    F: Floats, z: Floats, lower: Floats, upper: Floats, beta: Floats, up: Floats, down: Floats
+) -> None:
+    """Write the slack of each variable to `up` if it can grow and to `down` if it can shrink.
 
     The other entries are -inf and +inf, which no step changes and no maximum picks.
     """
-    up, down = work[0], work[1]  # loops of few arrays each: more of them do not vectorise
+    # Loops of few arrays each: more of them do not vectorise.
     for i in range(len(F)):
         up[i] = z[i] - F[i]
     for i in range(len(F)):
@@ -106,9 +108,8 @@ def _split(F: Floats, z: Floats, lower: Floats, upper: Floats, beta: Floats, wor
 
 
 @jit
-def _join(F: Floats, z: Floats, work: Floats) -> None:
+def _join(F: Floats, z: Floats, up: Floats, down: Floats) -> None:
     """Undo `_split` after the solver's steps; vacant slots keep their F."""
-    up, down = work[0], work[1]
     for i in range(len(F)):
         slack = up[i] if up[i] > -math.inf else down[i]
         F[i] = z[i] - slack if slack < math.inf else F[i]
@@ -140,7 +141,7 @@ def maximise(
         Stop when no pair violates optimality by this much.
     max_steps : int
         Limit on pair steps.
-    work : ndarray of shape (3, n)
+    work : ndarray of shape (3, at least n)
         Scratch.
 
     Returns
@@ -150,8 +151,8 @@ def maximise(
         Largest slack that can grow and smallest that can shrink: the constant b lies between.
     """
     n = len(z)
-    up, down, gain = work[0], work[1], work[2]
-    _split(F, z, lower, upper, beta, work)
+    up, down, gain = work[0, :n], work[1, :n], work[2, :n]
+    _split(F, z, lower, upper, beta, up, down)
     diagonal, values, row_of, known = rows.diagonal[:n], rows.values, rows.row_of, rows.known
     used, rings, tail = rows.used, rows.rings, rows.rings[TRAIN_TAIL]
     steps, violation = 0, 0.0
@@ -183,7 +184,7 @@ def maximise(
         i = _move(up, down, values[place_i, :n], values[place_j, :n], step)
         steps += 1
     highest = up[i]
-    _join(F, z, work)
+    _join(F, z, up, down)
     return steps, highest, highest - violation
 
 
