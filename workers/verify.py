@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from online_svm.config import PredictorConfig
@@ -155,6 +155,10 @@ class _Comparison:
     def skip(self, outcome: Outcome) -> None:
         """Count answers whose entries are not known any more."""
         self.found.trimmed += len(outcome.out) + len(outcome.met)
+        # What is compared next begins with the oldest answer that is kept.
+        oldest = self._oldest[self._streams[0]]
+        if oldest is not None:
+            self.position = replace(outcome.after, cursor=_just_before(oldest))
 
     def check(self, outcome: Outcome) -> None:
         """Compare recomputed answers and reports with the committed ones."""
@@ -198,6 +202,11 @@ class _Comparison:
         """Return whether retention explains that an entry is not there."""
         oldest = self._oldest[stream]
         return oldest is None or parse_id(entry_id) < oldest
+
+
+def _just_before(entry_id: tuple[int, int]) -> bytes:
+    time, count = entry_id
+    return b"%d-%d" % ((time, count - 1) if count else (time - 1, 2**64 - 1))
 
 
 def _state(store: Store) -> FeedState:
