@@ -1,0 +1,238 @@
+"""OnlineSVC: an exact kernel support vector classifier over a stream, for scikit-learn."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.kernels import Floats, Kernel, KernelName
+from online_svm.svm.machine import RollingMachine
+from online_svm.svm.rows import Ints
+
+
+class OnlineSVC(ClassifierMixin, BaseEstimator):
+    """Support vector classifier that learns more examples and forgets the oldest, exactly.
+
+    After each call it is the machine that `sklearn.svm.SVC` would be on the examples held, to the
+    same tolerance or better, but it starts from the previous solution. More than two classes are
+    taken one against all.
+
+    Parameters
+    ----------
+    C : float
+        Penalty of a margin violation.
+    kernel : {"rbf", "linear", "poly"}
+    gamma : "scale" or float
+        Of "rbf" and "poly". "scale" is 1 / (n_features * X.var()) of the first examples seen, and
+        stays so: a stream has one kernel until `fit` is called again.
+    degree : int
+        Of "poly".
+    coef0 : float
+        Of "poly", not negative.
+    tol : float
+        Largest violation of optimality.
+    class_weight : dict, "balanced" or None
+        Multiplies C for the examples of a class, in every machine. "balanced" follows the examples
+        held: n / (n_classes * n of the class).
+    cache_mb : float
+        Memory for kernel rows, in MiB.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Sorted.
+    n_features_in_ : int
+    gamma_ : float
+    n_held_ : int
+        Examples held.
+    support_ : ndarray of shape (n_support,)
+        Which of the examples held, in order of arrival, support any machine.
+    support_vectors_ : ndarray of shape (n_support, d)
+    dual_coef_ : ndarray of shape (S, n_support)
+        alpha y; S = 1 machine for two classes, else K.
+    intercept_ : ndarray of shape (S,)
+    dual_objective_ : ndarray of shape (S,)
+        sum alpha - 1/2 sum alpha_i alpha_j y_i y_j k(x_i, x_j), which is maximal.
+    n_iter_ : int
+        Pair steps of the last call.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [4.0], [5.0]])
+    >>> svc = OnlineSVC(kernel="linear").partial_fit(X, ["no", "no", "yes", "yes"])
+    >>> svc.predict([[0.4], [4.2]])
+    array(['no', 'yes'], dtype='<U3')
+    >>> svc.partial_fit([[2.0], [2.2]], ["no", "yes"]).forget(2).n_held_
+    4
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: KernelName = "rbf",
+        gamma: float | Literal["scale"] = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        cache_mb: float = 200.0,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.class_weight = class_weight
+        self.cache_mb = cache_mb
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget everything, and learn these examples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If X is not a finite matrix, or y holds fewer than two classes.
+        """
+        rows, labels = _checked(self, X, y, reset=True)
+        self._start(rows, np.unique(labels))
+        return self._learn(rows, labels)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn more examples; the held ones stay.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like of shape (K,), optional
+            All labels that will ever come. Needed in the first call unless its y holds them all.
+            As long as one class only was seen, a machine answers +1 if it is its own, else -1.
+
+        Raises
+        ------
+        ValueError
+            If X is not a finite matrix of as many features as before, a label is not one of the
+            classes, or there are fewer than two classes.
+        """
+        first = not hasattr(self, "_machine")
+        rows, labels = _checked(self, X, y, reset=first)
+        if first:
+            self._start(rows, np.unique(labels if classes is None else np.asarray(classes)))
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise InvalidInput(f"classes: they are {self.classes_} since the first call")
+        return self._learn(rows, labels)
+
+    def forget(self, n: int) -> Self:
+        """Forget the n examples learned first.
+
+        Raises
+        ------
+        ValueError
+            If fewer are held.
+        """
+        check_is_fitted(self)
+        self._machine.forget(n)
+        return self._solve()
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Return the decision values: shape (n,) for two classes, where positive means the second.
+
+        With more classes the shape is (n, K). A row's values do not depend on the other rows.
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        scores = self._model.scores(rows)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of the largest decision value (a tie goes to the lower class)."""
+        scores = self.decision_function(X)
+        best = (scores > 0.0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    @property
+    def n_held_(self) -> int:
+        """Examples held."""
+        return len(self._machine)
+
+    @property
+    def dual_objective_(self) -> Floats:
+        """The maximised objective of each machine, shape (S,)."""
+        return self._machine.dual_objective()
+
+    def _start(self, X: Floats, classes: NDArray[Any]) -> None:
+        """Begin a stream: fix its classes and its kernel."""
+        if len(classes) < 2:
+            raise InvalidInput(f"y: expected at least two classes, got one class only: {classes}")
+        if not (math.isfinite(self.tol) and self.tol > 0):
+            raise InvalidConfig(f"tol: must be a positive number, got {self.tol!r}")
+        self.classes_ = classes
+        self.gamma_ = _gamma(self.gamma, X)
+        self._machine = RollingMachine(
+            Kernel(self.kernel, self.gamma_, self.degree, self.coef0),
+            self._penalties(np.zeros(0, dtype=np.int64)),
+            tol=self.tol,
+            cache_mb=self.cache_mb,
+        )
+
+    def _learn(self, X: Floats, labels: NDArray[Any]) -> Self:
+        codes = np.searchsorted(self.classes_, labels)
+        codes[codes == len(self.classes_)] = 0
+        unknown = self.classes_[codes] != labels
+        if unknown.any():
+            raise InvalidInput(f"y: label {labels[unknown][0]!r} is not one of {self.classes_}")
+        self._machine.extend(X, codes, training=np.ones(len(X), dtype=np.bool_))
+        return self._solve()
+
+    def _solve(self) -> Self:
+        machine = self._machine
+        machine.set_penalties(self._penalties(machine.codes))
+        self.n_iter_ = machine.solve()
+        self._model = machine.model()
+        self.support_ = np.flatnonzero((machine.coefficients() != 0.0).any(axis=0))
+        self.support_vectors_ = np.ascontiguousarray(self._model.vectors.T)
+        self.dual_coef_ = self._model.coef
+        self.intercept_ = self._model.intercept
+        return self
+
+    def _penalties(self, codes: Ints) -> Floats:
+        """Return C times the weight of each class, given the classes of the examples held."""
+        weight, n_classes = self.class_weight, len(self.classes_)
+        if weight is None:
+            return np.full(n_classes, float(self.C))
+        if isinstance(weight, str):
+            if weight != "balanced":
+                raise InvalidConfig(f"class_weight: {weight!r} is unknown; use 'balanced'")
+            counts = np.bincount(codes, minlength=n_classes)
+            weights = len(codes) / (n_classes * np.maximum(counts, 1))
+            return float(self.C) * np.where(counts > 0, weights, 1.0)
+        return np.array(
+            [float(self.C) * weight.get(label, 1.0) for label in self.classes_.tolist()]
+        )
+
+
+def _checked(svc: OnlineSVC, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Floats, Any]:
+    rows, labels = validate_data(svc, X, y, reset=reset, dtype=np.float64)
+    check_classification_targets(labels)
+    return rows, labels
+
+
+def _gamma(gamma: float | Literal["scale"], X: Floats) -> float:
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma != "scale":
+        raise InvalidConfig(f"gamma: {gamma!r} is unknown; use 'scale' or a positive number")
+    variance = float(X.var())
+    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
