@@ -1,6 +1,7 @@
 """What the evidential maps share: masses at a score, and what is read off them."""
 
 from abc import ABC, abstractmethod
+from typing import Self
 
 from numpy.typing import ArrayLike
 
@@ -15,6 +16,10 @@ class EvidentialMap(ABC):
     It is a `ScoreMap` by its pignistic probability and an `IntervalMap` by belief and
     plausibility. Fitted on no example it is vacuous. Its masses carry no guarantee of their own.
     """
+
+    @abstractmethod
+    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
+        """Fit to scores and labels of shape (n_samples,); a label is 1 (positive) or 0."""
 
     @abstractmethod
     def mass(self, scores: ArrayLike) -> Floats:

@@ -12,6 +12,7 @@ from scipy.interpolate import CubicSpline, PPoly
 from online_svm.calibration.base import Floats
 from online_svm.calibration.evidential.line import Likelihood
 from online_svm.calibration.evidential.profile import log_ignorance
+from online_svm.calibration.evidential.quadrature import gauss_legendre
 
 # Knots before the tails. Over the shapes of data in the tests the spline is within 5e-6.
 N_CENTRAL = 121
@@ -39,9 +40,9 @@ class IgnoranceTable:
     def build(cls, likelihood: Likelihood) -> "IgnoranceTable":
         """Compute the table around a fitted line."""
         if likelihood.line.width == 0.0:
-            return cls._constant(_both_sides(likelihood, 0.0, _quadrature()))
+            return cls._constant(_both_sides(likelihood, 0.0, gauss_legendre(N_NODES)))
         knots = _knots(len(likelihood.scores))
-        rule = _quadrature()
+        rule = gauss_legendre(N_NODES)
         scores = 2.0 * knots[1:-1] / (1.0 - knots[1:-1] ** 2)
         inner = [_both_sides(likelihood, score, rule) for score in scores.tolist()]
         values = np.array([_limit(likelihood, -1.0), *inner, _limit(likelihood, 1.0)])
@@ -78,11 +79,6 @@ def _knots(n: int) -> Floats:
     gap = (1.0 - central[-1]) / 2.0
     tail = 1.0 - gap * 0.5 ** np.arange(max(int(np.log2(FAR * np.sqrt(n) * gap)), 1))
     return np.concatenate([[-1.0], -tail[::-1], central, tail, [1.0]])
-
-
-def _quadrature() -> Floats:
-    nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
-    return np.array([0.5 * (nodes + 1.0), 0.5 * weights])
 
 
 def _both_sides(likelihood: Likelihood, t: float, rule: Floats) -> tuple[float, float]:

@@ -1,0 +1,1 @@
+"""The papers' experiments: pure functions that return what was printed beside what is measured."""

@@ -1,0 +1,250 @@
+"""The figures of Xu et al. (2016), drawn from a result of `workers.reproduce.evidential.run`."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from online_svm.calibration.base import ScoreMap
+from online_svm.calibration.binning import ScoreBinning
+from online_svm.calibration.evidential import (
+    EvidentialBinning,
+    EvidentialIsotonic,
+    EvidentialLogistic,
+    belief_plausibility,
+)
+from online_svm.calibration.evidential.base import EvidentialMap
+from online_svm.calibration.evidential.binomial import (
+    BINOMIAL_MODELS,
+    BinomialModel,
+    binomial_mass,
+)
+from online_svm.calibration.evidential.logistic import LOGISTIC_MODELS
+from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.platt import PlattScaling
+
+Floats = NDArray[np.float64]
+Result = dict[str, Any]
+
+BLUE, RED, GREEN, GREY = "#1f5fa8", "#c03028", "#2e7d32", "#6b6b6b"
+MODEL_COLOURS = {"likelihood": BLUE, "confidence": RED, "dempster": GREEN}
+METHOD_COLOURS = {"logistic": BLUE, "isotonic": RED, "binning": GREEN}
+N_BINS = 6  # about as many as the paper's figures have
+LEVELS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95)
+SCORE = 0.5  # the score of figure 6
+
+
+def draw(result: Result, out_dir: Path | str) -> list[Path]:
+    """Draw every figure as PNG.
+
+    Parameters
+    ----------
+    result : dict
+        What `run` returned, also after a round trip through JSON.
+    out_dir : path
+        Made if it is not there.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+    """
+    directory = Path(out_dir)
+    directory.mkdir(parents=True, exist_ok=True)
+    scores = np.array(result["example"]["scores"])
+    labels = np.array(result["example"]["labels"])
+    figures = {
+        "evidential-calibration": _calibration(scores, labels),
+        "evidential-contour": _contour(scores[:50], labels[:50]),
+        "evidential-binomial": _binomial(),
+        "evidential-table-2": _table_2(result["table_2"]),
+        "evidential-three-classifiers": _three_classifiers(result["three_classifiers"]),
+    }
+    return [_save(figure, directory / f"{name}.png") for name, figure in figures.items()]
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    FigureCanvasAgg(figure)
+    # A fixed date and software field would differ between installations of matplotlib.
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    return path
+
+
+def _grid(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, list(np.ravel(figure.subplots(rows, columns)))
+
+
+def _calibration(scores: Floats, labels: Floats) -> Figure:
+    """Figures 1, 2, 5 and 7: each method under each model; last, logistic on 20 examples."""
+    figure, axes = _grid(3, 3, 12.0, 9.0)
+    binned = ScoreBinning(N_BINS)
+    cells: list[tuple[str, EvidentialMap, ScoreMap]] = [
+        *((f"binning, {m}", EvidentialBinning(m, N_BINS), binned) for m in BINOMIAL_MODELS),
+        *((f"isotonic, {m}", EvidentialIsotonic(m), IsotonicMap()) for m in BINOMIAL_MODELS),
+        *((f"logistic, {m}", EvidentialLogistic(m), PlattScaling()) for m in LOGISTIC_MODELS),
+    ]
+    for ax, (title, evidence, point) in zip(axes, cells, strict=False):
+        _envelope(ax, scores, labels, evidence, point)
+        ax.set_title(f"{title}, {len(scores)} examples", fontsize=10)
+    _envelope(axes[-1], scores[:20], labels[:20], EvidentialLogistic(), PlattScaling())
+    axes[-1].set_title("logistic, likelihood, 20 examples", fontsize=10)
+    axes[0].legend(loc="upper left", fontsize=8, frameon=False)
+    return figure
+
+
+def _envelope(
+    ax: Axes, scores: Floats, labels: Floats, evidence: EvidentialMap, point: ScoreMap
+) -> None:
+    """Draw Bel, Pl and the usual probability over the scores, and the examples as ticks."""
+    line = np.linspace(-3.0, 3.0, 601)
+    belief, plausibility = evidence.fit(scores, labels).predict_interval(line).T
+    ax.fill_between(line, belief, plausibility, color=BLUE, alpha=0.18, lw=0, label="Bel to Pl")
+    ax.plot(line, belief, color=BLUE, lw=1.0)
+    ax.plot(line, plausibility, color=BLUE, lw=1.0)
+    ax.plot(line, point.fit(scores, labels).predict(line), color="black", lw=1.2, label="P")
+    for label, height in ((0, -0.035), (1, 1.035)):
+        inside = scores[labels == label]
+        ax.plot(inside, np.full(len(inside), height), "|", color=GREY, ms=5, alpha=0.7)
+    ax.set(xlim=(-3, 3), ylim=(-0.07, 1.07), xlabel="score", ylabel="P(1 | score)")
+
+
+def _contour(scores: Floats, labels: Floats) -> Figure:
+    """Figure 6: level sets of the likelihood of the line; the contour at one score, its masses."""
+    figure, (left, right) = _grid(1, 2, 11.0, 4.6)
+    fitted = EvidentialLogistic().fit(scores, labels)
+    line = fitted.line_
+    assert line is not None
+    theta1 = -line.slope / line.width
+    theta0 = -line.offset - theta1 * line.centre
+    _level_sets(left, fitted, theta0, theta1)
+    _areas(right, fitted, 1.0 / (1.0 + np.exp(theta0 + theta1 * SCORE)))
+    return figure
+
+
+def _level_sets(ax: Axes, fitted: EvidentialLogistic, theta0: float, theta1: float) -> None:
+    grid0 = theta0 + np.linspace(-1.8, 1.8, 121)
+    grid1 = theta1 + np.linspace(-2.6, 1.8, 121)
+    heights = [[fitted.parameter_contour(a, b) for a in grid0] for b in grid1]
+    sets = ax.contour(grid0, grid1, heights, levels=LEVELS, cmap="viridis")
+    ax.clabel(sets, fontsize=7)
+    ax.plot([theta0], [theta1], "+", color=RED, ms=10, label="maximum likelihood")
+    tau = 0.5
+    ax.plot(
+        np.log(1.0 / tau - 1.0) - grid1 * SCORE,
+        grid1,
+        "--",
+        color=GREY,
+        label=f"lines with P(1 | {SCORE}) = {tau}",
+    )
+    ax.set(xlim=grid0[[0, -1]], ylim=grid1[[0, -1]], xlabel="θ0", ylabel="θ1")
+    ax.set_title("relative likelihood of the sigmoid, 50 examples", fontsize=10)
+    ax.legend(fontsize=8, frameon=False)
+
+
+def _areas(ax: Axes, fitted: EvidentialLogistic, best: float) -> None:
+    """Figure 3: m({1}) lies above the contour left of the best proportion, m({0}) right of it."""
+    tau = np.linspace(0.0, 1.0, 401)
+    contour = fitted.contour(SCORE, tau)
+    m1, m0, both = fitted.mass([SCORE])[0]
+    low = tau <= best
+    ax.fill_between(
+        tau[low], contour[low], 1.0, color=BLUE, alpha=0.3, label=f"m({{1}}) = {m1:.3f}"
+    )
+    ax.fill_between(
+        tau[~low], contour[~low], 1.0, color=RED, alpha=0.3, label=f"m({{0}}) = {m0:.3f}"
+    )
+    ax.fill_between(tau, 0.0, contour, color=GREY, alpha=0.3, label=f"m({{0, 1}}) = {both:.3f}")
+    ax.plot(tau, contour, color="black", lw=1.2)
+    ax.axvline(best, color="black", lw=0.8, ls=":")
+    ax.set(xlim=(0, 1), ylim=(0, 1.3), xlabel="τ = P(1 | s)", ylabel="plausibility of τ")
+    ax.set_title(f"contour at s = {SCORE}", fontsize=10)
+    ax.legend(loc="upper left", fontsize=8, frameon=False, ncols=3)
+
+
+def _binomial() -> Figure:
+    """Figure 4: Bel and Pl of a bin, by its size at 2/3 positive, and by its positives of 10."""
+    figure, (left, right) = _grid(1, 2, 11.0, 4.2)
+    sizes, positives = np.arange(3, 100, 3), np.arange(11)
+    for model in BINOMIAL_MODELS:
+        _bounds(left, sizes, 2 * sizes // 3, sizes, model)
+        _bounds(right, positives / 10, positives, np.full(11, 10), model)
+    left.axhline(2 / 3, color=GREY, lw=0.8, ls=":")
+    left.set(xlabel="examples, 2/3 of them positive", ylabel="Bel and Pl", ylim=(0, 1))
+    right.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":")
+    right.set(xlabel="share of positives among 10 examples", ylabel="Bel and Pl", ylim=(0, 1))
+    right.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def _bounds(ax: Axes, x: ArrayLike, k: ArrayLike, n: ArrayLike, model: BinomialModel) -> None:
+    belief, plausibility = belief_plausibility(binomial_mass(model, k, n)).T
+    ax.plot(x, belief, color=MODEL_COLOURS[model], lw=1.3, label=model)
+    ax.plot(x, plausibility, color=MODEL_COLOURS[model], lw=1.3)
+
+
+def _table_2(entries: list[Result]) -> Figure:
+    """Table 2 as dots: printed values and the measured means of both splits."""
+    names = list(dict.fromkeys(e["data"] for e in entries))
+    models = {"bayesian": GREY, "inverse pignistic": GREEN, "likelihood": BLUE, "confidence": RED}
+    figure, axes = _grid(1, len(names), 12.0, 4.8)
+    for ax, name in zip(axes, names, strict=True):
+        for number, (model, colour) in enumerate(models.items()):
+            chosen = [e for e in entries if (e["data"], e["model"]) == (name, model)]
+            _dots(ax, chosen, 0.18 * (number - 1.5), colour, model)
+        ax.set_xticks(range(3), ["(a)", "(b)", "(c)"])
+        ax.set(title=name, xlabel="scenario", ylabel="error, %")
+    axes[0].plot([], [], "_", color="black", ms=11, mew=2, label="printed")
+    axes[0].plot([], [], "o", color="black", mfc="none", ms=5, label="measured, halves")
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=8
+    )
+    return figure
+
+
+def _dots(ax: Axes, entries: list[Result], shift: float, colour: str, model: str) -> None:
+    for split, face in (("shared", colour), ("halves", "none")):
+        chosen = [e for e in entries if e["split"] == split]
+        ax.errorbar(
+            ["abc".index(e["scenario"]) + shift for e in chosen],
+            [e["error"] for e in chosen],
+            yerr=[e["standard_error"] for e in chosen],
+            fmt="o",
+            ms=5,
+            lw=1,
+            color=colour,
+            mfc=face,
+            label=f"{model}, shared" if split == "shared" else None,
+        )
+    printed = [e for e in entries if e["split"] == "shared" and e["printed"] is not None]
+    x = ["abc".index(e["scenario"]) + shift for e in printed]
+    ax.plot(x, [e["printed"] for e in printed], "_", color=colour, ms=11, mew=2)
+
+
+def _three_classifiers(entries: list[Result]) -> Figure:
+    """Figure 11: the three calibrations under the likelihood model, by the third subset's size."""
+    names = list(dict.fromkeys(e["data"] for e in entries))
+    figure, axes = _grid(2, 3, 12.0, 6.6)
+    for ax, name in zip(axes, names, strict=False):
+        for method, colour in METHOD_COLOURS.items():
+            chosen = [
+                e
+                for e in entries
+                if (e["data"], e["method"], e["model"]) == (name, method, "likelihood")
+            ]
+            ax.errorbar(
+                [e["third"] for e in chosen],
+                [e["error"] for e in chosen],
+                yerr=[1.96 * e["standard_error"] for e in chosen],
+                color=colour,
+                lw=1.2,
+                capsize=2,
+                label=method,
+            )
+        ax.set(title=name, xlabel="examples of the third classifier", ylabel="error, %")
+    axes[0].legend(fontsize=8, frameon=False)
+    return figure
