@@ -95,7 +95,10 @@ class CalibrationSet:
         ndarray of int, shape (m, n_classes)
             N_k of each example's category before its own label is counted.
         """
-        self._reserve(int(np.count_nonzero(codes >= 0)))
+        joining = int(np.count_nonzero(codes >= 0))
+        if joining == 0:
+            return self.counts[categories]
+        self._reserve(joining)
         met = np.empty((len(codes), self.counts.shape[1]), dtype=np.int64)
         limit = -1 if self.limit is None else self.limit
         self._begin, self._end = _answer(
