@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -55,14 +55,23 @@ def application(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     return app
 
 
-def _online_svm(
-    version: bool = typer.Option(False, "--version", is_eager=True, help="Print the version."),
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from online_svm import __version__
 
         print(__version__)
         raise typer.Exit
+
+
+def _online_svm(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
 
 
 def _run(app: typer.Typer, given: list[str]) -> int:

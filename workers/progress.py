@@ -28,12 +28,14 @@ class WorkerProgress:
         self._feed, self._target, self._every = feed, target or sys.stderr, every
         self._told = time.monotonic()
         self._seq = -1
+        self._last: Outcome | None = None
         self._validity = ""
 
     def __call__(self, outcome: "Outcome") -> None:
         """Note an outcome, and print a line if one is due."""
         if self._seq < 0:
             self._seq = outcome.before.seq
+        self._last = outcome
         for report in outcome.reports:
             own = report.venn.predicted
             if own.accuracy is not None:
@@ -42,11 +44,17 @@ class WorkerProgress:
                 )
         elapsed = time.monotonic() - self._told
         if elapsed >= self._every:
-            self._tell(outcome.after.seq, outcome.after.n, elapsed)
+            rate = (outcome.after.seq - self._seq) / elapsed
+            self._tell(outcome, f", {rate:,.0f}/s")
 
-    def _tell(self, seq: int, n: int, elapsed: float) -> None:
-        rate = (seq - self._seq) / elapsed
-        line = f"{self._feed}: {seq:,} answered, {n:,} learned, {rate:,.0f}/s{self._validity}"
+    def close(self) -> None:
+        """Print where the worker ended, unless nothing came."""
+        if self._last is not None:
+            self._tell(self._last, ", stopped")
+
+    def _tell(self, outcome: "Outcome", note: str) -> None:
+        seq, n = outcome.after.seq, outcome.after.n
+        line = f"{self._feed}: {seq:,} answered, {n:,} learned{note}{self._validity}"
         print(line, file=self._target, flush=True)
         self._told, self._seq = time.monotonic(), seq
 

@@ -1,5 +1,6 @@
 """`worker`: answer a feed."""
 
+from contextlib import closing
 from typing import Annotated, Any
 
 import typer
@@ -52,8 +53,11 @@ def worker(
     from workers import service
     from workers.progress import WorkerProgress
 
-    progress = None if quiet else WorkerProgress(feed)
-    service.run(feed, loaded, url, name, accept_environment, progress)
+    if quiet:
+        service.run(feed, loaded, url, name, accept_environment)
+        return
+    with closing(WorkerProgress(feed)) as progress:
+        service.run(feed, loaded, url, name, accept_environment, progress)
 
 
 def given_flags(settings: dict[str, Any], redis: str | None, sigma: float | None) -> dict[str, Any]:

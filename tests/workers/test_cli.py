@@ -1,0 +1,179 @@
+"""The command as a whole: help, exit codes, what it imports, how long that takes."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from workers import cli, embedded
+from workers.settings import WorkerSettings
+from workers.store import Store
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("ONLINE_SVM_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command in this process; return exit code, standard output and standard error."""
+
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def test_the_help_names_every_command_with_what_it_does(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    for name in cli.COMMANDS:
+        line = next(line for line in out.splitlines() if f" {name} " in line)
+        assert len(line.split()) > 5
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_has_its_own_help(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"online-svm {command}" in out
+
+
+def test_the_version_is_that_of_the_package(run):
+    from online_svm import __version__
+
+    assert run("--version") == (0, f"{__version__}\n", "")
+
+
+def test_an_unknown_command_is_refused(run):
+    code, _, err = run("predict")
+    assert code == 2
+    assert "predict" in err
+
+
+def test_every_setting_is_a_flag_of_the_worker(run):
+    _, out, _ = run("worker", "--help")
+    for name in WorkerSettings.model_fields:
+        assert f"--{name.replace('_', '-')}" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["worker", "f", "--batch", "0"], "setting batch: "),
+        (["worker", "f", "--gamma", "-1"], "gamma: must be positive, or 'scale'"),
+        (["worker", "f", "--sigma", "1", "--gamma", "1"], "give --sigma or --gamma, not both"),
+        (["worker", "f", "--sigma", "0"], "setting sigma: must be a positive number"),
+        (["worker", "f", "--classes", "a"], "classes: declare at least two labels"),
+        (["worker", "f", "--config", "/nowhere.toml"], "no such file"),
+        (["worker", "bad name", "--redis", "redis://127.0.0.1:1"], "feed name 'bad name'"),
+        (["worker", "f", "--redis", "redis://127.0.0.1:1"], "does not answer"),
+        (["status", "--redis", "http://h"], "redis URL"),
+        (["push", "f", "/nowhere.csv", "--redis", "redis://127.0.0.1:1"], "no such file"),
+        (["reset", "f", "--redis", "redis://127.0.0.1:1"], "Say --yes"),
+    ],
+)
+def test_what_cannot_work_ends_with_one_line_and_code_2(run, arguments, message):
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert err.startswith("online-svm: ")
+    assert message in err
+
+
+def test_an_unknown_variable_is_refused_by_the_worker(run, monkeypatch):
+    monkeypatch.setenv("ONLINE_SVM_REFIT_EVRY", "3")
+    code, _, err = run("worker", "f")
+    assert code == 2
+    assert "did you mean ONLINE_SVM_REFIT_EVERY?" in err
+
+
+def test_the_settings_are_shown_as_a_file_that_can_be_read_back(run, tmp_path):
+    flags = ("--classes", "b,a", "--window", "none", "--class-weight", "a=2,b=1", "--C", "3")
+    code, out, _ = run("config", "show", *flags)
+    assert code == 0
+    path = tmp_path / "settings.toml"
+    path.write_text(out.replace('redis = "none"\n', ""))
+    shown = json.loads(run("config", "show", "--json", *flags)[1])
+    read_back = json.loads(run("config", "show", "--json", "--config", str(path))[1])
+    assert read_back == shown
+    assert shown["class_weight"] == {"a": 2.0, "b": 1.0}
+
+
+def test_the_settings_are_shown_without_the_password(run, monkeypatch):
+    monkeypatch.setenv("ONLINE_SVM_REDIS", "redis://me:hunter2@h/0")
+    for form in ([], ["--json"]):
+        code, out, err = run("config", "show", *form)
+        assert code == 0
+        assert "hunter2" not in out + err
+        assert "redis://h/0" in out
+
+
+def test_no_error_shows_the_password(run):
+    url = "redis://me:hunter2@127.0.0.1:1/0"
+    for command in (["status"], ["tail", "f"], ["worker", "f"], ["check", "f"], ["verify", "f"]):
+        code, out, err = run(*command, "--redis", url)
+        assert code == 2
+        assert "hunter2" not in out + err
+
+
+HEAVY = ("numba", "sklearn", "scipy", "numpy", "river", "pydantic_settings", "matplotlib")
+
+
+def python(*arguments):
+    """Run Python; return its output and the processor seconds it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=True, timeout=60
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def small(*command):
+    """Return a program that runs a small command and names what it imported of `HEAVY`."""
+    return (
+        "import sys\nfrom workers.cli import main\n"
+        f"try:\n    main({list(command)!r})\n"
+        "except SystemExit as ended:\n    assert not ended.code\n"
+        f"print('imported', [name for name in {HEAVY!r} if name in sys.modules])\n"
+    )
+
+
+@pytest.fixture(scope="module")
+def where():
+    """A feed with one answer, as arguments: name and URL."""
+    with embedded.temporary() as server, Store(server.url, "f") as store:
+        store.call("XADD", store.keys.out, "1-1", "p", '{"seq":0,"status":"warming","reason":""}')
+        yield "f", "--redis", server.url
+
+
+@pytest.mark.parametrize("command", ["status", "tail"])
+def test_a_small_command_imports_nothing_heavy(where, command):
+    out, _ = python("-c", small(command, *where))
+    assert out.endswith("imported []\n")
+
+
+def test_the_help_imports_neither_numba_nor_scikit_learn():
+    out, _ = python("-c", small("--help"))
+    imported = out.splitlines()[-1]
+    assert "numba" not in imported
+    assert "sklearn" not in imported
+
+
+@pytest.mark.parametrize("command", ["--help", "status", "tail"])
+def test_a_small_command_takes_less_than_half_a_second(where, command):
+    # Processor time, the best of three: what else runs on the machine must not matter.
+    arguments = () if command == "--help" else where
+    seconds = min(python("-m", "workers.cli", command, *arguments)[1] for _ in range(3))
+    assert seconds < 0.5

@@ -1,0 +1,384 @@
+"""The commands around one feed, against a real Redis and a real worker."""
+
+import csv
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import orjson
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.example import Example
+from online_svm.predictor import OnlinePredictor
+from workers import cli, embedded, feeds
+from workers.ingest import shuffled
+from workers.sources import Reading, rows
+from workers.store import Store
+
+SETTINGS = {
+    "classes": "true,false",
+    "window": "200",
+    "refit_every": "50",
+    "refit_lag": "0",
+    "metrics_every": "40",
+}
+FLAGS = [part for name, text in SETTINGS.items()
+         for part in (f"--{name.replace('_', '-')}", text)]  # fmt: skip
+ROWS = 180
+SEED = 3
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("ONLINE_SVM_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="module")
+def redis_url():
+    """One server is enough here: what differs between servers is below the commands."""
+    with embedded.temporary() as server:
+        yield server.url
+
+
+@pytest.fixture
+def run(capsys, redis_url):
+    """Run a command on the test's Redis; return exit code, standard output, standard error."""
+
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--redis", redis_url])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def push_phishing(feed, *more):
+    return ("push", feed, "Phishing", "--shuffle", str(SEED), "--limit", str(ROWS), *more)
+
+
+def phishing():
+    return shuffled(rows("Phishing", Reading()), SEED)[:ROWS]
+
+
+def work(url, feed, seq, notes):
+    """Run the command until the feed has answered `seq` entries, then stop it; return its notes."""
+    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", url, *FLAGS]
+    with notes.open("w") as target, subprocess.Popen(command, stderr=target) as worker:
+        try:
+            deadline = time.monotonic() + 60
+            with Store(url, feed) as store:
+                while (state := store.state()) is None or state.position.seq < seq:
+                    assert worker.poll() is None, notes.read_text()
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(20) == 0, notes.read_text()
+        finally:
+            worker.kill()
+    return notes.read_text()
+
+
+def copy(url, source, target, *names):
+    """Copy keys of one feed to another; return the store of the copy's keys as they now are."""
+    with Store(url, source) as store, Store(url, target) as made:
+        for name in names:
+            dump = store.call("DUMP", getattr(store.keys, name))
+            made.call("RESTORE", getattr(made.keys, name), 0, dump)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """What is pushed: real rows, and at the end one that the feed rejects."""
+    path = tmp_path_factory.mktemp("source") / "rows.jsonl"
+    items = [{"x": row.x, "y": row.y} for row in phishing()]
+    items.append({"x": {"age": 1}, "y": "true", "id": "bad one"})
+    path.write_bytes(b"\n".join(map(orjson.dumps, items)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def answered(redis_url, source):
+    """A feed that the real command has answered, and what it told."""
+    with pytest.raises(SystemExit):
+        cli.main(["push", "answered", str(source), "--redis", redis_url])
+    told = work(redis_url, "answered", ROWS + 1, source.with_suffix(".log"))
+    return "answered", told
+
+
+def test_push_sends_the_rows_in_the_order_of_the_seed(run, store, feed):
+    code, out, err = run(*push_phishing(feed))
+    assert (code, out) == (0, "")
+    assert f"{ROWS} rows pushed to feed '{feed}'" in err
+    expected = phishing()
+    sent = [dict(zip(e[1][::2], e[1][1::2], strict=True))
+            for e in feeds.newest(store, store.keys.input, 1000)]  # fmt: skip
+    assert [orjson.loads(fields[b"x"]) for fields in sent] == [row.x for row in expected]
+    assert [fields[b"y"].decode() for fields in sent] == [row.y for row in expected]
+
+
+def test_push_can_leave_out_names_and_labels_and_rows(run, store, feed):
+    run("push", feed, "Phishing", "--arrays", "--no-label", "--skip", "5", "--limit", "2")
+    wanted = list(rows("Phishing", Reading()))[5:7]
+    sent = feeds.newest(store, store.keys.input, 10)
+    assert [e[1][0] for e in sent] == [b"x", b"x"]
+    assert [orjson.loads(e[1][1]) for e in sent] == [list(row.x.values()) for row in wanted]
+    assert [len(e[1]) for e in sent] == [2, 2]
+
+
+def test_push_keeps_to_its_rate(run, feed):
+    began = time.monotonic()
+    run("push", feed, "Phishing", "--limit", "40", "--rate", "100")
+    assert 0.35 < time.monotonic() - began < 5
+
+
+def test_push_says_how_to_go_on_when_redis_refuses(own_redis, capsys):
+    with Store(own_redis.url, "full") as store:
+        used = int(store.server()["used_memory"])
+        store.call("CONFIG", "SET", "maxmemory", used + 300_000)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["push", "full", "ImageSegments", "--redis", own_redis.url])
+        stored = store.length(store.keys.input)
+    told = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert 0 < stored < 2310
+    assert f"go on with --skip {stored}" in told
+
+
+def test_the_worker_answers_as_the_predictor_does_in_process(answered, redis_url):
+    feed, _ = answered
+    config = PredictorConfig(
+        classes=["true", "false"], window=200, refit_every=50, refit_lag=0, metrics_every=40
+    )
+    predictor = OnlinePredictor(config)
+    with Store(redis_url, feed) as store:
+        payloads = [feeds.payload(e) for e in feeds.newest(store, store.keys.out, 1000)]
+    for row, payload in zip(phishing(), payloads, strict=False):
+        prediction = predictor.step(Example(row.x, row.y))
+        message = orjson.loads(payload)
+        assert message["label"] == prediction.label
+        assert message["probabilities"] == list(prediction.probabilities)
+        assert message["scores"] == list(prediction.scores)
+    assert orjson.loads(payloads[-1])["status"] == "rejected"
+
+
+def test_the_worker_tells_how_far_it_came_and_where_it_stopped(answered):
+    _, told = answered
+    assert f"{ROWS + 1} answered, {ROWS} learned, stopped" in told
+    assert "accuracy" in told
+
+
+def test_status_counts_what_was_answered(answered, run):
+    feed, _ = answered
+    code, out, _ = run("status", feed, "--json")
+    found = orjson.loads(out)
+    assert code == 0
+    assert (found["seq"], found["n"], found["waiting"]) == (ROWS + 1, ROWS, 0)
+    assert (found["out"], found["met"], found["dlq"]) == (ROWS + 1, ROWS // 40, 1)
+    assert found["holder"] is None
+    assert found["validity"]["n"] == ROWS // 40 * 40
+
+
+def test_status_in_words_names_the_feed_and_its_validity(answered, run):
+    feed, _ = answered
+    _, out, _ = run("status")
+    assert f"feed {feed}" in out
+    assert "accuracy" in out
+
+
+def test_status_of_an_unknown_feed_is_an_error(run):
+    code, _, err = run("status", "nobody")
+    assert code == 2
+    assert "no feed 'nobody'" in err
+
+
+def test_tail_prints_the_payloads_as_they_are_stored(answered, run, redis_url):
+    feed, _ = answered
+    _, out, _ = run("tail", feed, "--json", "--count", "0")
+    with Store(redis_url, feed) as store:
+        stored = [feeds.payload(e).decode() for e in feeds.newest(store, store.keys.out, 1000)]
+    assert out.splitlines() == stored
+    _, out, _ = run("tail", feed, "--json", "--stream", "met", "-n", "1")
+    assert orjson.loads(out)["n"] == ROWS // 40 * 40
+
+
+def test_tail_shows_answers_and_rejections_in_words(answered, run):
+    feed, _ = answered
+    _, out, _ = run("tail", feed, "-n", "2")
+    answer, rejection = out.splitlines()
+    assert "platt" in answer
+    assert answer.endswith("exact")
+    assert "rejected: unknown_feature" in rejection or "rejected: missing_feature" in rejection
+
+
+def test_tail_follows_a_feed_until_it_is_interrupted(answered, redis_url):
+    feed, _ = answered
+    command = [sys.executable, "-m", "workers.cli", "tail", feed, "-n", "1", "--json", "--follow"]
+    tail = subprocess.Popen([*command, "--redis", redis_url], stdout=subprocess.PIPE)
+    try:
+        assert orjson.loads(tail.stdout.readline())["id"] == "bad one"
+        with Store(redis_url, feed) as store:
+            last = feeds.newest(store, store.keys.out, 1)[0][0]
+            later = b"%d-0" % (int(last.split(b"-")[0]) + 1)
+            store.call("XADD", store.keys.out, later, "p", '{"late":1}')
+            try:
+                assert tail.stdout.readline() == b'{"late":1}\n'
+            finally:
+                store.call("XDEL", store.keys.out, later)
+        tail.send_signal(signal.SIGINT)
+        assert tail.wait(10) == 130
+    finally:
+        tail.kill()
+        tail.stdout.close()
+
+
+def test_tail_into_a_closed_pipe_ends_quietly(answered, redis_url):
+    feed, _ = answered
+    done = subprocess.run(
+        f"{sys.executable} -m workers.cli tail {feed} -n 0 --json --redis {redis_url} | head -n 1",
+        shell=True,
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.count(b"\n") == 1
+    assert done.stderr == b""
+
+
+def test_dlq_shows_why_an_entry_was_rejected(answered, run):
+    feed, _ = answered
+    _, out, _ = run("dlq", feed, "--json")
+    found = orjson.loads(out)
+    assert found["code"] in ("unknown_feature", "missing_feature")
+    assert '{"age":1}' in found["head"]
+    assert found["size"] == str(len('x{"age":1}ytrueidbad one'))
+
+
+def test_export_writes_one_row_an_answer(answered, run, tmp_path):
+    feed, _ = answered
+    code, _, err = run("export", feed, "--csv", str(tmp_path / "out.csv"))
+    assert code == 0
+    assert f"{ROWS + 1} answers exported" in err
+    table = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
+    _, out, _ = run("tail", feed, "--json", "-n", "2")
+    message = orjson.loads(out.splitlines()[0])
+    assert float(table[-2]["probability true"]) == message["probabilities"][1]
+    assert float(table[-2]["lower false"]) == message["intervals"][0][0]
+    assert float(table[-2]["platt true"]) == message["maps"]["platt"][1]
+    assert table[-1]["status"] == "rejected"
+    assert table[-1]["id"] == "bad one"
+
+
+def test_verify_finds_the_answers_identical(answered, run):
+    feed, _ = answered
+    code, out, _ = run("verify", feed, "--json")
+    assert code == 0
+    found = orjson.loads(out)
+    assert found["identical"]
+    assert found["answers"] == ROWS + 1
+
+
+def test_verify_compares_the_whole_history_with_its_source(answered, run, source):
+    feed, _ = answered
+    code, out, _ = run("verify", feed, "--input", str(source))
+    assert code == 0
+    assert out.endswith("identical\n")
+    code, _, err = run("verify", feed, "--input", str(source), "--shuffle", "1")
+    assert code == 5
+    assert "differ" in err
+
+
+def test_verify_ends_with_code_5_where_an_answer_is_gone(answered, run, redis_url, feed):
+    copy(redis_url, answered[0], feed, "state", "input", "out", "met", "dlq")
+    with Store(redis_url, feed) as store:
+        store.call("HSET", store.keys.state, "snapshot", "", "previous", "")
+        last = feeds.newest(store, store.keys.out, 1)[0][0]
+        store.call("XDEL", store.keys.out, last)
+    code, _, err = run("verify", feed)
+    assert code == 5
+    assert last.decode() in err
+
+
+def test_check_says_what_a_worker_would_find(answered, run):
+    feed, _ = answered
+    code, out, _ = run("check", feed, *FLAGS)
+    assert code == 0
+    assert f"{ROWS + 1} answered" in out
+    code, _, err = run("check", feed)
+    assert code == 2
+    assert "refit_every: feed 50, here 250" in err
+
+
+def test_fork_copies_the_input_under_the_same_ids(answered, run, redis_url):
+    feed, _ = answered
+    code, out, err = run("fork", feed)
+    assert (code, out) == (0, f"{feed}-2\n")
+    assert f"online-svm worker {feed}-2" in err
+    with Store(redis_url, feed) as store, Store(redis_url, f"{feed}-2") as forked:
+        assert feeds.newest(forked, forked.keys.input, 1000) == feeds.newest(
+            store, store.keys.input, 1000
+        )
+    code, _, err = run("fork", feed, "--to", f"{feed}-2")
+    assert code == 2
+    assert "exists" in err
+
+
+def test_fork_refuses_a_feed_whose_input_was_trimmed(run, redis_url, answered, feed):
+    copy(redis_url, answered[0], feed, "state", "input")
+    with Store(redis_url, feed) as store:
+        store.call("XTRIM", store.keys.input, "MAXLEN", 10)
+    code, _, err = run("fork", feed)
+    assert code == 4
+    assert "trimmed" in err
+
+
+def test_snapshot_saves_the_newest_one(answered, run, tmp_path):
+    feed, _ = answered
+    path = tmp_path / "snapshot"
+    code, _, err = run("snapshot", feed, "--out", str(path))
+    assert code == 0
+    assert path.stat().st_size > 1000
+    assert f"snap:{ROWS}:" in err
+
+
+def test_snapshot_of_a_feed_without_one_is_an_error(run):
+    code, _, err = run("snapshot", "nobody", "--out", "/dev/null")
+    assert code == 2
+    assert "no snapshot" in err
+
+
+def test_a_feed_that_was_reset_is_answered_again_byte_for_byte(
+    answered, run, redis_url, feed, store, tmp_path
+):
+    copy(redis_url, answered[0], feed, "state", "input", "out", "met", "dlq")
+    before = store.state().position
+    store.call("SET", store.keys.snapshot(1, "ab" * 32), "of the old state")
+    assert run("reset", feed, "--yes")[0] == 0
+    assert set(store.types()) == {store.keys.input}
+    assert not store.has_snapshots()
+    work(redis_url, feed, ROWS + 1, tmp_path / "notes")
+    assert store.state().position == before
+
+
+def test_reset_can_delete_the_input_too(run, store, feed):
+    store.call("XADD", store.keys.input, "*", "x", "[1]")
+    store.register()
+    assert run("reset", feed, "--yes", "--input")[0] == 0
+    assert store.types() == {}
+    assert feed not in feeds.names(store)
+
+
+def test_reset_refuses_a_feed_that_a_worker_holds(run, store, feed):
+    from workers.lease import Holder
+
+    store.call("SET", store.keys.lease, Holder.here("me").encode())
+    code, _, err = run("reset", feed, "--yes")
+    assert code == 2
+    assert "held by 'me'" in err
+    assert run("reset", feed, "--yes", "--force")[0] == 0
+    assert store.types() == {}

@@ -1,0 +1,72 @@
+import numpy as np
+import orjson
+import pytest
+
+from workers import ingest
+from workers.ingest import Pace, PushStopped, encoded, entry, push, shuffled
+from workers.sources import Row
+
+
+def stored(store):
+    return [e[1] for e in store.call("XRANGE", store.keys.input, "-", "+")]
+
+
+def test_a_row_becomes_the_fields_of_an_entry():
+    row = Row({"b": 1, "a": 2.5}, "spam", "tx 1")
+    assert entry(row) == [b"x", b'{"b":1,"a":2.5}', b"y", "spam", b"id", "tx 1"]
+    assert entry(row, arrays=True)[:2] == [b"x", b"[1,2.5]"]
+    assert entry(Row([None, 1.0])) == [b"x", b"[null,1.0]"]
+    assert entry(Row(np.array([1.0]).tolist(), "é"))[-1] == "é"
+    assert encoded(Row([1], "é")) == [b"x", b"[1]", b"y", "é".encode()]
+
+
+def test_a_number_is_sent_with_all_its_digits():
+    value = 0.1 + 0.2
+    assert orjson.loads(entry(Row([value]))[1]) == [value]
+
+
+def test_rows_are_shuffled_by_the_permutation_of_the_seed():
+    rows = [Row([i]) for i in range(50)]
+    order = np.random.default_rng(7).permutation(50)
+    assert [row.x[0] for row in shuffled(iter(rows), 7)] == order.tolist()
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 500])
+def test_all_rows_arrive_in_order_whatever_the_chunk(store, redis_url, feed, chunk):
+    told = []
+    rows = [Row([i], str(i)) for i in range(10)]
+    assert push(iter(rows), redis_url, feed, throttle=told.append, chunk=chunk) == 10
+    assert stored(store) == [[b"x", b"[%d]" % i, b"y", b"%d" % i] for i in range(10)]
+    assert told == sorted({min(n, 10) for n in range(chunk, 10 + chunk, chunk)})
+
+
+def test_nothing_is_pushed_from_an_empty_source(store, redis_url, feed):
+    assert push(iter([]), redis_url, feed) == 0
+    assert stored(store) == []
+
+
+def test_a_server_that_is_not_there_is_named_with_what_was_pushed(feed):
+    with pytest.raises(PushStopped, match=r"does not answer.*0 rows were pushed, and up to 1 more"):
+        push([Row([1])], "redis://127.0.0.1:1", feed)
+
+
+def test_a_refusal_says_how_many_rows_arrived(store, redis_url, feed):
+    store.call("SET", store.keys.input, "not a stream")
+    with pytest.raises(PushStopped, match=r"another type.*0 rows were pushed; go on with --skip 0"):
+        push([Row([1]), Row([2])], redis_url, feed)
+
+
+def test_a_pace_waits_until_the_rows_are_due(monkeypatch):
+    now, slept = [100.0], []
+    monkeypatch.setattr(ingest.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(ingest.time, "sleep", slept.append)
+    pace = Pace(50.0)
+    pace(10)
+    now[0] += 1.0
+    pace(20)
+    assert slept == pytest.approx([0.2, 0.0])
+
+
+@pytest.mark.parametrize(("rate", "chunk"), [(1.0, 1), (100.0, 10), (1e6, ingest.CHUNK)])
+def test_the_chunk_of_a_pace_is_a_tenth_of_a_second(rate, chunk):
+    assert Pace(rate).chunk == chunk
