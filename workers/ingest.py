@@ -88,7 +88,7 @@ def push(
     """
     sent = 0
     key = FeedKeys(feed).input
-    with client(url) as connected:
+    with _connected(url) as connected:
         for batch in _chunks(rows, chunk):
             entries = [entry(row, arrays) for row in batch]
             sent += _send(connected, url, key, entries, sent)

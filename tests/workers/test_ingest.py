@@ -2,7 +2,8 @@ import numpy as np
 import orjson
 import pytest
 
-from workers import ingest
+from workers import embedded, ingest
+from workers.errors import Unavailable
 from workers.ingest import Pace, PushStopped, encoded, entry, push, shuffled
 from workers.sources import Row
 
@@ -45,9 +46,18 @@ def test_nothing_is_pushed_from_an_empty_source(store, redis_url, feed):
     assert stored(store) == []
 
 
-def test_a_server_that_is_not_there_is_named_with_what_was_pushed(feed):
-    with pytest.raises(PushStopped, match=r"does not answer.*0 rows were pushed, and up to 1 more"):
+def test_a_server_that_is_not_there_is_named(feed):
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1.* does not answer"):
         push([Row([1])], "redis://127.0.0.1:1", feed)
+
+
+def test_a_server_that_goes_away_leaves_the_number_of_rows_that_are_certain(own_redis):
+    def stop(sent):
+        if sent == 4:
+            embedded.stop(own_redis.directory)
+
+    with pytest.raises(PushStopped, match=r"4 rows were pushed, and up to 2 more may have been"):
+        push([Row([i]) for i in range(9)], own_redis.url, "f", throttle=stop, chunk=2)
 
 
 def test_a_refusal_says_how_many_rows_arrived(store, redis_url, feed):
