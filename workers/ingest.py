@@ -97,6 +97,20 @@ def push(
     return sent
 
 
+def _connected(url: str) -> Any:
+    """Return a client, which is a context manager.
+
+    Raises
+    ------
+    WorkerError
+        If Redis does not answer, or refuses.
+    """
+    try:
+        return client(url)
+    except redis.RedisError as error:
+        raise translated(error, url) from None
+
+
 def _send(connected: Any, url: str, key: str, entries: Sequence[Fields], before: int) -> int:
     """Append entries; return how many, which is all of them."""
     pipeline = connected.pipeline(transaction=False)
