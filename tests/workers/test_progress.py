@@ -1,0 +1,61 @@
+import io
+import sys
+
+from online_svm.prediction import LabelReport, MethodReport, ValidityReport
+from workers import progress
+from workers.answering import Outcome
+from workers.position import Position
+from workers.progress import WorkerProgress, push_progress
+
+
+def outcome(before, after, accuracy=None):
+    label = LabelReport(accuracy=accuracy, lower=0.7, probability=0.75, upper=0.8, paper_p=None)
+    method = MethodReport(predicted=label, svm=label, log_loss=None, brier=None, clipped=0)
+    report = ValidityReport(n=after, scored=after, venn=method, maps={})
+    start, end = Position(b"1-1", before, before), Position(b"1-2", after, after - 1)
+    return Outcome(start, end, [], [], [], [], [report])
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_worker_tells_its_rate_and_validity_when_a_line_is_due(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    target = io.StringIO()
+    tell = WorkerProgress("f", target, every=2.0)
+    now[0] = 1.0
+    tell(outcome(10, 30, 0.5))
+    assert target.getvalue() == ""
+    now[0] = 4.0
+    tell(outcome(30, 50))
+    assert target.getvalue() == (
+        "f: 50 answered, 49 learned, 10/s  accuracy 0.500 in [0.700, 0.800]\n"
+    )
+
+
+def test_a_worker_that_stops_tells_where(monkeypatch):
+    target = io.StringIO()
+    tell = WorkerProgress("f", target, every=1e9)
+    tell.close()
+    assert target.getvalue() == ""
+    tell(outcome(0, 20))
+    tell.close()
+    assert target.getvalue() == "f: 20 answered, 19 learned, stopped\n"
+
+
+def test_a_push_shows_plain_lines_where_there_is_no_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    with push_progress(1000) as tell:
+        tell(500)
+    assert capsys.readouterr().err == "500 of 1,000 pushed\n"
+
+
+def test_a_push_shows_a_bar_on_a_terminal(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with push_progress(1000) as tell:
+        tell(500)
+    assert "pushing" in terminal.getvalue()
