@@ -12,9 +12,9 @@ from online_svm.labels import ClassView
 from online_svm.maps import fit_maps, restore_maps
 from online_svm.prediction import Guarantee, PredictionBlock
 from online_svm.refit import RefitResult
-from online_svm.venn.calibration import CalibrationSet
-from online_svm.venn.multiprobability import intervals, mean_points
-from online_svm.venn.taxonomy import ClassTaxonomy, svm_classes
+from online_svm.venn.answers import VennSet
+from online_svm.venn.scheme import VennScheme
+from online_svm.venn.taxonomy import svm_classes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,14 +47,16 @@ class ActiveModel:
         self.config, self.result, self.view = config, result, view
         self.version = version
         self.training_columns = view.columns(training_codes)
-        self.taxonomy = ClassTaxonomy(view.n_known)
+        self.scheme = VennScheme(
+            config.taxonomy, config.taxonomy_bins, view.n_known, len(view.classes), config.window
+        )
         self.maps: dict[str, OneAgainstAll] = {}
         self.calibration_version = 0
         self.joined = 0
-        self._set: CalibrationSet | None = None
+        self._set: VennSet | None = None
 
     @property
-    def calibration(self) -> CalibrationSet:
+    def calibration(self) -> VennSet:
         """The calibration set, once `calibrate` or `restore` has made it."""
         assert self._set is not None
         return self._set
@@ -102,24 +104,22 @@ class ActiveModel:
             Examples learned before each row.
         """
         scores = self.score(X)
-        categories = self.taxonomy.categories(scores)
-        met = self.calibration.answer(scores, categories, columns)
+        venn = self.calibration.answer(scores, columns)
         self.joined += int(np.count_nonzero(columns >= 0))
-        points, bounds = mean_points(met), intervals(met)
         guarantee, reason = self._guarantee()
         return PredictionBlock(
             status="ok",
             classes=self.view.classes,
             n=n,
-            label=np.argmax(points, axis=1).astype(np.int64),
+            label=np.argmax(venn.point, axis=1).astype(np.int64),
             svm_label=svm_classes(scores),
-            point=points,
-            lower=bounds[:, :, 0],
-            upper=bounds[:, :, 1],
+            point=venn.point,
+            lower=venn.lower,
+            upper=venn.upper,
             maps={name: self._padded(fitted.predict(scores)) for name, fitted in self.maps.items()},
             scores=scores,
-            category=categories,
-            category_size=met.sum(axis=1),
+            category=venn.category,
+            category_size=venn.size,
             model=self.version,
             calibration=self.calibration_version,
             taxonomy=self.version,
@@ -159,10 +159,8 @@ class ActiveModel:
         active.maps = restore_maps(config, under("map", arrays))
         return active
 
-    def _make_set(self, scores: Floats, columns: Ints) -> CalibrationSet:
-        shape = (self.taxonomy.n_categories, len(self.view.classes))
-        categories = self.taxonomy.categories(scores)
-        return CalibrationSet(scores, categories, columns, shape, self.config.window)
+    def _make_set(self, scores: Floats, columns: Ints) -> VennSet:
+        return self.scheme.begin(self.result.training_scores, scores, columns)
 
     def _padded(self, probabilities: Floats) -> Floats:
         """Append a zero for the slot of unseen labels, to which a map gives nothing."""
@@ -171,6 +169,8 @@ class ActiveModel:
         return np.concatenate([probabilities, np.zeros((len(probabilities), 1))], axis=1)
 
     def _guarantee(self) -> tuple[Guarantee, str | None]:
+        if self.calibration.reason is not None:
+            return "none", self.calibration.reason
         if self.view.declared:
             return "exact", None
         return "approximate", "classes are discovered, not declared"

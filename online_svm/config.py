@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MapName = Literal["platt", "isotonic", "binning"]
+TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
 Label = Annotated[str, Field(min_length=1, max_length=256)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -79,7 +80,12 @@ class PredictorConfig(BaseModel):
         None, ge=1, description="Refit the maps at this many examples since activation."
     )
     n_bins: int = Field(10, ge=1, le=1000, description="Bins of the binning map.")
-    taxonomy: Literal["class"] = Field("class", description="How examples are categorised.")
+    taxonomy: TaxonomyName = Field(
+        "class", description="How examples are put into the categories of the Venn predictor."
+    )
+    taxonomy_bins: int = Field(
+        4, ge=1, le=100, description="Parts of a class in class-quantile, class-rank and margin."
+    )
 
     metrics_every: int = Field(100, ge=1, description="Learned examples between two reports.")
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of the split.")

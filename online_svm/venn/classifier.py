@@ -10,18 +10,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from online_svm.errors import InvalidInput
 from online_svm.history import Tail
-from online_svm.venn.calibration import CalibrationSet
-from online_svm.venn.multiprobability import intervals, mean_points, multiprobabilities
+from online_svm.venn.answers import VennAnswers, VennSet
+from online_svm.venn.multiprobability import multiprobabilities
+from online_svm.venn.scheme import VennScheme
 from online_svm.venn.scorers import make_scorer
 from online_svm.venn.split import is_refit_due, training_mask
-from online_svm.venn.taxonomy import ClassTaxonomy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
-    """Inductive Venn predictor with a count taxonomy (Lambrou et al. 2012).
+    """Inductive Venn predictor (Lambrou et al. 2012).
 
     The examples are split into a proper training set, on which `estimator` is fitted, and a
     calibration set, whose labels are counted by category. For i.i.d. examples the distribution
@@ -33,8 +33,10 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     estimator : classifier with a decision function, optional
         `OnlineSVC()` without it. An `OnlineSVC` is warm-started from step to step; any other is
         cloned and fitted anew. It is never scaled: put a scaler before it.
-    taxonomy : {"class"}
-        How examples are put into categories: "class" is the estimator's own class.
+    taxonomy : {"class", "class-quantile", "class-rank", "margin", "venn-abers"}
+        How examples are put into categories; see `VennScheme`. "class", the paper's, is the
+        estimator's own class. "venn-abers" with more than two classes gives points without a
+        guarantee, and `predict_multiproba` refuses.
     split : {"oldest", "interleaved"}
         See `training_mask`.
     train_fraction : float
@@ -43,6 +45,8 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         The newest examples that are kept; all without it.
     refit_every : int
         Learned examples between two refits in `partial_fit` (early ones come at 10, 20, 40, ...).
+    taxonomy_bins : int
+        Parts into which "class-quantile", "class-rank" and "margin" divide each class.
 
     Attributes
     ----------
@@ -75,6 +79,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         train_fraction: float = 0.7,
         window: int | None = None,
         refit_every: int = 1,
+        taxonomy_bins: int = 4,
     ) -> None:
         self.estimator = estimator
         self.taxonomy = taxonomy
@@ -82,6 +87,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self.train_fraction = train_fraction
         self.window = window
         self.refit_every = refit_every
+        self.taxonomy_bins = taxonomy_bins
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Split, fit the estimator on the proper training set, count the rest.
@@ -150,20 +156,31 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         return np.stack([self._step(rows[i : i + 1], codes[i : i + 1]) for i in range(len(rows))])
 
     def predict_multiproba(self, X: ArrayLike) -> Floats:
-        """Return p^j(y) at [row, j, y], shape (n_samples, n_classes, n_classes)."""
-        return multiprobabilities(self._counts_of(X))
+        """Return p^j(y) at [row, j, y], shape (n_samples, n_classes, n_classes).
+
+        Raises
+        ------
+        ValueError
+            If the taxonomy has none: "venn-abers" with more than two classes.
+        """
+        rows = self._queries(X)
+        if self._set is None or len(self._seen) < 2:
+            return multiprobabilities(np.zeros((len(rows), len(self.classes_)), dtype=np.int64))
+        return self._set.multiprobabilities(self._scorer.score(rows))
 
     def predict_interval(self, X: ArrayLike) -> Floats:
         """Return lower and upper probabilities, shape (n_samples, n_classes, 2)."""
-        return intervals(self._counts_of(X))
+        answers = self._answers(X)
+        return np.stack([answers.lower, answers.upper], axis=2)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Return the mean over the multiprobability, shape (n_samples, n_classes)."""
-        return mean_points(self._counts_of(X))
+        return self._answers(X).point
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label with the largest mean probability for each row."""
-        chosen: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        chosen: NDArray[Any] = self.classes_[best]
         return chosen
 
     def _validated(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
@@ -173,8 +190,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         return rows, labels
 
     def _check_parameters(self) -> None:
-        if self.taxonomy != "class":
-            raise InvalidInput(f"taxonomy: {self.taxonomy!r} is unknown; use 'class'")
         if not 0.0 < self.train_fraction < 1.0:
             raise InvalidInput(f"train_fraction: {self.train_fraction} is not between 0 and 1")
         if self.refit_every < 1:
@@ -186,12 +201,13 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         if len(classes) < 2:
             raise InvalidInput(f"y: one class only, {classes[0]!r}; declare or show at least two")
         self.classes_ = classes
-        self._taxonomy = ClassTaxonomy(len(classes))
+        k = len(classes)
+        self._scheme = VennScheme(self.taxonomy, self.taxonomy_bins, k, k, self.window)
         self._scorer = make_scorer(self.estimator, classes, self.window)
         self._n = 0
         self._seen: set[int] = set()
         self._codes = Tail(np.empty(0, dtype=np.int64))
-        self._set = self._calibrated(np.empty((0, 1)), np.empty(0, dtype=np.int64))
+        self._set: VennSet | None = None
 
     def _encode(self, labels: NDArray[Any]) -> Ints:
         places = np.searchsorted(self.classes_, labels)
@@ -204,18 +220,15 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     def _step(self, row: Floats, code: Ints) -> Floats:
         """Return the interval of one row, shape (n_classes, 2), then learn it."""
         scores = self._hold(row, code)
-        if scores is None:
-            met = np.zeros((1, len(self.classes_)), dtype=np.int64)
-        else:
-            met = self._set.answer(_NO_SCORES, self._taxonomy.categories(scores), code)
-        if len(self._seen) < 2:
-            met = np.zeros_like(met)
+        answers = VennAnswers.vacuous(1, len(self.classes_))
+        if scores is not None and self._set is not None:
+            met = self._set.answer(scores, code)
+            answers = met if len(self._seen) > 1 else answers
         self._seen.update(code.tolist())
         self._n += 1
         if is_refit_due(self._n, self.refit_every):
             self._refit()
-        bounds: Floats = intervals(met)[0]
-        return bounds
+        return np.column_stack([answers.lower[0], answers.upper[0]])
 
     def _hold(self, rows: Floats, codes: Ints) -> Floats | None:
         """Hold rows that come next; return their scores by the present machine, if any."""
@@ -232,24 +245,21 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
             self._scorer.forget(start - self._codes.first)
             self._codes.drop_before(start)
         mask = self._mask(start, self._n)
-        codes = self._codes.since(start)
-        self._set = self._calibrated(self._scorer.train(mask), codes[~mask])
+        scores = self._scorer.train(mask)
+        fitted = self._scorer.training_scores() if self._scheme.uses_training else scores[:0]
+        self._set = self._scheme.begin(fitted, scores, self._codes.since(start)[~mask])
 
     def _mask(self, start: int, stop: int) -> NDArray[np.bool_]:
         return training_mask(self.split, start, stop, self.train_fraction)
 
-    def _calibrated(self, scores: Floats, codes: Ints) -> CalibrationSet:
-        k = len(self.classes_)
-        categories = self._taxonomy.categories(scores)
-        return CalibrationSet(np.empty((len(codes), 0)), categories, codes, (k, k), self.window)
-
-    def _counts_of(self, X: ArrayLike) -> Ints:
-        """Return the counts of the category of each row, shape (n_samples, n_classes)."""
+    def _queries(self, X: ArrayLike) -> Floats:
         check_is_fitted(self, "classes_")
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
-        if len(self._seen) < 2:
-            return np.zeros((len(rows), len(self.classes_)), dtype=np.int64)
-        return self._set.counts[self._taxonomy.categories(self._scorer.score(rows))]
+        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return rows
 
-
-_NO_SCORES = np.empty((1, 0))
+    def _answers(self, X: ArrayLike) -> VennAnswers:
+        """Answer rows, none of which joins the calibration set."""
+        rows = self._queries(X)
+        if self._set is None or len(self._seen) < 2:
+            return VennAnswers.vacuous(len(rows), len(self.classes_))
+        return self._set.answer(self._scorer.score(rows), np.full(len(rows), -1))

@@ -33,6 +33,9 @@ class Scorer(Protocol):
     def train(self, mask: Bools) -> Floats:
         """Train on the held examples that `mask` marks; return the scores of the others."""
 
+    def training_scores(self) -> Floats:
+        """Return the scores of T, right after `train`, shape (n_training, n_scores)."""
+
     def score(self, X: Floats) -> Floats:
         """Return the scores of other examples, shape (m, n_scores)."""
 
@@ -94,6 +97,11 @@ class MachineScorer:
         self._machine.solve()
         return self._machine.observer_values()
 
+    def training_scores(self) -> Floats:
+        """Return the scores of T, right after `train`, shape (n_training, n_scores)."""
+        assert self._machine is not None
+        return self._machine.training_values()
+
     def score(self, X: Floats) -> Floats:
         """Return the scores of other examples, shape (m, n_scores)."""
         assert self._machine is not None
@@ -139,6 +147,7 @@ class EstimatorScorer:
         self._codes = Tail(np.empty(0, dtype=np.int64))
         self._fitted: Any = None
         self._present: Ints = np.empty(0, dtype=np.int64)
+        self._mask: Bools = np.empty(0, dtype=np.bool_)
 
     def extend(self, X: Floats, codes: Ints, trains: Bools) -> Floats | None:  # noqa: ARG002  (the mask at training decides)
         """Hold more examples and return their scores; None before the first training."""
@@ -162,7 +171,13 @@ class EstimatorScorer:
         self._present = np.unique(codes[mask])
         if len(self._present) > 1:
             self._fitted = clone(self._estimator).fit(X[mask], self._classes[codes[mask]])
+        self._mask = mask
         return self.score(X[~mask])
+
+    def training_scores(self) -> Floats:
+        """Return the scores of T, right after `train`, shape (n_training, n_scores)."""
+        assert self._rows is not None
+        return self.score(self._rows.since(self._rows.first)[self._mask])
 
     def score(self, X: Floats) -> Floats:
         """Return one score a class (-1 for one absent from T, +1 for an only one)."""

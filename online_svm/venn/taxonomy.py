@@ -1,9 +1,13 @@
-"""Taxonomies: which category of the Venn predictor an example falls into, by its scores."""
+"""Taxonomies fixed given T: which category an example falls into, by its scores."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from online_svm.calibration.binning import equal_count_bins
+from online_svm.calibration.diagram import midpoints, pool_ties
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,9 +50,94 @@ class ClassTaxonomy:
         return svm_classes(scores)
 
 
+class QuantileTaxonomy:
+    """The SVM's own class, and within it the quantile of a strength among T's examples.
+
+    The edges between the quantiles are taken from T's scores, so that the taxonomy is fixed given
+    T. These scores are optimistic: where the machine fits T closely, most other examples are
+    weaker than nearly all of T and share the lowest quantile. `RankedSet` has no such bias.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes that have a machine.
+    n_bins : int
+        Quantiles a class, of about equal count in T; ties stay together.
+    strength : callable
+        `class_scores` or `margins`: from scores to one number a row.
+    training_scores : ndarray of shape (n, n_scores)
+        Of the proper training set.
+
+    Examples
+    --------
+    >>> T = np.array([[-2.0], [-1.0], [1.0], [2.0], [3.0], [4.0]])
+    >>> QuantileTaxonomy(2, 2, class_scores, T).categories(np.array([[-9.0], [0.5], [2.5], [2.6]]))
+    array([1, 2, 2, 3])
+    """
+
+    def __init__(
+        self,
+        n_classes: int,
+        n_bins: int,
+        strength: Callable[[Floats], Floats],
+        training_scores: Floats,
+    ) -> None:
+        self.n_categories = n_classes * n_bins
+        self._n_bins = n_bins
+        self._strength = strength
+        own, values = svm_classes(training_scores), strength(training_scores)
+        self._edges = [_edges(values[own == k], n_bins) for k in range(n_classes)]
+
+    def categories(self, scores: Floats) -> Ints:
+        """Return class times `n_bins` plus quantile, for rows of shape (n, 1) or (n, K)."""
+        own, values = svm_classes(scores), self._strength(scores)
+        categories = own * self._n_bins
+        for k, edges in enumerate(self._edges):
+            here = own == k
+            categories[here] += np.searchsorted(edges, values[here])
+        return categories
+
+
 def svm_classes(scores: Floats) -> Ints:
     """Return the index of the SVM's own class for scores of shape (n, 1) or (n, K)."""
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).astype(np.int64)
     largest: Ints = np.argmax(scores, axis=1).astype(np.int64)
     return largest
+
+
+def class_scores(scores: Floats) -> Floats:
+    """Return the score of the SVM's own class, shape (n,): the size of a single score.
+
+    Examples
+    --------
+    >>> class_scores(np.array([[-2.0]])), class_scores(np.array([[-2.0, 0.5, -1.0]]))
+    (array([2.]), array([0.5]))
+    """
+    single = scores.shape[1] == 1
+    strength: Floats = np.abs(scores[:, 0]) if single else scores.max(axis=1)
+    return strength
+
+
+def margins(scores: Floats) -> Floats:
+    """Return how far the best class is ahead of the second, shape (n,).
+
+    For a single score that is its size (times a constant), so that there it orders as
+    `class_scores` does.
+
+    Examples
+    --------
+    >>> margins(np.array([[-2.0]])), margins(np.array([[-2.0, 0.5, -1.0]]))
+    (array([2.]), array([1.5]))
+    """
+    if scores.shape[1] == 1:
+        return class_scores(scores)
+    best_two = np.sort(scores, axis=1)[:, -2:]
+    ahead: Floats = best_two[:, 1] - best_two[:, 0]
+    return ahead
+
+
+def _edges(values: Floats, n_bins: int) -> Floats:
+    """Return inclusive upper edges of all bins but the last; fewer where values tie."""
+    bins = equal_count_bins(pool_ties(values, np.zeros(len(values), dtype=np.bool_)), n_bins)
+    return midpoints(bins.upper[:-1], bins.lower[1:])

@@ -1,0 +1,233 @@
+"""Venn-Abers prediction on a calibration set that grows with every example."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm._jit import jit
+from online_svm.arrays import Arrays
+from online_svm.errors import InvalidInput
+from online_svm.history import Tail
+from online_svm.venn.answers import VennAnswers
+from online_svm.venn.sorted_scores import (
+    SortedScores,
+    empty_lists,
+    fill,
+    insert,
+    remove,
+    with_room,
+)
+from online_svm.venn.taxonomy import svm_classes
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NO_JOINT = (
+    "Venn-Abers over more than two classes is one-against-all: its values are points, not a "
+    "multiprobability"
+)
+
+
+class AbersSet:
+    """Two isotonic fits an answer, with the example added as negative and as positive.
+
+    The categories are the blocks of the isotonic regression of the labels on the scores, of the
+    calibration set with the example and its assumed label in it (Vovk, Petej & Fedorova 2015).
+    With two classes that is a Venn predictor, and its guarantee holds. With more there is one pair
+    (p0, p1) a class against the rest: each is valid for its own class, together they are no
+    multiprobability and promise nothing. Then the point of a class is its mean
+    (p0 + p1)/2 over the sum of all, and its interval runs over the values that such a quotient can
+    take while every class moves within its pair.
+
+    An answer costs one pass over the calibration set for each pair. `category` is the SVM's own
+    class, since the blocks depend on the assumed label, and `size` the whole calibration set.
+
+    Parameters
+    ----------
+    n_known : int
+        Classes that have a machine. Examples of others are held, but take no part; an unseen
+        label has the point 0 and the interval [0, 1 / (N + 1)].
+    scores, codes, n_classes, limit
+        As for `CountedSet`.
+
+    References
+    ----------
+    V. Vovk, I. Petej, V. Fedorova (2015), Large-scale probabilistic predictors with and without
+    guarantees of validity.
+
+    Examples
+    --------
+    >>> scores, codes = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
+    >>> held = AbersSet(2, scores, codes, 2, None)
+    >>> held.answer(np.array([[-1.0], [9.0]]), np.array([-1, -1])).upper.round(3).tolist()
+    [[1.0, 0.333], [0.333, 1.0]]
+    """
+
+    def __init__(
+        self, n_known: int, scores: Floats, codes: Ints, n_classes: int, limit: int | None
+    ) -> None:
+        first = 0 if limit is None else max(0, len(codes) - limit)
+        self._n_known, self._n_classes, self._limit = n_known, n_classes, limit
+        self._scores, self._codes = Tail(scores[first:]), Tail(codes[first:])
+        known = self.codes < n_known
+        self._lists = empty_lists(scores.shape[1], len(known))
+        for g in range(scores.shape[1]):
+            fill(self._lists, g, self.scores[known, g], self.codes[known])
+
+    @property
+    def reason(self) -> str | None:
+        """Why the answers are no multiprobability; None for two classes, where they are."""
+        return None if self._n_known == 2 else NO_JOINT
+
+    @property
+    def scores(self) -> Floats:
+        """Scores held in order of arrival, shape (n, n_scores)."""
+        return self._scores.since(self._scores.first)
+
+    @property
+    def codes(self) -> Ints:
+        """Label codes held in order of arrival, shape (n,)."""
+        return self._codes.since(self._codes.first)
+
+    def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
+        """Answer rows of `scores` in turn; each joins after its answer, unless its code is -1."""
+        pairs, sizes = self._meet(scores, codes)
+        point, lower, upper = _two_classes(pairs) if pairs.shape[1] == 1 else _normalised(pairs)
+        unseen = self._n_classes - self._n_known
+        if unseen:
+            nothing = np.zeros((len(codes), unseen))
+            point, lower = np.hstack([point, nothing]), np.hstack([lower, nothing])
+            upper = np.hstack([upper, nothing + 1.0 / (sizes[:, None] + 1)])
+        return VennAnswers(point, lower, upper, svm_classes(scores), sizes)
+
+    def multiprobabilities(self, scores: Floats) -> Floats:
+        """Return p^j(y) at [row, j, y], shape (m, 2, 2).
+
+        Raises
+        ------
+        InvalidInput
+            If there are more than two classes.
+        """
+        if self._n_classes != 2:
+            raise InvalidInput(f"taxonomy: {NO_JOINT}; use another one, or two classes")
+        pairs, _ = self._meet(scores, np.full(len(scores), -1))
+        joint: Floats = np.stack([1.0 - pairs[:, 0], pairs[:, 0]], axis=2)
+        return joint
+
+    def state(self) -> Arrays:
+        """Return the calibration set as arrays."""
+        return {"scores": self.scores, "codes": self.codes}
+
+    def _meet(self, scores: Floats, codes: Ints) -> tuple[Floats, Ints]:
+        """Return p0 and p1 of each row and list, shape (m, S, 2), and the sizes met."""
+        joins = codes >= 0
+        joining = int(np.count_nonzero(joins))
+        self._scores.append(scores[joins])
+        self._codes.append(codes[joins])
+        self._lists = with_room(self._lists, joining)
+        pairs = np.empty((*scores.shape, 2))
+        sizes = np.empty(len(codes), dtype=np.int64)
+        work = np.empty((2, self._lists.scores.shape[1] + 1), dtype=np.int64)
+        gone = _answer(
+            scores, codes, len(self.codes) - joining, self.scores, self.codes,
+            -1 if self._limit is None else self._limit, self._n_known,
+            self._lists, work, pairs, sizes,
+        )  # fmt: skip
+        self._scores.drop_before(self._scores.first + gone)
+        self._codes.drop_before(self._codes.first + gone)
+        return pairs, sizes
+
+
+def _two_classes(pairs: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return point, lower and upper probability of both classes, each of shape (m, 2)."""
+    p0, p1 = pairs[:, 0, 0], pairs[:, 0, 1]
+    mean = 0.5 * (p0 + p1)
+    return (
+        np.stack([1.0 - mean, mean], axis=1),
+        np.stack([1.0 - p1, p0], axis=1),
+        np.stack([1.0 - p0, p1], axis=1),
+    )
+
+
+def _normalised(pairs: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return each class's mean over the sum of all, and the range it can take, shape (m, K)."""
+    low, high = pairs[:, :, 0], pairs[:, :, 1]
+    mean = 0.5 * (low + high)
+    return (
+        mean / _sums(mean),
+        low / (low + _others(high)),
+        high / (high + _others(low)),
+    )
+
+
+def _others(values: Floats) -> Floats:
+    """Return the sum of the other columns; rounding must not make it negative."""
+    return np.maximum(_sums(values) - values, 0.0)
+
+
+def _sums(values: Floats) -> Floats:
+    """Return row sums, added from the left whatever the shape of the block, shape (m, 1)."""
+    total = values[:, 0].copy()
+    for column in values.T[1:]:
+        total += column
+    return total[:, None]
+
+
+@jit
+def _answer(
+    scores: Floats, codes: Ints, size: int, held: Floats, held_codes: Ints, limit: int,
+    n_known: int, lists: SortedScores, work: Ints, pairs: Floats, sizes: Ints,
+) -> int:  # fmt: skip
+    """Answer and join in turn, `size` examples being held at first; return how many left."""
+    gone = 0
+    n_lists = scores.shape[1]
+    for i in range(len(codes)):
+        sizes[i] = lists.sizes[0]
+        for g in range(n_lists):
+            positive = 1 if n_lists == 1 else g
+            for label in range(2):
+                pairs[i, g, label] = _isotonic(lists, g, positive, scores[i, g], label, work)
+        if codes[i] < 0:
+            continue
+        if codes[i] < n_known:
+            for g in range(n_lists):
+                insert(lists, g, scores[i, g], codes[i])
+        size += 1
+        if limit >= 0 and size > limit:
+            if held_codes[gone] < n_known:
+                for g in range(n_lists):
+                    remove(lists, g, held[gone, g], held_codes[gone])
+            gone += 1
+            size -= 1
+    return gone
+
+
+@jit
+def _isotonic(
+    lists: SortedScores, g: int, positive: int, score: float, label: int, work: Ints
+) -> float:
+    """Return the isotonic value at `score` once an example with `label` (0 or 1) joins there.
+
+    Pool-adjacent-violators from the left on a stack of blocks (positives, examples), of which
+    `at` is the one with the example. Integers, so that equal means are seen to be equal.
+    """
+    scores, codes, size = lists.scores[g], lists.codes[g], lists.sizes[g]
+    hits, totals = work[0], work[1]
+    i, top, at = 0, -1, -1
+    while i < size or at < 0:
+        joins = at < 0 and (i == size or score <= scores[i])
+        value = score if joins else scores[i]
+        hit, total = (label, 1) if joins else (0, 0)
+        while i < size and scores[i] == value:
+            hit += codes[i] == positive
+            total += 1
+            i += 1
+        while top >= 0 and hits[top] * total >= hit * totals[top]:
+            hit += hits[top]
+            total += totals[top]
+            joins = joins or at == top
+            top -= 1
+        top += 1
+        hits[top], totals[top] = hit, total
+        if joins:
+            at = top
+    return float(hits[at] / totals[at])

@@ -1,0 +1,76 @@
+"""The Venn predictor of a taxonomy that is fixed given the proper training set."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.arrays import Arrays
+from online_svm.venn.answers import VennAnswers
+from online_svm.venn.calibration import CalibrationSet
+from online_svm.venn.multiprobability import multiprobabilities
+from online_svm.venn.taxonomy import Taxonomy
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class CountedSet:
+    """Counts labels by category (Lambrou et al. 2012, eq. 2).
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    scores : ndarray of shape (n, n_scores)
+        Of the calibration examples, in order of arrival.
+    codes : ndarray of shape (n,)
+        Their label codes.
+    n_classes : int
+        Labels there are.
+    limit : int, optional
+        The newest examples that are kept; all without it.
+
+    Examples
+    --------
+    >>> from online_svm.venn.taxonomy import ClassTaxonomy
+    >>> held = CountedSet(ClassTaxonomy(2), np.array([[-1.0], [2.0]]), np.array([0, 1]), 2, None)
+    >>> held.answer(np.array([[0.5]]), np.array([1])).lower.tolist()
+    [[0.0, 0.5]]
+    >>> held.multiprobabilities(np.array([[0.5]]))[0, 1].round(2).tolist()
+    [0.0, 1.0]
+    """
+
+    reason = None
+
+    def __init__(
+        self, taxonomy: Taxonomy, scores: Floats, codes: Ints, n_classes: int, limit: int | None
+    ) -> None:
+        self.taxonomy = taxonomy
+        shape = (taxonomy.n_categories, n_classes)
+        self._held = CalibrationSet(scores, taxonomy.categories(scores), codes, shape, limit)
+
+    @property
+    def scores(self) -> Floats:
+        """Scores held in order of arrival, shape (n, n_scores)."""
+        return self._held.scores
+
+    @property
+    def codes(self) -> Ints:
+        """Label codes held in order of arrival, shape (n,)."""
+        return self._held.codes
+
+    @property
+    def counts(self) -> Ints:
+        """N_k[y], shape (n_categories, n_classes)."""
+        return self._held.counts
+
+    def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
+        """Answer rows of `scores` in turn; each joins after its answer, unless its code is -1."""
+        categories = self.taxonomy.categories(scores)
+        return VennAnswers.counted(self._held.answer(scores, categories, codes), categories)
+
+    def multiprobabilities(self, scores: Floats) -> Floats:
+        """Return p^j(y) at [row, j, y], shape (m, c, c)."""
+        return multiprobabilities(self.counts[self.taxonomy.categories(scores)])
+
+    def state(self) -> Arrays:
+        """Return the calibration set as arrays."""
+        return self._held.state()

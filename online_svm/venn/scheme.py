@@ -1,0 +1,95 @@
+"""The taxonomies by name, and the Venn predictor that each begins."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.errors import InvalidInput
+from online_svm.venn.abers import AbersSet
+from online_svm.venn.answers import VennSet
+from online_svm.venn.counted import CountedSet
+from online_svm.venn.ranked import RankedSet
+from online_svm.venn.taxonomy import ClassTaxonomy, QuantileTaxonomy, class_scores, margins
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TAXONOMIES = ("class", "class-quantile", "class-rank", "margin", "venn-abers")
+_STRENGTHS = {"class-quantile": class_scores, "margin": margins}
+
+
+@dataclass(frozen=True, slots=True)
+class VennScheme:
+    """Everything a Venn predictor needs to know but its examples.
+
+    Attributes
+    ----------
+    taxonomy : {"class", "class-quantile", "class-rank", "margin", "venn-abers"}
+        "class" is the SVM's own class. "class-quantile" and "margin" divide it by the score of
+        that class and by its lead over the second class, at quantiles of the proper training set;
+        "class-rank" by the rank of its score among the calibration set and the example.
+        "venn-abers" is isotonic regression with the example in it.
+    n_bins : int
+        Parts into which the second to fourth divide each class.
+    n_known : int
+        Classes that have a machine.
+    n_classes : int
+        Those and the slot of unseen labels, if there is one.
+    limit : int or None
+        The newest calibration examples that are kept.
+
+    Raises
+    ------
+    InvalidInput
+        If the taxonomy is not known, or there is not at least one bin.
+
+    Examples
+    --------
+    >>> scheme = VennScheme("class-rank", n_bins=2, n_known=2, n_classes=2, limit=None)
+    >>> held = scheme.begin(np.empty((0, 1)), np.array([[1.0], [2.0]]), np.array([0, 1]))
+    >>> held.answer(np.array([[3.0]]), np.array([-1])).category.tolist()
+    [3]
+    """
+
+    taxonomy: str
+    n_bins: int
+    n_known: int
+    n_classes: int
+    limit: int | None
+
+    def __post_init__(self) -> None:
+        if self.taxonomy not in TAXONOMIES:
+            known = ", ".join(TAXONOMIES)
+            raise InvalidInput(f"taxonomy: {self.taxonomy!r} is unknown; use one of {known}")
+        if self.n_bins < 1:
+            raise InvalidInput(f"taxonomy_bins: {self.n_bins} is not at least 1")
+
+    @property
+    def uses_training(self) -> bool:
+        """Whether the taxonomy is taken from the scores of the proper training set."""
+        return self.taxonomy in _STRENGTHS
+
+    def begin(self, training_scores: Floats, scores: Floats, codes: Ints) -> VennSet:
+        """Return the Venn predictor over a calibration set.
+
+        Parameters
+        ----------
+        training_scores : ndarray of shape (n_training, n_scores)
+            Scores of the proper training set; not looked at unless `uses_training`.
+        scores : ndarray of shape (n, n_scores)
+            Scores of the calibration examples in order of arrival.
+        codes : ndarray of shape (n,)
+            Their label codes.
+        """
+        if self.taxonomy == "class-rank":
+            return RankedSet(self.n_known, self.n_bins, scores, codes, self.n_classes, self.limit)
+        if self.taxonomy == "venn-abers":
+            return AbersSet(self.n_known, scores, codes, self.n_classes, self.limit)
+        if self.taxonomy == "class":
+            return CountedSet(
+                ClassTaxonomy(self.n_known), scores, codes, self.n_classes, self.limit
+            )
+        strength = _STRENGTHS[self.taxonomy]
+        quantiles = QuantileTaxonomy(self.n_known, self.n_bins, strength, training_scores)
+        return CountedSet(quantiles, scores, codes, self.n_classes, self.limit)
