@@ -77,7 +77,9 @@ def empty_rows(kernel: Kernel, dimension: int, train: int, seen: int, cache_byte
         X=np.zeros((dimension, width)),
         points=np.zeros((width, dimension)),
         diagonal=np.zeros(width),
-        values=np.empty((n_rows, width), dtype=kernel.dtype),  # untouched pages cost no memory
+        # Zeros, whose untouched pages cost no memory: a NaN left in the column of a vacant slot
+        # would turn its -inf into NaN, and the solver would take that for the largest slack.
+        values=np.zeros((n_rows, width), dtype=kernel.dtype),
         row_of=np.full(width, -1, dtype=np.int64),
         owner=np.full(n_rows, -1, dtype=np.int64),
         used=np.full(n_rows, -1, dtype=np.int64),
