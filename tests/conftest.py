@@ -30,12 +30,24 @@ def _system_redis():
     return None if is_own else found
 
 
-@pytest.fixture(scope="session", params=["embedded"] + ["system"] * (_system_redis() is not None))
-def redis_url(request):
-    """URL of a server for the whole session, in a private directory of its own."""
-    executable = _system_redis() if request.param == "system" else None
-    with embedded.temporary(executable) as server:
+@pytest.fixture(scope="session")
+def embedded_url():
+    """URL of an embedded server for the whole session."""
+    with embedded.temporary() as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def system_url():
+    """URL of a redis-server of the system for the whole session."""
+    with embedded.temporary(_system_redis()) as server:
+        yield server.url
+
+
+@pytest.fixture(params=["embedded"] + ["system"] * (_system_redis() is not None))
+def redis_url(request):
+    """URL of each kind of server in turn."""
+    return request.getfixturevalue(f"{request.param}_url")
 
 
 @pytest.fixture

@@ -1,0 +1,238 @@
+"""The real command in processes of its own: killed, paused, stopped, replaced."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from workers import embedded
+from workers.store import Store
+from workers.verify import verify
+
+SETTINGS = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--metrics-every", "10"]
+COUNT = 600
+
+
+@pytest.fixture
+def start(embedded_url):
+    """Start `online-svm worker`; whatever still runs is killed after the test."""
+    processes = []
+
+    def begin(feed, *options, url=embedded_url):
+        command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", url]
+        log = subprocess.PIPE
+        processes.append(
+            subprocess.Popen([*command, *SETTINGS, "--quiet", *options], stderr=log, text=True)
+        )
+        return processes[-1]
+
+    yield begin
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+@pytest.fixture
+def make(embedded_url, feed):
+    """Make stores of further feeds, filled with one and the same stream."""
+    stores = []
+    generator = np.random.default_rng(1)
+    X = generator.normal(size=(COUNT, 3)).round(6)
+    y = np.where(X[:, 0] + generator.normal(size=COUNT) > 0, "b", "a")
+
+    def fill(suffix):
+        store = Store(embedded_url, f"{feed}-{suffix}")
+        stores.append(store)
+        for i in range(COUNT):
+            x = "[1,2]" if i % 50 == 7 else json.dumps(X[i].tolist())
+            store.call("XADD", store.keys.input, f"{i + 1}-0", "x", x, "y", str(y[i]))
+        return store
+
+    yield fill
+    for store in stores:
+        store.close()
+
+
+def wait_until(is_true, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.01)
+
+
+def answered(store):
+    return store.length(store.keys.out)
+
+
+def finish(store, process):
+    """Wait until everything is answered, stop the worker, and return what it said."""
+    wait_until(lambda: answered(store) == COUNT)
+    process.terminate()
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 0, said
+    return said
+
+
+def payloads(store):
+    return [
+        [(entry[0], entry[1][1]) for page in store.pages(key, b"0-0") for entry in page]
+        for key in (store.keys.out, store.keys.met)
+    ]
+
+
+@pytest.mark.slow
+def test_kills_at_random_progress_and_other_batches_change_no_byte(make, start):
+    whole, killed = make("whole"), make("killed")
+    finish(whole, start(whole.keys.feed))
+    choose = random.Random(3)
+    for batch in (1, 7, 64):
+        process = start(killed.keys.feed, "--batch", str(batch), "--snapshot-every", "100")
+        goal = answered(killed) + choose.randint(1, 150)
+        wait_until(lambda goal=goal: answered(killed) >= goal)
+        process.kill()
+        process.wait()
+    finish(killed, start(killed.keys.feed))
+    assert payloads(killed) == payloads(whole)
+    state = killed.state()
+    assert state.position == whole.state().position
+    assert state.position.seq == COUNT
+    assert state.epoch == 4
+    assert verify(killed).is_identical
+
+
+@pytest.mark.slow
+def test_a_paused_worker_is_replaced_fenced_and_exits_3(make, start):
+    whole, store = make("whole"), make("paused")
+    finish(whole, start(whole.keys.feed))
+    first = start(store.keys.feed, "--batch", "1", "--lease", "1")
+    wait_until(lambda: answered(store) >= 20)
+    first.send_signal(signal.SIGSTOP)
+    before = answered(store)
+    # The paused process is alive, so its lease has to lapse.
+    second = start(store.keys.feed, "--lease", "1")
+    wait_until(lambda: answered(store) > before)
+    first.send_signal(signal.SIGCONT)
+    resumed = time.monotonic()
+    _, said = first.communicate(timeout=20)
+    assert first.returncode == 3, said
+    assert time.monotonic() - resumed < 5.0
+    finish(store, second)
+    assert payloads(store) == payloads(whole)
+
+
+@pytest.mark.slow
+def test_a_second_worker_waits_for_the_first(make, start):
+    store = make("standby")
+    first = start(store.keys.feed)
+    wait_until(lambda: answered(store) == COUNT)
+    second = start(store.keys.feed)
+    time.sleep(2.5)
+    assert store.state().epoch == 1
+    first.terminate()
+    assert first.wait(20) == 0
+    wait_until(lambda: store.state().epoch == 2)
+    second.terminate()
+    assert second.wait(20) == 0
+
+
+def test_a_stop_frees_the_lease_and_leaves_no_process(make, start):
+    store = make("stopped")
+    process = start(store.keys.feed)
+    wait_until(lambda: answered(store) > 0)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0
+    assert store.call("EXISTS", store.keys.lease) == 0
+    state = store.state()
+    assert state.snapshot.cursor == state.position.cursor
+
+
+@pytest.mark.slow
+def test_a_restarted_redis_is_found_again_by_the_same_process(make, start, tmp_path, feed):
+    whole, directory = make("whole"), tmp_path / "redis"
+    finish(whole, start(whole.keys.feed))
+    entries = [entry for page in whole.pages(whole.keys.input, b"0-0") for entry in page]
+    url = embedded.ensure(directory).url
+    try:
+        with Store(url, feed, patience=10.0) as store:
+            for entry_id, fields in entries:
+                store.call("XADD", store.keys.input, entry_id, *fields)
+            process = start(feed, "--batch", "1", url=url)
+            for goal in (50, 150):
+                wait_until(lambda goal=goal: answered(store) >= goal)
+                embedded.stop(directory)
+                embedded.ensure(directory)
+            finish(store, process)
+            assert store.state().epoch == 1
+            assert payloads(store) == payloads(whole)
+    finally:
+        embedded.stop(directory)
+
+
+def test_a_second_signal_exits_130_at_once(make, start, own_redis):
+    """Redis hangs, so that the graceful stop cannot end before the second signal comes."""
+    with Store(own_redis.url, "f") as store:
+        store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
+        process = start("f", url=own_redis.url)
+        wait_until(lambda: answered(store) == 1)
+        server = int((own_redis.directory / "redis.pid").read_text())
+        os.kill(server, signal.SIGSTOP)
+        try:
+            process.terminate()
+            time.sleep(0.5)
+            process.terminate()
+            assert process.wait(5) == 130
+        finally:
+            os.kill(server, signal.SIGCONT)
+
+
+def test_a_stop_ends_within_the_grace_period_even_if_redis_hangs(start, own_redis):
+    with Store(own_redis.url, "f") as store:
+        store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
+        process = start("f", "--grace", "2", url=own_redis.url)
+        wait_until(lambda: answered(store) == 1)
+        server = int((own_redis.directory / "redis.pid").read_text())
+        os.kill(server, signal.SIGSTOP)
+        try:
+            process.terminate()
+            assert process.wait(6) == 0
+        finally:
+            os.kill(server, signal.SIGCONT)
+
+
+def test_another_configuration_exits_2_and_writes_nothing(make, start):
+    store = make("changed")
+    finish(store, start(store.keys.feed))
+    before = store.call("HGETALL", store.keys.state)
+    process = start(store.keys.feed, "--gamma", "0.125")
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert "gamma: feed 'scale', here 0.125" in said
+    assert "fork" in said
+    assert store.call("HGETALL", store.keys.state) == before
+
+
+def test_a_redis_that_is_not_there_exits_2_with_one_line(start, tmp_path):
+    process = start("f", url=f"unix://{tmp_path}/none.sock")
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert "start it, or correct the URL" in said
+    assert "Traceback" not in said
+
+
+def test_a_flushed_redis_exits_4(start, own_redis):
+    with Store(own_redis.url, "f") as store:
+        store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
+        process = start("f", url=own_redis.url)
+        wait_until(lambda: answered(store) == 1)
+        store.call("FLUSHALL")
+        store.call("XADD", store.keys.input, "2-0", "x", "[1]", "y", "a")
+        _, said = process.communicate(timeout=20)
+        assert process.returncode == 4, said
+        assert answered(store) == 0
