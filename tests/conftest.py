@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from workers import embedded
@@ -81,3 +82,10 @@ def data_set():
             pytest.skip(str(error))
 
     return loaded
+
+
+@pytest.fixture(autouse=True)
+def _plain_logs():
+    """Undo a test's log settings: they hold its standard error, which closes with it."""
+    yield
+    structlog.reset_defaults()
