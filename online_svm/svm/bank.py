@@ -21,7 +21,7 @@ from online_svm.svm.rows import (
     empty_rows,
     fetch,
 )
-from online_svm.svm.solver import FLAT, intercept, maximise
+from online_svm.svm.solver import FLAT, intercept, maximise, snapped
 
 
 class Bank(NamedTuple):
@@ -70,7 +70,7 @@ def empty_bank(
         upper=np.zeros((machines, train)),
         beta=np.zeros((machines, train)),
         F=np.zeros((machines, train + seen)),
-        b=np.zeros(machines),
+        b=np.full(machines, -1.0),
         before=np.zeros((machines, train)),
         work=np.zeros((3, train)),
     )
@@ -185,9 +185,7 @@ def _clip_machine(bank: Bank, s: int, span: int) -> None:
             _add(F, -part, values[place], 0, span)
             if j >= 0:
                 _add(F, part, values[fetch(rows, j, 1)], 0, span)
-                # What is taken over in full ends exactly on the bound.
-                limit = upper[j] if part > 0.0 else lower[j]
-                beta[j] = limit if part == limit - beta[j] else beta[j] + part
+                beta[j] = snapped(beta[j] + part, lower[j], upper[j])
             excess -= part
 
 

@@ -9,7 +9,6 @@ the solver, but it does not train.
     values = machine.extend(X, codes)          new observers; their values by the present model
     machine.extend(X, codes, training=mask)    or some of them train from the next solve on
     machine.promote(3)                         the oldest three observers become training points
-    machine.train(mask)                        or: exactly these of the held points train
     machine.forget(10)                         the ten oldest points, of either kind, leave
     machine.solve()                            every machine is at its optimum again
     machine.observer_values()                  (n_observers, S), b included, by that optimum
@@ -20,7 +19,7 @@ Training points leave in the order in which they joined, so a new training point
 than all present ones: either the oldest observers are promoted (an oldest-first split), or a
 point's part is settled when it arrives (an interleaved split).
 
-Results depend on the calls of `promote`, `train`, `forget`, `set_penalties` and `solve`, and not
+Results depend on the calls of `promote`, `forget`, `set_penalties` and `solve`, and not
 on how many rows each call of `extend` brings. A machine whose training points are all positive
 answers +1, all negative (or none) -1. A class that is discovered later needs a new machine.
 """
@@ -187,28 +186,6 @@ class RollingMachine:
             self._train_slots_of(self._seen_slots(head, head + count))
             self._bank.rows.rings[SEEN_HEAD] += count
 
-    def train(self, mask: Flags) -> None:
-        """Make the held points marked in `mask`, in order of arrival, the training points.
-
-        Raises
-        ------
-        InvalidInput
-            If a training point is not marked (it can only be forgotten), or a point is marked that
-            is older than a present training point.
-        """
-        slots = self._slots()
-        if mask.shape != slots.shape:
-            raise InvalidInput(f"mask: expected {len(slots)} flags, got shape {mask.shape}")
-        is_observer = slots >= self._ring(TRAIN_SIZE)
-        if not mask[~is_observer].all():
-            raise InvalidInput("mask: a training point can only be forgotten, so mark them all")
-        marks = mask[is_observer]
-        first = int(np.argmin(marks)) if not marks.all() else len(marks)
-        if not marks[first:].any():
-            self.promote(first)
-        else:
-            self._train_among(marks)
-
     def forget(self, count: int) -> None:
         """Let the oldest `count` points leave; the rest of the solution is kept as a start.
 
@@ -355,8 +332,8 @@ class RollingMachine:
         machine.steps = header["steps"]
         machine._arrivals = header["arrivals"]
         machine._refreshed_at = header["refreshed_at"]
-        machine._is_solved = header["is_solved"]
         machine._restore(arrays)
+        machine._is_solved = header["is_solved"]
         return machine
 
     def __getstate__(self) -> State:
@@ -443,23 +420,9 @@ class RollingMachine:
         _copy(bank, observers, bank, slots)
         self._set_bounds(slots)
 
-    def _train_among(self, marks: Flags) -> None:
-        """Promote observers that are not the oldest; those after the first of them close up."""
-        trains = int(marks.sum())
-        self._with_room(self._bank.rows.X.shape[0], trains, 0)
-        bank, observers = self._bank, self._observer_slots()
-        self._train_slots_of(observers[marks])
-        first = int(np.argmax(marks))
-        stay = observers[first:][~marks[first:]]
-        closed = observers[first : first + len(stay)]
-        _copy(bank, stay, bank, closed)
-        bank.rows.rings[SEEN_TAIL] -= trains
-        # The columns from there on now belong to other points.
-        np.minimum(bank.rows.known[:, 1], self._ring(SEEN_HEAD) + first, out=bank.rows.known[:, 1])
-
     def _count_training(self, count: int) -> int:
         """Return how many of the `count` oldest points train."""
-        if count == 0 or self.n_observers == 0 or count == len(self):
+        if self.n_observers == 0 or count == len(self):
             return count - (self.n_observers if count == len(self) else 0)
         training = self._training_slots()[:count]
         observer = self._bank.arrival[self._observer_slots()[0]]

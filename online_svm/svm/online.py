@@ -192,7 +192,9 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
         codes[codes == len(self.classes_)] = 0
         unknown = self.classes_[codes] != labels
         if unknown.any():
-            raise InvalidInput(f"y: label {labels[unknown][0]!r} is not one of {self.classes_}")
+            raise InvalidInput(
+                f"y: label {labels[unknown].tolist()[0]!r} is not one of {self.classes_}"
+            )
         self._machine.extend(X, codes, training=np.ones(len(X), dtype=np.bool_))
         return self._solve()
 

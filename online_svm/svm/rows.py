@@ -77,8 +77,7 @@ def empty_rows(kernel: Kernel, dimension: int, train: int, seen: int, cache_byte
         X=np.zeros((dimension, width)),
         points=np.zeros((width, dimension)),
         diagonal=np.zeros(width),
-        # Zeros, whose untouched pages cost no memory: a NaN left in the column of a vacant slot
-        # would turn its -inf into NaN, and the solver would take that for the largest slack.
+        # Zeros: vacant slots are computed with, and pages never touched cost no memory.
         values=np.zeros((n_rows, width), dtype=kernel.dtype),
         row_of=np.full(width, -1, dtype=np.int64),
         owner=np.full(n_rows, -1, dtype=np.int64),

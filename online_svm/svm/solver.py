@@ -25,6 +25,7 @@ BLOCK = 64  # an arg-max first finds its block, by a reduction that vectorises, 
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 LOWEST = -0x7FFFFFFFFFFFFFFF - 1
 FLAT = 1e-12  # least curvature of a pair, as in LIBSVM: equal points have none
+ROUNDINGS = 1e-13  # of the width of a variable's bounds: some hundred roundings
 RECIPROCAL = 0x7FDE6238502484BA  # minus the bits of x, it is 1/x to an eighth (as in the fast
 # inverse square root); one Newton step then gives two digits, enough to choose a partner by
 
@@ -43,6 +44,15 @@ def _first_maximum(values: Floats, first: int, stop: int) -> int:
         if values[k] > values[best]:
             best = k
     return best
+
+
+@jit
+def snapped(beta: float, lower: float, upper: float) -> float:
+    """Return the bound if only roundings keep a coefficient off it: it must not pass for free."""
+    margin = ROUNDINGS * (upper - lower)
+    if abs(beta - upper) < margin:
+        return upper
+    return lower if abs(beta - lower) < margin else beta
 
 
 @jit
@@ -155,7 +165,7 @@ def maximise(
     _split(F, z, lower, upper, beta, up, down)
     diagonal, values, row_of, known = rows.diagonal[:n], rows.values, rows.row_of, rows.known
     used, rings, tail = rows.used, rows.rings, rows.rings[TRAIN_TAIL]
-    steps, violation = 0, 0.0
+    steps = 0
     i = _first_maximum(up, 0, n)
     while up[i] > -math.inf:
         place_i = row_of[i]
@@ -174,18 +184,17 @@ def maximise(
         curvature = max(diagonal[i] + diagonal[j] - 2.0 * values[place_i, j], FLAT)
         room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
         step = min((slack_i - slack_j) / curvature, room_i, room_j)
-        # A bound is reached exactly: the variable must be seen to have left one side.
-        beta[i] = upper[i] if step == room_i else beta[i] + step
-        beta[j] = lower[j] if step == room_j else beta[j] - step
+        beta[i] = snapped(beta[i] + step, lower[i], upper[i])
+        beta[j] = snapped(beta[j] - step, lower[j], upper[j])
         up[i] = slack_i if beta[i] < upper[i] else -math.inf
         down[i] = slack_i
         up[j] = slack_j
         down[j] = slack_j if beta[j] > lower[j] else math.inf
         i = _move(up, down, values[place_i, :n], values[place_j, :n], step)
         steps += 1
-    highest = up[i]
+    highest, lowest = up[i], down.min()
     _join(F, z, up, down)
-    return steps, highest, highest - violation
+    return steps, highest, lowest
 
 
 @jit

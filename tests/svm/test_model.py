@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from online_svm.kernels import Kernel
+from online_svm.svm.model import KernelModel
+
+SHAPES = [(1, 1), (63, 1), (64, 4), (129, 2), (700, 3)]
+
+
+def random_model(n_support, machines, kernel=None, seed=0):
+    rng = np.random.default_rng(seed)
+    return KernelModel.build(
+        kernel or Kernel("rbf", gamma=0.2),
+        rng.normal(size=(n_support, 5)),
+        rng.normal(size=(machines, n_support)),
+        rng.normal(size=machines),
+    )
+
+
+@pytest.mark.parametrize(("n_support", "machines"), SHAPES)
+def test_scores_are_the_sums_over_support_vectors(n_support, machines):
+    model = random_model(n_support, machines)
+    X = np.random.default_rng(1).normal(size=(37, 5))
+    K = model.kernel(X, model.vectors.T)
+    expected = K @ model.coef.T + model.intercept
+    np.testing.assert_allclose(model.scores(X), expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(("n_support", "machines"), SHAPES)
+@pytest.mark.parametrize("kernel", [Kernel("rbf", gamma=0.2), Kernel("poly", gamma=0.5)])
+def test_a_row_has_the_same_score_bits_whatever_its_batch(n_support, machines, kernel):
+    model = random_model(n_support, machines, kernel)
+    X = np.random.default_rng(2).normal(size=(100, 5))
+    whole = model.scores(X)
+    for size in (1, 7, 16, 33):
+        parts = [model.scores(X[i : i + size]) for i in range(0, 100, size)]
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+    np.testing.assert_array_equal(model.scores(X[::-1]), whole[::-1])
+
+
+def test_a_model_without_support_vectors_answers_its_intercept():
+    model = KernelModel.build(Kernel(), np.zeros((0, 2)), np.zeros((1, 0)), np.array([-1.0]))
+    np.testing.assert_array_equal(model.scores(np.zeros((3, 2))), -np.ones((3, 1)))
+
+
+def test_a_model_comes_back_from_its_arrays():
+    model = random_model(30, 2)
+    again = KernelModel.from_arrays(model.kernel, model.arrays())
+    X = np.random.default_rng(3).normal(size=(10, 5))
+    np.testing.assert_array_equal(again.scores(X), model.scores(X))

@@ -1,0 +1,186 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from online_svm.kernels import Kernel
+from online_svm.svm.online import OnlineSVC
+
+
+def problem(n, seed=0, d=4, share=0.5, noise=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    score = X[:, 0] + 0.5 * X[:, 1] ** 2 + noise * rng.normal(size=n)
+    y = (score > np.quantile(score, 1 - share)).astype(int)
+    return X, y
+
+
+def objective(svc, K):
+    alpha = svc.dual_coef_[0]
+    return np.abs(alpha).sum() - 0.5 * alpha @ K[np.ix_(svc.support_, svc.support_)] @ alpha
+
+
+def assert_same_optimum(online, X, y, evaluated, class_weight=None):
+    """Compare the objective with SVC at the same tolerance, the values with a tighter SVC.
+
+    At a tolerance of 1e-3 the decision values of SVC itself can be off by more than 5e-3.
+    """
+    settings = {name: getattr(online, name) for name in ("C", "kernel", "degree", "coef0")}
+    settings |= {"gamma": online.gamma_, "class_weight": class_weight}
+    kernel = Kernel(online.kernel, online.gamma_, online.degree, online.coef0)
+    equal = objective(SVC(tol=online.tol, **settings).fit(X, y), kernel(X, X))
+    assert online.dual_objective_[0] == pytest.approx(equal, rel=1e-5)
+    tighter = SVC(tol=1e-5, **settings).fit(X, y)
+    np.testing.assert_allclose(
+        online.decision_function(evaluated), tighter.decision_function(evaluated), atol=5e-3
+    )
+
+
+@pytest.mark.parametrize(
+    "check",
+    [pytest.param(c, id=c[1].func.__name__) for c in estimator_checks_generator(OnlineSVC())],
+)
+def test_it_keeps_the_conventions_of_scikit_learn(check):
+    estimator, function = check
+    if function.func.__name__ == "check_array_api_input":
+        pytest.skip("needs SCIPY_ARRAY_API=1 before scipy is imported")
+    function(estimator)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kernel": "rbf"},
+        {"kernel": "rbf", "C": 10.0, "gamma": 0.5},
+        {"kernel": "linear", "C": 0.1},
+        {"kernel": "poly", "degree": 2, "coef0": 1.0, "C": 0.5},
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_at_the_optimum_of_svc(settings, seed):
+    X, y = problem(400, seed)
+    online = OnlineSVC(**settings).fit(X[:300], y[:300])
+    assert_same_optimum(online, X[:300], y[:300], X[300:])
+
+
+def test_duplicates_are_no_obstacle():
+    X, y = problem(60)
+    rows = np.random.default_rng(0).integers(0, 60, 300)
+    labels = np.where(np.random.default_rng(1).random(300) < 0.1, 1 - y[rows], y[rows])
+    online = OnlineSVC(gamma=0.3).fit(X[rows], labels)
+    assert_same_optimum(online, X[rows], labels, X)
+
+
+def test_constant_features_are_no_obstacle():
+    online = OnlineSVC().fit(np.ones((6, 2)), [0, 1, 0, 0, 1, 0])
+    assert online.gamma_ == 1.0
+    assert np.isfinite(online.decision_function([[1.0, 1.0], [2.0, 0.0]])).all()
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.1, 1: 3.0}])
+def test_heavy_imbalance_ends_at_the_optimum(class_weight):
+    X, y = problem(1000, share=0.01)
+    online = OnlineSVC(gamma=0.3, class_weight=class_weight)
+    for first in range(0, 800, 100):
+        online.partial_fit(X[first : first + 100], y[first : first + 100], classes=[0, 1])
+    assert_same_optimum(online, X[:800], y[:800], X[800:], class_weight)
+
+
+@given(
+    events=st.lists(st.tuples(st.booleans(), st.integers(1, 60)), min_size=1, max_size=12),
+    seed=st.integers(0, 100),
+)
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_any_sequence_of_learning_and_forgetting_ends_at_the_optimum_of_svc(events, seed):
+    X, y = problem(1000, seed)
+    online, first, last = OnlineSVC(gamma=0.3), 0, 0
+    for learns, count in events:
+        if learns:
+            online.partial_fit(X[last : last + count], y[last : last + count], classes=[0, 1])
+            last += count
+        elif last - first > count:
+            online.forget(count)
+            first += count
+    if len(np.unique(y[first:last])) == 2:
+        assert_same_optimum(online, X[first:last], y[first:last], X[:50])
+
+
+def test_a_stretch_of_one_class_scores_that_class_until_the_other_comes():
+    X, y = problem(100)
+    online = OnlineSVC(gamma=0.3).partial_fit(X[y == 1], y[y == 1], classes=[0, 1])
+    np.testing.assert_array_equal(online.decision_function(X), 1.0)
+    online.partial_fit(X[y == 0], y[y == 0])
+    order = np.concatenate([np.flatnonzero(y == 1), np.flatnonzero(y == 0)])
+    assert_same_optimum(online, X[order], y[order], X)
+    online.forget(int((y == 1).sum()))
+    np.testing.assert_array_equal(online.decision_function(X), -1.0)
+    assert (online.predict(X) == 0).all()
+
+
+def test_more_classes_are_taken_one_against_all():
+    X, y = problem(300)
+    labels = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    online = OnlineSVC(gamma=0.3).fit(X, labels)
+    assert online.classes_.tolist() == ["high", "low", "middle"]
+    values = online.decision_function(X)
+    for k, label in enumerate(online.classes_):
+        svc = SVC(gamma=0.3).fit(X, labels == label)
+        np.testing.assert_allclose(values[:, k], svc.decision_function(X), atol=5e-3)
+    np.testing.assert_array_equal(online.predict(X), online.classes_[values.argmax(axis=1)])
+
+
+def test_dual_coefficients_support_vectors_and_intercept_give_the_decision_function():
+    X, y = problem(200)
+    online = OnlineSVC(gamma=0.3).partial_fit(X, y).forget(50)
+    np.testing.assert_array_equal(online.support_vectors_, X[50:][online.support_])
+    K = Kernel("rbf", gamma=0.3)(X, online.support_vectors_)
+    expected = K @ online.dual_coef_[0] + online.intercept_[0]
+    np.testing.assert_allclose(online.decision_function(X), expected, atol=1e-12)
+
+
+def test_gamma_scale_is_that_of_svc_and_stays_that_of_the_first_examples():
+    X, y = problem(200)
+    online = OnlineSVC().partial_fit(X[:100], y[:100])
+    assert online.gamma_ == pytest.approx(SVC().fit(X[:100], y[:100])._gamma)
+    first = online.gamma_
+    online.partial_fit(10 * X[100:], y[100:])
+    assert online.gamma_ == first
+    assert online.fit(10 * X, y).gamma_ < first
+
+
+def test_fitting_again_forgets_what_was_held():
+    X, y = problem(200)
+    online = OnlineSVC(gamma=0.3).fit(X, y).fit(X[:50], y[:50])
+    fresh = OnlineSVC(gamma=0.3).fit(X[:50], y[:50])
+    assert online.n_held_ == 50
+    np.testing.assert_array_equal(online.decision_function(X), fresh.decision_function(X))
+
+
+def test_a_clone_is_not_fitted():
+    X, y = problem(50)
+    assert not hasattr(clone(OnlineSVC(C=2.0).fit(X, y)), "classes_")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y: OnlineSVC().fit(X, np.zeros(len(X))), "one class"),
+        (lambda X, y: OnlineSVC().partial_fit(X[:1], y[:1]), "one class"),
+        (lambda X, y: OnlineSVC().partial_fit(X, y, classes=[1, 2]), "^y: label 0 is not one of"),
+        (lambda X, y: OnlineSVC().partial_fit(X, y).partial_fit(X, y + 5), "^y: label 5"),
+        (lambda X, y: OnlineSVC().fit(X, y).partial_fit(X, y, classes=[0, 2]), "^classes: they"),
+        (lambda X, y: OnlineSVC().fit(X, y).forget(51), "^count: cannot forget 51 of 50"),
+        (lambda X, y: OnlineSVC(C=-1.0).fit(X, y), "^penalties: expected a positive"),
+        (lambda X, y: OnlineSVC(tol=0.0).fit(X, y), "^tol: must be"),
+        (lambda X, y: OnlineSVC(gamma="auto").fit(X, y), "^gamma: 'auto' is unknown"),
+        (lambda X, y: OnlineSVC(kernel="cosine").fit(X, y), "^kernel: 'cosine' is unknown"),
+        (lambda X, y: OnlineSVC(class_weight="even").fit(X, y), "^class_weight: 'even' is"),
+    ],
+)
+def test_what_cannot_be_used_is_named(call, message):
+    X, y = problem(50)
+    with pytest.raises(ValueError, match=message):
+        call(X, y)

@@ -1,0 +1,108 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+
+from online_svm.errors import InvalidConfig
+from online_svm.kernels import BLOCK, Kernel, exp_nonpositive, kernel_row, kernel_value
+
+KERNELS = [
+    Kernel("rbf", gamma=0.3),
+    Kernel("linear"),
+    Kernel("poly", gamma=0.5, degree=3, coef0=1.0),
+]
+
+
+def points(n, d, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def row_in(kernel, X, x, first, stop):
+    """k(x, X[first:stop]) computed in one call over feature-major storage."""
+    out = np.full(len(X), np.nan)
+    stored = np.ascontiguousarray(X.T)
+    kernel_row(kernel.shape, stored, x, first, stop, np.empty(BLOCK), out)
+    return out[first:stop]
+
+
+def test_exp_agrees_with_the_c_library_within_one_unit_in_the_last_place():
+    rng = np.random.default_rng(0)
+    x = -np.concatenate([rng.uniform(0, 1, 20_000), rng.uniform(0, 700, 20_000), [0.0, 1e-300]])
+    ours = np.array([exp_nonpositive(value) for value in x])
+    reference = np.array([math.exp(value) for value in x])
+    assert np.max(np.abs(ours - reference) / np.spacing(reference)) <= 1.0
+
+
+def test_exp_of_zero_is_one_and_far_below_the_least_float_is_zero():
+    assert exp_nonpositive(0.0) == 1.0
+    assert exp_nonpositive(-1e4) == 0.0
+    assert exp_nonpositive(-math.inf) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reference"),
+    [
+        (KERNELS[0], lambda U, V: rbf_kernel(U, V, gamma=0.3)),
+        (KERNELS[1], linear_kernel),
+        (KERNELS[2], lambda U, V: polynomial_kernel(U, V, degree=3, gamma=0.5, coef0=1.0)),
+    ],
+)
+def test_kernel_matrices_agree_with_scikit_learn(kernel, reference):
+    U, V = points(40, 7), points(300, 7, seed=1)
+    np.testing.assert_allclose(kernel(U, V), reference(U, V), rtol=1e-7, atol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@given(n=st.integers(1, 300), d=st.integers(1, 9), seed=st.integers(0, 1000), data=st.data())
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_a_kernel_value_has_the_same_bits_wherever_its_point_is_stored(kernel, n, d, seed, data):
+    X, x = points(n, d, seed), points(1, d, seed + 1)[0]
+    whole = row_in(kernel, X, x, 0, n)
+    first = data.draw(st.integers(0, n - 1))
+    stop = data.draw(st.integers(first + 1, n))
+    np.testing.assert_array_equal(row_in(kernel, X, x, first, stop), whole[first:stop])
+    shifted = np.concatenate([points(first, d, 7), X])
+    np.testing.assert_array_equal(row_in(kernel, shifted, x, first, first + n), whole)
+    one_by_one = [kernel_value(kernel.shape, x, np.ascontiguousarray(u)) for u in X]
+    np.testing.assert_array_equal(one_by_one, whole)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernels_are_symmetric_bit_for_bit(kernel):
+    U, V = points(50, 5), points(200, 5, seed=1)
+    np.testing.assert_array_equal(kernel(U, V), kernel(V, U).T)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_diagonal_has_the_bits_of_the_matrix(kernel):
+    X = points(150, 6)
+    np.testing.assert_array_equal(kernel.diagonal(X), np.diag(kernel(X, X)))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernel_values_fit_the_type_their_rows_are_kept_in(kernel):
+    values = kernel(points(20, 3), points(20, 3, seed=1))
+    np.testing.assert_array_equal(values.astype(kernel.dtype).astype(np.float64), values)
+
+
+def test_equal_points_have_an_rbf_value_of_exactly_one():
+    X = 1e8 * points(5, 4)
+    np.testing.assert_array_equal(np.diag(Kernel("rbf", gamma=3.0)(X, X)), np.ones(5))
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        ({"name": "cosine"}, "kernel"),
+        ({"gamma": 0.0}, "gamma"),
+        ({"gamma": math.inf}, "gamma"),
+        ({"degree": 0}, "degree"),
+        ({"coef0": -1.0}, "coef0"),
+    ],
+)
+def test_a_kernel_that_cannot_work_is_refused_by_the_name_of_its_parameter(setting, name):
+    with pytest.raises(InvalidConfig, match=f"^{name}:"):
+        Kernel(**setting)
