@@ -121,7 +121,7 @@ def test_a_stretch_of_one_class_scores_that_class_until_the_other_comes():
 
 
 def test_more_classes_are_taken_one_against_all():
-    X, y = problem(300)
+    X, _ = problem(300)
     labels = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
     online = OnlineSVC(gamma=0.3).fit(X, labels)
     assert online.classes_.tolist() == ["high", "low", "middle"]
@@ -167,7 +167,7 @@ def test_a_clone_is_not_fitted():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X, y: OnlineSVC().fit(X, np.zeros(len(X))), "one class"),
+        (lambda X, y: OnlineSVC().fit(X, 0 * y), "one class"),
         (lambda X, y: OnlineSVC().partial_fit(X[:1], y[:1]), "one class"),
         (lambda X, y: OnlineSVC().partial_fit(X, y, classes=[1, 2]), "^y: label 0 is not one of"),
         (lambda X, y: OnlineSVC().partial_fit(X, y).partial_fit(X, y + 5), "^y: label 5"),
