@@ -422,7 +422,7 @@ class RollingMachine:
 
     def _count_training(self, count: int) -> int:
         """Return how many of the `count` oldest points train."""
-        if self.n_observers == 0 or count == len(self):
+        if count == 0 or self.n_observers == 0 or count == len(self):
             return count - (self.n_observers if count == len(self) else 0)
         training = self._training_slots()[:count]
         observer = self._bank.arrival[self._observer_slots()[0]]

@@ -308,3 +308,11 @@ def test_an_observer_older_than_a_training_point_cannot_be_promoted():
     machine.extend(X, codes, training=np.arange(10) > 4)
     with pytest.raises(InvalidInput, match="a younger point already trains"):
         machine.promote(1)
+
+
+def test_forgetting_nothing_while_only_observers_are_held_changes_nothing():
+    X, codes = stream(10)
+    machine = RollingMachine(KERNEL, np.ones(2))
+    machine.extend(X, codes)
+    machine.forget(0)
+    assert len(machine) == machine.n_observers == 10
