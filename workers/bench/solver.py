@@ -1,8 +1,8 @@
 """The solver against scikit-learn's SVC refitted from nothing, in one run.
 
-Three ways of use: the online protocol of Lambrou et al. on Car, which refits at every step; a rolling
-window that adds and forgets one example a step; and the default refit of the predictor, which
-adds and forgets 250.
+Three ways of use: the online protocol of Lambrou et al. on Car, which refits at every step; a
+rolling window that adds and forgets one example a step; and the default refit of the predictor,
+which adds and forgets 250.
 """
 
 import math
