@@ -56,38 +56,51 @@ def run(
     with signals(stop), open_store(feed, settings, url, stop) as store:
         for warning in preflight.check(store, ours, accept_environment).warnings:
             log.warning(warning)
-        lease = Lease(url, store.keys.lease, writer, settings.lease)
-        lease.acquire(stop, settings.wait_redis)
-        try:
-            with refitter(settings.predictor) as refits:
-                # Again: what held the lease until now may have changed anything.
-                found = preflight.check(store, ours, accept_environment)
-                store.register()
-                store.be_patient()
-                recovery = Recovery(
-                    store,
-                    ours,
-                    settings.limits,
-                    lambda: _fresh(settings.predictor, refits),
-                    writer,
-                    stop,
-                    accept_environment,
-                )
-                engine = Engine(
-                    store,
-                    recovery,
-                    settings.limits,
-                    stop,
-                    batch=settings.batch,
-                    snapshot_every=settings.snapshot_every,
-                    keep_input=settings.keep_input,
-                    lease=lease,
-                    observe=observe,
-                    begins=found.state is None,
-                )
-                engine.run()
-        finally:
-            lease.release()
+        with _leased(store, settings, url, writer, stop) as lease, refitter(settings) as refits:
+            # Again: what held the lease until now may have changed anything.
+            found = preflight.check(store, ours, accept_environment)
+            store.register()
+            store.be_patient()
+            engine = assemble(
+                store, settings, refits, stop, writer, lease, observe, accept_environment,
+                begins=found.state is None,
+            )  # fmt: skip
+            engine.run()
+
+
+def assemble(
+    store: Store,
+    settings: WorkerSettings,
+    refits: Refitter,
+    stop: Stop,
+    writer: str,
+    lease: Lease | None = None,
+    observe: Observer | None = None,
+    accept_environment: bool = False,
+    begins: bool = True,
+) -> Engine:
+    """Return an engine that has taken the feed of `store` over; see `Engine` and `Recovery`."""
+    recovery = Recovery(
+        store,
+        agreement(settings.predictor, settings.limits),
+        settings.limits,
+        lambda: _fresh(settings.predictor, refits),
+        writer,
+        stop,
+        accept_environment,
+    )
+    return Engine(
+        store,
+        recovery,
+        settings.limits,
+        stop,
+        batch=settings.batch,
+        snapshot_every=settings.snapshot_every,
+        keep_input=settings.keep_input,
+        lease=lease,
+        observe=observe,
+        begins=begins,
+    )
 
 
 def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None = None) -> Store:
@@ -103,13 +116,26 @@ def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None 
 
 
 @contextmanager
-def refitter(config: PredictorConfig) -> Iterator[Refitter]:
+def refitter(settings: WorkerSettings) -> Iterator[Refitter]:
     """Give refits a process of their own where they may take their time, and end it after."""
-    if config.lag == 0:
-        yield InlineRefitter(config)
+    if settings.predictor.lag == 0:
+        yield InlineRefitter(settings.predictor)
         return
-    with ProcessRefitter(config) as refits:
+    with ProcessRefitter(settings.predictor) as refits:
         yield refits
+
+
+@contextmanager
+def _leased(
+    store: Store, settings: WorkerSettings, url: str, writer: str, stop: Stop
+) -> Iterator[Lease]:
+    """Hold the lease of the feed within the block."""
+    lease = Lease(url, store.keys.lease, writer, settings.lease)
+    lease.acquire(stop, settings.wait_redis)
+    try:
+        yield lease
+    finally:
+        lease.release()
 
 
 def _fresh(config: PredictorConfig, refits: Refitter) -> OnlinePredictor:

@@ -133,7 +133,7 @@ class Store:
     ) -> None:
         self.keys = FeedKeys(feed)
         self.retention = retention or Retention()
-        self.block_ms = block_ms
+        self.url, self.block_ms = url, block_ms
         stop = stop or Stop()
         self._connection = Connection(url, stop, patience)
         self._reader = Connection(url, stop, patience, TIMEOUT + block_ms / 1000)
