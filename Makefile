@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types doctest clean
+.PHONY: help demo test chaos lint types doctest clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -25,6 +25,9 @@ demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis
 
 test: $(VENV)/.dev   ## the default test suite
 	$(BIN)/python -m pytest
+
+chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every byte (minutes)
+	$(BIN)/python -m pytest -m chaos -s
 
 lint: $(VENV)/.dev   ## ruff: rules and format
 	$(BIN)/ruff check .
