@@ -13,9 +13,9 @@ from online_svm.prediction import PredictionBlock, ValidityReport
 from online_svm.predictor import OnlinePredictor
 from workers import entries as one
 from workers.codec import Decoded, Fields, decode, encode_block, encode_rejected, encode_report
+from workers.commits import DeadLetter
 from workers.position import MET, OUT, Position, chain
 from workers.settings import Limits
-from workers.store import DeadLetter
 
 HEAD_BYTES = 1024
 """Bytes of a rejected entry that `dlq` keeps."""

@@ -12,6 +12,7 @@ import structlog
 
 from workers import snapshots
 from workers.answering import Outcome, process
+from workers.commits import Commit, SnapshotMove
 from workers.errors import (
     BatchChanged,
     Fenced,
@@ -28,7 +29,7 @@ from workers.settings import Limits
 from workers.snapshots import Kept
 from workers.state import Pointer
 from workers.stopping import Stop
-from workers.store import Commit, Entry, SnapshotMove, Store
+from workers.store import Entry, Store
 
 log = structlog.get_logger("online_svm.worker")
 

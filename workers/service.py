@@ -11,13 +11,14 @@ from online_svm.predictor import OnlinePredictor
 from online_svm.refit import InlineRefitter, Refitter
 from workers import preflight
 from workers.agreement import agreement
+from workers.commits import Retention
 from workers.engine import Engine, Observer
 from workers.lease import Lease
 from workers.recovery import Recovery
 from workers.refit_pool import ProcessRefitter
 from workers.settings import WorkerSettings
 from workers.stopping import Stop, signals
-from workers.store import Retention, Store
+from workers.store import Store
 
 log = structlog.get_logger("online_svm.worker")
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from workers.commits import SnapshotMove
 from workers.errors import InvalidStoredSnapshot
 from workers.position import Position
 from workers.state import Pointer
-from workers.store import SnapshotMove, Store
+from workers.store import Store
 
 FORMAT = 1
 _MAGIC = b"osvm-snapshot\n"

@@ -1,10 +1,10 @@
 """The feed in Redis: typed reads, and the scripts that are the only writers of its state."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Self
 
+from workers.commits import Commit, Retention
 from workers.connection import TIMEOUT, Argument, Connection, Script
 from workers.errors import (
     BatchChanged,
@@ -17,7 +17,7 @@ from workers.errors import (
 )
 from workers.keys import REGISTRY, FeedKeys
 from workers.position import Position
-from workers.state import Agreement, FeedState, Pointer, initial_fields
+from workers.state import Agreement, FeedState, initial_fields
 from workers.stopping import Stop
 
 Entry = tuple[bytes, list[bytes]]
@@ -52,60 +52,6 @@ if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'environment', ARGV[2])
 return 1
 """)
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A rejected entry, as `dlq` keeps it: `size` of the entry in bytes, `head` its first KiB."""
-
-    id: bytes
-    code: str
-    reason: str
-    size: int
-    head: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """Entries to keep in each output stream, about; 0 keeps all."""
-
-    out: int = 1_000_000
-    met: int = 100_000
-    dlq: int = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotMove:
-    """The pointers after a commit that brings a new snapshot.
-
-    Attributes
-    ----------
-    newest : Pointer
-    previous : Pointer or None
-    dropped : tuple of str
-        Keys of snapshots that nothing points at any more.
-    trim : bytes
-        Input before this ID is given up; empty keeps all.
-    """
-
-    newest: Pointer
-    previous: Pointer | None
-    dropped: tuple[str, ...] = ()
-    trim: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """One batch, ready to be written: answers aligned with `ids`, and what goes with them."""
-
-    epoch: int
-    before: Position
-    after: Position
-    ids: Sequence[bytes] = ()
-    out: Sequence[bytes] = ()
-    met: Sequence[tuple[bytes, bytes]] = ()
-    dlq: Sequence[DeadLetter] = ()
-    move: SnapshotMove | None = None
 
 
 class Store:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from workers.commits import Commit, DeadLetter, Retention, SnapshotMove
 from workers.errors import (
     BatchChanged,
     Fenced,
@@ -14,7 +15,7 @@ from workers.errors import (
 )
 from workers.position import MET, OUT, START, Position, chain
 from workers.state import Agreement, Pointer
-from workers.store import Commit, DeadLetter, Retention, SnapshotMove, Store
+from workers.store import Store
 
 AGREEMENT = Agreement("{}", "00", "{}")
 

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES
+from workers.commits import DeadLetter as StoredLetter
 from workers.messages import CODES, STREAMS, DeadLetter, InputEntry, PredictionMessage
-from workers.store import DeadLetter as StoredLetter
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,6 +8,7 @@ import pytest
 from online_svm.config import PredictorConfig
 from workers import preflight, snapshots
 from workers.agreement import LIBRARIES, agreement, environment, processor_family
+from workers.commits import Commit, SnapshotMove
 from workers.errors import (
     BadConfiguration,
     ConfigurationChanged,
@@ -21,7 +22,7 @@ from workers.errors import (
 from workers.position import START
 from workers.settings import Limits
 from workers.state import Agreement, Pointer
-from workers.store import Commit, SnapshotMove, Store
+from workers.store import Store
 
 OURS = agreement(PredictorConfig(), Limits())
 

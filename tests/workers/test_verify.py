@@ -5,12 +5,13 @@ import pytest
 from online_svm.config import PredictorConfig
 from online_svm.predictor import OnlinePredictor
 from workers.agreement import agreement
+from workers.commits import Retention
 from workers.engine import Engine
 from workers.errors import BadConfiguration, SnapshotsLost
 from workers.recovery import Recovery
 from workers.settings import Limits
 from workers.stopping import Stop
-from workers.store import Retention, Store
+from workers.store import Store
 from workers.verify import verify, verify_history
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, metrics_every=10, gamma=0.5)
