@@ -109,7 +109,7 @@ class Lease:
         """
         connection = Connection(self._url, stop, patience)
         waiting_for = b""
-        while (holder := self._try(connection)) is not None:
+        while (holder := self._try(connection, self._held(connection))) is not None:
             if holder != waiting_for:
                 waiting_for = holder
                 known = Holder.parse(holder)
@@ -121,7 +121,7 @@ class Lease:
         self._thread.start()
 
     def take_loss(self) -> bool:
-        """Return whether the lease was found to be another's since the last call."""
+        """Return whether the lease was found to be gone or another's since the last call."""
         lost = self._lost.is_set()
         self._lost.clear()
         return lost
@@ -139,9 +139,12 @@ class Lease:
         finally:
             connection.close()
 
-    def _try(self, connection: Connection) -> bytes | None:
+    def _held(self, connection: Connection) -> bytes:
+        """Return the present value of the lease; empty if there is none."""
+        return connection.call("GET", self._key) or b""
+
+    def _try(self, connection: Connection, held: bytes) -> bytes | None:
         """Take the lease if it may be taken; return the holder who keeps it from us, if any."""
-        held: bytes = connection.call("GET", self._key) or b""
         holder = Holder.parse(held)
         if held in (b"", self._mine) or (holder is not None and holder.is_dead()):
             milliseconds = int(self._seconds * 1000)
@@ -154,8 +157,11 @@ class Lease:
         connection = Connection(self._url, Stop(), timeout=self._seconds / 3)
         while not self._ended.wait(self._seconds / 3):
             try:
-                if self._try(connection) is not None:
+                held = self._held(connection)
+                # Gone is lost as well: the feed may have been flushed, or another may have had it.
+                if held != self._mine:
                     self._lost.set()
+                self._try(connection, held)
             except Unavailable:
                 continue  # the engine's own connections notice, and say so
             except WorkerError as error:

@@ -106,12 +106,14 @@ def test_a_lease_that_another_took_is_reported_lost_and_not_freed(store, lease):
     assert holder(store) == other
 
 
-def test_a_lapsed_lease_that_nobody_took_is_taken_again(store, lease):
+def test_a_lapsed_lease_that_nobody_took_is_taken_again_and_reported_lost(store, lease):
     first = lease("first")
     first.acquire(Stop())
     store.call("DEL", store.keys.lease)
     time.sleep(0.5)
     assert holder(store).name == "first"
+    assert first.take_loss()
+    time.sleep(0.3)
     assert not first.take_loss()
 
 
