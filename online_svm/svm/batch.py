@@ -1,0 +1,128 @@
+"""A programme over a fixed set of points: its kernel rows, its solution and its constant.
+
+`RollingMachine` serves streams; here the points stay and the programme over them varies, as in a
+bank of machines that differ in their bounds, or in a tube whose active edges change.
+"""
+
+import math
+
+import numpy as np
+
+from online_svm._jit import jit
+from online_svm.kernels import Floats, Kernel, kernel_value
+from online_svm.svm.newton import add_rows, free_step, free_variables
+from online_svm.svm.rows import TRAIN_TAIL, Rows, empty_rows
+from online_svm.svm.solver import maximise
+
+MEGABYTE = 1 << 20
+LEAST_ROUND = 50  # pair steps before Newton steps are tried
+
+
+def fixed_rows(kernel: Kernel, X: Floats, cache_mb: float) -> Rows:
+    """Return the kernel rows of points that all train, shape (n, d), none computed yet."""
+    rows = empty_rows(kernel, X.shape[1], len(X), 0, int(cache_mb * MEGABYTE))
+    rows.X[:] = X.T
+    rows.points[:] = X
+    rows.rings[TRAIN_TAIL] = len(X)
+    _set_diagonal(rows)
+    return rows
+
+
+@jit
+def _set_diagonal(rows: Rows) -> None:
+    for i in range(len(rows.diagonal)):
+        rows.diagonal[i] = kernel_value(rows.shape, rows.points[i], rows.points[i])
+
+
+@jit
+def sum_rows(rows: Rows, beta: Floats, F: Floats) -> None:
+    """Write F_i = sum_j beta_j k(x_j, x_i), added in the order of the points."""
+    F[:] = 0.0
+    support = np.flatnonzero(beta)
+    add_rows(rows, support, beta[support], F)
+
+
+@jit
+def _newton_cost(free: int, n: int) -> int:
+    """Return about how many multiplications a Newton step takes: factorisation, and change of F."""
+    return free * free * free // 3 + free * n
+
+
+@jit
+def _settle_free(
+    rows: Rows, z: Floats, lower: Floats, upper: Floats, beta: Floats, F: Floats, budget: int
+) -> None:
+    """Take Newton steps until none is blocked, or the budget of multiplications is spent."""
+    blocked = True
+    while blocked:
+        free = free_variables(lower, upper, beta)
+        budget -= _newton_cost(len(free), len(z))
+        if len(free) < 2 or budget < 0:
+            break
+        blocked = free_step(rows, z, lower, upper, beta, F, free)
+
+
+@jit
+def advance(
+    rows: Rows,
+    z: Floats,
+    lower: Floats,
+    upper: Floats,
+    beta: Floats,
+    F: Floats,
+    tol: float,
+    max_steps: int,
+    work: Floats,
+) -> tuple[int, bool]:
+    """Go one round towards the optimum: pair steps, then Newton steps where they pay.
+
+    Parameters are those of `solver.maximise`; there is a limit on the pair steps of this call.
+
+    Returns
+    -------
+    steps : int
+        Pair steps taken.
+    done : bool
+        Whether no pair violates optimality by `tol`.
+    """
+    n = len(z)
+    cost = _newton_cost(len(free_variables(lower, upper, beta)), n)
+    # A pair step passes twice over the slacks. A round pays for the Newton step to come, and the
+    # Newton steps may take twice the round's work.
+    limit = min(max(n // 4, LEAST_ROUND, cost // (2 * n)), max_steps)
+    steps, highest, lowest = maximise(rows, z, lower, upper, beta, F, tol, limit, work)
+    if highest - lowest < tol or math.isinf(highest):
+        return steps, True
+    _settle_free(rows, z, lower, upper, beta, F, 4 * n * limit)
+    return steps, False
+
+
+def constant(grow: Floats, shrink: Floats, free: Floats) -> float:
+    """Return the constant b of a decision function.
+
+    Parameters
+    ----------
+    grow : ndarray
+        Slacks z_i - F_i of what can grow: b is at least the largest.
+    shrink : ndarray
+        Slacks of what can shrink: b is at most the smallest.
+    free : ndarray
+        Slacks of the free multipliers: at the optimum each equals b.
+
+    Returns
+    -------
+    float
+        The mean over the free multipliers as LIBSVM has it; without any the midpoint of the
+        interval, or its finite end; 0 if neither end is finite.
+
+    Examples
+    --------
+    >>> constant(np.array([0.5]), np.array([1.5]), np.empty(0))
+    1.0
+    """
+    if len(free):
+        return math.fsum(free.tolist()) / len(free)
+    lowest = float(grow.max(initial=-math.inf))
+    highest = float(shrink.min(initial=math.inf))
+    ends = [end for end in (lowest, highest) if math.isfinite(end)]
+    return sum(ends) / len(ends) if ends else 0.0

@@ -1,0 +1,280 @@
+"""ImpliedPosterior: class probabilities from the votes of machines that weigh the classes anew."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
+from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.kernels import Floats, Kernel, KernelName
+from online_svm.svm.class_path import Weighting
+from online_svm.svm.implied_bank import adjusted, fit_banks
+from online_svm.svm.inputs import (
+    checked_examples,
+    checked_rows,
+    class_penalties,
+    positive,
+    scale_gamma,
+)
+from online_svm.svm.rows import Ints
+
+
+class ImpliedPosterior(ClassifierMixin, BaseEstimator):
+    """Posterior probabilities implied by a class of machines (Nalbantov & Ivanov).
+
+    A bank of machines is fitted to the same examples; from one to the next the positive class
+    weighs more and the negative less. The share of machines that say "positive" is the estimate,
+    (votes + 1)/(n_models + 2), where a point on a surface counts half a vote. No score is mapped,
+    and no example is set aside.
+
+    With more than two classes there is one bank a class, against the rest, and the estimates are
+    divided by their sum: a heuristic, since the paper leaves several classes open. The estimates
+    are points and carry no guarantee.
+
+    Parameters
+    ----------
+    n_models : int
+        Machines in a bank, m. Machine j has the penalties z C and z' C.
+    C : float
+        Penalty of a margin violation at z = 1; the middle machine of a balanced bank has C/2.
+    kernel : {"rbf", "linear", "poly"}
+    gamma : "scale" or float
+        Of "rbf" and "poly"; "scale" is 1 / (n_features * X.var()).
+    weighting : {"balanced", "prior"}
+        "balanced": z = j/(m + 1) and z' = 1 - z. "prior": as many effective examples in every
+        machine, z C+ n+ + z' C- n-; the two agree when C+ n+ = C- n-.
+    priors : None, "data" or array-like of shape (n_classes,)
+        The votes estimate the posterior under the prior odds C+ n+ / (C- n-). None leaves them
+        so; "data" multiplies their odds by C-/C+; an array asks for other class frequencies.
+    class_weight : dict, "balanced" or None
+        Multiplies C for the examples of a class.
+    degree : int
+        Of "poly".
+    coef0 : float
+        Of "poly", not negative.
+    tol : float
+        Largest violation of optimality of a machine.
+    max_steps : int
+        Limit on the pair steps of a machine; a ConvergenceWarning says that it was reached.
+    cache_mb : float
+        Memory for kernel rows, in MiB.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    gamma_ : float
+    odds_ : ndarray of shape (n_banks,)
+        C+ n+ / (C- n-) of each bank; one bank for two classes, where positive means the second.
+    n_iter_ : int
+        Pair steps of the machine that took the most.
+
+    References
+    ----------
+    G. Nalbantov, S. Ivanov, Tutorial on implied posterior probability for SVMs.
+
+    Examples
+    --------
+    >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], ["no", "no", "yes", "yes"]
+    >>> model = ImpliedPosterior(n_models=9, C=1.0, kernel="linear").fit(X, y)
+    >>> model.predict_proba([[-2.0], [0.0], [2.0]]).round(2)
+    array([[0.91, 0.09],
+           [0.5 , 0.5 ],
+           [0.09, 0.91]])
+    >>> model.crossings([[-2.0], [0.0]])
+    array([1, 1])
+    """
+
+    def __init__(
+        self,
+        n_models: int = 199,
+        C: float = 1.0,
+        kernel: KernelName = "rbf",
+        gamma: float | Literal["scale"] = "scale",
+        weighting: Weighting = "balanced",
+        priors: ArrayLike | Literal["data"] | None = None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        max_steps: int = 10_000_000,
+        cache_mb: float = 200.0,
+    ) -> None:
+        self.n_models = n_models
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.weighting = weighting
+        self.priors = priors
+        self.class_weight = class_weight
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_steps = max_steps
+        self.cache_mb = cache_mb
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the bank, or one bank a class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+
+        Raises
+        ------
+        InvalidInput
+            If X is not a finite matrix, or y holds fewer than two classes.
+        InvalidConfig
+            If a parameter is out of its range.
+        """
+        self._check_parameters()
+        rows, labels = checked_examples(self, X, y)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidInput(f"y: one class only, {self.classes_[0]}; two are needed")
+        self.gamma_ = scale_gamma(self.gamma, rows)
+        self._banks = fit_banks(
+            Kernel(self.kernel, self.gamma_, self.degree, self.coef0),
+            rows,
+            codes,
+            class_penalties(self.C, self.class_weight, self.classes_, codes),
+            self.n_models,
+            self.weighting,
+            self.tol,
+            self.max_steps,
+            self.cache_mb,
+        )
+        self._isotonic: OneAgainstAll | None = None
+        self._finish(codes)
+        return self
+
+    def calibrate(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Let `predict_proba` pass its estimates through isotonic regression on held-out examples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples that were not in `fit`.
+        y : array-like of shape (n,)
+
+        Raises
+        ------
+        InvalidInput
+            If X is not a finite matrix, or a label was not in `fit`.
+        """
+        check_is_fitted(self)
+        estimates = self._estimates(X)
+        labels = np.asarray(y)
+        codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        unknown = labels[self.classes_[codes] != labels]
+        if len(unknown):
+            raise InvalidInput(f"y: label {unknown[0]} is not one of {self.classes_}")
+        self._isotonic = OneAgainstAll(IsotonicMap).fit(estimates, codes)
+        return self
+
+    def vote_shares(self, X: ArrayLike) -> Floats:
+        """Return (votes + 1)/(n_models + 2): shape (n,) for two classes, (n, K) for more.
+
+        These are the implied posteriors as they are: not adjusted to other priors, calibrated or
+        divided by their sum. A row's values do not depend on the other rows.
+
+        Raises
+        ------
+        InvalidInput
+            If X is not a finite matrix of as many features as in `fit`.
+        """
+        check_is_fitted(self)
+        rows = checked_rows(self, X)
+        return _squeezed(np.column_stack([bank.shares(rows) for bank in self._banks]))
+
+    def crossings(self, X: ArrayLike) -> Ints:
+        """Return how often each row's vote changes along z: shape (n,), or (n, K) for K > 2.
+
+        The change from "negative" at z = 0 to "positive" at z = 1 is counted, so 1 is as it should
+        be. More is the paper's degeneracy: surfaces cross, and the posterior has several values.
+
+        Raises
+        ------
+        InvalidInput
+            If X is not a finite matrix of as many features as in `fit`.
+        """
+        check_is_fitted(self)
+        rows = checked_rows(self, X)
+        return _squeezed(np.column_stack([bank.crossings(rows) for bank in self._banks]))
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Return the probability of each class, shape (n, n_classes).
+
+        Raises
+        ------
+        InvalidInput
+            If X is not a finite matrix of as many features as in `fit`.
+        """
+        check_is_fitted(self)
+        estimates = self._estimates(X)
+        if self._isotonic is not None:
+            return self._isotonic.predict(estimates)
+        if len(self._banks) == 1:
+            return np.column_stack((1.0 - estimates, estimates))
+        return normalise_rows(estimates)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of the largest probability (a tie goes to the lower class)."""
+        codes = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def _estimates(self, X: ArrayLike) -> Floats:
+        """Return the vote shares under the priors asked for, shape (n, n_banks)."""
+        shares = self.vote_shares(X).reshape(-1, len(self._banks))
+        return adjusted(shares, self._odds_factors)
+
+    def _check_parameters(self) -> None:
+        for name in ("n_models", "C", "tol", "max_steps", "cache_mb"):
+            positive(getattr(self, name), name)
+        if self.weighting not in ("balanced", "prior"):
+            raise InvalidConfig(
+                f"weighting: {self.weighting!r} is unknown; use 'balanced' or 'prior'"
+            )
+
+    def _finish(self, codes: Ints) -> None:
+        self.odds_ = np.array([bank.odds for bank in self._banks])
+        self.n_iter_ = max(bank.steps for bank in self._banks)
+        self._odds_factors = self._wanted_odds(codes) / self.odds_
+        if self.n_iter_ >= self.max_steps:
+            warnings.warn(
+                f"max_steps={self.max_steps} reached before tol={self.tol}; raise either",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _wanted_odds(self, codes: Ints) -> Floats:
+        """Return the prior odds of each bank's positive class that `predict_proba` is to assume."""
+        if self.priors is None:
+            return self.odds_
+        if isinstance(self.priors, str):
+            if self.priors != "data":
+                raise InvalidConfig(f"priors: {self.priors!r} is unknown; use 'data' or an array")
+            priors = np.bincount(codes) / len(codes)
+        else:
+            priors = np.asarray(self.priors, dtype=np.float64)
+        if priors.shape != self.classes_.shape or not (
+            (priors > 0.0).all() and abs(priors.sum() - 1.0) < 1e-9
+        ):
+            raise InvalidConfig(
+                f"priors: expected {len(self.classes_)} positive numbers that sum to one, "
+                f"got {priors}"
+            )
+        odds = priors / (1.0 - priors)
+        return odds[1:] if len(odds) == 2 else odds
+
+
+def _squeezed(columns: NDArray[Any]) -> NDArray[Any]:
+    return columns[:, 0] if columns.shape[1] == 1 else columns

@@ -1,0 +1,110 @@
+"""Checks of what the estimators of this package are given."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.kernels import Floats
+
+
+def checked_examples(
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike
+) -> tuple[Floats, NDArray[Any]]:
+    """Return X as a float64 matrix and y as labels, and note the number of features.
+
+    Raises
+    ------
+    InvalidInput
+        If X is not a finite matrix, or y not one class label for each of its rows.
+    """
+    try:
+        rows, labels = validate_data(estimator, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+    return rows, labels
+
+
+def checked_rows(estimator: BaseEstimator, X: ArrayLike) -> Floats:
+    """Return X as a float64 matrix of as many features as the estimator was fitted on.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not such a matrix, or not finite.
+    """
+    try:
+        rows: Floats = validate_data(estimator, X, dtype=np.float64, reset=False)
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+    return rows
+
+
+def positive(value: float, name: str) -> float:
+    """Return a parameter, or raise InvalidConfig unless it is a finite number above zero.
+
+    Examples
+    --------
+    >>> positive(0.5, "C")
+    0.5
+    """
+    if not (math.isfinite(value) and value > 0):
+        raise InvalidConfig(f"{name}: must be a positive number, got {value!r}")
+    return value
+
+
+def scale_gamma(gamma: float | Literal["scale"], X: Floats) -> float:
+    """Return gamma, or 1 / (n_features * X.var()) for "scale" (1 if X does not vary).
+
+    Examples
+    --------
+    >>> scale_gamma("scale", np.array([[0.0, 2.0]])), scale_gamma(3, np.zeros((1, 1)))
+    (0.5, 3.0)
+    """
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma != "scale":
+        raise InvalidConfig(f"gamma: {gamma!r} is unknown; use 'scale' or a positive number")
+    variance = float(X.var())
+    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+
+
+def class_penalties(
+    C: float,
+    class_weight: Mapping[Any, float] | str | None,
+    classes: NDArray[Any],
+    codes: NDArray[np.int64],
+) -> Floats:
+    """Return C times the weight of each class, shape (n_classes,).
+
+    Parameters
+    ----------
+    C : float
+    class_weight : mapping from label to weight, "balanced" or None
+        A label that is not in the mapping has weight 1.
+    classes : ndarray of shape (n_classes,)
+    codes : ndarray of shape (n,)
+        Class of each example; all occur.
+
+    Examples
+    --------
+    >>> class_penalties(2.0, {"b": 3.0}, np.array(["a", "b"]), np.array([0, 1]))
+    array([2., 6.])
+    >>> class_penalties(1.0, "balanced", np.array([0, 1]), np.array([0, 0, 0, 1]))
+    array([0.66666667, 2.        ])
+    """
+    if class_weight is None:
+        return np.full(len(classes), float(C))
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise InvalidConfig(f"class_weight: {class_weight!r} is unknown; use 'balanced'")
+        return C * len(codes) / (len(classes) * np.bincount(codes))
+    weights = [positive(class_weight.get(k, 1.0), "class_weight") for k in classes.tolist()]
+    return C * np.array(weights, dtype=np.float64)

@@ -1,0 +1,240 @@
+"""ProbabilisticSVC: a support vector machine that learns from class labels and probabilities."""
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from online_svm.errors import InvalidInput
+from online_svm.kernels import Floats, Kernel, KernelName
+from online_svm.svm.batch import fixed_rows
+from online_svm.svm.inputs import checked_examples, checked_rows, positive, scale_gamma
+from online_svm.svm.model import KernelModel
+from online_svm.svm.tube import Targets, solve_targets, steepness
+
+
+class ProbabilisticSVC(ClassifierMixin, BaseEstimator):
+    """P-SVM: hinge loss on class labels, a tube around probabilities (Niaf et al.).
+
+    Some examples carry a class, others an annotator's probability p that the class is +1. The
+    machine minimises 1/2 |w|^2 + C sum(hinge of the labels) + C_prob sum(distance of f from the
+    tube of each probability), where the tube [z-, z+] holds the f with
+    |1/(1 + exp(-a f)) - p| <= eta and a = ln(1/eta - 1). Then P(y = 1 | x) = 1/(1 + exp(-a f(x)))
+    with no map fitted afterwards.
+
+    Parameters
+    ----------
+    C : float
+        Price of a label's hinge loss.
+    C_prob : float
+        Price of leaving the tube of a probability (the paper's C~).
+    kernel : {"rbf", "linear", "poly"}
+    gamma : "scale" or float
+        Of "rbf" and "poly"; "scale" is 1 / (n_features * X.var()).
+    eta : float
+        Half the height of a tube, in (0, 1/2): precision of the probabilities plus the confidence
+        asked for. It also fixes a: f = 1 stands for 1 - eta.
+    degree : int
+        Of "poly".
+    coef0 : float
+        Of "poly", not negative.
+    tol : float
+        Largest violation of optimality.
+    max_steps : int
+        Limit on pair steps; a ConvergenceWarning says that it was reached.
+    cache_mb : float
+        Memory for kernel rows, in MiB.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+    n_features_in_ : int
+    gamma_ : float
+    a_ : float
+        Steepness of the sigmoid, ln(1/eta - 1).
+    support_ : ndarray of shape (n_support,)
+    support_vectors_ : ndarray of shape (n_support, d)
+    dual_coef_ : ndarray of shape (1, n_support)
+        alpha y of a label, mu- - mu+ of a probability (one of the two is zero).
+    intercept_ : ndarray of shape (1,)
+        From the free multipliers; without any the midpoint of the interval of optimal values, or
+        its finite end.
+    objective_ : float
+        Optimal value of the programme.
+    n_iter_ : int
+        Pair steps taken.
+
+    References
+    ----------
+    E. Niaf, R. Flamary, S. Canu, C. Lartizien, Handling uncertainties in SVM classification.
+
+    Examples
+    --------
+    >>> X = [[-2.0], [-0.5], [0.5], [2.0]]
+    >>> y = [-1, 0, 0, 1]
+    >>> prob = [np.nan, 0.4, 0.6, np.nan]
+    >>> svm = ProbabilisticSVC(C=100, C_prob=100, kernel="linear", eta=0.05).fit(X, y, prob)
+    >>> svm.predict_proba([[0.0], [3.0]]).round(2)
+    array([[0.5 , 0.5 ],
+           [0.01, 0.99]])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        C_prob: float = 1.0,
+        kernel: KernelName = "rbf",
+        gamma: float | Literal["scale"] = "scale",
+        eta: float = 0.1,
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-8,
+        max_steps: int = 10_000_000,
+        cache_mb: float = 500.0,
+    ) -> None:
+        self.C = C
+        self.C_prob = C_prob
+        self.kernel = kernel
+        self.gamma = gamma
+        self.eta = eta
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_steps = max_steps
+        self.cache_mb = cache_mb
+
+    def fit(self, X: ArrayLike, y: ArrayLike, prob: ArrayLike | None = None) -> Self:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+            With `prob`: -1 or +1, and 0 where a probability is given. Without it any two labels;
+            the machine is then the ordinary support vector classifier.
+        prob : array-like of shape (n,), optional
+            Probability of the class +1, NaN where a label is given.
+
+        Raises
+        ------
+        InvalidInput
+            If X is not a finite matrix, a label or probability is not as said, an example has both
+            or neither, all examples are labels of one class, or eta is not in (0, 1/2).
+        InvalidConfig
+            If another parameter is out of its range.
+        """
+        self._check_parameters()
+        rows, labels = checked_examples(self, X, y)
+        if prob is None:
+            signs, targets = self._two_classes(labels), np.full(len(rows), np.nan)
+        else:
+            signs, targets = _checked_targets(labels, prob)
+            self.classes_ = np.array([-1, 1])
+        return self._solve(rows, signs, targets)
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Return f(x), shape (n,); a row's value does not depend on the other rows.
+
+        Raises
+        ------
+        InvalidInput
+            If X is not a finite matrix of as many features as in `fit`.
+        """
+        check_is_fitted(self)
+        return self._model.scores(checked_rows(self, X))[:, 0]
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Return the probability of either class, shape (n, 2): 1/(1 + exp(-a f)) in column 1."""
+        check_is_fitted(self)
+        f = self.a_ * self.decision_function(X)
+        return np.column_stack((expit(-f), expit(f)))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the second class where f(x) > 0, else the first."""
+        codes = (self.decision_function(X) > 0.0).astype(np.int64)
+        return np.asarray(self.classes_[codes])
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "C_prob", "tol", "max_steps", "cache_mb"):
+            positive(getattr(self, name), name)
+        if not 0.0 < self.eta < 0.5:
+            raise InvalidInput(
+                f"eta: must lie strictly between 0 and 1/2, got {self.eta!r}; a tube around p "
+                "reaches from p - eta to p + eta"
+            )
+
+    def _two_classes(self, labels: NDArray[Any]) -> Floats:
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) == 1:
+            raise InvalidInput(f"y: one class only, {self.classes_[0]}; two are needed")
+        if len(self.classes_) > 2:
+            raise InvalidInput(
+                "Only binary classification is supported. y holds more than two labels: "
+                f"{self.classes_[:5]}; pass `prob` where y is 0 for a probability"
+            )
+        return np.where(codes > 0, 1.0, -1.0)
+
+    def _solve(self, X: Floats, signs: Floats, prob: Floats) -> Self:
+        self.gamma_ = scale_gamma(self.gamma, X)
+        self.a_ = steepness(self.eta)
+        kernel = Kernel(self.kernel, self.gamma_, self.degree, self.coef0, wide=True)
+        found = solve_targets(
+            fixed_rows(kernel, X, self.cache_mb),
+            Targets.of(signs, prob, self.C, self.C_prob, self.eta),
+            self.tol,
+            self.max_steps,
+        )
+        if not found.converged:
+            warnings.warn(
+                f"max_steps={self.max_steps} reached before tol={self.tol}; raise either",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.support_ = np.flatnonzero(found.beta)
+        self.support_vectors_ = X[self.support_]
+        self.dual_coef_ = found.beta[np.newaxis, self.support_]
+        self.intercept_ = np.array([found.b])
+        self.objective_, self.n_iter_ = found.objective, found.steps
+        self._model = KernelModel.build(
+            kernel, self.support_vectors_, self.dual_coef_, self.intercept_
+        )
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _checked_targets(labels: NDArray[Any], prob: ArrayLike) -> tuple[Floats, Floats]:
+    """Return labels and probabilities as float64, each example with exactly one of the two."""
+    try:
+        signs = np.asarray(labels, dtype=np.float64)
+        values = np.asarray(prob, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("y, prob: with `prob` both must be numbers") from error
+    if values.shape != signs.shape:
+        raise InvalidInput(
+            f"prob: expected one value for each of {len(signs)} examples, NaN where y is a class; "
+            f"got shape {values.shape}"
+        )
+    is_label, has_prob = signs != 0.0, ~np.isnan(values)
+    _refuse(~np.isin(signs, (-1.0, 0.0, 1.0)), signs, "y", "must be -1, +1 or 0 (a probability)")
+    _refuse(has_prob & ~((values >= 0.0) & (values <= 1.0)), values, "prob", "must lie in [0, 1]")
+    _refuse(is_label & has_prob, values, "prob", "must be NaN where y is a class")
+    _refuse(~is_label & ~has_prob, values, "prob", "must be given where y is 0")
+    if is_label.all() and abs(signs.sum()) == len(signs):
+        raise InvalidInput("y: one class only and no probability; nothing to separate")
+    return signs, values
+
+
+def _refuse(wrong: NDArray[np.bool_], values: Floats, name: str, rule: str) -> None:
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        raise InvalidInput(f"{name}: value {first} is {values[first]:g}; it {rule}")

@@ -1,0 +1,198 @@
+"""The dual programme of class labels and probability tubes (Niaf et al., "P-SVM").
+
+A label asks y f >= 1; a probability p asks f to stay in a tube, z- <= f <= z+. In the dual a label
+has one multiplier and a tube one at each edge, of opposite sign, and never both: z- < z+. So one
+signed coefficient serves both edges, of which one is *active* at a time:
+
+    lower edge:  0 <= beta <= C~   with linear term z-   (f must not fall below)
+    upper edge: -C~ <= beta <= 0   with linear term z+   (f must not rise above)
+
+A tube turns from one edge to the other only at beta = 0, when the other edge is violated; each
+solution between two turns is an ordinary programme for `solver.maximise`. An edge at infinity is
+never active: its multiplier is absent.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.kernels import Floats
+from online_svm.svm.batch import advance, constant
+from online_svm.svm.rows import Rows
+
+Bools = NDArray[np.bool_]
+
+
+def steepness(eta: float) -> float:
+    """Return a = ln(1/eta - 1): f = +1 and f = -1 then have the probabilities 1 - eta and eta.
+
+    Examples
+    --------
+    >>> round(steepness(0.1), 4)
+    2.1972
+    """
+    return math.log(1.0 / eta - 1.0)
+
+
+def tube_edges(p: Floats, eta: float) -> tuple[Floats, Floats]:
+    """Return z- and z+ of probabilities, where 1/(1 + exp(-a f)) is p - eta and p + eta.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n,)
+    eta : float
+        In (0, 1/2).
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n,)
+        -inf where p - eta <= 0, +inf where p + eta >= 1.
+
+    Examples
+    --------
+    >>> lower, upper = tube_edges(np.array([0.05, 0.5]), 0.1)
+    >>> lower.round(3), upper.round(3)
+    (array([  -inf, -0.185]), array([-0.789,  0.185]))
+    """
+    with np.errstate(divide="ignore"):
+        lower = _logit(np.maximum(p - eta, 0.0)) / steepness(eta)
+        upper = _logit(np.minimum(p + eta, 1.0)) / steepness(eta)
+    return lower, upper
+
+
+def _logit(p: Floats) -> Floats:
+    return np.asarray(np.log(p) - np.log1p(-p))
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What each example asks of f, and at what price.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (n,)
+        f should lie between: 1 and inf for the label +1, -inf and -1 for -1, z- and z+ for a
+        probability.
+    price : ndarray of shape (n,)
+        C of a label, C~ of a probability.
+    """
+
+    lower: Floats
+    upper: Floats
+    price: Floats
+
+    @classmethod
+    def of(cls, y: Floats, prob: Floats, C: float, C_prob: float, eta: float) -> Self:
+        """Return the targets of labels y in {-1, +1}, and of `prob` where y is 0.
+
+        Examples
+        --------
+        >>> targets = Targets.of(np.array([1.0, 0.0]), np.array([np.nan, 0.99]), 1.0, 2.0, 0.1)
+        >>> targets.lower.round(3), targets.upper, targets.price
+        (array([1.   , 0.952]), array([inf, inf]), array([1., 2.]))
+        """
+        is_label = y != 0.0
+        below, above = tube_edges(np.where(is_label, 0.5, prob), eta)
+        return cls(
+            np.where(is_label, np.where(y > 0.0, 1.0, -np.inf), below),
+            np.where(is_label, np.where(y > 0.0, np.inf, -1.0), above),
+            np.where(is_label, C, C_prob),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The maximum of the dual programme.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (n,)
+        f(x) = sum_i beta_i k(x_i, x) + b.
+    b : float
+    objective : float
+        The maximum; at the optimum it equals the primal objective.
+    steps : int
+        Pair steps taken.
+    converged : bool
+        Whether the tolerance was reached within the limit on them.
+    """
+
+    beta: Floats
+    b: float
+    objective: float
+    steps: int
+    converged: bool
+
+
+def solve_targets(rows: Rows, targets: Targets, tol: float, max_steps: int) -> Solution:
+    """Solve the dual programme of `targets` over the points of `rows`.
+
+    Parameters
+    ----------
+    rows : Rows
+        See `batch.fixed_rows`.
+    targets : Targets
+        At least one edge of each is finite.
+    tol : float
+        The largest violation of optimality.
+    max_steps : int
+        Limit on pair steps.
+    """
+    n = len(targets.price)
+    beta, F, work = np.zeros(n), np.zeros(n), np.empty((3, n))
+    on_lower = np.abs(targets.lower) <= np.abs(targets.upper)
+    steps, done = 0, False
+    while not done and steps < max_steps:
+        z, low, high = _active(targets, on_lower)
+        taken, done = advance(rows, z, low, high, beta, F, tol, max_steps - steps, work)
+        steps += taken
+        turning = _turning(targets, on_lower, beta, F, tol)
+        on_lower ^= turning
+        done = done and not turning.any()
+    z = _active(targets, on_lower)[0]
+    objective = math.fsum((beta * (z - 0.5 * F)).tolist())
+    return Solution(beta, _constant(targets, beta, F), objective, steps, done)
+
+
+def _active(targets: Targets, on_lower: Bools) -> tuple[Floats, Floats, Floats]:
+    """Return linear term and bounds of each variable, for the edge that is active."""
+    return (
+        np.where(on_lower, targets.lower, targets.upper),
+        np.where(on_lower, 0.0, -targets.price),
+        np.where(on_lower, targets.price, 0.0),
+    )
+
+
+def _slacks(targets: Targets, beta: Floats, F: Floats) -> tuple[Floats, Floats]:
+    """Return how far b must at least and may at most go, by what can grow and what can shrink.
+
+    What cannot grow is -inf, what cannot shrink +inf.
+    """
+    grow = np.where(beta >= 0.0, targets.lower, targets.upper) - F
+    shrink = np.where(beta > 0.0, targets.lower, targets.upper) - F
+    grow[beta >= targets.price] = -np.inf
+    shrink[beta <= -targets.price] = np.inf
+    return grow, shrink
+
+
+def _turning(targets: Targets, on_lower: Bools, beta: Floats, F: Floats, tol: float) -> Bools:
+    """Return which variables at 0 must turn to their other edge, by more than `tol`.
+
+    Where both edges are violated (before the optimum) the one that is violated more is chosen.
+    """
+    grow, shrink = _slacks(targets, beta, F)
+    lower_violation = grow - shrink.min()
+    upper_violation = grow.max() - shrink
+    gain = np.where(on_lower, upper_violation, lower_violation)
+    present = np.where(on_lower, lower_violation, upper_violation)
+    return np.asarray((beta == 0.0) & (gain > tol) & (gain > present))
+
+
+def _constant(targets: Targets, beta: Floats, F: Floats) -> float:
+    grow, shrink = _slacks(targets, beta, F)
+    magnitude = np.abs(beta)
+    free = (magnitude > 0.0) & (magnitude < targets.price)
+    return constant(grow, shrink, grow[free])
