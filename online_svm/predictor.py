@@ -91,6 +91,15 @@ class OnlinePredictor:
         """Labels declared or met so far, sorted."""
         return tuple(label for label in self._labels.view().classes if label is not None)
 
+    @property
+    def waits_at(self) -> int | None:
+        """Learned examples at which the refit under way takes effect; None if none is.
+
+        The example that makes it so many waits for the refit, if that is not finished. A caller
+        with other work to do may do it just before.
+        """
+        return None if self._pending is None else self._pending.activation
+
     def step(self, example: Example) -> Prediction:
         """Answer one example, then learn it if it has a label.
 

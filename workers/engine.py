@@ -107,8 +107,11 @@ class Engine:
         """Read, answer and commit one batch; return after a while if there is none."""
         self._check_ownership()
         entries = self._store.read(self.position.cursor, self._batch)
-        if entries:
-            self._answer(entries)
+        while entries:
+            count = self._without_waiting(len(entries))
+            if not self._answer(entries[:count]):
+                return
+            entries = entries[count:]
 
     def snapshot(self) -> None:
         """Commit a snapshot of the present position, unless the newest one is it."""
@@ -132,7 +135,17 @@ class Engine:
         self._failures = self._store.failures
         log.info("at work", epoch=self._epoch, seq=self.position.seq, replayed=recovered.replayed)
 
-    def _answer(self, entries: list[Entry]) -> None:
+    def _without_waiting(self, count: int) -> int:
+        """Return how many of the next entries to commit before the rest may wait for a refit.
+
+        Encoding and committing them is then done while the refit goes on.
+        """
+        waits_at = self._predictor.waits_at
+        before = 0 if waits_at is None else waits_at - 1 - self._predictor.n
+        return before if 0 < before < count else count
+
+    def _answer(self, entries: list[Entry]) -> bool:
+        """Answer and commit; return False where the position had to be read again instead."""
         outcome = process(self._predictor, self._limits, self.position, entries)
         commit = Commit(
             self._epoch, outcome.before, outcome.after, outcome.ids, outcome.out, outcome.met,
@@ -148,6 +161,8 @@ class Engine:
             self.reload()
         else:
             self._observe(outcome)
+            return True
+        return False
 
     def _commit(self, commit: Commit, moves: bool) -> None:
         """Commit, with a snapshot if it moves; the position follows."""
