@@ -22,6 +22,7 @@ COMMANDS = (
     "dlq",
     "snapshot",
     "config",
+    "reproduce",
     "bench",
 )
 """In the order of the help page. Each is a module of `workers.commands` with `register(app)`."""

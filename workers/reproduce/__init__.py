@@ -1,1 +1,51 @@
-"""The papers' experiments: pure functions that return what was printed beside what is measured."""
+"""The papers' experiments: pure functions that return what was printed beside what is measured.
+
+Each paper is a module with two functions:
+
+    run(data_dir, quick, seed, progress) -> dict     the experiments, as plain data
+    draw(result, out_dir) -> list of Path            its figures, as PNG
+
+A result holds ``paper`` (the title), ``rows`` (what, paper, measured, further columns, reason),
+``claims`` (see `claims.claim`), ``notes``, and where there is more to compare ``tables`` (title,
+columns, rows); whatever else it holds is for `draw` and for those who read the JSON.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+PAPERS = {
+    "platt": "Platt (1999): a sigmoid after the SVM",
+    "venn": "Lambrou et al. (2012): inductive Venn prediction",
+    "implied": "Nalbantov & Ivanov: the posterior implied by a bank of SVMs",
+    "psvm": "Niaf et al.: an SVM with probabilities as targets",
+    "evidential": "Xu et al. (2016): evidential calibration",
+}
+
+
+class Reproduction(Protocol):
+    """What the module of a paper offers."""
+
+    def run(
+        self,
+        data_dir: Path | str | None,
+        quick: bool,
+        seed: int,
+        progress: Callable[[str], None] | None = None,
+    ) -> dict[str, Any]:
+        """Run the experiments."""
+
+    def draw(self, result: dict[str, Any], out_dir: Path | str) -> list[Path]:
+        """Draw the figures of a result."""
+
+
+def reproduction(name: str) -> Reproduction:
+    """Return the module of one of `PAPERS`; its imports take seconds.
+
+    Examples
+    --------
+    >>> reproduction("platt").__name__
+    'workers.reproduce.platt'
+    """
+    return cast(Reproduction, import_module(f"workers.reproduce.{name}"))

@@ -1,0 +1,46 @@
+"""Independent parts of a reproduction on all processors, results in order."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def each(
+    function: Callable[[Task], Result], tasks: Sequence[Task], tell: Callable[[str], None]
+) -> list[Result]:
+    """Return `function` of each task, in their order; one line of progress a task.
+
+    Parameters
+    ----------
+    function : callable
+        Of a module, so that another process can import it.
+    tasks : sequence
+        With a `str` that tells a person which they are.
+    tell : callable
+
+    Examples
+    --------
+    >>> each(abs, [-3], print)
+    1 of 1: -3
+    [3]
+    """
+    processes = min(len(os.sched_getaffinity(0)), len(tasks))
+    if processes < 2:
+        return _collected(map(function, tasks), tasks, tell)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        return _collected(pool.map(function, tasks), tasks, tell)
+
+
+def _collected(
+    results: Iterable[Result], tasks: Sequence[Task], tell: Callable[[str], None]
+) -> list[Result]:
+    collected = []
+    for number, (task, result) in enumerate(zip(tasks, results, strict=True), start=1):
+        tell(f"{number} of {len(tasks)}: {task}")
+        collected.append(result)
+    return collected
