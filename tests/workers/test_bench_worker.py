@@ -8,7 +8,7 @@ from workers.store import Store
 
 @pytest.mark.slow
 def test_a_small_run_prints_a_ratio_to_each_peer(embedded_url, capsys):
-    rows = bench.run(embedded_url, entries=1500, repeats=1)
+    rows = bench.run(embedded_url, entries=1000, repeats=1)
     assert [row.name for row in rows] == [
         "worker / null worker, batch 256",
         "worker / river StandardScaler | PAClassifier",
@@ -19,7 +19,7 @@ def test_a_small_run_prints_a_ratio_to_each_peer(embedded_url, capsys):
 
 
 def test_the_null_worker_answers_and_acknowledges_every_entry(embedded_url):
-    bench.null_worker(embedded_url, bench.stream(700), batch=256, length=300)
+    bench.null_worker(embedded_url, bench.stream(bench.WARM_UP + 700), batch=256, length=300)
     with Store(embedded_url, "bench-null") as store:
         out = store.call("XRANGE", store.keys.out, "-", "+")
         source = store.call("XRANGE", store.keys.input, "-", "+")

@@ -19,6 +19,7 @@ import structlog
 from river import linear_model, preprocessing
 
 from workers import embedded
+from workers.engine import Engine
 from workers.service import assemble, open_store, refitter
 from workers.settings import WorkerSettings
 from workers.stopping import Stop
@@ -27,6 +28,8 @@ from workers.store import Store
 FEATURES = 20
 ENTRIES = 20_000
 REPEATS = 3
+# Answered before the clock starts: the window is full then, and every process has started.
+WARM_UP = 2560
 _PUSH = 1000
 
 Pairs = list[tuple[list[float], str]]
@@ -68,13 +71,14 @@ def run(
         Redis to use; default an embedded one that is thrown away. Keys of feeds named "bench..."
         and "osvm:{bench-null}:..." are written.
     entries : int
-        Examples of 20 features and two classes, pushed before the clock starts.
+        Examples of 20 features and two classes on which the rates are measured; they are pushed
+        before the clock starts, and `WARM_UP` more are answered.
     batch : int
         Entries read at once by either worker.
     repeats : int
     """
     settings = WorkerSettings(batch=batch)
-    examples = stream(entries)
+    examples = stream(WARM_UP + entries)
     with _quiet(), _server(url) as where:
         length = _warm_up(where, settings, examples)
         rates: dict[str, list[float]] = {"ours": [], "null": [], "river": []}
@@ -106,7 +110,9 @@ def our_worker(url: str, feed: str, settings: WorkerSettings, examples: Pairs) -
     with open_store(feed, settings, url, stop) as store, refitter(settings) as refits:
         _push(store, examples)
         engine = assemble(store, settings, refits, stop, "bench")
-        return _rate(len(examples), lambda: _drain(engine.turn, store, len(examples)))
+        _drain(engine, WARM_UP)
+        left = len(examples) - engine.position.seq
+        return _rate(left, lambda: _drain(engine, len(examples)))
 
 
 def null_worker(url: str, examples: Pairs, batch: int, length: int) -> float:
@@ -118,26 +124,24 @@ def null_worker(url: str, examples: Pairs, batch: int, length: int) -> float:
         _push(store, examples)
         client.xgroup_create(keys.input, "null", "0")
 
-        def drain() -> None:
-            while answered := _null_batch(client, keys.input, keys.out, batch, payload):
-                if answered < batch:
-                    return
+        def drain(count: int) -> None:
+            while store.length(keys.out) < count:
+                _null_batch(client, keys.input, keys.out, batch, payload)
 
-        return _rate(len(examples), drain)
+        drain(WARM_UP)
+        left = len(examples) - store.length(keys.out)
+        return _rate(left, lambda: drain(len(examples)))
 
 
-def _null_batch(client: redis.Redis, source: str, target: str, batch: int, payload: bytes) -> int:
+def _null_batch(client: redis.Redis, source: str, target: str, batch: int, payload: bytes) -> None:
     # Any: redis-py declares every shape that any reply of any protocol may have.
     reply: Any = client.xreadgroup("null", "one", {source: ">"}, count=batch)
-    if not reply:
-        return 0
     entries = reply[0][1]
     with client.pipeline(transaction=True) as pipeline:
         for entry_id, _ in entries:
             pipeline.xadd(target, {"p": payload}, id=entry_id)
         pipeline.xack(source, "null", *(entry_id for entry_id, _ in entries))
         pipeline.execute()
-    return len(entries)
 
 
 def river_in_process(examples: Pairs) -> float:
@@ -145,18 +149,18 @@ def river_in_process(examples: Pairs) -> float:
     rows = [(dict(enumerate(x)), label == "b") for x, label in examples]
     model = preprocessing.StandardScaler() | linear_model.PAClassifier()  # type: ignore[no-untyped-call]  # river's
 
-    def learn() -> None:
-        for x, y in rows:
+    def learn(some: list[tuple[dict[int, float], bool]]) -> None:
+        for x, y in some:
             model.predict_one(x)
             model.learn_one(x, y)
 
-    return _rate(len(rows), learn)
+    learn(rows[:WARM_UP])
+    return _rate(len(rows) - WARM_UP, lambda: learn(rows[WARM_UP:]))
 
 
 def _warm_up(url: str, settings: WorkerSettings, examples: Pairs) -> int:
     """Compile everything, and return the mean length of our payloads."""
-    some = examples[:3000]
-    our_worker(url, "bench-warm-up", settings, some)
+    our_worker(url, "bench-warm-up", settings, examples[: WARM_UP + settings.batch])
     with Store(url, "bench-warm-up") as store:
         newest = store.call("XREVRANGE", store.keys.out, "+", "-", "COUNT", 1000)
     return round(statistics.fmean(len(entry[1][1]) for entry in newest))
@@ -174,9 +178,9 @@ def _push(store: Store, examples: Pairs) -> None:
                 pipeline.execute()
 
 
-def _drain(turn: Callable[[], None], store: Store, count: int) -> None:
-    while store.length(store.keys.out) < count:
-        turn()
+def _drain(engine: Engine, count: int) -> None:
+    while engine.position.seq < count:
+        engine.turn()
 
 
 def _rate(count: int, work: Callable[[], None]) -> float:
