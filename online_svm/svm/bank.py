@@ -10,8 +10,10 @@ import numpy as np
 
 from online_svm._intrinsics import fma
 from online_svm._jit import jit
-from online_svm.kernels import Floats, Kernel, kernel_row
+from online_svm.kernels import Floats, Kernel, kernel_row, kernel_value
+from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes
 from online_svm.svm.rows import (
+    FEW,
     SEEN_SIZE,
     SEEN_TAIL,
     TRAIN_SIZE,
@@ -94,44 +96,107 @@ def _supports(beta: Floats, slot: int) -> bool:
 
 @jit
 def _sum_by_support(rows: Rows, beta: Floats, F: Floats, slots: Ints, span: int) -> None:
-    """Add up F of the points in `slots`, over the support vectors in slot order."""
+    """Set F of the points in `slots` from the rows of the support vectors."""
     values = rows.values
+    lanes = np.zeros((len(beta), len(slots), LANES))
     for j in range(span):
         if _supports(beta, j):
-            place = fetch(rows, j, 2)
+            place, lane = fetch(rows, j, 2), j % LANES
             for s in range(len(beta)):
-                change = beta[s, j]
-                for slot in slots:
-                    F[s, slot] = fma(change, np.float64(values[place, slot]), F[s, slot])
+                for i in range(len(slots)):
+                    value = np.float64(values[place, slots[i]])
+                    lanes[s, i, lane] = fma(beta[s, j], value, lanes[s, i, lane])
+    for s in range(len(beta)):
+        for i in range(len(slots)):
+            F[s, slots[i]] = sum_of_lanes(lanes[s, i])
 
 
 @jit
-def _sum_by_point(rows: Rows, beta: Floats, F: Floats, slots: Ints, span: int, row: Floats) -> None:
+def _sum_by_point(rows: Rows, beta: Floats, F: Floats, slots: Ints, span: int) -> None:
     """Do what `_sum_by_support` does, in the same order, from the rows of the points."""
+    lanes = np.empty(LANES)
     for slot in slots:
-        kernel_row(rows.shape, rows.X, rows.points[slot], 0, span, rows.sums, row)
+        kernel_row(rows.shape, rows.X, rows.points[slot], 0, span, rows.sums, rows.row)
         for s in range(len(beta)):
-            total = 0.0
-            for j in range(span):
-                total = fma(beta[s, j], row[j], total)
-            F[s, slot] = total
+            lanes[:] = 0.0
+            add_to_lanes(rows.row[:span], beta[s, :span], lanes)
+            F[s, slot] = sum_of_lanes(lanes)
 
 
 @jit
 def sum_afresh(bank: Bank, slots: Ints) -> None:
     """Set F of the points in `slots` from the coefficients alone."""
-    beta, F = bank.beta, bank.F
     span = min(bank.rows.rings[TRAIN_TAIL], bank.rows.rings[TRAIN_SIZE])
     support = 0
-    for j in range(span):
-        support += _supports(beta, j)
-    if support > 4 * len(slots):
-        _sum_by_point(bank.rows, beta, F, slots, span, bank.work[0])
-        return
-    for s in range(len(F)):
-        for slot in slots:
-            F[s, slot] = 0.0
-    _sum_by_support(bank.rows, beta, F, slots, span)
+    if len(slots) > FEW:
+        for j in range(span):
+            support += _supports(bank.beta, j)
+    if len(slots) <= FEW or support > 4 * len(slots):
+        _sum_by_point(bank.rows, bank.beta, bank.F, slots, span)
+    else:  # the rows of the support vectors will be wanted anyway
+        _sum_by_support(bank.rows, bank.beta, bank.F, slots, span)
+
+
+@jit
+def values_of(F: Floats, b: Floats, slots: Ints) -> Floats:
+    """Return the decision values of the points in `slots`, shape (len(slots), S)."""
+    values = np.empty((len(slots), len(b)))
+    for i in range(len(slots)):
+        for s in range(len(b)):
+            values[i, s] = F[s, slots[i]] + b[s]
+    return values
+
+
+@jit
+def arrive(bank: Bank, slots: Ints, X: Floats, codes: Ints, first: int) -> Floats:
+    """Put new points, the first of them with arrival number `first`, into their slots.
+
+    Returns
+    -------
+    values : ndarray of shape (m, S)
+        Their decision values.
+    """
+    rows = bank.rows
+    for i in range(len(slots)):
+        slot = slots[i]
+        for f in range(X.shape[1]):
+            rows.X[f, slot] = X[i, f]
+            rows.points[slot, f] = X[i, f]
+        rows.diagonal[slot] = kernel_value(rows.shape, X[i], X[i])
+        bank.codes[slot] = codes[i]
+        bank.arrival[slot] = first + i
+    sum_afresh(bank, slots)
+    return values_of(bank.F, bank.b, slots)
+
+
+@jit
+def move(bank: Bank, source: Ints, target: Ints) -> None:
+    """Copy what is known of points, apart from their part in training, to other slots."""
+    rows = bank.rows
+    for i in range(len(source)):
+        old, new = source[i], target[i]
+        for f in range(rows.X.shape[0]):
+            rows.X[f, new] = rows.X[f, old]
+            rows.points[new, f] = rows.points[old, f]
+        rows.diagonal[new] = rows.diagonal[old]
+        bank.codes[new] = bank.codes[old]
+        bank.arrival[new] = bank.arrival[old]
+        for s in range(len(bank.b)):
+            bank.F[s, new] = bank.F[s, old]
+
+
+@jit
+def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
+    """Give training points their labels and bounds in every machine."""
+    machines = len(bank.b)
+    first = 1 if machines == 1 else 0
+    for slot in slots:
+        penalty = penalties[bank.codes[slot]]
+        for s in range(machines):
+            positive = bank.codes[slot] == s + first
+            bank.z[s, slot] = 1.0 if positive else -1.0
+            bank.lower[s, slot] = 0.0 if positive else -penalty
+            bank.upper[s, slot] = penalty if positive else 0.0
 
 
 @jit
@@ -252,13 +317,3 @@ def solve(bank: Bank, tol: float, max_steps: int) -> int:
         total += steps
     _update_observers(bank, span)
     return total
-
-
-@jit
-def values_of(F: Floats, b: Floats, slots: Ints) -> Floats:
-    """Return the decision values of the points in `slots`, shape (len(slots), S)."""
-    values = np.empty((len(slots), len(b)))
-    for i in range(len(slots)):
-        for s in range(len(b)):
-            values[i, s] = F[s, slots[i]] + b[s]
-    return values

@@ -32,7 +32,17 @@ from numpy.typing import NDArray
 
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel
-from online_svm.svm.bank import Bank, clip, empty_bank, solve, sum_afresh, values_of
+from online_svm.svm.bank import (
+    Bank,
+    arrive,
+    clip,
+    empty_bank,
+    move,
+    set_bounds,
+    solve,
+    sum_afresh,
+    values_of,
+)
 from online_svm.svm.model import KernelModel
 from online_svm.svm.rows import (
     CLOCK,
@@ -159,16 +169,11 @@ class RollingMachine:
         trains = 0 if training is None else int(np.count_nonzero(training))
         bank = self._with_room(X.shape[1], trains, len(X) - trains)
         slots = self._new_slots(training, trains, len(X))
-        bank.rows.X[:, slots] = X.T
-        bank.rows.points[slots] = X
-        bank.rows.diagonal[slots] = self.kernel.diagonal(X)
-        bank.codes[slots] = codes
-        bank.arrival[slots] = np.arange(self._arrivals, self._arrivals + len(X))
+        values = arrive(bank, slots, X, codes, self._arrivals)
         self._arrivals += len(X)
-        if training is not None:
+        if training is not None and trains:
             self._set_bounds(slots[training])
-        sum_afresh(bank, slots)
-        return values_of(bank.F, bank.b, slots)
+        return values
 
     def promote(self, count: int) -> None:
         """Make the oldest `count` observers training points.
@@ -400,13 +405,7 @@ class RollingMachine:
 
     def _set_bounds(self, slots: Ints) -> None:
         """Give training points their labels and bounds in every machine."""
-        bank, codes = self._bank, self._bank.codes[slots]
-        first = 1 if self.n_machines == 1 else 0
-        is_positive = codes == np.arange(first, first + self.n_machines)[:, np.newaxis]
-        penalties = self._penalties[codes]
-        bank.z[:, slots] = np.where(is_positive, 1.0, -1.0)
-        bank.lower[:, slots] = np.where(is_positive, 0.0, -penalties)
-        bank.upper[:, slots] = np.where(is_positive, penalties, 0.0)
+        set_bounds(self._bank, slots, self._penalties)
         self._is_solved = False
 
     def _train_slots_of(self, observers: Ints) -> None:
@@ -417,7 +416,7 @@ class RollingMachine:
             raise InvalidInput("a younger point already trains; promote the oldest observers first")
         slots = self._train_slots(tail, tail + len(observers))
         bank.rows.rings[TRAIN_TAIL] += len(observers)
-        _copy(bank, observers, bank, slots)
+        move(bank, observers, slots)
         self._set_bounds(slots)
 
     def _count_training(self, count: int) -> int:
@@ -438,7 +437,8 @@ class RollingMachine:
         if len(self) and X.shape[1] != self._bank.rows.X.shape[0]:
             expected = self._bank.rows.X.shape[0]
             raise InvalidInput(f"X: expected {expected} features, got {X.shape[1]}")
-        if len(codes) and not 0 <= codes.min() <= codes.max() < self.n_classes:
+        # As unsigned numbers, negative ones are too large as well.
+        if len(codes) and codes.view(np.uint64).max() >= self.n_classes:
             raise InvalidInput(f"codes: expected classes from 0 to {self.n_classes - 1}")
 
     def _with_room(self, dimension: int, training: int, observers: int) -> Bank:

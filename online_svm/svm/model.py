@@ -6,40 +6,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._intrinsics import fma
 from online_svm._jit import jit
-from online_svm.kernels import BLOCK, Floats, Kernel, Shape, kernel_block
+from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_block
+from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes
 
-LANES = 64  # partial sums of a row: vector j of the support vectors adds to lane j mod 64
 CHUNK = 16  # rows that share one pass over the support vectors, which then stay in the cache
 
 
 @jit
-def _add_to_lanes(values: Floats, coef: Floats, lanes: Floats) -> None:
-    for first in range(0, len(values), LANES):
-        v, c = values[first : first + LANES], coef[first : first + LANES]
-        for k in range(len(v)):
-            lanes[k] = fma(c[k], v[k], lanes[k])
-
-
-@jit
-def _sum_of_lanes(lanes: Floats) -> float:
-    """Add up by halves, in place."""
-    half = LANES // 2
-    while half > 0:
-        for k in range(half):
-            lanes[k] += lanes[k + half]
-        half //= 2
-    return float(lanes[0])
-
-
-@jit
 def _score(
-    shape: Shape, vectors: Floats, coef: Floats, intercept: Floats, X: Floats, out: Floats
+    shape: Shape,
+    vectors: Floats,
+    coef: Floats,
+    intercept: Floats,
+    X: Floats,
+    values: Values,
+    out: Floats,
 ) -> None:
     """Write sum_j coef_sj k(v_j, x_i) + intercept_s to out[i, s], in an order fixed by j alone."""
     n, machines = vectors.shape[1], len(intercept)
-    sums, values = np.empty(BLOCK), np.empty(BLOCK)
+    sums = np.empty(BLOCK)
     lanes = np.empty((CHUNK, machines, LANES))
     for top in range(0, len(X), CHUNK):
         rows = min(CHUNK, len(X) - top)
@@ -50,10 +36,10 @@ def _score(
             for i in range(rows):
                 kernel_block(shape, vectors, X[top + i], first, stop, sums[: stop - first], part)
                 for s in range(machines):
-                    _add_to_lanes(part, coef[s, first:stop], lanes[i, s])
+                    add_to_lanes(part, coef[s, first:stop], lanes[i, s])
         for i in range(rows):
             for s in range(machines):
-                out[top + i, s] = _sum_of_lanes(lanes[i, s]) + intercept[s]
+                out[top + i, s] = sum_of_lanes(lanes[i, s]) + intercept[s]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +85,8 @@ class KernelModel:
         """Return the decision values of the rows of X, shape (m, S)."""
         X = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(X), len(self.intercept)))
-        _score(self.kernel.shape, self.vectors, self.coef, self.intercept, X, out)
+        values = np.empty(BLOCK, dtype=self.kernel.dtype)
+        _score(self.kernel.shape, self.vectors, self.coef, self.intercept, X, values, out)
         return out
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -50,6 +50,8 @@ class Rows(NamedTuple):
         The point with ordinal q lies in slot q mod capacity of its ring.
     sums : ndarray of shape (BLOCK,)
         Scratch of `kernel_row`.
+    row : ndarray of shape (n_slots,)
+        Scratch: a row that is not worth keeping.
     """
 
     shape: Shape
@@ -63,6 +65,7 @@ class Rows(NamedTuple):
     known: Ints
     rings: Ints
     sums: Floats
+    row: Values
 
 
 def empty_rows(kernel: Kernel, dimension: int, train: int, seen: int, cache_bytes: int) -> Rows:
@@ -85,6 +88,7 @@ def empty_rows(kernel: Kernel, dimension: int, train: int, seen: int, cache_byte
         known=np.zeros((n_rows, 2), dtype=np.int64),
         rings=rings,
         sums=np.zeros(BLOCK),
+        row=np.zeros(width, dtype=kernel.dtype),
     )
 
 

@@ -56,6 +56,14 @@ def snapped(beta: float, lower: float, upper: float) -> float:
 
 
 @jit
+def _lowest(down: Floats) -> float:
+    lowest = math.inf
+    for value in down:
+        lowest = min(lowest, value)
+    return lowest
+
+
+@jit
 def _move(up: Floats, down: Floats, row_i: Values, row_j: Values, step: float) -> int:
     """Update the slacks after a step along (i, j), and return the index of the highest one."""
     best_key, best = LOWEST, 0
@@ -192,7 +200,7 @@ def maximise(
         down[j] = slack_j if beta[j] > lower[j] else math.inf
         i = _move(up, down, values[place_i, :n], values[place_j, :n], step)
         steps += 1
-    highest, lowest = up[i], down.min()
+    highest, lowest = up[i], _lowest(down)
     _join(F, z, up, down)
     return steps, highest, lowest
 

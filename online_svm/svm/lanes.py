@@ -1,0 +1,33 @@
+"""Weighted sums in an order that is fixed, and that a processor can still take many at a time.
+
+Term j is added to lane j mod `LANES`, the lanes are then added by halves. Terms of weight zero
+change nothing, so they may be left out.
+"""
+
+import numpy as np
+
+from online_svm._intrinsics import fma
+from online_svm._jit import jit
+from online_svm.kernels import Floats, Values
+
+LANES = 64
+
+
+@jit
+def add_to_lanes(values: Values, coef: Floats, lanes: Floats) -> None:
+    """Add coef_j values_j to lane j mod `LANES`, for all j."""
+    for first in range(0, len(values), LANES):
+        v, c = values[first : first + LANES], coef[first : first + LANES]
+        for k in range(len(v)):
+            lanes[k] = fma(c[k], np.float64(v[k]), lanes[k])
+
+
+@jit
+def sum_of_lanes(lanes: Floats) -> float:
+    """Return the sum over the lanes, added up by halves, in place."""
+    half = LANES // 2
+    while half > 0:
+        for k in range(half):
+            lanes[k] += lanes[k + half]
+        half //= 2
+    return float(lanes[0])
