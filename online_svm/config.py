@@ -4,7 +4,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-MapName = Literal["platt", "isotonic", "binning"]
+MapName = Literal[
+    "platt",
+    "isotonic",
+    "binning",
+    "venn-abers",
+    "evidential-binning",
+    "evidential-isotonic",
+    "evidential-logistic",
+]
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
 Label = Annotated[str, Field(min_length=1, max_length=256)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -67,7 +75,7 @@ class PredictorConfig(BaseModel):
         None,
         ge=0,
         description="Learned examples between the start of a refit and its effect; "
-        "default four fifths of refit_every.",
+        "default refit_every - 1, so that a background refit has all the time there is.",
     )
 
     maps: tuple[MapName, ...] = Field(
@@ -79,7 +87,13 @@ class PredictorConfig(BaseModel):
     maps_every: int | None = Field(
         None, ge=1, description="Refit the maps at this many examples since activation."
     )
-    n_bins: int = Field(10, ge=1, le=1000, description="Bins of the binning map.")
+    n_bins: int = Field(10, ge=1, le=1000, description="Bins of the binning maps.")
+    evidential_model: Literal["likelihood", "confidence"] = Field(
+        "likelihood", description="How counts become belief in the evidential maps."
+    )
+    evidential_alpha: float = Field(
+        0.05, gt=0, lt=1, description="One minus the confidence level, where that is 'confidence'."
+    )
     taxonomy: TaxonomyName = Field(
         "class", description="How examples are put into the categories of the Venn predictor."
     )
@@ -114,7 +128,7 @@ class PredictorConfig(BaseModel):
     @property
     def lag(self) -> int:
         """Learned examples between the freeze of a refit and its activation."""
-        return self.refit_every * 4 // 5 if self.refit_lag is None else self.refit_lag
+        return self.refit_every - 1 if self.refit_lag is None else self.refit_lag
 
     @classmethod
     def paper(cls, classes: list[str] | tuple[str, ...], **changes: object) -> Self:
