@@ -1,0 +1,188 @@
+"""The figures of Niaf et al.: probabilities along a line and over a plane, and noise sweeps."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from workers.reproduce.psvm_trials import PLANE_MEAN, PLANE_VARIANCE
+
+Result = dict[str, Any]
+Floats = NDArray[np.float64]
+
+BLUE, RED, GREY = "#1f5fa8", "#c03028", "#6b6b6b"
+NAMES = {"psvm": ("P-SVM", BLUE), "csvm": ("C-SVM with Platt", RED)}
+
+
+def draw(result: Result, out_dir: Path | str) -> list[Path]:
+    """Draw every figure as PNG.
+
+    Parameters
+    ----------
+    result : dict
+        What `run` returned, also after a round trip through JSON.
+    out_dir : path
+        Made if it is not there.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+    """
+    directory = Path(out_dir)
+    directory.mkdir(parents=True, exist_ok=True)
+    figures = {
+        "psvm-line": _line(result["curves"]),
+        "psvm-settings": _settings(result["line"]),
+        "psvm-plane": _plane(result["grid"]),
+        "psvm-noise": _noise(result["plane"]),
+    }
+    return [_save(figure, directory / f"{name}.png") for name, figure in figures.items()]
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    FigureCanvasAgg(figure)
+    # A software field would differ between installations of matplotlib.
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    return path
+
+
+def _line(curves: Result) -> Figure:
+    """Figure 1: probability against truth, and their difference below."""
+    figure = Figure(figsize=(8.0, 6.0), layout="constrained")
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    x, truth = np.array(curves["x"]), expit(np.array(curves["truth"]))
+    top.plot(x, truth, color="black", lw=4, alpha=0.25, label="true posterior")
+    for key, (name, colour) in NAMES.items():
+        estimate = expit(np.array(curves[key]))
+        top.plot(x, estimate, color=colour, lw=1.5, label=name)
+        bottom.plot(x, estimate - truth, color=colour, lw=1.5)
+    points, labels = np.array(curves["points"]), np.array(curves["labels"])
+    for label, height, colour in ((1.0, 1.0, BLUE), (-1.0, 0.0, BLUE), (0.0, 0.5, GREY)):
+        chosen = points[labels == label]
+        what = "given as a probability" if label == 0.0 else "given as a class"
+        mark = what if label >= 0.0 else None
+        top.plot(chosen, np.full(len(chosen), height), "|", color=colour, ms=9, label=mark)
+    top.set_ylabel("P(y = +1 | x)")
+    top.legend(fontsize=8, frameon=False, loc="center right")
+    bottom.set_ylabel("estimate - truth")
+    bottom.set_xlabel("x")
+    bottom.set_xlim(x[0], x[-1])
+    for ax in (top, bottom):
+        ax.grid(alpha=0.25)
+    return figure
+
+
+def _settings(line: list[Result]) -> Figure:
+    """Two-sided divergence against sigma, a curve for each eta."""
+    figure = Figure(figsize=(8.0, 4.8), layout="constrained")
+    ax = figure.subplots()
+    sigmas = sorted({trial["sigma"] for trial in line})
+    etas = list(line[0]["psvm"])
+    for place, eta in enumerate(etas):
+        means = [
+            np.mean([t["psvm"][eta][1] for t in line if t["sigma"] == sigma]) for sigma in sigmas
+        ]
+        shade = 0.3 + 0.7 * (place + 1) / len(etas)
+        ax.plot(sigmas, means, "o-", ms=3, color=BLUE, alpha=shade, label=f"P-SVM, eta {eta}")
+    values = [[t["csvm"][1] for t in line if t["sigma"] == sigma] for sigma in sigmas]
+    ax.plot(sigmas, [np.mean(v) for v in values], "s-", ms=4, color=RED, label="C-SVM with Platt")
+    ax.fill_between(
+        sigmas, [min(v) for v in values], [max(v) for v in values], color=RED, alpha=0.15, lw=0
+    )
+    for printed in (0.2, 11.3):
+        ax.axhline(printed, color=GREY, lw=0.8, ls=":")
+        ax.annotate(
+            f"printed: {printed} (one-sided)", (sigmas[-1], printed), fontsize=7, color=GREY,
+            va="bottom", ha="right",
+        )  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xticks(sigmas, [f"{s:g}" for s in sigmas])
+    ax.minorticks_off()
+    ax.set_xlabel("sigma of the kernel")
+    ax.set_ylabel("two-sided KL over 1000 points")
+    ax.legend(fontsize=8, frameon=False, ncols=2)
+    ax.grid(alpha=0.25)
+    return figure
+
+
+def _plane(grid: Result) -> Figure:
+    """Figure 2: the posterior over the plane; dashed f = -1 and 1, bold f = 0."""
+    figure = Figure(figsize=(12.0, 4.1), layout="constrained")
+    axes = figure.subplots(1, 3, sharex=True, sharey=True)
+    axis = np.array(grid["axis"])
+    X, Y = np.meshgrid(axis, axis)
+    odds = 2.0 / PLANE_VARIANCE * (PLANE_MEAN[0] * X + PLANE_MEAN[1] * Y)
+    panels: list[tuple[str, Floats, Floats | None]] = [("true posterior", odds, None)]
+    panels += [
+        (name, np.reshape(grid[key]["odds"], X.shape), np.reshape(grid[key]["scores"], X.shape))
+        for key, (name, _) in NAMES.items()
+    ]
+    for ax, (title, values, scores) in zip(axes, panels, strict=True):
+        image = ax.contourf(X, Y, expit(values), levels=np.linspace(0, 1, 21), cmap="RdBu")
+        if scores is None:
+            ax.contour(X, Y, values, levels=[0.0], colors="black", linewidths=1.8)
+        else:
+            ax.contour(
+                X, Y, scores, levels=[-1.0, 0.0, 1.0], colors="black",
+                linewidths=[0.9, 1.8, 0.9], linestyles=["--", "-", "--"],
+            )  # fmt: skip
+        _points(ax, grid)
+        ax.set_title(title, fontsize=10)
+        ax.set_aspect("equal")
+        ax.set_xlim(axis[0], axis[-1])  # a few points lie outside
+        ax.set_ylim(axis[0], axis[-1])
+    figure.colorbar(image, ax=axes, label="P(y = +1 | x)", ticks=np.linspace(0, 1, 6))
+    return figure
+
+
+def _points(ax: Axes, grid: Result) -> None:
+    points, positive = np.array(grid["points"]), np.array(grid["positive"])
+    for chosen, colour in ((positive, BLUE), (~positive, RED)):
+        ax.plot(
+            *points[chosen].T,
+            "o",
+            ms=3.5,
+            color=colour,
+            markeredgecolor="white",
+            markeredgewidth=0.4,
+        )
+
+
+def _noise(on_plane: list[Result]) -> Figure:
+    """Figure 3: accuracy and divergences against noise; bars are one standard deviation."""
+    figure = Figure(figsize=(12.0, 4.0), layout="constrained")
+    panels = figure.subplots(1, 3, sharex=True)
+    noises = sorted({trial["noise"] for trial in on_plane})
+    for ax, what, title in zip(
+        panels,
+        (None, 0, 1),
+        ("agreement with the Bayes class", "KL as printed (one-sided)", "KL of both classes"),
+        strict=True,
+    ):
+        for shift, (key, (name, colour)) in zip((-0.006, 0.006), NAMES.items(), strict=True):
+            values = [
+                [
+                    t[key]["accuracy"] if what is None else t[key]["divergence"][what]
+                    for t in on_plane
+                    if t["noise"] == noise
+                ]
+                for noise in noises
+            ]
+            ax.errorbar(
+                np.array(noises) + shift, [np.mean(v) for v in values], [np.std(v) for v in values],
+                fmt="o-", ms=4, lw=1.3, capsize=2, color=colour, label=name,
+            )  # fmt: skip
+        ax.set_title(title, fontsize=10)
+        ax.set_xlabel("noise amplitude")
+        ax.grid(alpha=0.25)
+    panels[1].set_yscale("symlog", linthresh=10.0)  # it is often negative
+    panels[2].set_yscale("log")
+    panels[0].legend(fontsize=8, frameon=False)
+    return figure
