@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from online_svm.example import Example
     from online_svm.prediction import Prediction
     from online_svm.predictor import OnlinePredictor
+    from online_svm.svm.implied import ImpliedPosterior
     from online_svm.svm.online import OnlineSVC
+    from online_svm.svm.probabilistic import ProbabilisticSVC
     from online_svm.venn.classifier import InductiveVennClassifier
 
 _HOMES = {
@@ -33,6 +35,7 @@ _HOMES = {
     "EvidentialIsotonic": "calibration.evidential",
     "EvidentialLogistic": "calibration.evidential",
     "Example": "example",
+    "ImpliedPosterior": "svm.implied",
     "InductiveVennClassifier": "venn.classifier",
     "InvalidExample": "errors",
     "IsotonicMap": "calibration.isotonic",
@@ -42,6 +45,7 @@ _HOMES = {
     "PlattScaling": "calibration.platt",
     "Prediction": "prediction",
     "PredictorConfig": "config",
+    "ProbabilisticSVC": "svm.probabilistic",
     "ScoreBinning": "calibration.binning",
     "VennAbers": "calibration.venn_abers",
     "dempster_combine": "calibration.evidential",
@@ -56,6 +60,7 @@ __all__ = [
     "EvidentialIsotonic",
     "EvidentialLogistic",
     "Example",
+    "ImpliedPosterior",
     "InductiveVennClassifier",
     "InvalidExample",
     "IsotonicMap",
@@ -65,6 +70,7 @@ __all__ = [
     "PlattScaling",
     "Prediction",
     "PredictorConfig",
+    "ProbabilisticSVC",
     "ScoreBinning",
     "VennAbers",
     "dempster_combine",
