@@ -9,7 +9,7 @@ from online_svm.arrays import Arrays, nest, under
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import PredictorConfig
 from online_svm.labels import ClassView
-from online_svm.maps import fit_maps, restore_maps
+from online_svm.maps import fit_maps, interval_maps, restore_maps
 from online_svm.prediction import Guarantee, PredictionBlock
 from online_svm.refit import RefitResult
 from online_svm.venn.answers import VennSet
@@ -117,6 +117,7 @@ class ActiveModel:
             lower=venn.lower,
             upper=venn.upper,
             maps={name: self._padded(fitted.predict(scores)) for name, fitted in self.maps.items()},
+            map_intervals=self._map_intervals(scores),
             scores=scores,
             category=venn.category,
             category_size=venn.size,
@@ -167,6 +168,17 @@ class ActiveModel:
         if self.view.declared:
             return probabilities
         return np.concatenate([probabilities, np.zeros((len(probabilities), 1))], axis=1)
+
+    def _map_intervals(self, scores: Floats) -> dict[str, Floats] | None:
+        """Return the intervals of the maps that give one; nothing is known of unseen labels."""
+        names = interval_maps(self.config)
+        if not names:
+            return None
+        unseen = np.tile([0.0, 1.0], (len(scores), len(self.view.classes) - self.view.n_known, 1))
+        return {
+            name: np.concatenate([self.maps[name].predict_interval(scores), unseen], axis=1)
+            for name in names
+        }
 
     def _guarantee(self) -> tuple[Guarantee, str | None]:
         if self.calibration.reason is not None:

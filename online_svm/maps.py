@@ -1,4 +1,7 @@
-"""The probability maps a predictor publishes, by name."""
+"""The probability maps a predictor publishes, by name.
+
+Some of them give an interval as well: belief and plausibility, or the two values of Venn-Abers.
+"""
 
 from collections.abc import Callable
 
@@ -8,13 +11,32 @@ from numpy.typing import NDArray
 from online_svm.arrays import Arrays, under
 from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.binning import ScoreBinning
+from online_svm.calibration.evidential import (
+    EvidentialBinning,
+    EvidentialIsotonic,
+    EvidentialLogistic,
+)
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.platt import PlattScaling
+from online_svm.calibration.venn_abers import VennAbers
 from online_svm.config import PredictorConfig
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+INTERVAL_MAPS = ("venn-abers", "evidential-binning", "evidential-isotonic", "evidential-logistic")
+
+
+def interval_maps(config: PredictorConfig) -> tuple[str, ...]:
+    """Return the names of the published maps that give intervals.
+
+    Examples
+    --------
+    >>> interval_maps(PredictorConfig(maps=("platt", "venn-abers")))
+    ('venn-abers',)
+    """
+    return tuple(name for name in config.maps if name in INTERVAL_MAPS)
 
 
 def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str, OneAgainstAll]:
@@ -39,9 +61,14 @@ def restore_maps(config: PredictorConfig, arrays: Arrays) -> dict[str, OneAgains
 
 
 def _maker(config: PredictorConfig, name: str) -> Callable[[], ScoreMap]:
+    model, alpha = config.evidential_model, config.evidential_alpha
     makers: dict[str, Callable[[], ScoreMap]] = {
         "platt": PlattScaling,
         "isotonic": IsotonicMap,
         "binning": lambda: ScoreBinning(n_bins=config.n_bins),
+        "venn-abers": VennAbers,
+        "evidential-binning": lambda: EvidentialBinning(model, config.n_bins, alpha),
+        "evidential-isotonic": lambda: EvidentialIsotonic(model, alpha),
+        "evidential-logistic": lambda: EvidentialLogistic(model, alpha),
     }
     return makers[name]

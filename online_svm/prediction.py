@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Intervals = tuple[tuple[float, float], ...]
 Status = Literal["ok", "warming"]
 Guarantee = Literal["exact", "approximate", "none"]
 
@@ -32,6 +33,9 @@ class PredictionBlock:
         Point probability (mean over the multiprobability), lower and upper probability per class.
     maps : dict of str to ndarray of shape (m, K)
         Probabilities by each published map, normalised over the classes.
+    map_intervals : dict of str to ndarray of shape (m, K, 2), or None
+        Lower and upper probability per class, one against all, by each published map that gives
+        an interval; None where none of the published maps does.
     scores : ndarray of shape (m, 1) or (m, number of classes with a machine)
         Decision values: one for two classes (positive means `classes[1]`), else one a class.
     category, category_size : ndarray of shape (m,)
@@ -52,6 +56,7 @@ class PredictionBlock:
     lower: Floats
     upper: Floats
     maps: dict[str, Floats]
+    map_intervals: dict[str, Floats] | None
     scores: Floats
     category: Ints
     category_size: Ints
@@ -78,6 +83,7 @@ class PredictionBlock:
             probabilities=tuple(self.point[i].tolist()),
             intervals=tuple(zip(self.lower[i].tolist(), self.upper[i].tolist(), strict=True)),
             maps={name: tuple(values[i].tolist()) for name, values in self.maps.items()},
+            map_intervals=self._map_intervals(i),
             scores=tuple(self.scores[i].tolist()),
             svm_label=None if chosen < 0 else self.classes[int(self.svm_label[i])],
             category=None if chosen < 0 else int(self.category[i]),
@@ -88,6 +94,14 @@ class PredictionBlock:
             guarantee=self.guarantee,
             reason=self.reason,
         )
+
+    def _map_intervals(self, i: int) -> dict[str, Intervals] | None:
+        if self.map_intervals is None:
+            return None
+        return {
+            name: tuple((lower, upper) for lower, upper in values[i].tolist())
+            for name, values in self.map_intervals.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +120,9 @@ class Prediction:
     probability: float | None
     classes: tuple[str | None, ...]
     probabilities: tuple[float, ...]
-    intervals: tuple[tuple[float, float], ...]
+    intervals: Intervals
     maps: dict[str, tuple[float, ...]]
+    map_intervals: dict[str, Intervals] | None
     scores: tuple[float, ...]
     svm_label: str | None
     category: int | None

@@ -24,6 +24,7 @@ from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.example import Example
 from online_svm.history import Tail
 from online_svm.labels import LabelIndex
+from online_svm.maps import interval_maps
 from online_svm.pending import PendingRefit
 from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.refit import InlineRefitter, RefitResult, RefitTask, Refitter
@@ -158,7 +159,8 @@ class OnlinePredictor:
         learns = codes >= 0
         before = self.n + np.cumsum(learns) - learns
         if self._active is None:
-            block = warming_block(self._declared, before)
+            intervals = bool(interval_maps(self.config))
+            block = warming_block(self._declared, before, map_intervals=intervals)
         else:
             columns = self._active.view.columns(codes)
             block = self._active.answer(X, columns, before)

@@ -8,10 +8,13 @@ from online_svm.prediction import PredictionBlock
 REASON = "warming up: no refit has seen two classes yet"
 
 
-def warming_block(declared: tuple[str | None, ...] | None, n: NDArray[np.int64]) -> PredictionBlock:
+def warming_block(
+    declared: tuple[str | None, ...] | None, n: NDArray[np.int64], *, map_intervals: bool = False
+) -> PredictionBlock:
     """Return a block without labels, for rows answered after `n` learned examples each.
 
     Its classes are the declared ones, or only the slot of unseen labels: no model knows any yet.
+    `map_intervals` says whether a published map gives intervals.
 
     Examples
     --------
@@ -30,6 +33,7 @@ def warming_block(declared: tuple[str | None, ...] | None, n: NDArray[np.int64])
         lower=np.empty((m, 0)),
         upper=np.empty((m, 0)),
         maps={},
+        map_intervals={} if map_intervals else None,
         scores=np.empty((m, 0)),
         category=np.full(m, -1),
         category_size=np.zeros(m, dtype=np.int64),

@@ -136,6 +136,7 @@ def _prediction_columns(block: PredictionBlock) -> list[list[bytes]]:
         _floats(block.point),
         _floats(np.stack((block.lower, block.upper), axis=2)),
         *(_floats(values) for values in block.maps.values()),
+        *(_floats(values) for values in (block.map_intervals or {}).values()),
         _floats(block.scores),
         [labels[i] for i in block.svm_label.tolist()],
         _integers(block.category),
@@ -151,9 +152,18 @@ def _template(block: PredictionBlock) -> bytes:
         + _constant(block.classes)
         + b',"probabilities":[%b],"intervals":[[%b]],"maps":{'
         + maps
-        + b'},"scores":[%b],"svm_label":%b,"category":%b,"category_size":%b,'
+        + b"},"
+        + _map_intervals_template(block)
+        + b'"scores":[%b],"svm_label":%b,"category":%b,"category_size":%b,'
         + _constant_tail(block)
     )
+
+
+def _map_intervals_template(block: PredictionBlock) -> bytes:
+    if block.map_intervals is None:
+        return b""
+    maps = b",".join(_constant(name) + b":[[%b]]" for name in block.map_intervals)
+    return b'"map_intervals":{' + maps + b"},"
 
 
 def _warming_template(block: PredictionBlock) -> bytes:
@@ -161,8 +171,9 @@ def _warming_template(block: PredictionBlock) -> bytes:
         _constant_head("warming")
         + b'"label":null,"lower":0.0,"upper":1.0,"probability":null,"classes":'
         + _constant(block.classes)
-        + b',"probabilities":[],"intervals":[],"maps":{},"scores":[],"svm_label":null,'
-        + b'"category":null,"category_size":%b,'
+        + b',"probabilities":[],"intervals":[],"maps":{},'
+        + _map_intervals_template(block)
+        + b'"scores":[],"svm_label":null,"category":null,"category_size":%b,'
         + _constant_tail(block)
     )
 

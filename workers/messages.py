@@ -32,16 +32,20 @@ CODES: dict[str, str] = {
 }
 
 
+OPTIONAL = ("id", "map_intervals")  # keys that are absent where others would be null
+
+
 class Message(BaseModel):
     """A payload: compact JSON, its keys in the order of the fields."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     def plain(self) -> dict[str, Any]:
-        """Return the fields as they go on the wire: `id` only where the producer sent one."""
+        """Return the fields as they go on the wire: optional ones only where there is a value."""
         fields = self.model_dump()
-        if fields.get("id", "") is None:
-            del fields["id"]
+        for name in OPTIONAL:
+            if fields.get(name, "") is None:
+                del fields[name]
         return fields
 
     def payload(self) -> bytes:
@@ -86,6 +90,12 @@ class PredictionMessage(Message):
     )
     maps: dict[str, list[Probability]] = Field(
         description="Probability of each class by each published map, normalised over the classes."
+    )
+    map_intervals: dict[str, list[Interval]] | None = Field(
+        None,
+        description="Lower and upper probability of each class against the rest, by each published "
+        "map that gives an interval: belief and plausibility, or the two values of Venn-Abers. "
+        "Only if the configuration names such a map.",
     )
     scores: list[float] = Field(
         description="Decision values. For two classes one, positive for `classes[1]`; else one a "

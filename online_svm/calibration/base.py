@@ -1,7 +1,7 @@
 """What a calibration map is, and the checks of its arguments that all maps share."""
 
 from collections.abc import Mapping
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +39,7 @@ class ScoreMap(Protocol):
         ...
 
 
+@runtime_checkable
 class IntervalMap(Protocol):
     """A map from scores of a two-class machine to an interval for P(positive)."""
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import (
     Floats,
+    IntervalMap,
     Ints,
     ScoreMap,
     State,
@@ -109,16 +110,43 @@ class OneAgainstAll:
         >>> OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]])
         array([[0.5, 0.5]])
         """
-        check_fitted(hasattr(self, "maps_"), "OneAgainstAll")
-        columns = check_columns(scores)
-        if columns.shape[1] != len(self.maps_):
-            raise InvalidInput(
-                f"scores: expected {len(self.maps_)} columns, as in fit, got {columns.shape[1]}"
-            )
+        columns = self._columns(scores)
         each = [map_.predict(columns[:, j]) for j, map_ in enumerate(self.maps_)]
         if len(each) == 1:
             return np.column_stack((1.0 - each[0], each[0]))
         return normalise_rows(np.column_stack(each))
+
+    def predict_interval(self, scores: ArrayLike) -> Floats:
+        """Return a lower and an upper probability of every class for each row of scores.
+
+        A class has the interval of its own map, against the rest: unlike the points, intervals
+        are not brought together over the classes.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples, 1) or (n_samples, n_classes)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes, 2)
+
+        Raises
+        ------
+        InvalidInput
+            As `predict`; or if the maps give no intervals.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.venn_abers import VennAbers
+        >>> fitted = OneAgainstAll(VennAbers).fit([[-1.0], [1.0]], [0, 1])
+        >>> fitted.predict_interval([[2.0]]).tolist()
+        [[[0.0, 0.5], [0.5, 1.0]]]
+        """
+        columns = self._columns(scores)
+        each = [_interval(map_, columns[:, j]) for j, map_ in enumerate(self.maps_)]
+        if len(each) == 1:
+            each.insert(0, 1.0 - each[0][:, ::-1])
+        return np.stack(each, axis=1)
 
     def state(self) -> State:
         """Return the fitted maps as arrays; those of map j are named "j.name".
@@ -158,6 +186,21 @@ class OneAgainstAll:
         count = int(read_ints(state, "n_maps", 1)[0])
         restored.maps_ = [kind.from_state(state_part(state, f"{j}.")) for j in range(count)]
         return restored
+
+    def _columns(self, scores: ArrayLike) -> Floats:
+        check_fitted(hasattr(self, "maps_"), "OneAgainstAll")
+        columns = check_columns(scores)
+        if columns.shape[1] != len(self.maps_):
+            raise InvalidInput(
+                f"scores: expected {len(self.maps_)} columns, as in fit, got {columns.shape[1]}"
+            )
+        return columns
+
+
+def _interval(map_: ScoreMap, scores: Floats) -> Floats:
+    if not isinstance(map_, IntervalMap):
+        raise InvalidInput(f"{type(map_).__name__}: gives points, no intervals; use predict")
+    return map_.predict_interval(scores)
 
 
 def normalise_rows(values: Floats) -> Floats:

@@ -368,6 +368,7 @@ def blocks(draw):
         return np.array(draw(st.lists(st.integers(low, high), min_size=m, max_size=m)))
 
     maps = draw(st.lists(st.sampled_from(["platt", "isotonic", "50%"]), unique=True))
+    bounded = draw(st.none() | st.lists(st.sampled_from(["venn-abers", "50%"]), unique=True))
     finite = st.floats(allow_nan=False, allow_infinity=False)
     return PredictionBlock(
         status="ok",
@@ -379,6 +380,7 @@ def blocks(draw):
         lower=floats(m, k),
         upper=floats(m, k),
         maps={name: floats(m, k) for name in maps},
+        map_intervals=None if bounded is None else {name: floats(m, k, 2) for name in bounded},
         scores=floats(m, machines, values=finite),
         category=integers(0, k),
         category_size=integers(0, 10**6),
@@ -419,24 +421,27 @@ def test_a_block_is_encoded_as_its_rows_are_through_the_schema(block, data):
             assert getattr(parsed, field) == getattr(message, field), field
 
 
-def warming_block(m=3):
+def warming_block(m=3, map_intervals=None):
     empty = np.empty((m, 0))
     none = np.full(m, -1)
     return PredictionBlock(
         status="warming", classes=("a", "b"), n=np.arange(m), label=none, svm_label=none,
-        point=empty, lower=empty, upper=empty, maps={}, scores=empty, category=none,
-        category_size=np.zeros(m, dtype=np.int64), model=0, calibration=0, taxonomy=0,
-        guarantee="none", reason="no refit has seen two classes yet",
+        point=empty, lower=empty, upper=empty, maps={}, map_intervals=map_intervals,
+        scores=empty, category=none, category_size=np.zeros(m, dtype=np.int64),
+        model=0, calibration=0, taxonomy=0, guarantee="none",
+        reason="no refit has seen two classes yet",
     )  # fmt: skip
 
 
-def test_a_warming_block_is_encoded_through_the_schema_too():
-    block = warming_block()
+@pytest.mark.parametrize("map_intervals", [None, {}], ids=["points only", "intervals"])
+def test_a_warming_block_is_encoded_through_the_schema_too(map_intervals):
+    block = warming_block(map_intervals=map_intervals)
     payloads = encode_block(block, range(3), [None, "a", None])
     assert payloads == [
         message_of(block, i, i, name).payload() for i, name in enumerate([None, "a", None])
     ]
     assert orjson.loads(payloads[1])["probability"] is None
+    assert ("map_intervals" in orjson.loads(payloads[1])) == (map_intervals is not None)
 
 
 def test_a_number_that_is_not_finite_is_never_published():
@@ -445,8 +450,9 @@ def test_a_number_that_is_not_finite_is_never_published():
     one = np.zeros(1, dtype=np.int64)
     broken = PredictionBlock(
         status="ok", classes=("a", "b"), n=one, label=one, svm_label=one, point=values,
-        lower=values, upper=values, maps={}, scores=values[:, :1], category=one,
-        category_size=one, model=1, calibration=1, taxonomy=1, guarantee="exact", reason=None,
+        lower=values, upper=values, maps={}, map_intervals=None, scores=values[:, :1],
+        category=one, category_size=one, model=1, calibration=1, taxonomy=1,
+        guarantee="exact", reason=None,
     )  # fmt: skip
     assert encode_block(block, [0], [None])
     with pytest.raises(ValueError, match="not finite"):

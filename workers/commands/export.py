@@ -54,6 +54,8 @@ def flat(message: dict[str, Any]) -> dict[str, Any]:
     --------
     >>> flat({"seq": 0, "classes": ["a", "b"], "probabilities": [0.25, 0.75], "maps": {}})
     {'seq': 0, 'probability a': 0.25, 'probability b': 0.75}
+    >>> flat({"classes": ["a"], "map_intervals": {"venn-abers": [[0.25, 0.75]]}})
+    {'venn-abers lower a': 0.25, 'venn-abers upper a': 0.75}
     """
     classes = ["(unseen)" if name is None else name for name in message.pop("classes", [])]
     row: dict[str, Any] = {}
@@ -66,6 +68,10 @@ def flat(message: dict[str, Any]) -> dict[str, Any]:
         elif name == "maps":
             for method, values in value.items():
                 row |= _spread(method, classes, values)
+        elif name == "map_intervals":
+            for method, values in value.items():
+                row |= _spread(f"{method} lower", classes, [lower for lower, _ in values])
+                row |= _spread(f"{method} upper", classes, [upper for _, upper in values])
         elif name == "scores":
             row |= _spread("score", classes[-1:] if len(value) == 1 else classes, value)
         else:
