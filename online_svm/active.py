@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from online_svm.arrays import Arrays, nest, under
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import PredictorConfig
+from online_svm.implied import implied_probabilities
 from online_svm.labels import ClassView
 from online_svm.maps import fit_maps, interval_maps, restore_maps
 from online_svm.prediction import Guarantee, PredictionBlock
@@ -103,7 +104,8 @@ class ActiveModel:
         n : ndarray of shape (m,)
             Examples learned before each row.
         """
-        scores = self.score(X)
+        rows = self.result.scaling.transform(X)
+        scores = self.result.model.scores(rows)
         venn = self.calibration.answer(scores, columns)
         self.joined += int(np.count_nonzero(columns >= 0))
         guarantee, reason = self._guarantee()
@@ -116,7 +118,7 @@ class ActiveModel:
             point=venn.point,
             lower=venn.lower,
             upper=venn.upper,
-            maps={name: self._padded(fitted.predict(scores)) for name, fitted in self.maps.items()},
+            maps=self._probabilities(rows, scores),
             map_intervals=self._map_intervals(scores),
             scores=scores,
             category=venn.category,
@@ -168,6 +170,18 @@ class ActiveModel:
         if self.view.declared:
             return probabilities
         return np.concatenate([probabilities, np.zeros((len(probabilities), 1))], axis=1)
+
+    def _probabilities(self, rows: Floats, scores: Floats) -> dict[str, Floats]:
+        """Return what each published map gives to scaled rows and their scores."""
+        banks = self.result.banks
+        return {
+            name: self._padded(
+                implied_probabilities(banks, rows)
+                if name == "implied"
+                else self.maps[name].predict(scores)
+            )
+            for name in self.config.maps
+        }
 
     def _map_intervals(self, scores: Floats) -> dict[str, Floats] | None:
         """Return the intervals of the maps that give one; nothing is known of unseen labels."""

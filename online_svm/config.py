@@ -12,6 +12,7 @@ MapName = Literal[
     "evidential-binning",
     "evidential-isotonic",
     "evidential-logistic",
+    "implied",
 ]
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
 Label = Annotated[str, Field(min_length=1, max_length=256)]
@@ -88,6 +89,13 @@ class PredictorConfig(BaseModel):
         None, ge=1, description="Refit the maps at this many examples since activation."
     )
     n_bins: int = Field(10, ge=1, le=1000, description="Bins of the binning maps.")
+    implied_models: int = Field(
+        99,
+        ge=1,
+        le=999,
+        description="Machines in a bank of the implied map: odd, so that one "
+        "of them weighs the classes equally; it counts in steps of 1 / (implied_models + 2).",
+    )
     evidential_model: Literal["likelihood", "confidence"] = Field(
         "likelihood", description="How counts become belief in the evidential maps."
     )

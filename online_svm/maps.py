@@ -1,6 +1,7 @@
 """The probability maps a predictor publishes, by name.
 
-Some of them give an interval as well: belief and plausibility, or the two values of Venn-Abers.
+All but "implied" (see implied.py) are maps of the scores, fitted on the calibration set. Some of
+them give an interval as well: belief and plausibility, or the two values of Venn-Abers.
 """
 
 from collections.abc import Callable
@@ -40,7 +41,7 @@ def interval_maps(config: PredictorConfig) -> tuple[str, ...]:
 
 
 def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str, OneAgainstAll]:
-    """Return the fitted maps of `config`, one against all, in the order of `config.maps`.
+    """Return the fitted maps of scores in `config`, one against all, in the order of its `maps`.
 
     Parameters
     ----------
@@ -49,15 +50,22 @@ def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str
     columns : ndarray of shape (n,)
         Class index of each example.
     """
-    return {name: OneAgainstAll(_maker(config, name)).fit(scores, columns) for name in config.maps}
+    return {
+        name: OneAgainstAll(_maker(config, name)).fit(scores, columns)
+        for name in _score_maps(config)
+    }
 
 
 def restore_maps(config: PredictorConfig, arrays: Arrays) -> dict[str, OneAgainstAll]:
     """Return the maps whose states lie in `arrays` under their names."""
     return {
         name: OneAgainstAll.from_state(_maker(config, name), under(name, arrays))
-        for name in config.maps
+        for name in _score_maps(config)
     }
+
+
+def _score_maps(config: PredictorConfig) -> list[str]:
+    return [name for name in config.maps if name != "implied"]
 
 
 def _maker(config: PredictorConfig, name: str) -> Callable[[], ScoreMap]:

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from online_svm import frames
 from online_svm.arrays import nest, under
 from online_svm.config import PredictorConfig
+from online_svm.implied import train_banks
 from online_svm.kernels import Kernel
 from online_svm.scaling import Scaling
+from online_svm.svm.implied_bank import ImpliedBank
 from online_svm.svm.machine import RollingMachine
 from online_svm.svm.model import KernelModel
 from online_svm.venn.split import training_mask
@@ -92,6 +94,8 @@ class RefitResult:
         Of the available examples outside the proper training set, in order.
     training_scores : ndarray of shape (n_training, n_scores)
         Of the proper training set.
+    banks : tuple of ImpliedBank
+        Of the implied map, over scaled features; none where it is not published.
     """
 
     freeze: int
@@ -99,23 +103,30 @@ class RefitResult:
     scaling: Scaling
     calibration_scores: Floats
     training_scores: Floats
+    banks: tuple[ImpliedBank, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Return the result as bytes, for the pipe and for snapshots."""
         parts = nest("model", self.model.arrays()) | nest("scaling", self.scaling.arrays())
         parts |= {"calibration": self.calibration_scores, "training": self.training_scores}
-        return frames.join({"freeze": self.freeze, "kernel": asdict(self.model.kernel)}, parts)
+        for k, bank in enumerate(self.banks):
+            parts |= nest(f"bank.{k}", bank.arrays())
+        header = {"freeze": self.freeze, "banks": len(self.banks)}
+        return frames.join(header | {"kernel": asdict(self.model.kernel)}, parts)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Return the result that `to_bytes` wrote."""
         header, parts = frames.split(data)
+        kernel = Kernel(**header["kernel"])
+        banks = [under(f"bank.{k}", parts) for k in range(header["banks"])]
         return cls(
             freeze=header["freeze"],
-            model=KernelModel.from_arrays(Kernel(**header["kernel"]), under("model", parts)),
+            model=KernelModel.from_arrays(kernel, under("model", parts)),
             scaling=Scaling(**under("scaling", parts)),
             calibration_scores=parts["calibration"],
             training_scores=parts["training"],
+            banks=tuple(ImpliedBank.from_arrays(kernel, arrays) for arrays in banks),
         )
 
 
@@ -172,6 +183,7 @@ class Learner:
             scaling=self._scaling,
             calibration_scores=machine.observer_values(),
             training_scores=machine.training_values(),
+            banks=self._train_banks(task, trains),
         )
 
     def state(self) -> bytes:
@@ -255,10 +267,20 @@ class Learner:
 
     def _new_machine(self, n_classes: int) -> RollingMachine:
         config = self.config
-        kernel = Kernel(config.kernel, self._gamma, config.degree, config.coef0)
-        return RollingMachine(
-            kernel, np.full(n_classes, config.C), tol=config.tol, window=config.window
-        )
+        penalties = np.full(n_classes, config.C)
+        return RollingMachine(self._kernel(), penalties, tol=config.tol, window=config.window)
+
+    def _train_banks(self, task: RefitTask, trains: Bools) -> tuple[ImpliedBank, ...]:
+        """Train the banks of the implied map anew, where it is published."""
+        if "implied" not in self.config.maps:
+            return ()
+        assert self._scaling is not None
+        X = self._scaling.transform(self._rows[trains])
+        return train_banks(self.config, self._kernel(), X, task.codes[trains], task.n_classes)
+
+    def _kernel(self) -> Kernel:
+        config = self.config
+        return Kernel(config.kernel, self._gamma, config.degree, config.coef0)
 
     def _penalties(self, task: RefitTask, trains: Bools) -> Floats:
         """Return the bound on the multipliers of each class: C times its weight."""

@@ -1,0 +1,84 @@
+"""The implied posterior as a published map: banks of machines that follow the training set.
+
+No score is mapped here, and no calibration example is used: the banks see the proper training
+set alone, as the machine does. With two classes the share of machines that vote for the second is
+an estimate of its probability; with more, the shares of one bank a class are divided by their
+sum, a heuristic. The estimates carry no guarantee.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.calibration.one_against_all import normalise_rows
+from online_svm.config import PredictorConfig
+from online_svm.kernels import Kernel
+from online_svm.svm.batch import fixed_rows
+from online_svm.svm.implied_bank import ImpliedBank
+from online_svm.svm.model import KernelModel
+from online_svm.svm.rows import Rows
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+CACHE_MB = 200.0  # as `RollingMachine`; the rows are given back after each refit
+
+
+def train_banks(
+    config: PredictorConfig, kernel: Kernel, X: Floats, codes: Ints, n_classes: int
+) -> tuple[ImpliedBank, ...]:
+    """Return the banks over a training set: one for two classes (positive means class 1).
+
+    Every bank starts afresh, so it is a function of the training set alone. `class_weight` has no
+    part in it: the machines of a bank differ by their class weights, and unequal ones to begin
+    with would make the votes estimate the posterior of other class frequencies.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+        Its C, tol and implied_models.
+    kernel : Kernel
+    X : ndarray of shape (n, n_features)
+        Scaled rows.
+    codes : ndarray of shape (n,)
+        Class index of each; not every class has to occur.
+    n_classes : int
+
+    Examples
+    --------
+    >>> config = PredictorConfig(implied_models=3)
+    >>> X, codes = np.array([[-1.0], [1.0]]), np.array([0, 1])
+    >>> banks = train_banks(config, Kernel("linear"), X, codes, n_classes=2)
+    >>> implied_probabilities(banks, np.array([[-5.0], [0.0]]))
+    array([[0.8, 0.2],
+           [0.5, 0.5]])
+    """
+    rows = fixed_rows(kernel, X, CACHE_MB)
+    positives = [1] if n_classes == 2 else range(n_classes)
+    return tuple(_train(config, kernel, rows, codes == k) for k in positives)
+
+
+def implied_probabilities(banks: Sequence[ImpliedBank], X: Floats) -> Floats:
+    """Return the probability of each class for scaled rows, shape (m, n_classes).
+
+    The values of a row do not depend on the other rows.
+    """
+    shares = np.column_stack([bank.shares(X) for bank in banks])
+    return np.column_stack((1.0 - shares, shares)) if len(banks) == 1 else normalise_rows(shares)
+
+
+def _train(config: PredictorConfig, kernel: Kernel, rows: Rows, positive: Bools) -> ImpliedBank:
+    m = config.implied_models
+    if positive.all() or not positive.any():
+        return _unanimous(kernel, rows.points.shape[1], m, bool(positive.all()))
+    penalties = np.full(len(positive), config.C)
+    return ImpliedBank.fit(kernel, rows, positive, penalties, m, tol=config.tol)
+
+
+def _unanimous(kernel: Kernel, dimension: int, m: int, positive: bool) -> ImpliedBank:
+    """Return a bank that saw one side only: every machine votes for it everywhere."""
+    votes = np.full(m, 1.0 if positive else -1.0)
+    model = KernelModel.build(kernel, np.empty((0, dimension)), np.empty((m, 0)), votes)
+    return ImpliedBank(model, odds=np.inf if positive else 0.0, steps=0)

@@ -1,0 +1,142 @@
+"""The implied posterior as a published map: its banks follow the proper training set."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from online_svm.config import PredictorConfig
+from online_svm.example import Example
+from online_svm.prediction import Prediction, PredictionBlock
+from online_svm.predictor import OnlinePredictor
+from online_svm.refit import Learner, RefitResult, RefitTask
+from online_svm.svm.implied import ImpliedPosterior
+from online_svm.venn.split import training_mask
+
+Floats = NDArray[np.float64]
+
+
+def stream(n: int, n_classes: int = 2) -> tuple[Floats, list[str | None]]:
+    rng = np.random.default_rng(n_classes)
+    codes = rng.integers(0, n_classes, n)
+    return rng.normal(size=(n, 3)) + codes[:, None], [f"c{code}" for code in codes]
+
+
+def config_of(**changes: Any) -> PredictorConfig:
+    settings = {"maps": ("platt", "implied"), "implied_models": 9, "gamma": 0.3, "refit_every": 40}
+    return PredictorConfig.model_validate(settings | {"window": 80, "rescale_every": 1} | changes)
+
+
+def answers_of(predictor: OnlinePredictor, X: Floats, labels: list[str | None]) -> list[Prediction]:
+    blocks = predictor.step_many(X, labels)
+    return [
+        block.row(i)
+        for block in blocks
+        if isinstance(block, PredictionBlock)
+        for i in range(len(block))
+    ]
+
+
+def training_set(X: Floats, labels: list[str | None], freeze: int) -> tuple[Floats, Any, Any]:
+    """Return scaled training rows, their labels and the scaler of the refit at `freeze`."""
+    start = freeze - 80
+    trains = training_mask("interleaved", start, freeze, 0.7)
+    scaler = StandardScaler().fit(X[start:freeze][trains])
+    return scaler.transform(X[start:freeze][trains]), np.array(labels[start:freeze])[trains], scaler
+
+
+def test_the_published_probability_counts_the_votes_of_machines_fitted_one_by_one() -> None:
+    X, labels = stream(240)
+    predictor = OnlinePredictor(config_of(tol=1e-6, refit_lag=0, classes=("c0", "c1")))
+    predictor.step_many(X[:160], labels[:160])
+    rows, targets, scaler = training_set(X, labels, 160)
+    values = []
+    for j in range(1, 10):
+        weights = {"c0": 1.0 - j / 10, "c1": j / 10}
+        machine = SVC(C=1.0, gamma=0.3, tol=1e-7, class_weight=weights).fit(rows, targets)
+        values.append(machine.decision_function(scaler.transform(X[160:])))
+    clear = np.abs(values).min(axis=0) > 1e-4
+    expected = (np.sum(np.array(values) > 0, axis=0) + 1) / 11
+    found = np.array([predictor.step(Example(x)).maps["implied"][1] for x in X[160:]])
+    assert clear.sum() > 70
+    np.testing.assert_array_equal(found[clear], expected[clear])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_published_map_is_the_implied_posterior_of_the_training_set(n_classes: int) -> None:
+    X, labels = stream(200, n_classes)
+    predictor = OnlinePredictor(config_of(refit_lag=0))
+    predictor.step_many(X[:160], labels[:160])
+    rows, targets, scaler = training_set(X, labels, 160)
+    reference = ImpliedPosterior(n_models=9, C=1.0, gamma=0.3).fit(rows, targets)
+    found = np.array([predictor.step(Example(x)).maps["implied"] for x in X[160:]])
+    expected = reference.predict_proba(scaler.transform(X[160:]))
+    np.testing.assert_allclose(found[:, :n_classes], expected, rtol=1e-12)
+    np.testing.assert_array_equal(found[:, n_classes], 0.0)  # the slot of unseen labels
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_implied_map_does_not_depend_on_the_batch_size(n_classes: int) -> None:
+    X, labels = stream(130, n_classes)
+    whole = OnlinePredictor(config_of())
+    expected = answers_of(whole, X, labels)
+    for size in (1, 7, 33):
+        parts, predictor = [], OnlinePredictor(config_of())
+        for begin in range(0, 130, size):
+            parts += answers_of(predictor, X[begin : begin + size], labels[begin : begin + size])
+        assert parts == expected
+        assert predictor.snapshot() == whole.snapshot()
+
+
+def test_a_restored_predictor_continues_byte_for_byte_with_its_banks() -> None:
+    X, labels = stream(130)
+    whole = OnlinePredictor(config_of())
+    expected = answers_of(whole, X, labels)
+    for cut in (0, 15, 40, 50, 79, 95):
+        first, second = OnlinePredictor(config_of()), OnlinePredictor(config_of())
+        first.step_many(X[:cut], labels[:cut])
+        second.restore(first.snapshot())
+        assert second.snapshot() == first.snapshot()
+        assert answers_of(second, X[cut:], labels[cut:]) == expected[cut:]
+        assert second.snapshot() == whole.snapshot()
+
+
+def task_of(codes: NDArray[np.int64], n_classes: int) -> tuple[RefitTask, Floats]:
+    X = np.random.default_rng(1).normal(size=(len(codes), 2)) + codes[:, None]
+    return RefitTask(0, len(codes), 0, X, codes, np.ones(n_classes)), X
+
+
+@pytest.mark.parametrize("split", ["oldest", "interleaved"])
+def test_a_class_without_training_examples_gets_no_vote(split: str) -> None:
+    task, X = task_of(np.arange(60) % 2, n_classes=3)
+    result = Learner(config_of(split=split)).refit(task)
+    shares = [bank.shares(X) for bank in result.banks]
+    assert len(shares) == 3
+    np.testing.assert_array_equal(shares[2], 1 / 11)
+    assert np.ptp(shares[0]) > 0.5
+    copy = RefitResult.from_bytes(result.to_bytes())
+    assert copy.to_bytes() == result.to_bytes()
+
+
+@pytest.mark.parametrize("present", [0, 1])
+def test_a_training_set_of_one_class_gets_every_vote(present: int) -> None:
+    task, X = task_of(np.full(30, present), n_classes=2)
+    (bank,) = Learner(config_of()).refit(task).banks
+    np.testing.assert_array_equal(bank.shares(X), 10 / 11 if present else 1 / 11)
+
+
+def test_banks_are_trained_only_where_the_map_is_published() -> None:
+    task, _ = task_of(np.arange(40) % 2, n_classes=2)
+    assert Learner(config_of(maps=("platt",))).refit(task).banks == ()
+
+
+def test_class_weights_have_no_part_in_the_implied_map() -> None:
+    task, X = task_of(np.arange(40) % 2, n_classes=2)
+    weighted = replace(task, weights=np.array([1.0, 5.0]))
+    plain, uneven = Learner(config_of()).refit(task), Learner(config_of()).refit(weighted)
+    np.testing.assert_array_equal(plain.banks[0].shares(X), uneven.banks[0].shares(X))
+    assert (plain.model.scores(X) != uneven.model.scores(X)).any()

@@ -1,0 +1,85 @@
+"""A feed that publishes maps beyond the default ones, through the whole worker."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.example import Example
+from online_svm.predictor import OnlinePredictor
+from workers.codec import encode_block
+from workers.messages import PredictionMessage
+from workers.refit_pool import ProcessRefitter
+from workers.verify import verify
+
+COUNT = 150
+CONFIG = PredictorConfig(
+    classes=("a", "b", "c"), maps=("implied", "evidential-logistic"), implied_models=9,
+    window=60, refit_every=20, metrics_every=50,
+)  # fmt: skip
+FLAGS = [
+    "--classes", "a,b,c", "--maps", "implied,evidential-logistic", "--implied-models", "9",
+    "--window", "60", "--refit-every", "20", "--metrics-every", "50",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stream():
+    generator = np.random.default_rng(2)
+    codes = generator.integers(0, 3, COUNT)
+    X = (generator.normal(size=(COUNT, 2)) + codes[:, None]).round(6)
+    return X, ["abc"[code] for code in codes]
+
+
+def answers(store):
+    return [entry[1][1] for page in store.pages(store.keys.out, b"0-0") for entry in page]
+
+
+def work(url, feed, store):
+    """Run the real command until the feed is answered, then stop it."""
+    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", url, *FLAGS]
+    with subprocess.Popen([*command, "--quiet"], stderr=subprocess.PIPE, text=True) as worker:
+        try:
+            deadline = time.monotonic() + 120
+            while store.length(store.keys.out) < COUNT:
+                assert worker.poll() is None, worker.stderr.read()
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(20) == 0, worker.stderr.read()
+        finally:
+            worker.kill()
+
+
+def test_a_feed_answers_with_the_maps_it_is_asked_for(store, stream):
+    X, labels = stream
+
+    for i in range(COUNT):
+        x = json.dumps(X[i].tolist())
+        store.call("XADD", store.keys.input, f"{i + 1}-0", "x", x, "y", labels[i])
+    work(store.url, store.keys.feed, store)
+    predictor = OnlinePredictor(CONFIG)
+    expected = []
+    for x, label in zip(X, labels, strict=True):
+        block = predictor.step_many(x[None, :], [label])[0]
+        expected += encode_block(block, [len(expected)], [None])
+    assert answers(store) == expected
+    last = PredictionMessage.model_validate_json(answers(store)[-1])
+    assert list(last.maps) == ["implied", "evidential-logistic"]
+    assert list(last.map_intervals) == ["evidential-logistic"]
+    assert verify(store).is_identical
+
+
+def test_a_refit_in_another_process_gives_the_same_banks(stream):
+    X, labels = stream
+    inline = OnlinePredictor(CONFIG)
+    with ProcessRefitter(CONFIG) as refitter:
+        apart = OnlinePredictor(CONFIG, refitter)
+        for x, label in zip(X, labels, strict=True):
+            assert apart.step(Example(x, label)) == inline.step(Example(x, label))
+        assert apart.snapshot() == inline.snapshot()
