@@ -3,6 +3,7 @@
 from online_svm.calibration.evidential.binning import EvidentialBinning
 from online_svm.calibration.evidential.combination import (
     cautious_combine,
+    combine,
     combined_decision,
     dempster_combine,
     plausibility_log_odds,
@@ -12,6 +13,7 @@ from online_svm.calibration.evidential.logistic import EvidentialLogistic
 from online_svm.calibration.evidential.masses import (
     bayesian,
     belief_plausibility,
+    from_bounds,
     inverse_pignistic,
     pignistic,
 )
@@ -23,8 +25,10 @@ __all__ = [
     "bayesian",
     "belief_plausibility",
     "cautious_combine",
+    "combine",
     "combined_decision",
     "dempster_combine",
+    "from_bounds",
     "inverse_pignistic",
     "pignistic",
     "plausibility_log_odds",

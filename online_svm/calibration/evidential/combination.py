@@ -14,6 +14,8 @@ from online_svm.errors import InvalidInput
 
 # Below it a plausibility is taken as this: one source then never decides alone against all others.
 PLAUSIBILITY_FLOOR = 1e-12
+# The cautious rule divides by the ignorance: every source leaves at least this much open to it.
+LEAST_IGNORANCE = 1e-9
 
 
 def dempster_combine(masses: ArrayLike) -> Floats:
@@ -150,11 +152,49 @@ def combined_decision(masses: ArrayLike) -> Bools:
     return np.asarray(plausibility_log_odds(masses) > 0.0)
 
 
+def combine(masses: ArrayLike, rule: str) -> tuple[Floats, Floats]:
+    """Return the combined masses, shape (n, 3), and their log plausibility odds, shape (n,).
+
+    Under Dempster's rule the odds are taken from the sources themselves: their product stays
+    defined where sources contradict each other totally and the rule has no answer.
+
+    Parameters
+    ----------
+    masses : array-like of shape (n_sources, n, 3)
+    rule : {"dempster", "cautious"}
+
+    Raises
+    ------
+    InvalidInput
+        If a row is not a mass function, or there is no source.
+
+    Examples
+    --------
+    >>> masses, odds = combine([[[0.5, 0.0, 0.5]], [[0.5, 0.0, 0.5]]], "dempster")
+    >>> masses.tolist(), odds.round(3).tolist()
+    ([[0.75, 0.0, 0.25]], [1.386])
+    >>> combine([[[0.5, 0.0, 0.5]], [[0.5, 0.0, 0.5]]], "cautious")[0].tolist()
+    [[0.5, 0.0, 0.5]]
+    """
+    sources = _sources(masses)
+    if rule == "dempster":
+        return dempster_combine(sources), plausibility_log_odds(sources)
+    combined = cautious_combine(_with_ignorance(sources))
+    return combined, plausibility_log_odds(combined[None])
+
+
 def _sources(masses: ArrayLike) -> Floats:
     sources = check_mass(masses)
     if sources.ndim < 2 or len(sources) == 0:
         raise InvalidInput("masses: give at least one source, stacked on the first axis")
     return sources
+
+
+def _with_ignorance(sources: Floats) -> Floats:
+    """Discount the sources that leave nothing open."""
+    missing = np.maximum(LEAST_IGNORANCE - sources[..., 2:], 0.0)
+    kept = sources * (1.0 - missing)
+    return np.concatenate((kept[..., :2], kept[..., 2:] + missing), axis=-1)
 
 
 def _conjunction(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:

@@ -28,6 +28,26 @@ def stack(positive: ArrayLike, negative: ArrayLike) -> Floats:
     return np.stack([m1, m0, np.maximum(1.0 - m1 - m0, 0.0)], axis=-1)
 
 
+def from_bounds(belief: ArrayLike, plausibility: ArrayLike) -> Floats:
+    """Return the masses with this belief and plausibility of 1: shape (..., 3).
+
+    A belief above the plausibility by rounding is taken as equal to it.
+
+    Raises
+    ------
+    InvalidInput
+        If 0 <= belief <= plausibility <= 1 does not hold.
+
+    Examples
+    --------
+    >>> from_bounds(0.25, 0.75).tolist()
+    [0.25, 0.25, 0.5]
+    """
+    low, high = np.asarray(belief, dtype=np.float64), np.asarray(plausibility, dtype=np.float64)
+    both = np.maximum(high - low, 0.0)
+    return check_mass(np.stack(np.broadcast_arrays(low, 1.0 - high, both), axis=-1))
+
+
 def vacuous(n: int) -> Floats:
     """Return n masses of total ignorance.
 

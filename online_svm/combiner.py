@@ -1,0 +1,266 @@
+"""Several classifiers, one decision (Xu et al. 2016): combine their masses, then recalibrate.
+
+Dempster's rule takes its sources as independent evidence. Classifiers that learned from the same
+labels are not, so what they agree on is counted more than once, and the combined belief is too
+extreme. The decision stands, but the probability has to be learned again, from combined evidence
+with known labels. Nothing here carries a guarantee.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from online_svm.arrays import Arrays, nest, under
+from online_svm.calibration.base import Bools, Floats, ScoreMap
+from online_svm.calibration.evidential.combination import combine
+from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
+from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.platt import PlattScaling
+from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.labels import sorted_labels
+from online_svm.snapshot import pack, unpack
+
+FIRST_FIT = 10
+"""Labels before the first recalibration; it then follows the doublings up to the schedule."""
+
+Label = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class CombinerConfig(BaseModel):
+    """Settings of `Combiner`. Two equal configurations give equal answers, byte for byte.
+
+    Examples
+    --------
+    >>> CombinerConfig(classes=["spam", "ham"]).classes
+    ('ham', 'spam')
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    classes: tuple[Label, Label] = Field(description="The two labels; the last is the positive.")
+    rule: Literal["dempster", "cautious"] = Field(
+        "dempster", description="Dempster's rule, or the cautious one for overlapping evidence."
+    )
+    recalibration: Literal["platt", "isotonic"] = Field(
+        "platt", description="Map from the combined log odds to the probability."
+    )
+    recalibrate_every: int = Field(100, ge=1, description="Labels between two recalibrations.")
+    window: int = Field(2000, ge=10, description="Labels that the recalibration is fitted on.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_order(cls, given: object) -> object:
+        """Sort the classes, so that two sources that name them in another order agree."""
+        if isinstance(given, dict) and isinstance(given.get("classes"), list | tuple):
+            return given | {"classes": sorted_labels(given["classes"])}
+        return given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.classes[0] == self.classes[1]:
+            raise ValueError("classes: a label is declared twice")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedPrediction:
+    """What the sources say together of one example, before its label was learned.
+
+    Attributes
+    ----------
+    mass : tuple of three floats
+        m({1}), m({0}) and m({0, 1}) of the combination; 1 is the last class.
+    belief, plausibility : float
+        Of the last class.
+    pignistic : float
+        Its probability where ignorance is shared equally.
+    score : float
+        Logarithm of the odds of plausibility, what the recalibration maps.
+    probability : float
+        Recalibrated probability of the last class; the pignistic one until both labels were seen.
+    decision : str
+        The more plausible class; a tie is the first.
+    n : int
+        Labels learned before.
+    fitted_on : int
+        Labels the recalibration was fitted on; 0 before the first.
+    calibration : int
+        Version of the recalibration.
+    """
+
+    mass: tuple[float, float, float]
+    belief: float
+    plausibility: float
+    pignistic: float
+    score: float
+    probability: float
+    decision: str
+    n: int
+    fitted_on: int
+    calibration: int
+
+
+class Combiner:
+    """Combines masses example by example: predict first, then learn the label if there is one.
+
+    The recalibration is fitted on the newest `window` combined scores with labels, at 10, 20, 40...
+    labels and at each multiple of `recalibrate_every`, once both classes are among them.
+
+    Parameters
+    ----------
+    config : CombinerConfig
+
+    Attributes
+    ----------
+    n : int
+        Labels learned.
+
+    References
+    ----------
+    P. Xu, F. Davoine, H. Zha, T. Denoeux (2016), Evidential calibration of binary SVM classifiers.
+
+    Examples
+    --------
+    >>> combiner = Combiner(CombinerConfig(classes=("a", "b")))
+    >>> two = [[0.5, 0.0, 0.5], [0.5, 0.0, 0.5]]
+    >>> answer = combiner.step(two, label="b")
+    >>> answer.belief, answer.plausibility, answer.decision, combiner.n
+    (0.75, 1.0, 'b', 1)
+    """
+
+    def __init__(self, config: CombinerConfig) -> None:
+        self.config = config
+        self.n = 0
+        self._scores: list[float] = []
+        self._positive: list[bool] = []
+        self._map: ScoreMap | None = None
+        self._fitted_on = self._calibration = 0
+
+    def step(self, masses: ArrayLike, label: str | None = None) -> CombinedPrediction:
+        """Combine the masses of one example, shape (n_sources, 3), and learn its label.
+
+        Raises
+        ------
+        InvalidInput
+            If a row is not a mass function, or the label is neither of the two classes.
+        """
+        return self.step_many(np.asarray(masses, dtype=np.float64)[:, None, :], [label])[0]
+
+    def step_many(
+        self, masses: ArrayLike, labels: Sequence[str | None]
+    ) -> list[CombinedPrediction]:
+        """Combine the masses of n examples, in order; the answers are those of n calls of `step`.
+
+        Parameters
+        ----------
+        masses : array-like of shape (n_sources, n, 3)
+        labels : sequence of n (str or None)
+
+        Raises
+        ------
+        InvalidInput
+            As `step` does; then nothing was learned.
+        """
+        for label in labels:
+            if label is not None and label not in self.config.classes:
+                raise InvalidInput(f"label: {label[:40]!r} is not one of {self.config.classes}")
+        combined, scores = combine(masses, self.config.rule)
+        if len(scores) != len(labels):
+            raise InvalidInput(f"masses: {len(scores)} examples, but {len(labels)} labels")
+        bounds, shared = belief_plausibility(combined), pignistic(combined)
+        answers = []
+        for i, label in enumerate(labels):
+            score = float(scores[i])
+            answers.append(self._answer(combined[i], bounds[i], float(shared[i]), score))
+            if label is not None:
+                self._learn(score, label == self.config.classes[1])
+        return answers
+
+    def snapshot(self) -> bytes:
+        """Return the state; equal states give equal bytes."""
+        header = {
+            "config": self.config.model_dump(mode="json"),
+            "n": self.n,
+            "fitted_on": self._fitted_on,
+            "calibration": self._calibration,
+        }
+        arrays: Arrays = {
+            "scores": np.array(self._scores, dtype=np.float64),
+            "positive": np.array(self._positive, dtype=np.bool_),
+        }
+        if self._map is not None:
+            arrays |= nest("map", self._map.state())
+        return pack(header, arrays)
+
+    def restore(self, data: bytes) -> None:
+        """Continue from a snapshot.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the bytes are damaged, or of another configuration; the state is then unchanged.
+        """
+        header, arrays = unpack(data)
+        try:
+            counters = [int(header[name]) for name in ("n", "fitted_on", "calibration")]
+            ours = header["config"] == self.config.model_dump(mode="json")
+            scores, positive = arrays["scores"], arrays["positive"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidSnapshot(f"the snapshot of a combination lacks {error}") from error
+        if not ours:
+            raise InvalidSnapshot("the snapshot is of a combination with another configuration")
+        _check_learned(scores, positive)
+        fitted = _maker(self.config).from_state(under("map", arrays)) if counters[1] else None
+        self.n, self._fitted_on, self._calibration = counters
+        self._scores, self._positive, self._map = scores.tolist(), positive.tolist(), fitted
+
+    def _answer(
+        self, mass: Floats, bounds: Floats, shared: float, score: float
+    ) -> CombinedPrediction:
+        m1, m0, both = mass.tolist()
+        belief, plausibility = bounds.tolist()
+        probability = shared if self._map is None else float(self._map.predict([score])[0])
+        return CombinedPrediction(
+            mass=(m1, m0, both),
+            belief=belief,
+            plausibility=plausibility,
+            pignistic=shared,
+            score=score,
+            probability=probability,
+            decision=self.config.classes[int(score > 0.0)],
+            n=self.n,
+            fitted_on=self._fitted_on,
+            calibration=self._calibration,
+        )
+
+    def _learn(self, score: float, positive: bool) -> None:
+        self.n += 1
+        self._scores.append(score)
+        self._positive.append(positive)
+        if len(self._scores) > self.config.window:
+            del self._scores[0], self._positive[0]
+        if self._is_due() and 0 < sum(self._positive) < len(self._positive):
+            self._map = _maker(self.config)().fit(self._scores, self._positive)
+            self._fitted_on = len(self._scores)
+            self._calibration += 1
+
+    def _is_due(self) -> bool:
+        every = self.config.recalibrate_every
+        if self.n >= every:
+            return self.n % every == 0
+        doublings = self.n // FIRST_FIT
+        return self.n % FIRST_FIT == 0 and doublings.bit_count() == 1
+
+
+def _maker(config: CombinerConfig) -> type[PlattScaling] | type[IsotonicMap]:
+    return PlattScaling if config.recalibration == "platt" else IsotonicMap
+
+
+def _check_learned(scores: Floats, positive: Bools) -> None:
+    shaped = scores.dtype == np.float64 and positive.dtype == np.bool_ and scores.ndim == 1
+    if not shaped or scores.shape != positive.shape or not np.isfinite(scores).all():
+        raise InvalidSnapshot("the snapshot of a combination holds no scores with their labels")
