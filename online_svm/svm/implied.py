@@ -21,6 +21,7 @@ from online_svm.svm.inputs import (
     checked_rows,
     class_penalties,
     positive,
+    positive_integer,
     scale_gamma,
 )
 from online_svm.svm.rows import Ints
@@ -237,7 +238,9 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         return adjusted(shares, self._odds_factors)
 
     def _check_parameters(self) -> None:
-        for name in ("n_models", "C", "tol", "max_steps", "cache_mb"):
+        for name in ("n_models", "max_steps"):
+            positive_integer(getattr(self, name), name)
+        for name in ("C", "tol", "cache_mb"):
             positive(getattr(self, name), name)
         if self.weighting not in ("balanced", "prior"):
             raise InvalidConfig(

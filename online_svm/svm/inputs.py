@@ -47,7 +47,18 @@ def checked_rows(estimator: BaseEstimator, X: ArrayLike) -> Floats:
     return rows
 
 
-def positive(value: float, name: str) -> float:
+def is_number(value: Any) -> bool:
+    """Return whether a parameter is a real number, of Python or numpy.
+
+    Examples
+    --------
+    >>> is_number(1), is_number(np.float32(0.5)), is_number("1")
+    (True, True, False)
+    """
+    return isinstance(value, int | float | np.integer | np.floating)
+
+
+def positive(value: Any, name: str) -> float:
     """Return a parameter, or raise InvalidConfig unless it is a finite number above zero.
 
     Examples
@@ -55,9 +66,22 @@ def positive(value: float, name: str) -> float:
     >>> positive(0.5, "C")
     0.5
     """
-    if not (math.isfinite(value) and value > 0):
+    if not is_number(value) or not (math.isfinite(value) and value > 0):
         raise InvalidConfig(f"{name}: must be a positive number, got {value!r}")
-    return value
+    return float(value)
+
+
+def positive_integer(value: Any, name: str) -> int:
+    """Return a parameter, or raise InvalidConfig unless it is an integer above zero.
+
+    Examples
+    --------
+    >>> positive_integer(9, "n_models")
+    9
+    """
+    if not isinstance(value, int | np.integer) or value is True or value < 1:
+        raise InvalidConfig(f"{name}: must be a positive integer, got {value!r}")
+    return int(value)
 
 
 def scale_gamma(gamma: float | Literal["scale"], X: Floats) -> float:

@@ -14,7 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel, KernelName
 from online_svm.svm.batch import fixed_rows
-from online_svm.svm.inputs import checked_examples, checked_rows, positive, scale_gamma
+from online_svm.svm.inputs import (
+    checked_examples,
+    checked_rows,
+    is_number,
+    positive,
+    positive_integer,
+    scale_gamma,
+)
 from online_svm.svm.model import KernelModel
 from online_svm.svm.tube import Targets, solve_targets, steepness
 
@@ -161,9 +168,10 @@ class ProbabilisticSVC(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[codes])
 
     def _check_parameters(self) -> None:
-        for name in ("C", "C_prob", "tol", "max_steps", "cache_mb"):
+        positive_integer(self.max_steps, "max_steps")
+        for name in ("C", "C_prob", "tol", "cache_mb"):
             positive(getattr(self, name), name)
-        if not 0.0 < self.eta < 0.5:
+        if not is_number(self.eta) or not 0.0 < self.eta < 0.5:
             raise InvalidInput(
                 f"eta: must lie strictly between 0 and 1/2, got {self.eta!r}; a tube around p "
                 "reaches from p - eta to p + eta"

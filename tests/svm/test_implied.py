@@ -228,6 +228,9 @@ def test_a_label_that_was_not_fitted_cannot_calibrate():
     "setting",
     [
         {"n_models": 0},
+        {"n_models": 2.5},
+        {"max_steps": True},
+        {"tol": "small"},
         {"C": -1.0},
         {"gamma": 0.0},
         {"kernel": "sinc"},

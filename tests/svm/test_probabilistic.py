@@ -198,7 +198,7 @@ def test_a_row_has_the_same_bits_alone_and_in_a_batch_and_a_small_cache_changes_
     assert cramped.predict_proba(X).tobytes() == together.tobytes()
 
 
-@pytest.mark.parametrize("eta", [0.0, 0.5, -0.1, 0.7, NAN])
+@pytest.mark.parametrize("eta", [0.0, 0.5, -0.1, 0.7, NAN, "0.1"])
 def test_an_eta_outside_its_range_is_refused(eta):
     with pytest.raises(InvalidInput, match="eta: must lie strictly between 0 and 1/2"):
         ProbabilisticSVC(eta=eta).fit([[0.0], [1.0]], [-1, 1])
