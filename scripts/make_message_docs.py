@@ -9,7 +9,15 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from workers.messages import CODES, STREAMS, PredictionMessage, RejectedMessage
+from workers.messages import (
+    CODES,
+    JOIN_CODES,
+    STREAMS,
+    CombinedMessage,
+    CombinedSource,
+    PredictionMessage,
+    RejectedMessage,
+)
 
 TARGET = Path(__file__).parents[1] / "docs" / "messages.md"
 
@@ -61,6 +69,34 @@ _ANSWER = PredictionMessage(
 _REJECTION = RejectedMessage(
     seq=1042, n=1041, code="not_finite", reason="feature 'age' is NaN; send a finite number"
 )
+_COMBINATION = CombinedMessage(
+    status="ok",
+    id="tx-1042",
+    seq=1041,
+    n=1040,
+    label="spam",
+    lower=0.75,
+    upper=1.0,
+    probability=0.875,
+    classes=["ham", "spam"],
+    probabilities=[0.125, 0.875],
+    intervals=[(0.0, 0.25), (0.75, 1.0)],
+    maps={"pignistic": [0.125, 0.875]},
+    scores=[1.3862943611198906],
+    svm_label="spam",
+    category=None,
+    category_size=1000,
+    model=0,
+    calibration=13,
+    taxonomy=0,
+    guarantee="none",
+    reason="sources that learned from the same labels are not independent evidence",
+    rule="dempster",
+    sources={
+        "spam-rbf": CombinedSource(belief=0.5, plausibility=1.0),
+        "spam-linear": CombinedSource(belief=0.5, plausibility=1.0),
+    },
+)
 
 
 def render() -> str:
@@ -72,6 +108,9 @@ def render() -> str:
     parts += [
         "## Reason codes\n",
         _table(("code", "when"), [(f"`{c}`", t) for c, t in CODES.items()]),
+        "Of a combination, in `out` and `dlq` of the feed it writes; a dead letter there has the "
+        "number of\nthe letter as its entry ID, and an answer of a source as its head:\n",
+        _table(("code", "when"), [(f"`{c}`", t) for c, t in JOIN_CODES.items()]),
     ]
     return "\n".join(parts)
 
@@ -85,7 +124,11 @@ def _section(model: type[BaseModel]) -> str:
     text = (
         f"### {model.__name__}\n\n{_prose(model)}\n\n{_table(('field', 'type', 'meaning'), rows)}"
     )
-    examples = {PredictionMessage: _ANSWER, RejectedMessage: _REJECTION}
+    examples = {
+        PredictionMessage: _ANSWER,
+        RejectedMessage: _REJECTION,
+        CombinedMessage: _COMBINATION,
+    }
     if model in examples:
         text += f"\n```json\n{examples[model].payload().decode()}\n```\n"
     return text

@@ -2,6 +2,7 @@
 
 import json
 import platform
+from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
@@ -34,7 +35,11 @@ def agreement(predictor: BaseModel, limits: BaseModel) -> Agreement:
     >>> one.config_hash == agreement(PredictorConfig(C=2), PredictorConfig()).config_hash
     False
     """
-    parts = {"predictor": predictor, "limits": limits}
+    return bound_to({"predictor": predictor, "limits": limits})
+
+
+def bound_to(parts: Mapping[str, BaseModel]) -> Agreement:
+    """Return what a feed begun now, with these named groups of settings, is bound to."""
     config = _canonical({name: part.model_dump(mode="json") for name, part in parts.items()})
     return Agreement(config, sha256(config.encode()).hexdigest(), _canonical(environment()))
 

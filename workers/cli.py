@@ -14,6 +14,7 @@ COMMANDS = (
     "push",
     "tail",
     "status",
+    "combine",
     "export",
     "verify",
     "check",

@@ -31,6 +31,14 @@ CODES: dict[str, str] = {
     "unsupported": "A field that this version does not take yet: `for`.",
 }
 
+JOIN_CODES: dict[str, str] = {
+    "no_id": "An answer of a source carries no producer's id, so nothing can be joined to it.",
+    "unmatched": "A source has no answer to the id within the window.",
+    "no_answer": "Every source rejected the example.",
+    "label": "The sources carry different labels; the answer stands, and learns none of them.",
+}
+"""Reason codes of a combination."""
+
 
 OPTIONAL = ("id", "map_intervals")  # keys that are absent where others would be null
 
@@ -113,6 +121,55 @@ class PredictionMessage(Message):
         description="Whether the validity theorem holds for the multiprobability."
     )
     reason: str | None = Field(description="Why the guarantee is not exact; null where it is.")
+
+
+class CombinedSource(Message):
+    """What one source of a combination says of the last class."""
+
+    belief: Probability = Field(description="Bel of the last class.")
+    plausibility: Probability = Field(description="Pl of the last class.")
+
+
+class CombinedMessage(PredictionMessage):
+    """Answer of a combination to one id, in the `out` of the feed that `combine` writes.
+
+    Its entry ID is that of the answer of the first source. It has the fields of any answer, with
+    the meanings below, and two more.
+    """
+
+    status: Literal["ok", "warming"] = Field(
+        description="`warming` while every source is; lists and maps are then empty."
+    )
+    seq: int = Field(ge=0, description="Answers of the first source before this one.")
+    n: int = Field(ge=0, description="Labels learned before this answer.")
+    label: str | None = Field(description="The label with the larger recalibrated probability.")
+    lower: Probability = Field(description="Bel of that label by the combined mass.")
+    upper: Probability = Field(description="Pl of that label by the combined mass.")
+    probability: Probability | None = Field(
+        description="Recalibrated probability of that label, which may lie outside Bel and Pl; the "
+        "pignistic one before the first recalibration."
+    )
+    probabilities: list[Probability] = Field(description="Recalibrated probability of each class.")
+    intervals: list[Interval] = Field(description="Bel and Pl of each class by the combined mass.")
+    maps: dict[str, list[Probability]] = Field(
+        description="`pignistic`: probability of each class with the ignorance shared equally."
+    )
+    scores: list[float] = Field(
+        description="One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)) of the combination."
+    )
+    svm_label: str | None = Field(description="The more plausible class: the sign of the score.")
+    category: int | None = Field(description="Always null.")
+    category_size: int = Field(ge=0, description="Labels the recalibration was fitted on.")
+    model: int = Field(ge=0, description="Always 0.")
+    calibration: int = Field(ge=0, description="Version of the recalibration.")
+    taxonomy: int = Field(ge=0, description="Always 0.")
+    guarantee: Literal["none"] = Field("none", description="Always `none`: sources that learned "
+        "from the same labels are not the independent evidence that the rule assumes.")  # fmt: skip
+    rule: Literal["dempster", "cautious"] = Field(description="How the sources were combined.")
+    sources: dict[str, CombinedSource | None] = Field(
+        description="What each source said; null where it was warming up or rejected the example, "
+        "which counts as total ignorance."
+    )
 
 
 class RejectedMessage(Message):
@@ -206,7 +263,7 @@ class DeadLetter(BaseModel):
 
 STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
     "in": (InputEntry,),
-    "out": (PredictionMessage, RejectedMessage),
+    "out": (PredictionMessage, RejectedMessage, CombinedMessage, CombinedSource),
     "met": (MetricsMessage, MethodValidity, LabelValidity),
     "dlq": (DeadLetter,),
 }

@@ -233,6 +233,11 @@ def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor]:
 
 def _settings(state: FeedState) -> tuple[PredictorConfig, Limits]:
     stored = json.loads(state.agreement.config)
+    if "predictor" not in stored:
+        raise BadConfiguration(
+            "the feed is a combination: verify its sources, and combine them into another feed to "
+            "compare the answers"
+        )
     return (
         PredictorConfig.model_validate(stored["predictor"]),
         Limits.model_validate(stored["limits"]),

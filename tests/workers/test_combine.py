@@ -1,0 +1,417 @@
+"""`combine` on a real Redis, over the answers of two real workers with different configurations."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+
+import numpy as np
+import orjson
+import pytest
+
+from online_svm.calibration.evidential import from_bounds
+from online_svm.combiner import Combiner, CombinerConfig
+from workers import cli, embedded, feeds
+from workers.combine import service
+from workers.errors import BadConfiguration, Fenced, InputLost, StateLost
+from workers.messages import CombinedMessage
+from workers.service import assemble, open_store, refitter
+from workers.settings import WorkerSettings
+from workers.stopping import Stop
+from workers.store import Store
+
+COUNT = 700
+SOURCES = ("rbf", "linear")
+COMMON = {
+    "classes": ("a", "b"),
+    "window": 200,
+    "refit_every": 50,
+    "refit_lag": 0,
+    "metrics_every": 100,
+}
+OWN = {
+    "rbf": {"maps": ("platt", "evidential-logistic")},
+    "linear": {"kernel": "linear", "maps": ("platt",)},
+}
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("ONLINE_SVM_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="module")
+def redis_url():
+    """One server is enough: what differs between servers is below the store."""
+    with embedded.temporary() as server:
+        yield server.url
+
+
+def examples():
+    """Examples with ids; number 40 is rejected by every feed."""
+    generator = np.random.default_rng(1)
+    X = generator.normal(size=(COUNT, 3)).round(6)
+    y = np.where(X[:, 0] + X[:, 1] * X[:, 2] + generator.normal(size=COUNT) > 0, "b", "a")
+    rows = [(f"id-{i}", json.dumps(x.tolist()), str(y[i])) for i, x in enumerate(X)]
+    rows[40] = (rows[40][0], "[1,2]", rows[40][2])
+    return rows
+
+
+def answer(url, feed, rows, settings=None):
+    """Fill a feed and let a worker answer it, in this process."""
+    settings = WorkerSettings(**(COMMON | (OWN.get(feed, {}) if settings is None else settings)))
+    stop = Stop()
+    with open_store(feed, settings, url, stop) as store, refitter(settings) as refits:
+        for i, (name, x, label) in enumerate(rows):
+            fields = (
+                ["x", x] + ["y", label] * (label is not None) + ["id", name] * (name is not None)
+            )
+            store.call("XADD", store.keys.input, f"{i + 1}-{len(feed)}", *fields)
+        engine = assemble(store, settings, refits, stop, "test")
+        while engine.position.seq < len(rows):
+            engine.turn()
+        store.register()
+
+
+@pytest.fixture(scope="module")
+def sources(redis_url):
+    """Two feeds over the same ids; the second got them late, in another order, and not all."""
+    rows = examples()
+    answer(redis_url, "rbf", rows)
+    late = sorted(range(COUNT), key=lambda i: i + 9 * random.Random(i).random())
+    answer(redis_url, "linear", [rows[i] for i in late if i % 100 != 77 or i > 600])
+    return redis_url
+
+
+def payloads(url, feed):
+    """Everything a combination wrote."""
+    with Store(url, feed) as store:
+        return [
+            [(entry[0], entry[1]) for page in store.pages(key, b"0-0") for entry in page]
+            for key in (store.keys.out, store.keys.dlq)
+        ]
+
+
+def messages(url, feed):
+    out, dlq = payloads(url, feed)
+    letters = [dict(zip(fields[::2], fields[1::2], strict=True)) for _, fields in dlq]
+    return [orjson.loads(fields[1]) for _, fields in out], letters
+
+
+@pytest.fixture(scope="module")
+def whole(sources):
+    """What one undisturbed run writes."""
+    waiting = service.run(SOURCES, "whole", sources, join_window=20, once=True)
+    assert waiting == 0
+    return payloads(sources, "whole")
+
+
+@pytest.fixture
+def combine(capsys):
+    """Run the command; return exit code, standard output, standard error."""
+
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["combine", *arguments])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def test_every_answer_is_that_of_a_combiner_fed_with_what_the_sources_published(whole, sources):
+    combiner = Combiner(CombinerConfig(classes=("a", "b")))
+    labels = {name: label for name, _, label in examples()}
+    said = {}
+    for feed in SOURCES:
+        with Store(sources, feed) as store:
+            for page in store.pages(store.keys.out, b"0-0"):
+                for entry in page:
+                    message = orjson.loads(feeds.payload(entry))
+                    said[feed, message["id"]] = message
+    compared = 0
+    for message in messages(sources, "whole")[0]:
+        if message["status"] != "ok":
+            continue
+        bounds = np.array([[0.0, 1.0], [0.0, 1.0]])
+        first, second = (said[feed, message["id"]] for feed in SOURCES)
+        if first["status"] == "ok":
+            bounds[0] = first["map_intervals"]["evidential-logistic"][1]
+        if second["status"] == "ok":
+            bounds[1] = second["intervals"][1]
+        expected = combiner.step(from_bounds(bounds[:, 0], bounds[:, 1]), labels[message["id"]])
+        assert message["probabilities"] == [1.0 - expected.probability, expected.probability]
+        assert message["intervals"][1] == [expected.belief, expected.plausibility]
+        assert message["maps"]["pignistic"][1] == expected.pignistic
+        assert message["scores"] == [expected.score]
+        assert message["svm_label"] == expected.decision
+        assert (message["n"], message["guarantee"]) == (expected.n, "none")
+        compared += 1
+    assert compared > 600
+
+
+def test_there_is_one_answer_an_entry_of_the_first_feed_in_its_order(whole, sources):
+    out, _ = whole
+    assert [entry_id for entry_id, _ in out] == [b"%d-3" % (i + 1) for i in range(len(out))]
+    found, _ = messages(sources, "whole")
+    assert [message["seq"] for message in found] == list(range(len(found)))
+    assert {message["status"] for message in found[:5]} == {"warming"}
+    assert all(
+        CombinedMessage.model_validate(message).payload() == fields[1]
+        for message, (_, fields) in zip(found, out, strict=True)
+        if message["status"] != "rejected"
+    )
+
+
+def test_ids_that_one_feed_lacks_are_reported_in_the_dead_letters(whole, sources):
+    found, letters = messages(sources, "whole")
+    rejected = {m["id"]: m["code"] for m in found if m["status"] == "rejected"}
+    assert rejected == {"id-40": "no_answer"} | {
+        f"id-{i}77": "unmatched" for i in ("", 1, 2, 3, 4, 5)
+    }
+    unmatched = [letter for letter in letters if letter[b"code"] == b"unmatched"]
+    assert len(unmatched) == 6
+    assert b"feed 'linear' has no answer to id 'id-77' within 20 places" in unmatched[0][b"reason"]
+    assert len([letter for letter in letters if letter[b"code"] == b"no_answer"]) == 2
+
+
+def test_the_state_is_that_of_any_feed_and_names_the_position(whole, sources):
+    with Store(sources, "whole") as store:
+        found = feeds.status(store)
+        assert (found.seq, found.out, found.dlq) == (len(whole[0]), len(whole[0]), len(whole[1]))
+        assert "whole" in feeds.names(store)
+        assert found.holder is None
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_batches_and_stops_at_any_commit_change_no_byte(whole, sources, feed, batch):
+    class Died(Exception):
+        pass
+
+    def die(_outcome):
+        if choose.random() < batch / 150:
+            raise Died
+
+    choose = random.Random(batch)
+    deaths = 0
+    while True:
+        try:
+            service.run(SOURCES, feed, sources, {}, 20, True, batch, die)
+            break
+        except Died:
+            deaths += 1
+    assert deaths > 0
+    assert payloads(sources, feed) == whole
+
+
+@pytest.mark.slow
+def test_kills_at_random_progress_change_no_byte(whole, sources, feed):
+    command = [sys.executable, "-m", "workers.cli", "combine", *SOURCES, "--into", feed]
+    command += ["--redis", sources, "--join-window", "20", "--batch", "2"]
+    choose = random.Random(5)
+    with Store(sources, feed) as store:
+        for _ in range(4):
+            goal = store.length(store.keys.out) + choose.randint(1, 120)
+            with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+                wait_until(lambda goal=goal: store.length(store.keys.out) >= goal, process)
+                process.kill()
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            wait_until(lambda: store.length(store.keys.out) >= len(whole[0]), process)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+    assert payloads(sources, feed) == whole
+    with Store(sources, feed) as store, Store(sources, "whole") as expected:
+        assert store.state().position == expected.state().position
+        assert store.state().epoch == 5
+
+
+def wait_until(is_true, process, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert process.poll() is None
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.005)
+
+
+def test_what_comes_later_is_combined_as_if_it_had_been_there(whole, redis_url, sources, feed):
+    """The sources are copied, cut, combined, completed, and combined again."""
+    names = [f"{feed}-{name}" for name in SOURCES]
+    with ExitStack() as opened:
+        for source, name in zip(SOURCES, names, strict=True):
+            store, made = (opened.enter_context(Store(redis_url, f)) for f in (source, name))
+            for key in ("state", "input", "out"):
+                dump = store.call("DUMP", getattr(store.keys, key))
+                made.call("RESTORE", getattr(made.keys, key), 0, dump)
+        later = made.call("XRANGE", made.keys.out, "-", "+")[100:]
+        made.call("DEL", made.keys.out)
+        original = store.call("XRANGE", store.keys.out, "-", "+")
+        for entry_id, fields in original[:100]:
+            made.call("XADD", made.keys.out, entry_id, *fields)
+        service.run(names, feed, redis_url, join_window=20, once=True)
+        assert 50 < len(payloads(redis_url, feed)[0]) < 110
+        for entry_id, fields in later:
+            made.call("XADD", made.keys.out, entry_id, *fields)
+        service.run(names, feed, redis_url, join_window=20, once=True)
+    again = [
+        [(entry_id, fields[1].replace(feed.encode() + b"-", b"")) for entry_id, fields in entries]
+        for entries in payloads(redis_url, feed)[:1]
+    ]
+    assert again == [[(entry_id, fields[1]) for entry_id, fields in whole[0]]]
+
+
+def test_an_older_writer_is_fenced_and_writes_nothing(whole, sources, feed, monkeypatch):
+    def overtake(_outcome):
+        with Store(sources, feed) as store:
+            store.call("HINCRBY", store.keys.state, "epoch", 1)
+
+    with pytest.raises(Fenced, match="newer worker"):
+        service.run(SOURCES, feed, sources, {}, 20, True, 100, overtake)
+    assert payloads(sources, feed)[0] == whole[0][:100]
+    service.run(SOURCES, feed, sources, join_window=20, once=True)
+    assert payloads(sources, feed) == whole
+
+
+def test_a_commit_whose_reply_was_lost_is_not_repeated(whole, sources, feed, monkeypatch):
+    from workers.combine.store import TargetStore
+
+    send = TargetStore.commit_joined
+
+    def twice(self, *arguments):
+        send(self, *arguments)
+        send(self, *arguments)
+
+    monkeypatch.setattr(TargetStore, "commit_joined", twice)
+    service.run(SOURCES, feed, sources, join_window=20, once=True)
+    assert payloads(sources, feed) == whole
+
+
+def test_both_rules_and_both_maps_can_be_asked_for(sources, combine, feed):
+    options = ("--rule", "cautious", "--recalibration", "isotonic", "--join-window", "20", "--once")
+    code, _, err = combine(*SOURCES, "--into", feed, "--redis", sources, *options)
+    assert code == 0
+    assert "dead letters" in err
+    assert "source" not in err.split("evidence=")[0]
+    assert "evidence=evidential-logistic" in err
+    assert "evidence=venn" in err
+    last = messages(sources, feed)[0][-1]
+    assert (last["rule"], last["guarantee"]) == ("cautious", "none")
+    assert last["calibration"] > 5
+    code, _, err = combine(*SOURCES, "--into", feed, "--redis", sources, "--once")
+    assert code == 2
+    assert "rule: feed 'cautious', here 'dempster'" in err
+
+
+def test_labels_that_contradict_each_other_are_reported_and_not_learned(redis_url, feed):
+    rows = examples()[:120]
+    names = [f"{feed}-{i}" for i in range(2)]
+    answer(redis_url, names[0], rows, {})
+    flipped = [(name, x, "a" if i == 100 else None) for i, (name, x, _) in enumerate(rows)]
+    flipped[100] = (rows[100][0], rows[100][1], "ab"[rows[100][2] == "a"])
+    answer(redis_url, names[1], flipped, {})
+    service.run(names, feed, redis_url, join_window=0, once=True)
+    found, letters = messages(redis_url, feed)
+    # A place further on is needed to decide only where an id is missing.
+    assert len(found) == 120
+    assert [letter[b"code"] for letter in letters] == [b"no_answer", b"no_answer", b"label"]
+    assert found[101]["n"] == found[100]["n"]
+    assert found[102]["n"] == found[101]["n"] + 1
+
+
+def test_answers_without_an_id_are_rejected_by_name(redis_url, feed):
+    rows = examples()[:60]
+    names = [f"{feed}-{i}" for i in range(2)]
+    nameless = [*rows[:30], (None, *rows[30][1:]), *rows[31:]]
+    answer(redis_url, names[0], nameless, {})
+    answer(redis_url, names[1], rows, {})
+    service.run(names, feed, redis_url, join_window=5, once=True)
+    found, letters = messages(redis_url, feed)
+    assert (found[30]["status"], found[30]["code"]) == ("rejected", "no_id")
+    assert "id" not in found[30]
+    assert [(letter[b"code"], b"id-30" in letter[b"reason"]) for letter in letters] == [
+        (b"no_id", False), (b"unmatched", True), (b"no_answer", False), (b"no_answer", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("rbf", "--into", "new"), "name at least two feeds"),
+        (("rbf", "rbf", "--into", "new"), "feed 'rbf' is named twice"),
+        (("rbf", "nobody", "--into", "new"), "no feed 'nobody'"),
+        (("rbf", "linear", "--into", "linear"), "is one of the sources"),
+        (("rbf", "three", "--into", "new"), "feed 'three' has 3 classes"),
+        (("rbf", "found", "--into", "new"), "feed 'found' discovers its classes"),
+        (("rbf", "others", "--into", "new"), "has the classes c, d, but 'rbf' has a, b"),
+        (("rbf", "linear", "--into", "three"), "another configuration"),
+        (("rbf", "linear", "--into", "pushed"), "input of its own"),
+        (("rbf", "whole", "--into", "new"), "feed 'whole' is itself a combination"),
+        (("rbf", "a b", "--into", "new"), "feed name 'a b'"),
+    ],
+)
+def test_what_cannot_be_combined_is_one_line_and_exit_code_2(
+    whole, sources, others, combine, arguments, said
+):
+    code, out, err = combine(*arguments, "--redis", sources, "--once")
+    assert (code, out) == (2, "")
+    lines = [line for line in err.splitlines() if "level=info" not in line]
+    assert len(lines) == 1
+    assert said in lines[0]
+    with Store(sources, "new") as store:
+        assert store.types() == {}
+
+
+@pytest.fixture(scope="module")
+def others(redis_url):
+    """Feeds that cannot be sources, or targets."""
+    rows = examples()[:1]
+    answer(redis_url, "three", rows, {"classes": ("a", "b", "c")})
+    answer(redis_url, "found", rows, {"classes": None})
+    answer(redis_url, "others", [(rows[0][0], rows[0][1], "c")], {"classes": ("c", "d")})
+    with Store(redis_url, "pushed") as store:
+        store.call("XADD", store.keys.input, "*", "x", "[1]")
+
+
+def test_answers_or_labels_that_went_before_they_were_combined_end_it(sources, feed):
+    with Store(sources, "linear") as store, Store(sources, f"{feed}-cut") as cut:
+        for name in ("state", "input", "out"):
+            dump = store.call("DUMP", getattr(store.keys, name))
+            cut.call("RESTORE", getattr(cut.keys, name), 0, dump)
+        cut.call("XTRIM", cut.keys.input, "MAXLEN", 300)
+        with pytest.raises(InputLost, match=r"the input at .* --keep-input"):
+            service.run(("rbf", f"{feed}-cut"), feed, sources, once=True)
+        cut.call("XTRIM", cut.keys.out, "MAXLEN", 300)
+        with pytest.raises(InputLost, match=r"answers 0 to .* --retain-out"):
+            service.run(("rbf", f"{feed}-cut"), feed, sources, once=True)
+        assert payloads(sources, feed) == [[], []]
+
+
+def test_a_source_that_was_reset_or_a_state_that_is_gone_ends_it(redis_url, feed):
+    rows = examples()[:60]
+    names = [f"{feed}-{i}" for i in range(2)]
+    for name in names:
+        answer(redis_url, name, rows, {})
+    service.run(names, feed, redis_url, join_window=2, once=True)
+    with Store(redis_url, names[1]) as store, Store(redis_url, feed) as target:
+        feeds.reset(store, with_input=True)
+        answer(redis_url, names[1], rows[:10], {})
+        with pytest.raises(StateLost, match="was reset or lost answers"):
+            service.run(names, feed, redis_url, join_window=2, once=True)
+        target.call("HDEL", target.keys.state, "joined")
+        with pytest.raises(StateLost, match="where its sources stand"):
+            service.run(names, feed, redis_url, join_window=2, once=True)
+        target.call("DEL", target.keys.state)
+        with pytest.raises(StateLost, match="the state was lost"):
+            service.run(names, feed, redis_url, join_window=2, once=True)
+
+
+def test_verify_says_what_to_do_with_a_combination(whole, sources):
+    from workers.verify import verify
+
+    with Store(sources, "whole") as store, pytest.raises(BadConfiguration, match="combination"):
+        verify(store)

@@ -1,0 +1,208 @@
+"""Which answers of several feeds belong together: a pure function of their order, without a clock.
+
+An answer's place is its `seq`, the input entries before it in its own feed. The answers of the
+first feed are decided one by one, in order. The answer at place k goes with the earliest answer of
+each other feed that has the same id, lies within `window` places of k, and was not taken before.
+A feed that has answered all places up to k + window without that id is missing from it; one that
+has not is waited for. What no answer of the first feed took is given up once it lies more than
+`window` places behind. So neither batches nor restarts nor who was faster change what comes out.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """One answer of a source feed.
+
+    Attributes
+    ----------
+    entry : bytes
+        Its entry ID.
+    after : bytes
+        Entry ID before it in its stream.
+    seq : int
+        Its place.
+    id : str or None
+        The producer's id, if it was sent.
+    rejected : bool
+        The feed could not use the example.
+    bounds : tuple of two floats or None
+        Bel and Pl of the last class; None where the feed has no evidence (warming up, rejected).
+    label : str or None
+        The label that came with the example, if it is one of the two.
+    payload : bytes
+        As it is in the stream.
+    """
+
+    entry: bytes
+    after: bytes
+    seq: int
+    id: str | None
+    rejected: bool
+    bounds: tuple[float, float] | None
+    label: str | None
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """From where a source has to be read again.
+
+    Attributes
+    ----------
+    cursor : bytes
+        Entry ID; everything up to it is done with.
+    seq : int
+        Place of the next answer after it.
+    taken : tuple of int
+        Places after it that were taken already.
+    """
+
+    cursor: bytes = b"0-0"
+    seq: int = 0
+    taken: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """What was decided at one answer of the first feed.
+
+    Attributes
+    ----------
+    answers : list of (Answer or None)
+        One a feed, the first feed's first; None where a feed is missing.
+    given_up : list of (int, Answer)
+        Feed and answer of those that fell behind the window at this place.
+    """
+
+    answers: list[Answer | None]
+    given_up: list[tuple[int, Answer]]
+
+    @property
+    def first(self) -> Answer:
+        """The answer of the first feed."""
+        first = self.answers[0]
+        assert first is not None
+        return first
+
+
+class Join:
+    """Holds what was read and is not decided yet.
+
+    Parameters
+    ----------
+    marks : list of Mark
+        One a feed; `Mark()` at the start of a feed.
+    window : int
+        Places that two answers to the same id may lie apart.
+
+    Examples
+    --------
+    >>> def answer(seq, name):
+    ...     return Answer(b"%d-0" % (seq + 1), b"%d-0" % seq, seq, name, False, None, None, b"")
+    >>> join = Join([Mark(), Mark()], window=1)
+    >>> join.add(0, [answer(0, "a"), answer(1, "b")])
+    >>> join.add(1, [answer(0, "b"), answer(1, "a")])
+    >>> [[found.seq for found in row.answers] for row in join.decided()]
+    [[0, 1], [1, 0]]
+    """
+
+    def __init__(self, marks: list[Mark], window: int) -> None:
+        self._window = window
+        self._cursors = [mark.cursor for mark in marks]
+        self._next = [mark.seq for mark in marks]
+        self._taken = [set(mark.taken) for mark in marks]
+        self._pending: list[deque[Answer]] = [deque() for _ in marks]
+
+    @property
+    def waiting(self) -> int:
+        """Answers of the first feed that are held and not decided."""
+        return len(self._pending[0])
+
+    def cursor(self, feed: int) -> bytes:
+        """Return the entry ID of the last answer of a feed that was added."""
+        return self._cursors[feed]
+
+    def next_place(self, feed: int) -> int:
+        """Return the place of the next answer of a feed to be added."""
+        return self._next[feed]
+
+    def has_room(self, feed: int, batch: int) -> bool:
+        """Return whether to read on in a feed: `batch` ahead of the first, or of what it needs."""
+        if feed == 0:
+            return self.waiting < batch
+        return self._next[feed] <= self._place + self._window + batch
+
+    def add(self, feed: int, answers: Iterable[Answer]) -> None:
+        """Hold the next answers of a feed, in order."""
+        for answer in answers:
+            self._cursors[feed], self._next[feed] = answer.entry, answer.seq + 1
+            if answer.seq in self._taken[feed]:
+                self._taken[feed].remove(answer.seq)
+            else:
+                self._pending[feed].append(answer)
+
+    def decided(self, count: int | None = None) -> Iterator[Row]:
+        """Yield what can be decided, in order, at most `count` rows."""
+        while self._pending[0] and count != 0:
+            answers = self._answers(self._pending[0][0])
+            if answers is None:
+                return
+            yield self._take(answers)
+            count = None if count is None else count - 1
+
+    def marks(self) -> list[Mark]:
+        """Return from where to go on, if all that is held were forgotten."""
+        return [self._mark(feed) for feed in range(len(self._pending))]
+
+    @property
+    def _place(self) -> int:
+        """Place of the next decision."""
+        return self._pending[0][0].seq if self._pending[0] else self._next[0]
+
+    def _answers(self, first: Answer) -> list[Answer | None] | None:
+        """Return what goes with an answer of the first feed; None if a feed is waited for."""
+        others = range(1, len(self._pending))
+        found = [self._find(feed, first) for feed in others]
+        # Without an id nothing is looked for, but what falls behind here must have been read.
+        ahead = self._window if first.id is not None else -self._window
+        for feed, match in zip(others, found, strict=True):
+            if match is None and self._next[feed] <= first.seq + ahead:
+                return None
+        return [first, *found]
+
+    def _find(self, feed: int, first: Answer) -> Answer | None:
+        if first.id is None:
+            return None
+        low, high = first.seq - self._window, first.seq + self._window
+        for answer in self._pending[feed]:
+            if answer.seq > high:
+                return None
+            if answer.seq >= low and answer.id == first.id:
+                return answer
+        return None
+
+    def _take(self, answers: list[Answer | None]) -> Row:
+        """Let go of what is decided, and of what no later decision can take."""
+        first = self._pending[0].popleft()
+        given_up = []
+        for feed, match in enumerate(answers):
+            held = self._pending[feed]
+            if feed and match is not None:
+                held.remove(match)
+            while feed and held and held[0].seq <= first.seq - self._window:
+                given_up.append((feed, held.popleft()))
+        return Row(answers, given_up)
+
+    def _mark(self, feed: int) -> Mark:
+        held = self._pending[feed]
+        if not held:
+            # What was taken before and is still to be read again stays taken.
+            return Mark(self._cursors[feed], self._next[feed], tuple(sorted(self._taken[feed])))
+        first = held[0]
+        present = {answer.seq for answer in held}
+        taken = set(range(first.seq, self._next[feed])) - present | self._taken[feed]
+        return Mark(first.after, first.seq, tuple(sorted(taken)))

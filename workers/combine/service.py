@@ -1,0 +1,152 @@
+"""One combination, put together: its sources, the feed it writes, and a graceful stop."""
+
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Annotated
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field
+
+from online_svm.combiner import CombinerConfig
+from workers import preflight
+from workers.agreement import bound_to
+from workers.combine.engine import CombineEngine, Observer
+from workers.combine.sources import Source
+from workers.combine.store import TargetStore
+from workers.errors import BadConfiguration
+from workers.lease import Lease
+from workers.stopping import Stop, signals
+from workers.store import Store
+
+log = structlog.get_logger("online_svm.combine")
+
+LEASE_SECONDS = 5.0
+
+
+class JoinSettings(BaseModel):
+    """What is joined; with the combiner's settings it binds the written feed.
+
+    Examples
+    --------
+    >>> JoinSettings(feeds=("a", "b")).join_window
+    1000
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    feeds: Annotated[tuple[str, ...], Field(min_length=2)] = Field(
+        description="The sources, in order: the answers come in the order of the first."
+    )
+    join_window: int = Field(
+        1000, ge=0, description="Places that the answers to one id may lie apart."
+    )
+
+
+def run(
+    feeds: Sequence[str],
+    into: str,
+    url: str,
+    options: dict[str, object] | None = None,
+    join_window: int = 1000,
+    once: bool = False,
+    batch: int = 256,
+    observe: Observer | None = None,
+) -> int:
+    """Combine feeds until SIGTERM or SIGINT, or with `once` what is there now.
+
+    Parameters
+    ----------
+    feeds : sequence of str
+        Sources; at least two.
+    into : str
+        The feed to write.
+    url : str
+        Of Redis.
+    options : dict, optional
+        Fields of `CombinerConfig` other than the classes, which are those of the sources.
+    join_window : int
+    once : bool
+    batch : int
+        Answers decided and committed at once, at most.
+    observe : callable, optional
+        Called with the outcome of each committed batch.
+
+    Returns
+    -------
+    int
+        Answers of the first source that wait for the others.
+
+    Raises
+    ------
+    WorkerError
+        Whose `exit_code` says how the command ends.
+    """
+    _check_names(feeds, into)
+    stop = Stop()
+    with signals(stop), ExitStack() as opened:
+        stores = [opened.enter_context(Store(url, feed, stop)) for feed in feeds]
+        target = opened.enter_context(TargetStore(url, into, stop))
+        sources = [Source(store) for store in stores]
+        settings = CombinerConfig.model_validate(
+            {"classes": _common_classes(sources)} | (options or {})
+        )
+        for source in sources:
+            log.info("masses are taken from", feed=source.feed, evidence=source.evidence)
+        joined = JoinSettings(feeds=tuple(feeds), join_window=join_window)
+        ours = bound_to({"combination": settings, "join": joined})
+        _check_target(target)
+        for warning in preflight.check(target, ours).warnings:
+            log.warning(warning)
+        with _leased(target, url, stop):
+            found = preflight.check(target, ours)
+            target.register()
+            for store in (target, *stores):
+                store.be_patient()
+            engine = CombineEngine(
+                target, sources, settings, join_window, ours, platform.node() or "combine", stop,
+                batch, begins=found.state is None, observe=observe,
+            )  # fmt: skip
+            engine.run(once)
+            return engine.waiting
+
+
+def _check_names(feeds: Sequence[str], into: str) -> None:
+    if len(feeds) < 2:
+        raise BadConfiguration("combine: name at least two feeds")
+    twice = next((feed for feed in feeds if list(feeds).count(feed) > 1), None)
+    if twice is not None:
+        raise BadConfiguration(
+            f"combine: feed {twice!r} is named twice; its evidence would count double"
+        )
+    if into in feeds:
+        raise BadConfiguration(f"combine: --into {into!r} is one of the sources; name another feed")
+
+
+def _common_classes(sources: Sequence[Source]) -> tuple[str, str]:
+    first = sources[0]
+    for source in sources[1:]:
+        if source.classes != first.classes:
+            raise BadConfiguration(
+                f"feed {source.feed!r} has the classes {', '.join(source.classes)}, but "
+                f"{first.feed!r} has {', '.join(first.classes)}: combine feeds of the same two"
+            )
+    return first.classes
+
+
+def _check_target(target: TargetStore) -> None:
+    if target.state() is None and target.keys.input in target.types():
+        raise BadConfiguration(
+            f"--into {target.keys.feed!r} is a feed with input of its own: name a new one"
+        )
+
+
+@contextmanager
+def _leased(target: TargetStore, url: str, stop: Stop) -> Iterator[None]:
+    """Hold the lease of the written feed within the block, so that a second writer waits."""
+    lease = Lease(url, target.keys.lease, platform.node() or "combine", LEASE_SECONDS)
+    lease.acquire(stop, 0.0)
+    try:
+        yield
+    finally:
+        lease.release()

@@ -1,0 +1,178 @@
+"""The feeds that are combined: what must hold for them, and their answers with the labels."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidExample
+from online_svm.labels import sorted_labels
+from online_svm.schema import FeatureSchema
+from workers.combine.join import Answer, Mark
+from workers.errors import BadConfiguration, InputLost, StateLost
+from workers.feeds import NoSuchFeed, payload
+from workers.store import Store
+
+EVIDENTIAL = "evidential-"
+"""Maps with this prefix publish Bel and Pl."""
+
+Bounds = tuple[float, float]
+
+
+class Source:
+    """One feed, read only.
+
+    Parameters
+    ----------
+    store : Store
+
+    Attributes
+    ----------
+    feed : str
+    classes : tuple of two str
+    evidence : str
+        What its masses are taken from: the name of an evidential map, or "venn".
+
+    Raises
+    ------
+    NoSuchFeed
+        If no worker has begun the feed.
+    BadConfiguration
+        If it does not declare two classes, or is itself a combination.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.feed, self._store = store.keys.feed, store
+        config = _configuration(store)
+        self.classes = _two_classes(self.feed, config)
+        self.evidence = next((name for name in config.maps if name.startswith(EVIDENTIAL)), "venn")
+        self._schema = FeatureSchema(config)
+
+    def check(self, mark: Mark) -> None:
+        """Raise StateLost if the feed is behind what was already combined of it."""
+        state = self._store.state()
+        if state is None or state.position.seq < mark.seq:
+            raise StateLost(
+                f"feed {self.feed!r} was reset or lost answers: {mark.seq} of it were combined; "
+                "answer its input again, or reset the combination"
+            )
+
+    def read(self, after: bytes, place: int, count: int) -> list[Answer]:
+        """Return the next answers after an entry ID, with their labels.
+
+        Parameters
+        ----------
+        after : bytes
+        place : int
+            `seq` that the first of them must have.
+        count : int
+            At most so many.
+
+        Raises
+        ------
+        InputLost
+            If answers were trimmed before they were combined, or the input that holds their labels.
+        """
+        keys = self._store.keys
+        entries = self._store.call("XRANGE", keys.out, b"(" + after, "+", "COUNT", count)
+        if not entries:
+            return []
+        labels = self._labels(entries)
+        answers = []
+        for entry in entries:
+            message = orjson.loads(payload(entry))
+            if message["seq"] != place:
+                raise _lost(self.feed, f"answers {place} to {message['seq'] - 1}", "--retain-out")
+            answers.append(self._answer(entry, after, message, labels))
+            after, place = entry[0], place + 1
+        return answers
+
+    def _labels(self, entries: Sequence[Any]) -> dict[bytes, str | None]:
+        """Return the label of each entry; it stands in the input, under the same entry ID."""
+        first, last = entries[0][0], entries[-1][0]
+        found = self._store.call("XRANGE", self._store.keys.input, first, last)
+        labels = {entry_id: self._label(fields) for entry_id, fields in found}
+        missing = [entry for entry in entries if entry[0] not in labels]
+        if missing:
+            raise _lost(self.feed, f"the input at {missing[0][0].decode()}", "--keep-input")
+        return labels
+
+    def _label(self, fields: Sequence[bytes]) -> str | None:
+        """Return the label as its feed reads it; None where there is none, or none it takes."""
+        names = fields[::2]
+        if b"y" not in names:
+            return None
+        try:
+            return self._schema.label(fields[2 * names.index(b"y") + 1].decode())
+        except (InvalidExample, UnicodeDecodeError):
+            return None  # the feed rejected this entry
+
+    def _answer(
+        self,
+        entry: Sequence[Any],
+        after: bytes,
+        message: dict[str, Any],
+        labels: dict[bytes, str | None],
+    ) -> Answer:
+        rejected = message["status"] not in ("ok", "warming")
+        return Answer(
+            entry=entry[0],
+            after=after,
+            seq=message["seq"],
+            id=message.get("id"),
+            rejected=rejected,
+            bounds=bounds(message, self.evidence) if message["status"] == "ok" else None,
+            label=None if rejected else labels[entry[0]],
+            payload=payload(entry),
+        )
+
+
+def bounds(message: dict[str, Any], evidence: str) -> Bounds:
+    """Return Bel and Pl of the last class in an answer.
+
+    Where the feed has no evidential map, its Venn interval stands for them.
+
+    Examples
+    --------
+    >>> bounds({"intervals": [[0.25, 0.5], [0.5, 0.75]]}, "venn")
+    (0.5, 0.75)
+    >>> interval = {"evidential-logistic": [[0.125, 0.25], [0.75, 0.875]]}
+    >>> bounds({"map_intervals": interval}, "evidential-logistic")
+    (0.75, 0.875)
+    """
+    of_classes = message["intervals"] if evidence == "venn" else message["map_intervals"][evidence]
+    belief, plausibility = of_classes[-1]
+    return belief, plausibility
+
+
+def _configuration(store: Store) -> PredictorConfig:
+    feed, state = store.keys.feed, store.state()
+    if state is None:
+        raise NoSuchFeed(f"no feed {feed!r}: begin it with online-svm worker {feed}")
+    stored = json.loads(state.agreement.config)
+    if "predictor" not in stored:
+        raise BadConfiguration(f"feed {feed!r} is itself a combination: name the feeds it is of")
+    return PredictorConfig.model_validate(stored["predictor"])
+
+
+def _two_classes(feed: str, config: PredictorConfig) -> tuple[str, str]:
+    if config.classes is None:
+        raise BadConfiguration(
+            f"feed {feed!r} discovers its classes: only feeds begun with two declared ones "
+            "(--classes a,b) can be combined"
+        )
+    if len(config.classes) != 2:
+        raise BadConfiguration(
+            f"feed {feed!r} has {len(config.classes)} classes: masses are combined for two"
+        )
+    first, second = sorted_labels(config.classes)
+    return first, second
+
+
+def _lost(feed: str, what: str, remedy: str) -> InputLost:
+    return InputLost(
+        f"feed {feed!r}: {what} went before they were combined; run its worker with {remedy} and "
+        "combine while it runs"
+    )

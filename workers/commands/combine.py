@@ -1,0 +1,79 @@
+"""`combine`: several classifiers, one decision."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from workers.commands.common import Config, Redis, note, redis_url
+
+if TYPE_CHECKING:
+    from workers.combine.answers import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("combine")(combine)
+
+
+def combine(
+    feeds: Annotated[
+        list[str], typer.Argument(help="Feeds that score the same ids; at least two.")
+    ],
+    into: Annotated[
+        str, typer.Option("--into", metavar="FEED", help="Feed to write the answers to.")
+    ],
+    redis: Redis = None,
+    config: Config = None,
+    rule: Annotated[
+        Literal["dempster", "cautious"],
+        typer.Option(help="Dempster's rule, or the cautious one, which counts overlap once."),
+    ] = "dempster",
+    recalibration: Annotated[
+        Literal["platt", "isotonic"],
+        typer.Option(help="Map from the combined log odds to the probability."),
+    ] = "platt",
+    recalibrate_every: Annotated[
+        int, typer.Option(min=1, help="Labels between two recalibrations.")
+    ] = 100,
+    window: Annotated[
+        int, typer.Option(min=10, help="Labels that the recalibration is fitted on.")
+    ] = 2000,
+    join_window: Annotated[
+        int, typer.Option(min=0, help="Places that the answers to one id may lie apart.")
+    ] = 1000,
+    batch: Annotated[int, typer.Option(min=1, max=65_536, help="Answers committed at once.")] = 256,
+    once: Annotated[bool, typer.Option("--once", help="Combine what is there, then end.")] = False,
+) -> None:
+    """Join the answers of feeds that score the same ids, combine them, and recalibrate.
+
+    The masses of a source are the belief and plausibility of its first evidential map, or else its
+    Venn interval. The answers follow the order of the first feed and carry no guarantee.
+    """
+    from workers import logs
+    from workers.combine import service
+
+    logs.configure()
+    options: dict[str, object] = {
+        "rule": rule,
+        "recalibration": recalibration,
+        "recalibrate_every": recalibrate_every,
+        "window": window,
+    }
+    told = _Count()
+    url = redis_url(redis, config)
+    waiting = service.run(feeds, into, url, options, join_window, once, batch, told)
+    note(
+        f"{into}: {told.answers:,} combined, {told.letters:,} dead letters, "
+        f"{waiting:,} wait for another feed"
+    )
+
+
+class _Count:
+    """Counts what was committed."""
+
+    def __init__(self) -> None:
+        self.answers = self.letters = 0
+
+    def __call__(self, outcome: "Outcome") -> None:
+        self.answers += len(outcome.out)
+        self.letters += len(outcome.dlq)
