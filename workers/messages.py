@@ -97,7 +97,9 @@ class PredictionMessage(Message):
         description="Lower and upper probability of each class, from the Venn predictor."
     )
     maps: dict[str, list[Probability]] = Field(
-        description="Probability of each class by each published map, normalised over the classes."
+        description="Probability of each class by each published map, normalised over the classes. "
+        "For more than two of them `implied` is a heuristic: shares of the votes of one bank a "
+        "class, divided by their sum. No map carries a guarantee."
     )
     map_intervals: dict[str, list[Interval]] | None = Field(
         None,

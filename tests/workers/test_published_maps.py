@@ -15,6 +15,7 @@ from online_svm.predictor import OnlinePredictor
 from workers.codec import encode_block
 from workers.messages import PredictionMessage
 from workers.refit_pool import ProcessRefitter
+from workers.store import Store
 from workers.verify import verify
 
 COUNT = 150
@@ -40,10 +41,11 @@ def answers(store):
     return [entry[1][1] for page in store.pages(store.keys.out, b"0-0") for entry in page]
 
 
-def work(url, feed, store):
+def work(store):
     """Run the real command until the feed is answered, then stop it."""
-    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", url, *FLAGS]
-    with subprocess.Popen([*command, "--quiet"], stderr=subprocess.PIPE, text=True) as worker:
+    command = [sys.executable, "-m", "workers.cli", "worker", store.keys.feed, "--quiet"]
+    options = ["--redis", store.url, *FLAGS]
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as worker:
         try:
             deadline = time.monotonic() + 120
             while store.length(store.keys.out) < COUNT:
@@ -56,13 +58,19 @@ def work(url, feed, store):
             worker.kill()
 
 
-def test_a_feed_answers_with_the_maps_it_is_asked_for(store, stream):
-    X, labels = stream
+@pytest.fixture
+def one_store(embedded_url, feed):
+    """What differs between servers is not tested here."""
+    with Store(embedded_url, feed) as store:
+        yield store
 
+
+def test_a_feed_answers_with_the_maps_it_is_asked_for(one_store, stream):
+    (X, labels), store = stream, one_store
     for i in range(COUNT):
         x = json.dumps(X[i].tolist())
         store.call("XADD", store.keys.input, f"{i + 1}-0", "x", x, "y", labels[i])
-    work(store.url, store.keys.feed, store)
+    work(store)
     predictor = OnlinePredictor(CONFIG)
     expected = []
     for x, label in zip(X, labels, strict=True):
