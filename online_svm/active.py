@@ -13,12 +13,21 @@ from online_svm.labels import ClassView
 from online_svm.maps import fit_maps, interval_maps, restore_maps
 from online_svm.prediction import Guarantee, PredictionBlock
 from online_svm.refit import RefitResult
+from online_svm.svm.tube import posterior, steepness
 from online_svm.venn.answers import VennSet
 from online_svm.venn.scheme import VennScheme
 from online_svm.venn.taxonomy import svm_classes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+# Given which examples have labels, the labelled ones are still i.i.d. and independent of T. So the
+# theorem holds for them, whatever decides who gets a label; but what an answer is about may yet
+# get a probability instead, and nothing is known of how those differ.
+SELECTED = (
+    "some examples have a probability instead of a label: exact for those that get a label, for "
+    "all only if which they get does not depend on the example"
+)
 
 
 class ActiveModel:
@@ -53,7 +62,8 @@ class ActiveModel:
         )
         self.maps: dict[str, OneAgainstAll] = {}
         self.calibration_version = 0
-        self.joined = 0
+        self.learned = 0  # examples since the activation
+        self.has_probabilities = False
         self._set: VennSet | None = None
 
     @property
@@ -72,7 +82,8 @@ class ActiveModel:
         Parameters
         ----------
         codes : ndarray of shape (n_calibration + len(X_since),)
-            Label codes of the available examples outside T, then of those learned since.
+            Label codes of the available examples outside T, then of those learned since; those
+            without a label (-1) stay out of the calibration set.
         X_since : ndarray of shape (m, n_features)
             Examples learned since the freeze.
         calibration_version : int
@@ -80,7 +91,10 @@ class ActiveModel:
         """
         since = self.score(X_since)
         scores = np.concatenate([self.result.calibration_scores, since])
-        self._set = self._make_set(scores, self.view.columns(codes))
+        columns = self.view.columns(codes)
+        labelled = columns >= 0
+        self._set = self._make_set(scores[labelled], columns[labelled])
+        self.has_probabilities = not labelled.all() or bool((self.training_columns < 0).any())
         self.refit_maps(calibration_version)
 
     def refit_maps(self, calibration_version: int) -> None:
@@ -90,7 +104,8 @@ class ActiveModel:
             scores, columns = self.result.training_scores, self.training_columns
         else:
             scores, columns = self.calibration.scores, self.calibration.codes
-        known = columns < self.view.n_known  # an unseen label has no machine to map
+        # An unseen label has no machine to map; a probability (-1) is no label.
+        known = (columns >= 0) & (columns < self.view.n_known)
         self.maps = fit_maps(self.config, scores[known], columns[known])
 
     def answer(self, X: Floats, columns: Ints, n: Ints) -> PredictionBlock:
@@ -107,7 +122,6 @@ class ActiveModel:
         rows = self.result.scaling.transform(X)
         scores = self.result.model.scores(rows)
         venn = self.calibration.answer(scores, columns)
-        self.joined += int(np.count_nonzero(columns >= 0))
         guarantee, reason = self._guarantee()
         return PredictionBlock(
             status="ok",
@@ -135,7 +149,8 @@ class ActiveModel:
         header = {
             "version": self.version,
             "calibration_version": self.calibration_version,
-            "joined": self.joined,
+            "learned": self.learned,
+            "has_probabilities": self.has_probabilities,
             "labels": list(self.view.labels),
         }
         arrays: Arrays = {
@@ -157,7 +172,8 @@ class ActiveModel:
         active = cls(config, result, view, header["version"], np.empty(0, dtype=np.int64))
         active.training_columns = arrays["training_columns"]
         active.calibration_version = header["calibration_version"]
-        active.joined = header["joined"]
+        active.learned = header["learned"]
+        active.has_probabilities = header["has_probabilities"]
         active._set = active._make_set(arrays["set.scores"], arrays["set.codes"])
         active.maps = restore_maps(config, under("map", arrays))
         return active
@@ -173,15 +189,17 @@ class ActiveModel:
 
     def _probabilities(self, rows: Floats, scores: Floats) -> dict[str, Floats]:
         """Return what each published map gives to scaled rows and their scores."""
-        banks = self.result.banks
         return {
-            name: self._padded(
-                implied_probabilities(banks, rows)
-                if name == "implied"
-                else self.maps[name].predict(scores)
-            )
-            for name in self.config.maps
+            name: self._padded(self._by_map(name, rows, scores)) for name in self.config.published
         }
+
+    def _by_map(self, name: str, rows: Floats, scores: Floats) -> Floats:
+        """Return what one map gives, for the known classes."""
+        if name == "implied":
+            return implied_probabilities(self.result.banks, rows)
+        if name == "psvm":
+            return posterior(scores[:, 0], steepness(self.config.eta))
+        return self.maps[name].predict(scores)
 
     def _map_intervals(self, scores: Floats) -> dict[str, Floats] | None:
         """Return the intervals of the maps that give one; nothing is known of unseen labels."""
@@ -197,6 +215,8 @@ class ActiveModel:
     def _guarantee(self) -> tuple[Guarantee, str | None]:
         if self.calibration.reason is not None:
             return "none", self.calibration.reason
-        if self.view.declared:
-            return "exact", None
-        return "approximate", "classes are discovered, not declared"
+        if not self.view.declared:
+            return "approximate", "classes are discovered, not declared"
+        if self.has_probabilities:
+            return "approximate", SELECTED
+        return "exact", None

@@ -46,9 +46,19 @@ class PredictorConfig(BaseModel):
         "reject", description="A missing value rejects the example, or becomes the training mean."
     )
 
-    learner: Literal["svc"] = Field("svc", description="The machine that scores.")
+    learner: Literal["svc", "psvm"] = Field(
+        "svc",
+        description="The machine that scores: the ordinary SVM, or the P-SVM, which also learns "
+        "from probabilities.",
+    )
     kernel: Literal["rbf", "linear", "poly"] = Field("rbf", description="Kernel function.")
     C: float = Field(1.0, gt=0, le=1e6, description="Penalty of a margin violation.")
+    C_prob: float = Field(
+        1.0, gt=0, le=1e6, description="Penalty of leaving the tube of a probability (psvm)."
+    )
+    eta: float = Field(
+        0.1, ge=1e-6, le=0.499, description="Half the height of that tube; f = 1 means 1 - eta."
+    )
     gamma: float | Literal["scale"] = Field(
         "scale", description="Kernel width; 'scale' is 1 / (n_features * variance of T)."
     )
@@ -129,6 +139,10 @@ class PredictorConfig(BaseModel):
             raise ValueError("gamma: must be positive, or 'scale'")
         if self.refit_lag is not None and self.refit_lag >= self.refit_every:
             raise ValueError("refit_lag: must be smaller than refit_every")
+        if self.learner == "psvm" and len(self.classes or ()) != 2:
+            raise ValueError(
+                "learner: psvm learns probabilities of the second of two classes; declare two"
+            )
         if len(set(self.maps)) != len(self.maps):
             raise ValueError("maps: a map is named twice")
         return self
@@ -137,6 +151,17 @@ class PredictorConfig(BaseModel):
     def lag(self) -> int:
         """Learned examples between the freeze of a refit and its activation."""
         return self.refit_every - 1 if self.refit_lag is None else self.refit_lag
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """Names of the published maps: those asked for, and the sigmoid that a P-SVM brings.
+
+        Examples
+        --------
+        >>> PredictorConfig(learner="psvm", classes=("0", "1"), maps=("platt",)).published
+        ('platt', 'psvm')
+        """
+        return (*self.maps, "psvm") if self.learner == "psvm" else self.maps
 
     @classmethod
     def paper(cls, classes: list[str] | tuple[str, ...], **changes: object) -> Self:

@@ -16,7 +16,10 @@ class Example:
     x : sequence of float, or mapping from feature name to float
         The features: an array in the declared order, or named values. None is a missing value.
     y : str or int, optional
-        The label. Without it the example is answered but not learned.
+        The label.
+    p : float, optional
+        In its place, an annotator's probability that the label is the second of the two classes,
+        for a learner that takes it ("psvm"). With neither the example is answered, not learned.
 
     Examples
     --------
@@ -26,3 +29,4 @@ class Example:
 
     x: Sequence[float | None] | NDArray[np.float64] | Mapping[str, float | None]
     y: str | int | None = None
+    p: float | None = None

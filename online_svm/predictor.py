@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from online_svm.active import ActiveModel
 from online_svm.arrays import Arrays, nest, under
 from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.example import Example
 from online_svm.history import Tail
 from online_svm.labels import LabelIndex
@@ -81,11 +81,12 @@ class OnlinePredictor:
         self._labels = LabelIndex(config.classes)
         self._declared = None if config.classes is None else self._labels.view().classes
         self._codes = Tail(np.empty(0, dtype=np.int64))
+        self._probs = Tail(np.empty(0))
         self._rows: Tail | None = None
         self._active: ActiveModel | None = None
         self._pending: PendingRefit | None = None
         self._models = self._calibrations = 0
-        self._validity = StreamValidity(config.maps)
+        self._validity = StreamValidity(config.published)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -102,7 +103,7 @@ class OnlinePredictor:
         return None if self._pending is None else self._pending.activation
 
     def step(self, example: Example) -> Prediction:
-        """Answer one example, then learn it if it has a label.
+        """Answer one example, then learn it if it has a label or a probability.
 
         Raises
         ------
@@ -111,13 +112,17 @@ class OnlinePredictor:
         """
         row = self.schema.row(example.x)
         label = self.schema.label(example.y)
+        probability = self.schema.probability(example.p)
+        if label is not None and probability is not None:
+            raise InvalidExample("duplicate_field", "both y and p are given; give one")
         self.schema.adopt(example.x)
-        block = self.step_many(row[None, :], [label])[0]
+        probabilities = None if probability is None else np.array([probability])
+        block = self.step_many(row[None, :], [label], probabilities)[0]
         assert isinstance(block, PredictionBlock)
         return block.row(0)
 
     def step_many(
-        self, X: Floats, labels: Sequence[str | None]
+        self, X: Floats, labels: Sequence[str | None], probabilities: Floats | None = None
     ) -> list[PredictionBlock | ValidityReport]:
         """Answer and learn rows in order; the same as `step` on each.
 
@@ -126,7 +131,11 @@ class OnlinePredictor:
         X : ndarray of shape (m, n_features)
             Rows that `schema.row` accepted.
         labels : sequence of (str or None), length m
-            Labels that `schema.label` accepted; None leaves a row unlearned.
+            Labels that `schema.label` accepted; None leaves a row unlearned, unless it has a
+            probability.
+        probabilities : ndarray of shape (m,), optional
+            Values that `schema.probability` accepted, of rows without a label; NaN where there is
+            none. They are learned, but take no part in calibration and are not scored.
 
         Returns
         -------
@@ -136,27 +145,55 @@ class OnlinePredictor:
         Raises
         ------
         InvalidInput
-            If the lengths differ.
+            If the lengths differ, or a probability cannot be learned.
         """
         if len(X) != len(labels):
             raise InvalidInput(f"labels: {len(labels)} for {len(X)} rows; give one for each row")
+        has_label = np.array([label is not None for label in labels], dtype=np.bool_)
+        probs = self._checked(probabilities, has_label)
         answers: list[PredictionBlock | ValidityReport] = []
-        learned = np.cumsum([label is not None for label in labels])
+        learned = np.cumsum(has_label | ~np.isnan(probs))
         begin = 0
         while begin < len(labels):
             until = learned[begin - 1] if begin else 0
             due = int(until) + self._next_event() - self.n
             stop = min(int(np.searchsorted(learned, due)) + 1, len(labels))
-            answers.append(self._answer(X[begin:stop], labels[begin:stop]))
+            stop = self._until_selected(probs, begin, stop)
+            answers.append(self._answer(X[begin:stop], labels[begin:stop], probs[begin:stop]))
             if learned[stop - 1] == due:
                 answers.extend(self._fire())
             begin = stop
         return answers
 
-    def _answer(self, X: Floats, labels: Sequence[str | None]) -> PredictionBlock:
-        """Answer rows between two events, and learn the labelled ones."""
+    def _checked(self, probabilities: Floats | None, has_label: NDArray[np.bool_]) -> Floats:
+        """Return the probabilities of rows, all NaN if there are none."""
+        if probabilities is None:
+            return np.full(len(has_label), np.nan)
+        probs = np.asarray(probabilities, dtype=np.float64)
+        if probs.shape != has_label.shape:
+            raise InvalidInput(
+                f"probabilities: shape {probs.shape} for {len(has_label)} rows; NaN stands for none"
+            )
+        given = ~np.isnan(probs)
+        if given.any() and self.config.learner != "psvm":
+            raise InvalidInput("probabilities: the learner takes labels only; use learner psvm")
+        if (given & has_label).any():
+            raise InvalidInput("probabilities: a row has a label as well; give one of the two")
+        if (given & ~((probs >= 0.0) & (probs <= 1.0))).any():
+            raise InvalidInput("probabilities: a value is not in [0, 1]")
+        return probs
+
+    def _until_selected(self, probs: Floats, begin: int, stop: int) -> int:
+        """Return where the block must end: the first probability changes the guarantee."""
+        if self._active is None or self._active.has_probabilities:
+            return stop
+        given = np.flatnonzero(~np.isnan(probs[begin:stop]))
+        return begin + int(given[0]) + 1 if len(given) else stop
+
+    def _answer(self, X: Floats, labels: Sequence[str | None], probs: Floats) -> PredictionBlock:
+        """Answer rows between two events, and learn those with a label or a probability."""
         codes = self._labels.codes(labels)
-        learns = codes >= 0
+        learns = (codes >= 0) | ~np.isnan(probs)
         before = self.n + np.cumsum(learns) - learns
         if self._active is None:
             intervals = bool(interval_maps(self.config))
@@ -165,15 +202,19 @@ class OnlinePredictor:
             columns = self._active.view.columns(codes)
             block = self._active.answer(X, columns, before)
             self._validity.update(block, columns)
-        self._learn(X[learns], codes[learns])
+        self._learn(X[learns], codes[learns], probs[learns])
         return block
 
-    def _learn(self, X: Floats, codes: Ints) -> None:
+    def _learn(self, X: Floats, codes: Ints, probs: Floats) -> None:
         if self._rows is None:
             self._rows = Tail(np.empty((0, X.shape[1])), first=self.n)
         self._rows.append(X)
         self._codes.append(codes)
+        self._probs.append(probs)
         self.n += len(codes)
+        if self._active is not None:
+            self._active.learned += len(codes)
+            self._active.has_probabilities |= bool((codes < 0).any())
 
     def _next_event(self) -> int:
         """Return the smallest n above the present one at which something is due."""
@@ -185,7 +226,7 @@ class OnlinePredictor:
         if self._pending is not None:
             due.append(self._pending.activation)
         if self._active is not None and config.maps_every is not None:
-            due.append(self.n + config.maps_every - self._active.joined % config.maps_every)
+            due.append(self.n + config.maps_every - self._active.learned % config.maps_every)
         return min(due)
 
     def _fire(self) -> list[ValidityReport]:
@@ -202,7 +243,7 @@ class OnlinePredictor:
 
     def _refit_maps_if_due(self) -> None:
         active, every = self._active, self.config.maps_every
-        if active is None or every is None or active.joined == 0 or active.joined % every:
+        if active is None or every is None or active.learned == 0 or active.learned % every:
             return
         self._calibrations += 1
         active.refit_maps(self._calibrations)
@@ -212,7 +253,7 @@ class OnlinePredictor:
         config = self.config
         start = 0 if config.window is None else max(0, self.n - config.window)
         codes = self._codes.since(start)
-        if self._active is None and len(np.unique(codes)) < 2:
+        if self._active is None and len(np.unique(codes[codes >= 0])) < 2:
             self._forget_before(start)
             return
         assert self._rows is not None
@@ -220,7 +261,8 @@ class OnlinePredictor:
         first = max(start, self._rows.first)
         rows = self._rows.since(first).copy()
         weights = view.weights(config.class_weight)
-        task = RefitTask(start, self.n, first, rows, view.columns(codes), weights)
+        probs = self._probs.since(start).copy() if config.learner == "psvm" else None
+        task = RefitTask(start, self.n, first, rows, view.columns(codes), weights, probs)
         early = is_early_refit(self.n, config.refit_every)
         self._pending = PendingRefit(start, self.n, self.n + (0 if early else config.lag), view)
         self._refitter.submit(task)
@@ -249,6 +291,7 @@ class OnlinePredictor:
     def _forget_before(self, number: int) -> None:
         """Give up what no later refit can use."""
         self._codes.drop_before(number)
+        self._probs.drop_before(number)
         if self._active is None and self._rows is not None:
             self._rows.drop_before(number)
 
@@ -267,7 +310,10 @@ class OnlinePredictor:
             "models": self._models,
             "calibrations": self._calibrations,
         }
-        arrays: Arrays = {"codes": self._codes.since(self._codes.first)}
+        arrays: Arrays = {
+            "codes": self._codes.since(self._codes.first),
+            "probs": self._probs.since(self._probs.first),
+        }
         arrays |= nest("validity", self._validity.state())
         if self._rows is not None:
             header["rows_first"] = self._rows.first
@@ -310,6 +356,7 @@ class OnlinePredictor:
         self.schema.dimension = header["dimension"]
         self._labels.load(header["labels"])
         self._codes = Tail(arrays["codes"], header["codes_first"])
+        self._probs = Tail(arrays["probs"], header["codes_first"])
         self._models, self._calibrations = header["models"], header["calibrations"]
         self._validity.load(under("validity", arrays))
         if "rows" in arrays:

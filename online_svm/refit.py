@@ -7,20 +7,21 @@ is a function of the tasks so far, whoever computes it.
 """
 
 from dataclasses import asdict, dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from online_svm import frames
-from online_svm.arrays import nest, under
+from online_svm.arrays import Arrays, nest, under
 from online_svm.config import PredictorConfig
 from online_svm.implied import train_banks
 from online_svm.kernels import Kernel
 from online_svm.scaling import Scaling
 from online_svm.svm.implied_bank import ImpliedBank
-from online_svm.svm.machine import RollingMachine
+from online_svm.svm.machine import STRICTNESS, RollingMachine
 from online_svm.svm.model import KernelModel
+from online_svm.svm.tube import fit_tubes
 from online_svm.venn.split import training_mask
 
 Floats = NDArray[np.float64]
@@ -41,9 +42,12 @@ class RefitTask:
     X : ndarray of shape (freeze - first, n_features)
         New examples, unscaled; NaN is a missing value.
     codes : ndarray of shape (freeze - start,)
-        Class index of every available example, in the sorted classes.
+        Class index of every available example, in the sorted classes; -1 where it has a
+        probability instead.
     weights : ndarray of shape (n_classes,)
         Multiplies C for the examples of each class.
+    probs : ndarray of shape (freeze - start,), optional
+        Probability of the second class, NaN where there is a label; of a P-SVM.
     """
 
     start: int
@@ -52,6 +56,7 @@ class RefitTask:
     X: Floats
     codes: Ints
     weights: Floats
+    probs: Floats | None = None
 
     @property
     def n_classes(self) -> int:
@@ -61,7 +66,9 @@ class RefitTask:
     def to_bytes(self) -> bytes:
         """Return the task as bytes, for the pipe."""
         header = {"start": self.start, "freeze": self.freeze, "first": self.first}
-        arrays = {"X": self.X, "codes": self.codes, "weights": self.weights}
+        arrays: Arrays = {"X": self.X, "codes": self.codes, "weights": self.weights}
+        if self.probs is not None:
+            arrays["probs"] = self.probs
         return frames.join(header, arrays)
 
     @classmethod
@@ -75,6 +82,7 @@ class RefitTask:
             X=arrays["X"],
             codes=arrays["codes"],
             weights=arrays["weights"],
+            probs=arrays.get("probs"),
         )
 
 
@@ -95,7 +103,8 @@ class RefitResult:
     training_scores : ndarray of shape (n_training, n_scores)
         Of the proper training set.
     banks : tuple of ImpliedBank
-        Of the implied map, over scaled features; none where it is not published.
+        Of the implied map, over scaled features, with the model's kernel; none where it is not
+        published.
     """
 
     freeze: int
@@ -173,6 +182,8 @@ class Learner:
         self._hold(task, forgotten)
         if self._is_rescaling_due(trains):
             self._rescale(trains)
+        if self.config.learner == "psvm":
+            return self._fit_tubes(task, trains)
         machine = self._advance(task, forgotten, trains)
         machine.set_penalties(self._penalties(task, trains))
         machine.solve()
@@ -189,17 +200,18 @@ class Learner:
     def state(self) -> bytes:
         """Return everything a later `load` continues from, byte for byte."""
         assert self._scaling is not None
-        assert self._machine is not None
-        machine = self._machine.state()
-        parts = nest("machine", machine["arrays"]) | nest("scaling", self._scaling.arrays())
-        own = {
+        parts = nest("scaling", self._scaling.arrays())
+        own: dict[str, Any] = {
             "start": self._start,
             "gamma": self._gamma,
             "n_classes": self._n_classes,
             "refits": self._refits,
             "fitted_on": self._fitted_on,
-            "machine": machine["header"],
         }
+        if self._machine is not None:  # a P-SVM is solved anew each time
+            machine = self._machine.state()
+            own["machine"] = machine["header"]
+            parts |= nest("machine", machine["arrays"])
         return frames.join(own, parts | {"rows": self._rows})
 
     def load(self, state: bytes) -> None:
@@ -210,9 +222,10 @@ class Learner:
         self._fitted_on = own["fitted_on"]
         self._rows = parts["rows"].copy()
         self._scaling = Scaling(**under("scaling", parts))
-        self._machine = RollingMachine.from_state(
-            {"header": own["machine"], "arrays": under("machine", parts)}
-        )
+        if "machine" in own:
+            self._machine = RollingMachine.from_state(
+                {"header": own["machine"], "arrays": under("machine", parts)}
+            )
 
     def _mask(self, task: RefitTask) -> Bools:
         config = self.config
@@ -247,6 +260,27 @@ class Learner:
         self._fitted_on = int(trains.sum())
         self._machine = None
 
+    def _fit_tubes(self, task: RefitTask, trains: Bools) -> RefitResult:
+        """Fit a P-SVM on T, from nothing, and score every available example by it."""
+        assert self._scaling is not None
+        assert task.probs is not None
+        X = self._scaling.transform(self._rows)
+        signs = np.where(task.codes < 0, 0.0, 2.0 * task.codes - 1.0)
+        prices = np.append(self._penalties(task, trains), self.config.C_prob)[task.codes]
+        model = fit_tubes(
+            self._kernel(), X[trains], signs[trains], task.probs[trains], prices[trains],
+            self.config.eta, STRICTNESS * self.config.tol,
+        )  # fmt: skip
+        scores = model.scores(X)
+        return RefitResult(
+            freeze=task.freeze,
+            model=model,
+            scaling=self._scaling,
+            calibration_scores=scores[~trains],
+            training_scores=scores[trains],
+            banks=self._train_banks(task, trains),
+        )
+
     def _advance(self, task: RefitTask, forgotten: int, trains: Bools) -> RollingMachine:
         """Return the machine over the available examples, old ones gone and new ones added."""
         assert self._scaling is not None
@@ -275,19 +309,22 @@ class Learner:
         if "implied" not in self.config.maps:
             return ()
         assert self._scaling is not None
-        X = self._scaling.transform(self._rows[trains])
-        return train_banks(self.config, self._kernel(), X, task.codes[trains], task.n_classes)
+        labelled = trains & (task.codes >= 0)
+        X = self._scaling.transform(self._rows[labelled])
+        return train_banks(self.config, self._kernel(), X, task.codes[labelled], task.n_classes)
 
     def _kernel(self) -> Kernel:
         config = self.config
-        return Kernel(config.kernel, self._gamma, config.degree, config.coef0)
+        wide = config.learner == "psvm"  # the Newton steps of its solver want all 53 bits
+        return Kernel(config.kernel, self._gamma, config.degree, config.coef0, wide)
 
     def _penalties(self, task: RefitTask, trains: Bools) -> Floats:
         """Return the bound on the multipliers of each class: C times its weight."""
         weights = task.weights
         if self.config.class_weight == "balanced":
-            counts = np.bincount(task.codes[trains], minlength=task.n_classes)
-            shares = trains.sum() / (task.n_classes * np.maximum(counts, 1))
+            labelled = task.codes[trains & (task.codes >= 0)]
+            counts = np.bincount(labelled, minlength=task.n_classes)
+            shares = len(labelled) / (task.n_classes * np.maximum(counts, 1))
             weights = np.where(counts > 0, shares, 1.0)
         return self.config.C * weights
 

@@ -25,7 +25,7 @@ class FeatureSchema:
     Parameters
     ----------
     config : PredictorConfig
-        Its `features`, `missing`, `labels` and `classes` are used.
+        Its `features`, `missing`, `labels`, `classes` and `learner` are used.
 
     Attributes
     ----------
@@ -49,6 +49,7 @@ class FeatureSchema:
         self.names = tuple(sorted(declared)) if isinstance(declared, tuple) else None
         self.dimension = len(declared) if isinstance(declared, tuple) else declared
         self.allows_missing = config.missing == "mean"
+        self._takes_probabilities = config.learner == "psvm"
         self._integers = config.labels == "integer"
         self._declared = None if config.classes is None else frozenset(config.classes)
 
@@ -97,6 +98,33 @@ class FeatureSchema:
             known = ", ".join(sorted(self._declared)[:10])
             raise InvalidExample("label", f"label {text[:40]!r} is not declared; declared: {known}")
         return text
+
+    def probability(self, p: object) -> float | None:
+        """Return an annotator's probability, or None where there is none.
+
+        Raises
+        ------
+        InvalidExample
+            If the learner takes none, or it is not a number in [0, 1].
+
+        Examples
+        --------
+        >>> FeatureSchema(PredictorConfig(learner="psvm", classes=("a", "b"))).probability(1)
+        1.0
+        """
+        if p is None:
+            return None
+        if not self._takes_probabilities:
+            raise InvalidExample(
+                "unsupported", "p is sent, but the learner takes labels only; use learner psvm"
+            )
+        if isinstance(p, bool) or not isinstance(p, int | float | np.integer | np.floating):
+            raise InvalidExample("unparsable", "p is not a number")
+        if not -LARGEST <= p <= LARGEST:
+            raise InvalidExample("not_finite", "p is not finite; send a number from 0 to 1")
+        if not 0 <= p <= 1:
+            raise InvalidExample("out_of_range", f"p is {float(p)!r}; send a number from 0 to 1")
+        return float(p) + 0.0  # -0 is 0
 
     def check(self, vector: Floats) -> None:
         """Raise InvalidExample for the first value of `vector` that cannot be computed with."""

@@ -5,7 +5,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -23,7 +22,7 @@ from online_svm.svm.inputs import (
     scale_gamma,
 )
 from online_svm.svm.model import KernelModel
-from online_svm.svm.tube import Targets, solve_targets, steepness
+from online_svm.svm.tube import Targets, posterior, solve_targets, steepness
 
 
 class ProbabilisticSVC(ClassifierMixin, BaseEstimator):
@@ -159,8 +158,7 @@ class ProbabilisticSVC(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Return the probability of either class, shape (n, 2): 1/(1 + exp(-a f)) in column 1."""
         check_is_fitted(self)
-        f = self.a_ * self.decision_function(X)
-        return np.column_stack((expit(-f), expit(f)))
+        return posterior(self.decision_function(X), self.a_)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the second class where f(x) > 0, else the first."""

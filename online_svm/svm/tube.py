@@ -18,12 +18,16 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
-from online_svm.kernels import Floats
-from online_svm.svm.batch import advance, constant
+from online_svm.kernels import Floats, Kernel
+from online_svm.svm.batch import advance, constant, fixed_rows
+from online_svm.svm.model import KernelModel
 from online_svm.svm.rows import Rows
 
 Bools = NDArray[np.bool_]
+CACHE_MB = 200.0  # of kernel rows, and a limit on pair steps: those of `RollingMachine`
+MAX_STEPS = 10_000_000
 
 
 def steepness(eta: float) -> float:
@@ -57,14 +61,24 @@ def tube_edges(p: Floats, eta: float) -> tuple[Floats, Floats]:
     >>> lower.round(3), upper.round(3)
     (array([  -inf, -0.185]), array([-0.789,  0.185]))
     """
-    with np.errstate(divide="ignore"):
-        lower = _logit(np.maximum(p - eta, 0.0)) / steepness(eta)
-        upper = _logit(np.minimum(p + eta, 1.0)) / steepness(eta)
+    a = steepness(eta)
+    # Value by value: the logarithm of an array may differ in its last bit with the place.
+    lower = np.asarray(logit(np.maximum(p - eta, 0.0))) / a
+    upper = np.asarray(logit(np.minimum(p + eta, 1.0))) / a
     return lower, upper
 
 
-def _logit(p: Floats) -> Floats:
-    return np.asarray(np.log(p) - np.log1p(-p))
+def posterior(f: Floats, a: float) -> Floats:
+    """Return P(y = -1 | x) and P(y = 1 | x) = 1/(1 + exp(-a f)), shape (n, 2).
+
+    Examples
+    --------
+    >>> posterior(np.array([0.0, 1.0]), steepness(0.1)).round(6)
+    array([[0.5, 0.5],
+           [0.1, 0.9]])
+    """
+    scaled = a * f
+    return np.column_stack((expit(-scaled), expit(scaled)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +99,12 @@ class Targets:
     price: Floats
 
     @classmethod
-    def of(cls, y: Floats, prob: Floats, C: float, C_prob: float, eta: float) -> Self:
+    def of(
+        cls, y: Floats, prob: Floats, C: float | Floats, C_prob: float | Floats, eta: float
+    ) -> Self:
         """Return the targets of labels y in {-1, +1}, and of `prob` where y is 0.
+
+        The prices are one for all, or one an example.
 
         Examples
         --------
@@ -157,6 +175,38 @@ def solve_targets(rows: Rows, targets: Targets, tol: float, max_steps: int) -> S
     return Solution(beta, _constant(targets, beta, F), objective, steps, done)
 
 
+def fit_tubes(
+    kernel: Kernel, X: Floats, y: Floats, prob: Floats, price: Floats, eta: float, tol: float
+) -> KernelModel:
+    """Return the P-SVM of labels y in {-1, +1}, and of `prob` where y is 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray of shape (n, d)
+    y, prob : ndarray of shape (n,)
+    price : ndarray of shape (n,)
+        Of leaving what the label or the probability asks for.
+    eta : float
+    tol : float
+        The largest violation of optimality.
+
+    Examples
+    --------
+    >>> X, y = np.array([[-2.0], [0.5], [2.0]]), np.array([-1.0, 0.0, 1.0])
+    >>> prob, price = np.array([np.nan, 0.6, np.nan]), np.full(3, 10.0)
+    >>> model = fit_tubes(Kernel("linear"), X, y, prob, price, 0.05, 1e-6)
+    >>> model.scores(X)[:, 0].round(3)
+    array([-1.106,  0.21 ,  1.   ])
+    """
+    targets = Targets.of(y, prob, price, price, eta)
+    found = solve_targets(fixed_rows(kernel, X, CACHE_MB), targets, tol, MAX_STEPS)
+    support = np.flatnonzero(found.beta)
+    return KernelModel.build(
+        kernel, X[support], found.beta[np.newaxis, support], np.array([found.b])
+    )
+
+
 def _active(targets: Targets, on_lower: Bools) -> tuple[Floats, Floats, Floats]:
     """Return linear term and bounds of each variable, for the edge that is active."""
     return (
@@ -184,8 +234,8 @@ def _turning(targets: Targets, on_lower: Bools, beta: Floats, F: Floats, tol: fl
     Where both edges are violated (before the optimum) the one that is violated more is chosen.
     """
     grow, shrink = _slacks(targets, beta, F)
-    lower_violation = grow - shrink.min()
-    upper_violation = grow.max() - shrink
+    lower_violation = grow - shrink.min(initial=np.inf)
+    upper_violation = grow.max(initial=-np.inf) - shrink
     gain = np.where(on_lower, upper_violation, lower_violation)
     present = np.where(on_lower, lower_violation, upper_violation)
     return np.asarray((beta == 0.0) & (gain > tol) & (gain > present))
