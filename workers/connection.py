@@ -12,6 +12,7 @@ import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from workers import failpoints
 from workers.backoff import delays
 from workers.errors import (
     AccessDenied,
@@ -132,8 +133,8 @@ class Connection:
         self.failures = 0
         self._client: redis.Redis | None = None
 
-    def call(self, *command: Argument) -> Any:
-        """Return the reply to a command.
+    def call(self, *command: Argument, name: str = "") -> Any:
+        """Return the reply to a command; its failpoints have its `name`, default the command's.
 
         Raises
         ------
@@ -147,7 +148,7 @@ class Connection:
         began = time.monotonic()
         for delay in delays():
             try:
-                return self._connected().execute_command(*command)
+                return self._reply(command, name)
             except redis.RedisError as error:
                 self._consider(error, began)
             log.warning("redis does not answer; trying again", command=command[0], after=delay)
@@ -158,9 +159,9 @@ class Connection:
     def evaluate(self, script: "Script", keys: Sequence[str], args: Sequence[Argument]) -> Any:
         """Run a script by its hash, or with its text where Redis does not know it."""
         try:
-            return self.call("EVALSHA", script.sha1, len(keys), *keys, *args)
+            return self.call("EVALSHA", script.sha1, len(keys), *keys, *args, name=script.name)
         except _UnknownScript:
-            return self.call("EVAL", script.text, len(keys), *keys, *args)
+            return self.call("EVAL", script.text, len(keys), *keys, *args, name=script.name)
 
     def close(self) -> None:
         """Give up the connection."""
@@ -168,6 +169,16 @@ class Connection:
             self._client.close()
             self._client.connection_pool.disconnect()
             self._client = None
+
+    def _reply(self, command: Sequence[Argument], name: str) -> Any:
+        point = failpoints.chosen
+        if point is None:
+            return self._connected().execute_command(*command)
+        name = name or str(command[0]).lower()
+        point.reach(f"before-{name}")
+        reply = self._connected().execute_command(*command)
+        point.reach(f"after-{name}")
+        return reply
 
     def _connected(self) -> Any:  # redis-py declares no types for execute_command
         if self._client is None:
@@ -189,10 +200,10 @@ class Connection:
 
 
 class Script:
-    """A Lua script and the hash Redis knows it by."""
+    """A Lua script, the hash Redis knows it by, and the name its failpoints have."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, name: str = "script") -> None:
+        self.text, self.name = text, name
         self.sha1 = sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 

@@ -23,12 +23,12 @@ _REPLACE = Script("""
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1
-""")
+""", "lease-replace")  # fmt: skip
 # KEYS 1 lease; ARGV 1 own value.
 _RELEASE = Script("""
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])
-""")
+""", "lease-release")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ PAGE = 1000
 # A snapshot that no commit came to point at (the worker died in between) goes by itself.
 _UNREFERENCED_SECONDS = 3600
 
-_COMMIT = Script((files("workers") / "commit.lua").read_text("utf-8"))
+_COMMIT = Script((files("workers") / "commit.lua").read_text("utf-8"), "commit")
 
 # Take the feed over. KEYS 1 st; ARGV 1 writer, then the fields of a new feed, or none where the
 # feed must exist. HSET and PERSIST are used here so that a missing permission shows before the
@@ -43,7 +43,7 @@ redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[1], 'writer', ARGV[1])
 redis.call('PERSIST', KEYS[1])
 return redis.call('HGETALL', KEYS[1])
-""")
+""", "fence")  # fmt: skip
 
 
 # KEYS 1 st; ARGV 1 epoch of the writer, 2 environment.
@@ -51,7 +51,7 @@ _ADOPT = Script("""
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'environment', ARGV[2])
 return 1
-""")
+""", "adopt")  # fmt: skip
 
 
 class Store:

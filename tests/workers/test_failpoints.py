@@ -1,0 +1,88 @@
+"""Every call to Redis has its failpoints, and a worker that reaches one is gone at once."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workers import failpoints, lease, store
+from workers.connection import Script
+from workers.failpoints import CALLS, EXIT_CODE, VARIABLE, Failpoint
+from workers.store import Store
+
+
+def calls_of(module):
+    """Return the names of the failpoints of all calls to Redis in the source of a module."""
+    for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        first = node.args[0] if node.args else None
+        if node.func.attr == "call" and not isinstance(first, ast.Starred):
+            yield first.value.lower()
+        elif node.func.attr == "evaluate":
+            yield getattr(module, first.id).name
+
+
+def test_every_call_to_redis_has_its_failpoints_and_no_other_is_listed():
+    assert {*calls_of(store), *calls_of(lease)} == {*CALLS}
+
+
+def test_every_script_of_the_worker_has_a_name_of_its_own():
+    scripts = [
+        value
+        for module in (store, lease)
+        for value in vars(module).values()
+        if isinstance(value, Script)
+    ]
+    assert len({script.name for script in scripts}) == len(scripts) == 5
+
+
+def test_the_worker_has_no_way_to_redis_but_the_connection():
+    """Whatever spoke to Redis by itself would have no failpoints."""
+    package = Path(store.__file__).parent
+    bypassing = [
+        path.name
+        for path in package.glob("*.py")
+        if "execute_command" in path.read_text() or "redis.Redis(" in path.read_text()
+    ]
+    # `push` sends pipelines of its own; the embedded server is asked whether it is up.
+    assert sorted(bypassing) == ["connection.py", "embedded.py", "ingest.py"]
+
+
+@pytest.mark.parametrize("text", ["before-nothing", "commit", "after-commit:x", ":1"])
+def test_a_failpoint_that_does_not_exist_is_refused(text):
+    with pytest.raises(ValueError, match=r"failpoint|invalid literal"):
+        Failpoint(text)
+
+
+def test_without_a_failpoint_there_is_nothing_to_check():
+    assert failpoints.chosen is None
+
+
+CODE = """
+import sys
+from workers.store import Store
+with Store(sys.argv[1], sys.argv[2]) as store:
+    store.put_snapshot("first", b"1")
+    store.put_snapshot("second", b"2")
+    print("alive", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("point", "written"), [("before-set:2", 1), ("after-set:2", 2), ("after-set", 1)]
+)
+def test_a_process_dies_at_its_failpoint_and_not_before(embedded_url, feed, point, written):
+    with Store(embedded_url, feed) as held:
+        held.call("DEL", "first", "second")
+        done = subprocess.run(
+            [sys.executable, "-c", CODE, embedded_url, feed],
+            env=os.environ | {VARIABLE: point},
+            capture_output=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (EXIT_CODE, b"")
+        assert held.call("EXISTS", "first", "second") == written
