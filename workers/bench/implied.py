@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from online_svm.svm.implied import ImpliedPosterior
-from workers.bench.venn_abers import Row
+from workers.bench.report import Row
 from workers.reproduce.implied_trials import BANK_PENALTY, GAMMA, N_MODELS, Split, bank
 
 Floats = NDArray[np.float64]

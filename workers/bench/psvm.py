@@ -11,7 +11,7 @@ from scipy import sparse
 from online_svm.kernels import Kernel
 from online_svm.svm.probabilistic import ProbabilisticSVC
 from online_svm.svm.tube import Targets
-from workers.bench.venn_abers import Row
+from workers.bench.report import Row
 from workers.errors import BadConfiguration
 from workers.reproduce.psvm_trials import machine, plane, targets
 

@@ -20,6 +20,7 @@ from online_svm.kernels import Kernel
 from online_svm.svm.machine import RollingMachine
 from online_svm.svm.online import OnlineSVC
 from online_svm.venn.classifier import InductiveVennClassifier
+from workers.bench.report import Row
 from workers.data import load
 
 Floats = NDArray[np.float64]
@@ -32,31 +33,6 @@ CHECKPOINTS = 10
 N_FEATURES = 20
 WINDOWS = {1000: 1000, 5000: 300}  # size: steps timed
 REFIT_WINDOW, REFIT_EVERY, REFITS = 2000, 250, 12
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Seconds of one task, ours and the peer's.
-
-    Examples
-    --------
-    >>> Row("refit", ours=0.5, peer=2.0, note="").ratio
-    4.0
-    """
-
-    name: str
-    ours: float
-    peer: float
-    note: str
-
-    @property
-    def ratio(self) -> float:
-        """How many times faster than the peer."""
-        return self.peer / self.ours
-
-    def __str__(self) -> str:
-        times = f"{1e3 * self.ours:10.3f} ms {1e3 * self.peer:10.2f} ms {self.ratio:7.1f} x"
-        return f"{self.name:<44}{times}  {self.note}"
 
 
 @dataclass(frozen=True, slots=True)

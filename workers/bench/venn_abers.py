@@ -3,45 +3,17 @@
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.calibration.venn_abers import VennAbers
+from workers.bench.report import Row
 from workers.errors import BadConfiguration
 
 Floats = NDArray[np.float64]
 N_CALIBRATION, N_PREDICTIONS = 50_000, 10_000
 REPEATS = 3  # of either side; the best counts, so that other work on the machine matters less
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Best times of one task.
-
-    Attributes
-    ----------
-    name : str
-        The task.
-    ours, peer : float
-        Seconds.
-    """
-
-    name: str
-    ours: float
-    peer: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times faster than the peer.
-
-        Examples
-        --------
-        >>> Row("fit", ours=0.5, peer=2.0).ratio
-        4.0
-        """
-        return self.peer / self.ours
 
 
 def run(n_calibration: int = N_CALIBRATION, n_predictions: int = N_PREDICTIONS) -> list[Row]:

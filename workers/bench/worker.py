@@ -9,7 +9,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import structlog
 from river import linear_model, preprocessing
 
 from workers import embedded
+from workers.bench.report import Row
 from workers.engine import Engine
 from workers.service import assemble, open_store, refitter
 from workers.settings import WorkerSettings
@@ -33,29 +33,6 @@ WARM_UP = 2560
 _PUSH = 1000
 
 Pairs = list[tuple[list[float], str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One comparison: examples a second of ours and of the peer.
-
-    Examples
-    --------
-    >>> Row("worker / null worker", ours=30.0, peer=60.0).ratio
-    0.5
-    """
-
-    name: str
-    ours: float
-    peer: float
-
-    @property
-    def ratio(self) -> float:
-        """Ours over the peer's."""
-        return self.ours / self.peer
-
-    def __str__(self) -> str:
-        return f"{self.name:<58}{self.ours:>10,.0f}/s {self.peer:>10,.0f}/s {self.ratio:>8.2f}"
 
 
 def run(
@@ -88,7 +65,9 @@ def run(
             rates["river"].append(river_in_process(examples))
     median = {name: statistics.median(values) for name, values in rates.items()}
     peers = {"null": f"null worker, batch {batch}", "river": "river StandardScaler | PAClassifier"}
-    rows = [Row(f"worker / {peers[name]}", median["ours"], median[name]) for name in peers]
+    rows = [
+        Row(f"worker / {peers[name]}", median["ours"], median[name], unit="/s") for name in peers
+    ]
     print(f"{entries:,} examples, {FEATURES} features, payloads of {length} bytes, {repeats} runs")
     for row in rows:
         print(row)

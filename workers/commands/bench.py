@@ -2,6 +2,8 @@
 
 import typer
 
+from workers.commands.common import Json
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -11,6 +13,7 @@ def register(app: typer.Typer) -> None:
     )
     group.command("solver")(solver)
     group.command("worker")(worker)
+    group.command("methods")(methods)
     app.add_typer(group, name="bench")
 
 
@@ -26,3 +29,20 @@ def worker() -> None:
     from workers.bench.worker import run
 
     run()
+
+
+def methods(json: Json = False) -> None:
+    """Measure the papers' methods against SVC fits, clarabel, their definition and venn-abers.
+
+    clarabel and venn-abers come with the dev extra; without them their lines are left out, and it
+    says so.
+    """
+    from workers.bench.methods import run
+
+    for result in run():
+        if json:
+            import orjson
+
+            print(orjson.dumps(result.plain()).decode(), flush=True)
+        else:
+            print(result, flush=True)
