@@ -11,7 +11,7 @@ import numpy as np
 from online_svm._intrinsics import fma
 from online_svm._jit import jit
 from online_svm.kernels import Floats, Kernel, kernel_row, kernel_value
-from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes
+from online_svm.svm.lanes import LANES, add_to_lanes, dot, sum_of_lanes
 from online_svm.svm.rows import (
     FEW,
     SEEN_SIZE,
@@ -23,7 +23,12 @@ from online_svm.svm.rows import (
     empty_rows,
     fetch,
 )
-from online_svm.svm.solver import FLAT, intercept, maximise, snapped
+from online_svm.svm.shift import FLAT, Shift
+from online_svm.svm.solver import intercept, maximise_with, snapped
+
+INSIDE = 0.01  # of the width of its bounds: so far inside them a member of the shift must be
+MOST_JOINING = 64  # in one solve: each costs a kernel row, which may have to be computed
+FEWEST_MEMBERS = 8  # fewer share too little
 
 
 class Bank(NamedTuple):
@@ -36,13 +41,17 @@ class Bank(NamedTuple):
         Class of the point in each slot.
     arrival : ndarray of shape (W,)
         Its number in order of arrival.
-    z, lower, upper, beta : ndarray of shape (S, T)
-        Linear term (the label, +1 or -1), bounds and signed coefficients; 0 in a vacant slot.
-    F : ndarray of shape (S, W)
+    z, lower, upper : ndarray of shape (S, T)
+        Linear term (the label, +1 or -1) and bounds; 0 in a vacant slot.
+    weights : ndarray of shape (2S, T)
+        Weights whose sums over kernel rows are kept: first `beta`, the signed coefficients, then
+        `members`, 1.0 for those of the machine's common shift. Both are views of it.
+    sums : ndarray of shape (2S, W)
+        The sums over kernel rows by each of the weights: first `F`, then `R`.
     b : ndarray of shape (S,)
     before : ndarray of shape (S, T)
         Scratch: the coefficients that the F of the observers stands for.
-    work : ndarray of shape (3, T)
+    work : ndarray of shape (4, T)
         Scratch of the solver.
     """
 
@@ -52,8 +61,12 @@ class Bank(NamedTuple):
     z: Floats
     lower: Floats
     upper: Floats
+    weights: Floats
     beta: Floats
+    members: Floats
+    sums: Floats
     F: Floats
+    R: Floats
     b: Floats
     before: Floats
     work: Floats
@@ -63,6 +76,7 @@ def empty_bank(
     kernel: Kernel, dimension: int, machines: int, train: int, seen: int, cache_bytes: int
 ) -> Bank:
     """Return a bank without points, with room for `train` training points and `seen` observers."""
+    weights, sums = np.zeros((2 * machines, train)), np.zeros((2 * machines, train + seen))
     return Bank(
         rows=empty_rows(kernel, dimension, train, seen, cache_bytes),
         codes=np.zeros(train + seen, dtype=np.int64),
@@ -70,11 +84,15 @@ def empty_bank(
         z=np.zeros((machines, train)),
         lower=np.zeros((machines, train)),
         upper=np.zeros((machines, train)),
-        beta=np.zeros((machines, train)),
-        F=np.zeros((machines, train + seen)),
+        weights=weights,
+        beta=weights[:machines],
+        members=weights[machines:],
+        sums=sums,
+        F=sums[:machines],
+        R=sums[machines:],
         b=np.full(machines, -1.0),
         before=np.zeros((machines, train)),
-        work=np.zeros((3, train)),
+        work=np.zeros((4, train)),
     )
 
 
@@ -87,54 +105,54 @@ def _add(F: Floats, change: float, row: Floats, first: int, stop: int) -> None:
 
 
 @jit
-def _supports(beta: Floats, slot: int) -> bool:
-    support = False
-    for s in range(len(beta)):
-        support = support or beta[s, slot] != 0.0
-    return support
+def _has_weight(weights: Floats, slot: int) -> bool:
+    found = False
+    for w in range(len(weights)):
+        found = found or weights[w, slot] != 0.0
+    return found
 
 
 @jit
-def _sum_by_support(rows: Rows, beta: Floats, F: Floats, slots: Ints, span: int) -> None:
-    """Set F of the points in `slots` from the rows of the support vectors."""
+def _sum_by_support(rows: Rows, weights: Floats, sums: Floats, slots: Ints, span: int) -> None:
+    """Set the sums of the points in `slots` from the rows of those that have weight."""
     values = rows.values
-    lanes = np.zeros((len(beta), len(slots), LANES))
+    lanes = np.zeros((len(weights), len(slots), LANES))
     for j in range(span):
-        if _supports(beta, j):
+        if _has_weight(weights, j):
             place, lane = fetch(rows, j, 2), j % LANES
-            for s in range(len(beta)):
+            for w in range(len(weights)):
                 for i in range(len(slots)):
                     value = np.float64(values[place, slots[i]])
-                    lanes[s, i, lane] = fma(beta[s, j], value, lanes[s, i, lane])
-    for s in range(len(beta)):
+                    lanes[w, i, lane] = fma(weights[w, j], value, lanes[w, i, lane])
+    for w in range(len(weights)):
         for i in range(len(slots)):
-            F[s, slots[i]] = sum_of_lanes(lanes[s, i])
+            sums[w, slots[i]] = sum_of_lanes(lanes[w, i])
 
 
 @jit
-def _sum_by_point(rows: Rows, beta: Floats, F: Floats, slots: Ints, span: int) -> None:
+def _sum_by_point(rows: Rows, weights: Floats, sums: Floats, slots: Ints, span: int) -> None:
     """Do what `_sum_by_support` does, in the same order, from the rows of the points."""
     lanes = np.empty(LANES)
     for slot in slots:
         kernel_row(rows.shape, rows.X, rows.points[slot], 0, span, rows.sums, rows.row)
-        for s in range(len(beta)):
+        for w in range(len(weights)):
             lanes[:] = 0.0
-            add_to_lanes(rows.row[:span], beta[s, :span], lanes)
-            F[s, slot] = sum_of_lanes(lanes)
+            add_to_lanes(rows.row[:span], weights[w, :span], lanes)
+            sums[w, slot] = sum_of_lanes(lanes)
 
 
 @jit
 def sum_afresh(bank: Bank, slots: Ints) -> None:
-    """Set F of the points in `slots` from the coefficients alone."""
+    """Set F and R of the points in `slots` from coefficients and members alone."""
     span = min(bank.rows.rings[TRAIN_TAIL], bank.rows.rings[TRAIN_SIZE])
     support = 0
     if len(slots) > FEW:
         for j in range(span):
-            support += _supports(bank.beta, j)
+            support += _has_weight(bank.weights, j)
     if len(slots) <= FEW or support > 4 * len(slots):
-        _sum_by_point(bank.rows, bank.beta, bank.F, slots, span)
+        _sum_by_point(bank.rows, bank.weights, bank.sums, slots, span)
     else:  # the rows of the support vectors will be wanted anyway
-        _sum_by_support(bank.rows, bank.beta, bank.F, slots, span)
+        _sum_by_support(bank.rows, bank.weights, bank.sums, slots, span)
 
 
 @jit
@@ -181,8 +199,8 @@ def move(bank: Bank, source: Ints, target: Ints) -> None:
         rows.diagonal[new] = rows.diagonal[old]
         bank.codes[new] = bank.codes[old]
         bank.arrival[new] = bank.arrival[old]
-        for s in range(len(bank.b)):
-            bank.F[s, new] = bank.F[s, old]
+        for w in range(len(bank.sums)):
+            bank.sums[w, new] = bank.sums[w, old]
 
 
 @jit
@@ -273,12 +291,57 @@ def _update_observers(bank: Bank, span: int) -> None:
 
 
 @jit
+def _set_member(bank: Bank, s: int, slot: int, member: bool) -> None:
+    """Let a training point join or leave the members of a machine."""
+    rows = bank.rows
+    train, seen = rows.rings[TRAIN_SIZE], rows.rings[SEEN_SIZE]
+    row = rows.values[fetch(rows, slot, 2)]
+    bank.members[s, slot] = 1.0 if member else 0.0
+    change = 1.0 if member else -1.0
+    _add(bank.R[s], change, row, 0, min(rows.rings[TRAIN_TAIL], train))
+    _add(bank.R[s], change, row, train, train + min(rows.rings[SEEN_TAIL], seen))
+
+
+@jit
 def clip(bank: Bank) -> None:
     """Bring all coefficients within their bounds; points whose bounds are 0 may then leave."""
     span = min(bank.rows.rings[TRAIN_TAIL], bank.rows.rings[TRAIN_SIZE])
     for s in range(len(bank.b)):
+        for slot in range(span):
+            if bank.members[s, slot] != 0.0 and bank.lower[s, slot] == bank.upper[s, slot]:
+                _set_member(bank, s, slot, False)
         _clip_machine(bank, s, span)
     _update_observers(bank, span)
+
+
+@jit
+def _choose_members(bank: Bank, s: int, span: int) -> None:
+    """Let variables well inside their bounds be members, and no others."""
+    beta, members = bank.beta[s, :span], bank.members[s, :span]
+    lower, upper = bank.lower[s, :span], bank.upper[s, :span]
+    joined = 0
+    for slot in range(span):
+        margin = INSIDE * (upper[slot] - lower[slot])
+        inside = lower[slot] + margin < beta[slot] < upper[slot] - margin
+        if inside != (members[slot] != 0.0) and (joined < MOST_JOINING or not inside):
+            joined += inside
+            _set_member(bank, s, slot, inside)
+
+
+@jit
+def _shift_of(bank: Bank, s: int, span: int) -> Shift:
+    """Return what the solver needs of the members of one machine."""
+    members, row, R = bank.members[s, :span], bank.work[3, :span], bank.R[s, :span]
+    count, spread = 0, 0.0
+    for slot in range(span):
+        count += members[slot] != 0.0
+    if count < FEWEST_MEMBERS:
+        count = 0
+    else:
+        for slot in range(span):
+            row[slot] = R[slot] / count
+        spread = dot(row, members) / count
+    return Shift(members, row, bank.before[s, :span], np.zeros(1), float(count), spread)
 
 
 @jit
@@ -294,25 +357,39 @@ def _one_sided(z: Floats) -> float:
 
 
 @jit
+def _reset(bank: Bank, s: int, side: float) -> None:
+    """Let a machine answer `side` to everything."""
+    for w in (s, s + len(bank.b)):
+        for j in range(bank.weights.shape[1]):
+            bank.weights[w, j] = 0.0
+        for i in range(bank.sums.shape[1]):
+            bank.sums[w, i] = 0.0
+    for j in range(bank.weights.shape[1]):
+        bank.before[s, j] = 0.0
+    bank.b[s] = side
+
+
+@jit
 def solve(bank: Bank, tol: float, max_steps: int) -> int:
-    """Bring every machine to its optimum; return the pair steps taken."""
-    span = min(bank.rows.rings[TRAIN_TAIL], bank.rows.rings[TRAIN_SIZE])
+    """Bring every machine to its optimum; return the steps taken."""
+    rows = bank.rows
+    span = min(rows.rings[TRAIN_TAIL], rows.rings[TRAIN_SIZE])
+    first = rows.rings[TRAIN_SIZE]
+    stop = first + min(rows.rings[SEEN_TAIL], rows.rings[SEEN_SIZE])
     total = 0
     for s in range(len(bank.b)):
         z, lower, upper = bank.z[s, :span], bank.lower[s, :span], bank.upper[s, :span]
         beta, F = bank.beta[s, :span], bank.F[s, :span]
         side = _one_sided(z)
         if side != 0.0:
-            for j in range(span):
-                beta[j] = 0.0
-                bank.before[s, j] = 0.0
-            for i in range(bank.F.shape[1]):
-                bank.F[s, i] = 0.0
-            bank.b[s] = side
+            _reset(bank, s, side)
             continue
-        steps, highest, lowest = maximise(
-            bank.rows, z, lower, upper, beta, F, tol, max_steps, bank.work
+        _choose_members(bank, s, span)
+        shift = _shift_of(bank, s, span)
+        steps, highest, lowest = maximise_with(
+            shift, rows, z, lower, upper, beta, F, tol, max_steps, bank.work
         )
+        _add(bank.F[s], shift.moved[0], bank.R[s], first, stop)
         bank.b[s] = intercept(F, z, lower, upper, beta, highest, lowest)
         total += steps
     _update_observers(bank, span)

@@ -31,3 +31,11 @@ def sum_of_lanes(lanes: Floats) -> float:
             lanes[k] += lanes[k + half]
         half //= 2
     return float(lanes[0])
+
+
+@jit
+def dot(values: Values, weights: Floats) -> float:
+    """Return the sum of weights_j values_j."""
+    lanes = np.zeros(LANES)
+    add_to_lanes(values, weights, lanes)
+    return sum_of_lanes(lanes)

@@ -316,8 +316,8 @@ class RollingMachine:
             "X": bank.rows.points[slots],
             "codes": bank.codes[slots],
             "arrival": bank.arrival[slots],
-            "beta": bank.beta[:, training],
-            "F": bank.F[:, slots],
+            "weights": bank.weights[:, training],
+            "sums": bank.sums[:, slots],
             "b": bank.b.copy(),
         }
         return {"header": header, "arrays": arrays}
@@ -359,9 +359,10 @@ class RollingMachine:
         bank.rows.diagonal[slots] = self.kernel.diagonal(np.ascontiguousarray(arrays["X"]))
         bank.codes[slots] = arrays["codes"]
         bank.arrival[slots] = arrays["arrival"]
-        bank.F[:, slots] = arrays["F"]
+        bank.sums[:, slots] = arrays["sums"]
         bank.b[:] = arrays["b"]
-        bank.beta[:, training] = bank.before[:, training] = arrays["beta"]
+        bank.weights[:, training] = arrays["weights"]
+        bank.before[:, training] = bank.beta[:, training]
         self._set_bounds(training)
 
     def _ring(self, entry: int) -> int:
@@ -473,7 +474,7 @@ class RollingMachine:
         if len(training) + len(observers):
             _copy(old, training, new, new_training)
             _copy(old, observers, new, self._observer_slots())
-        for name in ("z", "lower", "upper", "beta", "before"):
+        for name in ("z", "lower", "upper", "weights", "before"):
             getattr(new, name)[:, new_training] = getattr(old, name)[:, training]
         new.b[:] = old.b
 
@@ -485,7 +486,7 @@ def _copy(old: Bank, source: Ints, new: Bank, target: Ints) -> None:
     new.rows.diagonal[target] = old.rows.diagonal[source]
     new.codes[target] = old.codes[source]
     new.arrival[target] = old.arrival[source]
-    new.F[:, target] = old.F[:, source]
+    new.sums[:, target] = old.sums[:, source]
 
 
 def _checked_penalties(penalties: Sequence[float] | Floats) -> Floats:

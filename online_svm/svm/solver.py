@@ -19,12 +19,13 @@ import numpy as np
 from online_svm._intrinsics import bits_of, float_of, fma
 from online_svm._jit import jit
 from online_svm.kernels import Floats, Values
-from online_svm.svm.rows import CLOCK, TRAIN_TAIL, Rows, fetch
+from online_svm.svm.lanes import dot
+from online_svm.svm.rows import CLOCK, TRAIN_TAIL, Ints, Rows, fetch
+from online_svm.svm.shift import FLAT, Shift, common_step, shift_members
 
 BLOCK = 64  # an arg-max first finds its block, by a reduction that vectorises, then looks inside
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 LOWEST = -0x7FFFFFFFFFFFFFFF - 1
-FLAT = 1e-12  # least curvature of a pair, as in LIBSVM: equal points have none
 ROUNDINGS = 1e-13  # of the width of a variable's bounds: some hundred roundings
 RECIPROCAL = 0x7FDE6238502484BA  # minus the bits of x, it is 1/x to an eighth (as in the fast
 # inverse square root); one Newton step then gives two digits, enough to choose a partner by
@@ -56,11 +57,25 @@ def snapped(beta: float, lower: float, upper: float) -> float:
 
 
 @jit
+def _highest(up: Floats) -> int:
+    """Return the index of the largest of the slacks of those that can grow."""
+    best_key, best = LOWEST, 0
+    for first in range(0, len(up), BLOCK):
+        block, key = up[first : first + BLOCK], LOWEST
+        for k in range(len(block)):
+            key = max(key, _order_key(block[k]))
+        if key > best_key:
+            best_key, best = key, first
+    return _first_maximum(up, best, best + BLOCK)
+
+
+@jit
 def _lowest(down: Floats) -> float:
-    lowest = math.inf
-    for value in down:
-        lowest = min(lowest, value)
-    return lowest
+    """Return the least of the slacks of those that can shrink."""
+    lowest = MAGNITUDE
+    for k in range(len(down)):
+        lowest = min(lowest, _order_key(down[k]))
+    return float_of(lowest ^ ((lowest >> 63) & MAGNITUDE))  # the key's own inverse
 
 
 @jit
@@ -158,7 +173,7 @@ def maximise(
     tol : float
         Stop when no pair violates optimality by this much.
     max_steps : int
-        Limit on pair steps.
+        Limit on steps.
     work : ndarray of shape (3, at least n)
         Scratch.
 
@@ -168,37 +183,71 @@ def maximise(
     highest, lowest : float
         Largest slack that can grow and smallest that can shrink: the constant b lies between.
     """
+    nobody = np.empty(0)
+    shift = Shift(nobody, nobody, nobody, nobody, 0.0, 0.0)
+    return maximise_with(shift, rows, z, lower, upper, beta, F, tol, max_steps, work)
+
+
+@jit
+def maximise_with(
+    shift: Shift,
+    rows: Rows,
+    z: Floats,
+    lower: Floats,
+    upper: Floats,
+    beta: Floats,
+    F: Floats,
+    tol: float,
+    max_steps: int,
+    work: Floats,
+) -> tuple[int, float, float]:
+    """Do what `maximise` does, with common shifts of `shift`'s members where they gain more."""
     n = len(z)
     up, down, gain = work[0, :n], work[1, :n], work[2, :n]
     _split(F, z, lower, upper, beta, up, down)
+    mean = _mean_slack(shift, z, F, gain)
     diagonal, values, row_of, known = rows.diagonal[:n], rows.values, rows.row_of, rows.known
-    used, rings, tail = rows.used, rows.rings, rows.rings[TRAIN_TAIL]
-    steps = 0
-    i = _first_maximum(up, 0, n)
+    used, rings = rows.used, rows.rings
+    i, steps = _highest(up), 0
     while up[i] > -math.inf:
-        place_i = row_of[i]
-        if place_i < 0 or known[place_i, 0] < tail:
+        place_i = _place(row_of, known, used, rings, i)
+        if place_i < 0:
             place_i = fetch(rows, i, 1)
-        j, violation = _partner(down, values[place_i, :n], diagonal, up[i], diagonal[i], gain)
+        row_i = values[place_i, :n]
+        j, violation = _partner(down, row_i, diagonal, up[i], diagonal[i], gain)
         if violation < tol or steps == max_steps:
             break
-        rings[CLOCK] += 1
-        used[place_i] = rings[CLOCK]
-        place_j = row_of[j]
-        if place_j < 0 or known[place_j, 0] < tail:
+        place_j = _place(row_of, known, used, rings, j)
+        if place_j < 0:
             place_j = fetch(rows, j, 1)
-        used[place_j] = rings[CLOCK]
+        row_j = values[place_j, :n]
         slack_i, slack_j = up[i], down[j]
-        curvature = max(diagonal[i] + diagonal[j] - 2.0 * values[place_i, j], FLAT)
-        room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
-        step = min((slack_i - slack_j) / curvature, room_i, room_j)
-        beta[i] = snapped(beta[i] + step, lower[i], upper[i])
-        beta[j] = snapped(beta[j] - step, lower[j], upper[j])
-        up[i] = slack_i if beta[i] < upper[i] else -math.inf
-        down[i] = slack_i
-        up[j] = slack_j
-        down[j] = slack_j if beta[j] > lower[j] else math.inf
-        i = _move(up, down, values[place_i, :n], values[place_j, :n], step)
+        curvature = max(diagonal[i] + diagonal[j] - 2.0 * row_i[j], FLAT)
+        c, step = -1, 0.0
+        if shift.size > 0.0:
+            c, step = common_step(
+                shift,
+                (i, j),
+                (slack_i, slack_j),
+                mean,
+                (slack_i - slack_j) ** 2 / curvature,
+                diagonal,
+                beta,
+                lower,
+                upper,
+            )
+        if c >= 0:
+            shift_members(shift, beta, -step / shift.size)
+            _change(c, step, slack_i if c == i else slack_j, beta, lower, upper, up, down)
+            mean -= step * (shift.row[c] - shift.spread)
+            i = _move(up, down, row_i if c == i else row_j, shift.row, step)
+        else:
+            step = min((slack_i - slack_j) / curvature, upper[i] - beta[i], beta[j] - lower[j])
+            _change(i, step, slack_i, beta, lower, upper, up, down)
+            _change(j, -step, slack_j, beta, lower, upper, up, down)
+            if shift.size > 0.0:
+                mean -= step * (shift.row[i] - shift.row[j])
+            i = _move(up, down, row_i, row_j, step)
         steps += 1
     highest, lowest = up[i], _lowest(down)
     _join(F, z, up, down)
@@ -206,17 +255,57 @@ def maximise(
 
 
 @jit
+def _place(row_of: Ints, known: Ints, used: Ints, rings: Ints, slot: int) -> int:
+    """Return where the row of a training slot is cached; -1 unless it is there and complete."""
+    place = int(row_of[slot])
+    if place < 0 or known[place, 0] < rings[TRAIN_TAIL]:
+        return -1
+    rings[CLOCK] += 1
+    used[place] = rings[CLOCK]
+    return place
+
+
+@jit
+def _change(
+    k: int,
+    step: float,
+    slack: float,
+    beta: Floats,
+    lower: Floats,
+    upper: Floats,
+    up: Floats,
+    down: Floats,
+) -> None:
+    """Change one coefficient, and note to which sides it can still move."""
+    beta[k] = snapped(beta[k] + step, lower[k], upper[k])
+    up[k] = slack if beta[k] < upper[k] else -math.inf
+    down[k] = slack if beta[k] > lower[k] else math.inf
+
+
+@jit
+def _mean_slack(shift: Shift, z: Floats, F: Floats, slacks: Floats) -> float:
+    if shift.size == 0.0:
+        return 0.0
+    for k in range(len(z)):
+        slacks[k] = z[k] - F[k]
+    return dot(slacks, shift.members) / shift.size
+
+
+@jit
 def intercept(
     F: Floats, z: Floats, lower: Floats, upper: Floats, beta: Floats, highest: float, lowest: float
 ) -> float:
     """Return b as LIBSVM does: the mean slack of the free variables, else the midpoint."""
-    total, free = 0.0, 0
+    free, slacks = np.empty(len(z)), np.empty(len(z))
+    count = 0
     for i in range(len(z)):
-        if lower[i] < beta[i] < upper[i]:
-            total += z[i] - F[i]
-            free += 1
-    if free:
-        return total / free
+        is_free = (beta[i] > lower[i]) & (beta[i] < upper[i])
+        count += is_free
+        free[i] = 1.0 if is_free else 0.0
+    for i in range(len(z)):
+        slacks[i] = z[i] - F[i]
+    if count:
+        return dot(slacks, free) / count
     if math.isinf(highest):
         return lowest
     return highest if math.isinf(lowest) else 0.5 * (highest + lowest)

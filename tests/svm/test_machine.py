@@ -266,9 +266,9 @@ def test_changed_penalties_end_at_the_optimum_for_them():
 
 def test_solving_again_changes_nothing():
     machine = machine_on(*stream(100))
-    before = machine.state()["arrays"]["beta"]
+    before = machine.state()["arrays"]["weights"]
     assert machine.solve() == 0
-    np.testing.assert_array_equal(machine.state()["arrays"]["beta"], before)
+    np.testing.assert_array_equal(machine.state()["arrays"]["weights"], before)
 
 
 def test_summing_afresh_moves_decision_values_by_rounding_only(monkeypatch):
