@@ -12,7 +12,9 @@ import structlog
 
 from workers import snapshots
 from workers.answering import Outcome, process
+from workers.batching import BatchSize
 from workers.commits import Commit, SnapshotMove
+from workers.downstream import Gate, Open
 from workers.errors import (
     BatchChanged,
     Fenced,
@@ -57,6 +59,10 @@ class Engine:
         Called with the outcome of each committed batch.
     begins : bool
         The feed may be created; else its state must be there.
+    batch_bytes : int
+        Bytes of input answered and committed at once, about.
+    gate : Gate, optional
+        Holds the feed back while a consumer of its answers is behind.
 
     Attributes
     ----------
@@ -76,9 +82,13 @@ class Engine:
         lease: Lease | None = None,
         observe: Observer | None = None,
         begins: bool = True,
+        batch_bytes: int = 1 << 26,
+        gate: Gate | None = None,
     ) -> None:
         self._store, self._recovery, self._limits, self._stop = store, recovery, limits, stop
-        self._batch, self._snapshot_every, self._keep_input = batch, snapshot_every, keep_input
+        self._batch = BatchSize(batch, batch_bytes)
+        self._gate = gate or Open()
+        self._snapshot_every, self._keep_input = snapshot_every, keep_input
         self._lease = lease
         self._observe = observe or _ignore
         self._take_over(begins)
@@ -106,9 +116,11 @@ class Engine:
     def turn(self) -> None:
         """Read, answer and commit one batch; return after a while if there is none."""
         self._check_ownership()
-        entries = self._store.read(self.position.cursor, self._batch)
+        if not self._gate.is_open(self._batch.count):
+            return
+        entries = self._store.read(self.position.cursor, self._batch.count)
         while entries:
-            count = self._without_waiting(len(entries))
+            count = self._without_waiting(self._batch.first_of(entries))
             if not self._answer(entries[:count]):
                 return
             entries = entries[count:]

@@ -83,3 +83,27 @@ class _PlainProgress:
         if time.monotonic() - self._told >= EVERY:
             print(f"{sent:,}{self._of} pushed", file=sys.stderr, flush=True)
             self._told = time.monotonic()
+
+
+def waiting_progress(mark: int) -> Callable[[int], None]:
+    """Return what says, now and then, how many entries a push waits behind.
+
+    Parameters
+    ----------
+    mark : int
+        Entries at which the push began to wait.
+    """
+    told = float("-inf")
+
+    def tell(waiting: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= EVERY:
+            print(
+                f"waiting for the worker: {waiting:,} entries are beyond its cursor (high water "
+                f"{mark:,})",
+                file=sys.stderr,
+                flush=True,
+            )
+            told = time.monotonic()
+
+    return tell

@@ -12,6 +12,7 @@ from online_svm.refit import InlineRefitter, Refitter
 from workers import preflight
 from workers.agreement import agreement
 from workers.commits import Retention
+from workers.downstream import Acknowledged, Gate, Open
 from workers.engine import Engine, Observer
 from workers.lease import Lease
 from workers.recovery import Recovery
@@ -101,6 +102,8 @@ def assemble(
         lease=lease,
         observe=observe,
         begins=begins,
+        batch_bytes=settings.batch_bytes,
+        gate=_gate(store, settings, stop),
     )
 
 
@@ -111,9 +114,21 @@ def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None 
         feed,
         stop,
         patience=settings.wait_redis,
-        retention=Retention(settings.retain_out, settings.retain_met, settings.retain_dlq),
+        retention=_retention(settings),
         block_ms=settings.block_ms,
     )
+
+
+def _retention(settings: WorkerSettings) -> Retention:
+    """Return what commits trim: not `out`, where only the gate may."""
+    out = settings.retain_out if settings.downstream == "trim" else 0
+    return Retention(out, settings.retain_met, settings.retain_dlq)
+
+
+def _gate(store: Store, settings: WorkerSettings, stop: Stop) -> Gate:
+    if settings.downstream == "trim":
+        return Open()
+    return Acknowledged(store, settings.downstream_group, settings.retain_out, stop)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 from pydantic_settings import (
@@ -34,6 +34,8 @@ PROCESS_ENVIRONMENT: dict[str, str] = {
     "NO_COLOR": "no colours in the terminal",
 }
 """Environment variables that are not settings of a feed: name and meaning."""
+
+Policy = Literal["trim", "block"]
 
 _TABLES = ("predictor", "limits", "worker")
 
@@ -78,6 +80,9 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         None, description="URL of Redis. Default: the embedded server of this user."
     )
     batch: int = Field(256, ge=1, le=65_536, description="Entries read and committed at once.")
+    batch_bytes: int = Field(
+        1 << 26, ge=1024, le=1 << 30, description="Bytes of input answered at once, about."
+    )
     block_ms: int = Field(1000, ge=1, le=60_000, description="Milliseconds that one read waits.")
     wait_redis: float = Field(
         0.0, ge=0, le=86_400, description="Seconds to wait at start for a Redis that is not up."
@@ -91,6 +96,17 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     retain_out: int = Field(1_000_000, ge=1, description="Entries kept in `out`.")
     retain_met: int = Field(100_000, ge=1, description="Entries kept in `met`.")
     retain_dlq: int = Field(1_000_000, ge=1, description="Entries kept in `dlq`.")
+    downstream: Policy = Field(
+        "trim",
+        description="Answers beyond retain_out: `trim` them, or `block` the feed until the "
+        "downstream group has acknowledged them.",
+    )
+    downstream_group: str = Field(
+        "downstream",
+        min_length=1,
+        max_length=256,
+        description="Consumer group of `out` that `block` waits for.",
+    )
     lease: float = Field(5.0, ge=0.5, le=3600, description="Seconds a lease lasts unrenewed.")
     grace: float = Field(10.0, ge=0, le=3600, description="Seconds a graceful stop may take.")
 

@@ -1,7 +1,8 @@
 """`push`: append examples to the input of a feed."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -85,6 +86,15 @@ def push(
         float | None,
         typer.Option(min=1e-3, help="Rows a second, at most.", show_default=False),
     ] = None,
+    high_water: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Wait while N entries or more are beyond the worker's cursor, until half of them "
+            "are answered; 0 never waits.",
+        ),
+    ] = 1_000_000,
     data_dir: DataDir = None,
 ) -> None:
     """Append examples to the input of a feed; a worker answers them."""
@@ -102,14 +112,15 @@ def push(
     url = redis_url(redis, config)
     pace = None if rate is None else ingest.Pace(rate)
     began = time.monotonic()
-    with push_progress(total) as progress:
+    chunk = ingest.CHUNK if pace is None else pace.chunk
+    with push_progress(total) as progress, _back_pressure(url, feed, high_water) as wait:
         sent = ingest.push(
             rows,
             url,
             feed,
             arrays=arrays,
-            throttle=_both(progress, pace),
-            chunk=ingest.CHUNK if pace is None else pace.chunk,
+            throttle=_all(progress, wait, pace),
+            chunk=min(chunk, high_water or chunk),
         )
     seconds = time.monotonic() - began
     note(f"{sent:,} rows pushed to feed {feed!r} in {seconds:.1f} s")
@@ -144,12 +155,24 @@ def selected(
     return chosen, len(chosen)
 
 
-def _both(
-    progress: Callable[[int], None], pace: Callable[[int], None] | None
-) -> Callable[[int], None]:
+@contextmanager
+def _back_pressure(url: str, feed: str, mark: int) -> Iterator[Callable[[int], None] | None]:
+    """Yield what waits for the worker after a chunk; there was room before the first one."""
+    if mark == 0:
+        yield None
+        return
+    from workers.high_water import HighWater
+    from workers.progress import waiting_progress
+
+    with HighWater(url, feed, mark, waiting_progress(mark)) as wait:
+        wait(0)
+        yield wait
+
+
+def _all(*waits: Callable[[int], None] | None) -> Callable[[int], None]:
     def after_chunk(sent: int) -> None:
-        progress(sent)
-        if pace is not None:
-            pace(sent)
+        for wait in waits:
+            if wait is not None:
+                wait(sent)
 
     return after_chunk

@@ -1,0 +1,139 @@
+"""A consumer group must acknowledge answers before they go: the feed waits, and loses nothing."""
+
+import json
+import threading
+
+import pytest
+
+from workers import service
+from workers.downstream import Acknowledged
+from workers.errors import BadConfiguration
+from workers.refit_pool import ProcessRefitter
+from workers.settings import WorkerSettings, load
+from workers.stopping import Stop
+from workers.store import Store
+
+SETTINGS = WorkerSettings(
+    classes=("a", "b"), refit_every=20, refit_lag=0, window=60, batch=16, retain_out=50,
+    block_ms=20, downstream="block", downstream_group="sink",
+)  # fmt: skip
+COUNT = 200
+
+
+def push(store, count=COUNT):
+    for i in range(count):
+        x = json.dumps([i % 7, i % 5])
+        store.call("XADD", store.keys.input, f"{i + 1}-0", "x", x, "y", "ab"[i % 3 == 0])
+
+
+@pytest.fixture
+def running(redis_url, feed):
+    """An engine under `SETTINGS`, and its store."""
+    stop = Stop()
+    with service.open_store(feed, SETTINGS, redis_url, stop) as store:
+        push(store)
+        with service.refitter(SETTINGS) as refits:
+            assert not isinstance(refits, ProcessRefitter)
+            engine = service.assemble(store, SETTINGS, refits, stop, "tester")
+            engine._gate._seconds = 0.01
+            yield engine, store
+
+
+def turns(engine, count=40):
+    for _ in range(count):
+        engine.turn()
+
+
+def take(store, count, acknowledge=True):
+    """Read as the group's one consumer; return the IDs."""
+    command = ("XREADGROUP", "GROUP", "sink", "c", "COUNT", count, "STREAMS", store.keys.out, ">")
+    found = store.call(*command)
+    ids = [entry[0] for entry in found[0][1]] if found else []
+    if acknowledge and ids:
+        store.call("XACK", store.keys.out, "sink", *ids)
+    return ids
+
+
+def create_group(store):
+    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0", "MKSTREAM")
+
+
+def test_without_the_group_the_feed_stops_at_the_retention_and_loses_nothing(running):
+    engine, store = running
+    turns(engine)
+    assert SETTINGS.retain_out <= store.length(store.keys.out) < SETTINGS.retain_out + 16
+    assert store.length(store.keys.out) == engine.position.seq < COUNT
+
+
+def test_answers_that_are_read_but_not_acknowledged_stay(running):
+    engine, store = running
+    create_group(store)
+    turns(engine)
+    held = take(store, 40, acknowledge=False)
+    turns(engine)
+    assert store.call("XRANGE", store.keys.out, "-", "+", "COUNT", 1)[0][0] == held[0]
+    stopped_at = engine.position.seq
+    store.call("XACK", store.keys.out, "sink", *held[1:])  # the oldest one is still pending
+    turns(engine)
+    assert engine.position.seq == stopped_at
+    store.call("XACK", store.keys.out, "sink", held[0])
+    turns(engine)
+    assert engine.position.seq > stopped_at
+
+
+def test_a_slow_group_gets_every_answer_once_and_in_order(running):
+    engine, store = running
+    create_group(store)
+    taken = []
+    while len(taken) < COUNT:
+        turns(engine, 3)
+        assert store.length(store.keys.out) < SETTINGS.retain_out + 16
+        taken += take(store, 7)
+    assert taken == [b"%d-0" % (i + 1) for i in range(COUNT)]
+    assert engine.position.seq == COUNT
+
+
+def test_answers_within_the_retention_stay_although_they_are_acknowledged(running):
+    engine, store = running
+    create_group(store)
+    turns(engine, 2)
+    assert len(take(store, 100)) == 32
+    engine.turn()
+    assert store.length(store.keys.out) == 48
+
+
+def test_the_policy_changes_no_answer(running, redis_url, feed):
+    engine, store = running
+    create_group(store)
+    while engine.position.seq < COUNT:
+        turns(engine, 3)
+        take(store, 100)
+    plain = WorkerSettings(**SETTINGS.model_dump() | {"downstream": "trim", "redis": None})
+    with service.open_store(f"{feed}-plain", plain, redis_url) as other:
+        push(other)
+        with service.refitter(plain) as refits:
+            whole = service.assemble(other, plain, refits, Stop(), "tester")
+            while whole.position.seq < COUNT:
+                whole.turn()
+    assert whole.position == engine.position
+
+
+def test_a_stop_is_not_held_up_by_a_closed_gate(store):
+    create_group(store)
+    store.call("XADD", store.keys.out, "1-0", "p", "{}")
+    stop = Stop()
+    gate = Acknowledged(store, "sink", retain=1, stop=stop, seconds=60)
+    threading.Timer(0.1, stop.request).start()
+    assert not gate.is_open(1)
+
+
+def test_the_setting_takes_the_two_policies_only():
+    assert load({"downstream": "block"}).downstream_group == "downstream"
+    with pytest.raises(BadConfiguration, match="setting downstream: "):
+        load({"downstream": "drop"})
+
+
+def test_the_store_of_a_blocking_feed_trims_no_answer(redis_url, feed):
+    with service.open_store(feed, SETTINGS, redis_url) as store:
+        assert isinstance(store, Store)
+        assert store.retention.out == 0

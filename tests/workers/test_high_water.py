@@ -1,0 +1,109 @@
+"""A push that waits for the worker."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from workers import ingest
+from workers.high_water import HighWater
+from workers.ingest import PushStopped
+from workers.progress import waiting_progress
+from workers.sources import Row
+
+ROWS = [Row([i], "a") for i in range(300)]
+
+
+def answer(store, seq):
+    """Move the feed's cursor as a worker's commit does: `seq` entries are answered."""
+    found = store.call("XRANGE", store.keys.input, "-", "+", "COUNT", seq)
+    store.call("HSET", store.keys.state, "cursor", found[-1][0], "seq", seq)
+
+
+def test_a_push_waits_at_the_mark_and_goes_on_when_half_is_answered(store, redis_url, feed):
+    seen = []
+
+    def work(waiting):
+        length = store.length(store.keys.input)
+        seen.append((length, waiting))
+        answer(store, length - 40)
+
+    with HighWater(redis_url, feed, 100, work, seconds=0.0) as wait:
+        wait(0)
+        assert ingest.push(ROWS, redis_url, feed, throttle=wait, chunk=10) == 300
+    assert seen == [(100, 100), (160, 100), (220, 100), (280, 100)]
+    assert store.length(store.keys.input) == 300
+
+
+def test_what_waits_already_counts_before_the_first_row(store, redis_url, feed):
+    ingest.push(ROWS[:50], redis_url, feed)
+    told = []
+
+    def work(waiting):
+        told.append(waiting)
+        answer(store, 10 * len(told))
+
+    with HighWater(redis_url, feed, 40, work, seconds=0.0) as wait:
+        wait(0)
+    assert told == [40, 30]
+
+
+def test_entries_of_another_producer_are_seen_at_the_next_count(store, redis_url, feed):
+    told = []
+    with HighWater(
+        redis_url, feed, 100, lambda n: (told.append(n), answer(store, 90)), 0.0
+    ) as wait:
+        wait(0)
+        ingest.push(ROWS[:100], redis_url, feed)  # the other one
+        wait(99)
+        assert told == []
+        wait(100)
+    assert told == [100]
+
+
+def test_a_feed_that_is_reset_while_a_push_waits_is_counted_anew(store, redis_url, feed):
+    ingest.push(ROWS[:50], redis_url, feed)
+    answer(store, 10)
+
+    def reset(_waiting):
+        store.call("DEL", store.keys.state, store.keys.input)
+
+    with HighWater(redis_url, feed, 20, reset, seconds=0.0) as wait:
+        wait(0)
+
+
+def test_a_refusal_says_how_to_go_on(store, redis_url, feed):
+    store.call("SET", store.keys.input, "no stream")
+    with (
+        HighWater(redis_url, feed, 5) as wait,
+        pytest.raises(PushStopped, match=r"another type.*7 rows were pushed; go on with --skip 7"),
+    ):
+        wait(7)
+
+
+def test_the_wait_is_told_once_in_a_while(capsys):
+    tell = waiting_progress(1000)
+    tell(1234)
+    tell(1200)
+    said = capsys.readouterr().err
+    assert (
+        said == "waiting for the worker: 1,234 entries are beyond its cursor (high water 1,000)\n"
+    )
+
+
+def test_the_command_waits_and_says_so(store, redis_url, feed):
+    command = [sys.executable, "-m", "workers.cli", "push", feed, "Phishing", "--limit", "300"]
+    command += ["--high-water", "100", "--redis", redis_url]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as pushing:
+        guard = threading.Timer(60, pushing.kill)
+        guard.start()
+        assert "waiting for the worker: 100 entries" in pushing.stderr.readline()
+        assert store.length(store.keys.input) == 100
+        while pushing.poll() is None:
+            answer(store, store.length(store.keys.input))
+            time.sleep(0.02)
+        guard.cancel()
+        assert "300 rows pushed" in pushing.stderr.read()
+    assert store.length(store.keys.input) == 300

@@ -1,0 +1,58 @@
+"""How many entries to read at once: a number, and a bound on their bytes."""
+
+from collections.abc import Sequence
+
+from workers.store import Entry
+
+
+class BatchSize:
+    """Entries to read and to answer at once: at most `entries`, of about `size` bytes at most.
+
+    Redis is asked for entries by number, so the number follows the sizes that come: it is halved
+    when a read brings more bytes than allowed, and doubled when it brings less than a quarter.
+    What a read brought beyond the bound is answered in several batches, which changes no answer.
+
+    Parameters
+    ----------
+    entries : int
+    size : int
+        Bytes of field names and values.
+
+    Attributes
+    ----------
+    count : int
+        Entries to ask for now.
+
+    Examples
+    --------
+    >>> size = BatchSize(entries=4, size=10)
+    >>> size.first_of([(b"1-0", [b"x", b"[1,2]"]), (b"2-0", [b"x", b"[3,4]"])])
+    1
+    >>> size.count
+    2
+    """
+
+    def __init__(self, entries: int, size: int) -> None:
+        self.count = self._entries = entries
+        self._size = size
+
+    def first_of(self, entries: Sequence[Entry]) -> int:
+        """Return how many of the first entries are a batch: at least one."""
+        sizes = [sum(map(len, fields)) for _, fields in entries]
+        total = sum(sizes)
+        if total > self._size:
+            self.count = max(1, min(self.count, len(entries)) // 2)
+            return _fitting(sizes, self._size)
+        if 4 * total < self._size and len(entries) == self.count:
+            self.count = min(self._entries, 2 * self.count)
+        return len(entries)
+
+
+def _fitting(sizes: Sequence[int], limit: int) -> int:
+    """Return how many of the first sizes sum to the limit at most; at least one."""
+    held = 0
+    for i, size in enumerate(sizes):
+        held += size
+        if held > limit:
+            return max(1, i)
+    return len(sizes)

@@ -1,0 +1,119 @@
+"""A consumer group that the feed waits for: no answer is trimmed before it is acknowledged.
+
+With the policy `trim` the answers beyond `retain_out` go, read or not. With `block` they go only
+when the group has acknowledged them, and while `retain_out` answers are kept and the oldest is
+not acknowledged, the worker takes no more input. Nothing is lost: the input waits in `in`.
+"""
+
+from typing import Any, Protocol
+
+import structlog
+
+from workers.position import parse_id
+from workers.stopping import Stop
+from workers.store import Store
+
+SECONDS = 0.5
+"""Between two looks at a group that is behind."""
+
+log = structlog.get_logger("online_svm.worker")
+
+
+class Gate(Protocol):
+    """What decides whether another batch may be answered."""
+
+    def is_open(self, batch: int) -> bool:
+        """Return whether up to `batch` more answers may be written now; may wait a little."""
+        ...
+
+
+class Open:
+    """The gate of the policy `trim`: always open, since the commit trims.
+
+    Examples
+    --------
+    >>> Open().is_open(256)
+    True
+    """
+
+    def is_open(self, batch: int) -> bool:  # noqa: ARG002  (it is open for any)
+        """Return True."""
+        return True
+
+
+class Acknowledged:
+    """The gate of the policy `block`.
+
+    `out` holds at most `retain` answers and one batch. The store's own retention of `out` must be
+    0, so that a commit trims nothing.
+
+    Parameters
+    ----------
+    store : Store
+    group : str
+        Consumer group of `out`; while there is none, nothing counts as acknowledged.
+    retain : int
+        Answers to keep.
+    stop : Stop
+    seconds : float
+        How long `is_open` waits before it answers no.
+    """
+
+    def __init__(
+        self, store: Store, group: str, retain: int, stop: Stop, seconds: float = SECONDS
+    ) -> None:
+        self._store, self._group, self._retain, self._stop = store, group, retain, stop
+        self._seconds = seconds
+        self._was_open = True
+
+    def is_open(self, batch: int) -> bool:
+        """Trim what is acknowledged beyond `retain`; return whether there is room again."""
+        kept = self._store.length(self._store.keys.out)
+        room = kept < self._retain or kept - self._trim(kept - self._retain + batch) < self._retain
+        if room != self._was_open:
+            self._tell(room)
+        if not room:
+            self._stop.wait(self._seconds)
+        return room
+
+    def _trim(self, count: int) -> int:
+        """Trim up to `count` of the oldest answers, as far as they are acknowledged."""
+        store, out = self._store, self._store.keys.out
+        limit = self._acknowledged()
+        oldest = store.call("XRANGE", out, "-", "+", "COUNT", count)
+        going = [entry[0] for entry in oldest if parse_id(entry[0]) < limit]
+        if not going:
+            return 0
+        # The ID after the last that goes: what is trimmed is what was looked at, and no more.
+        time, sequence = parse_id(going[-1])
+        return int(store.call("XTRIM", out, "MINID", "=", f"{time}-{sequence + 1}"))
+
+    def _acknowledged(self) -> tuple[int, int]:
+        """Return the ID before which every answer is acknowledged."""
+        group = self._find_group()
+        if group is None:
+            return 0, 0
+        if not group[b"pending"]:
+            time, sequence = parse_id(group[b"last-delivered-id"])
+            return time, sequence + 1
+        oldest = self._store.call("XPENDING", self._store.keys.out, self._group)["min"]
+        return parse_id(oldest) if oldest else (0, 0)
+
+    def _find_group(self) -> dict[bytes, Any] | None:
+        for flat in self._store.call("XINFO", "GROUPS", self._store.keys.out):
+            group = dict(zip(flat[::2], flat[1::2], strict=True))
+            if group[b"name"] == self._group.encode():
+                return group
+        return None
+
+    def _tell(self, is_open: bool) -> None:
+        self._was_open = is_open
+        if is_open:
+            log.info("the consumer group acknowledges again; going on", group=self._group)
+        else:
+            log.warning(
+                "waiting for the consumer group: its oldest answer that is not acknowledged is "
+                "also the oldest that is kept",
+                group=self._group,
+                retain_out=self._retain,
+            )
