@@ -58,7 +58,7 @@ def line(data: bytes) -> str:
         return f"{seq}  rejected: {message['code']}: {message['reason']}"
     if message["status"] == "warming":
         return f"{seq}  warming up: {message['reason']}"
-    maps = "".join(f"  {name} {_of_label(message, p)}" for name, p in message["maps"].items())
+    maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
     note = "" if message["reason"] is None else f" ({message['reason']})"
     return (
         f"{seq}  {message['label']}  {message['probability']:.3f} "
@@ -66,8 +66,24 @@ def line(data: bytes) -> str:
     )
 
 
-def _of_label(message: dict[str, Any], probabilities: list[float]) -> str:
-    return f"{probabilities[message['classes'].index(message['label'])]:.3f}"
+def _by_map(message: dict[str, Any], name: str) -> str:
+    """Return what one map gives to the predicted label, with its interval if it has one.
+
+    Examples
+    --------
+    >>> answer = {"label": "b", "classes": ["a", "b"], "maps": {"venn-abers": [0.25, 0.75]}}
+    >>> _by_map(answer, "venn-abers")
+    '0.750'
+    >>> _by_map(answer | {"map_intervals": {"venn-abers": [[0.2, 0.3], [0.7, 0.8]]}}, "venn-abers")
+    '0.750 [0.700, 0.800]'
+    """
+    label = message["classes"].index(message["label"])
+    point = f"{message['maps'][name][label]:.3f}"
+    intervals = message.get("map_intervals", {})
+    if name not in intervals:
+        return point
+    lower, upper = intervals[name][label]
+    return f"{point} [{lower:.3f}, {upper:.3f}]"
 
 
 def _report(message: dict[str, Any]) -> str:
