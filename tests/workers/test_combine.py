@@ -210,6 +210,37 @@ def test_batches_and_stops_at_any_commit_change_no_byte(whole, sources, feed, ba
     assert payloads(sources, feed) == whole
 
 
+@pytest.mark.parametrize(
+    ("happens", "code", "said"),
+    [
+        (lambda s: s.call("DEL", s.keys.state, s.keys.lease), 4, "is gone: Redis was flushed"),
+        (
+            lambda s: s.call("HINCRBY", s.keys.state, "epoch", 1) and s.call("DEL", s.keys.lease),
+            3,
+            "taken over",
+        ),
+    ],
+)
+@pytest.mark.slow
+def test_an_idle_writer_notices_that_the_feed_is_gone_or_anothers(
+    sources, feed, happens, code, said
+):
+    command = [sys.executable, "-m", "workers.cli", "combine", *SOURCES, "--into", feed]
+    command += ["--join-window", "20"]
+    with (
+        Store(sources, feed) as store,
+        subprocess.Popen([*command, "--redis", sources], stderr=subprocess.PIPE) as process,
+    ):
+        try:
+            wait_until(lambda: store.length(store.keys.out) > 100, process)
+            time.sleep(1.0)
+            happens(store)
+            assert process.wait(20) == code
+            assert said in process.stderr.read().decode()
+        finally:
+            process.kill()
+
+
 @pytest.mark.slow
 def test_kills_at_random_progress_change_no_byte(whole, sources, feed):
     command = [sys.executable, "-m", "workers.cli", "combine", *SOURCES, "--into", feed]
@@ -408,6 +439,24 @@ def test_a_source_that_was_reset_or_a_state_that_is_gone_ends_it(redis_url, feed
         target.call("DEL", target.keys.state)
         with pytest.raises(StateLost, match="the state was lost"):
             service.run(names, feed, redis_url, join_window=2, once=True)
+
+
+@pytest.mark.parametrize("command", ["tail", "export", "status", "dlq"])
+def test_the_commands_that_read_a_feed_read_a_combination(whole, sources, capsys, command):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([command, "whole", "--redis", sources] + ["--csv", "-"] * (command == "export"))
+    told = capsys.readouterr().out
+    assert ended.value.code == 0
+    expected = {"tail": "pignistic", "export": "pignistic b", "status": "700", "dlq": "unmatched"}
+    assert expected[command] in told
+
+
+def test_no_worker_can_take_over_a_combination(whole, sources, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["worker", "whole", "--redis", sources])
+    assert ended.value.code == 2
+    assert "another configuration" in capsys.readouterr().err
+    assert payloads(sources, "whole") == whole
 
 
 def test_verify_says_what_to_do_with_a_combination(whole, sources):

@@ -11,7 +11,8 @@ from workers.combine.join import Join, Mark
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore, decode_joined, encode_joined
 from workers.commits import Commit
-from workers.errors import PositionMoved, StateLost, Stopped
+from workers.errors import Fenced, PositionMoved, StateLost, Stopped
+from workers.lease import Lease
 from workers.position import Position
 from workers.state import Agreement
 from workers.stopping import Stop
@@ -44,6 +45,8 @@ class CombineEngine:
         The feed may be created; else its state must be there.
     observe : callable, optional
         Called with the outcome of each committed batch.
+    lease : Lease or None
+        What tells other writers that this one lives.
 
     Attributes
     ----------
@@ -68,10 +71,12 @@ class CombineEngine:
         batch: int = 256,
         begins: bool = True,
         observe: Observer | None = None,
+        lease: Lease | None = None,
     ) -> None:
         self._target, self._sources, self._config = target, list(sources), config
         self._window, self._agreement, self._writer = join_window, agreement, writer
         self._stop, self._batch, self._observe = stop, batch, observe
+        self._lease = lease
         self._take_over(begins)
 
     @property
@@ -101,6 +106,8 @@ class CombineEngine:
 
     def turn(self) -> bool:
         """Read and answer one batch; return whether there was anything to read or to answer."""
+        if self._lease is not None and self._lease.take_loss():
+            self._check_ownership()
         was_read = [self._read(feed) for feed in range(len(self._sources))]
         rows = list(self._join.decided(self._batch))
         if rows:
@@ -131,6 +138,19 @@ class CombineEngine:
         self.position = outcome.after
         if self._observe is not None:
             self._observe(outcome)
+
+    def _check_ownership(self) -> None:
+        """See whether the feed is still this writer's, although there may be nothing to commit."""
+        keys, state = self._target.keys, self._target.state()
+        if state is None:
+            raise StateLost(
+                f"{keys.state} is gone: Redis was flushed or lost its data; restore it from a "
+                f"backup, or: online-svm reset {keys.feed}"
+            )
+        if state.epoch > self._epoch:
+            raise Fenced(f"feed {keys.feed!r}: {state.writer!r} has taken over")
+        if state.epoch < self._epoch or state.position != self.position:
+            self._take_over(begins=False)
 
     def _take_over(self, begins: bool) -> None:
         """Become the only writer, and go on from what is stored."""

@@ -23,6 +23,9 @@ log = structlog.get_logger("online_svm.combine")
 
 LEASE_SECONDS = 5.0
 
+JOIN_WINDOW = 100
+"""Room for producers that send in another order; a missing id holds the answers up for as long."""
+
 
 class JoinSettings(BaseModel):
     """What is joined; with the combiner's settings it binds the written feed.
@@ -30,7 +33,7 @@ class JoinSettings(BaseModel):
     Examples
     --------
     >>> JoinSettings(feeds=("a", "b")).join_window
-    1000
+    100
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,7 +42,7 @@ class JoinSettings(BaseModel):
         description="The sources, in order: the answers come in the order of the first."
     )
     join_window: int = Field(
-        1000, ge=0, description="Places that the answers to one id may lie apart."
+        JOIN_WINDOW, ge=0, description="Places that the answers to one id may lie apart."
     )
 
 
@@ -48,7 +51,7 @@ def run(
     into: str,
     url: str,
     options: dict[str, object] | None = None,
-    join_window: int = 1000,
+    join_window: int = JOIN_WINDOW,
     once: bool = False,
     batch: int = 256,
     observe: Observer | None = None,
@@ -98,14 +101,14 @@ def run(
         _check_target(target)
         for warning in preflight.check(target, ours).warnings:
             log.warning(warning)
-        with _leased(target, url, stop):
+        with _leased(target, url, stop) as lease:
             found = preflight.check(target, ours)
             target.register()
             for store in (target, *stores):
                 store.be_patient()
             engine = CombineEngine(
                 target, sources, settings, join_window, ours, platform.node() or "combine", stop,
-                batch, begins=found.state is None, observe=observe,
+                batch, begins=found.state is None, observe=observe, lease=lease,
             )  # fmt: skip
             engine.run(once)
             return engine.waiting
@@ -142,11 +145,11 @@ def _check_target(target: TargetStore) -> None:
 
 
 @contextmanager
-def _leased(target: TargetStore, url: str, stop: Stop) -> Iterator[None]:
+def _leased(target: TargetStore, url: str, stop: Stop) -> Iterator[Lease]:
     """Hold the lease of the written feed within the block, so that a second writer waits."""
     lease = Lease(url, target.keys.lease, platform.node() or "combine", LEASE_SECONDS)
     lease.acquire(stop, 0.0)
     try:
-        yield
+        yield lease
     finally:
         lease.release()

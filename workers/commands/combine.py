@@ -39,8 +39,13 @@ def combine(
         int, typer.Option(min=10, help="Labels that the recalibration is fitted on.")
     ] = 2000,
     join_window: Annotated[
-        int, typer.Option(min=0, help="Places that the answers to one id may lie apart.")
-    ] = 1000,
+        int,
+        typer.Option(
+            min=0,
+            help="Places that the answers to one id may lie apart. An id that a feed lacks is "
+            "waited for until that feed is so far ahead.",
+        ),
+    ] = 100,
     batch: Annotated[int, typer.Option(min=1, max=65_536, help="Answers committed at once.")] = 256,
     once: Annotated[bool, typer.Option("--once", help="Combine what is there, then end.")] = False,
 ) -> None:
