@@ -1,0 +1,77 @@
+"""A stream answered without any fault, a Redis to break, and a worker's loop in a thread."""
+
+import threading
+import time
+
+import pytest
+from fault_feed import COUNT, drain, engine, outcome, push, rows
+from fault_redis import Server
+
+from workers.stopping import Stop
+from workers.store import Store
+
+
+@pytest.fixture(scope="session")
+def examples():
+    """The input of every test here."""
+    return rows(COUNT)
+
+
+@pytest.fixture(scope="session")
+def expected(embedded_url, examples):
+    """What must come out of it, whatever happens."""
+    with Store(embedded_url, "uninterrupted", block_ms=20) as store:
+        push(store, examples)
+        drain(engine(store), COUNT)
+        return outcome(store)
+
+
+@pytest.fixture
+def server(tmp_path, request):
+    """A Redis on loopback TCP of the test's own; its parameter says when it synchronises."""
+    server = Server(tmp_path / "redis", getattr(request, "param", "everysec"))
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def direct(server, examples):
+    """A store on it with no fault in between, its input filled."""
+    with Store(server.url, "f", block_ms=20, patience=20.0) as store:
+        store.call("CONFIG", "SET", "appendfsync", "no")  # only here: each push would wait for it
+        push(store, examples)
+        store.call("CONFIG", "SET", "appendfsync", server.fsync)
+        yield store
+
+
+def pause(_outcome):
+    """Leave time for a fault between two batches, however fast the machine is."""
+    time.sleep(0.01)
+
+
+@pytest.fixture
+def at_work(server, direct):
+    """Run an engine in a thread; the errors it ended with, if any, are in the list."""
+    stop, errors, threads = Stop(grace=5.0), [], []
+
+    def begin(url=None, refits=None, timeout=None, **options):
+        store = Store(url or server.url, "f", stop, patience=None, block_ms=20)
+        if timeout is not None:
+            store._connection.timeout = store._reader.timeout = timeout
+
+        def work():
+            try:
+                with store:
+                    engine(store, stop=stop, refits=refits, observe=pause, **options).run()
+            except Exception as error:
+                errors.append(error)
+
+        threads.append(threading.Thread(target=work))
+        threads[0].start()
+        return store, errors
+
+    yield begin
+    stop.request()
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()

@@ -1,0 +1,92 @@
+"""A small feed for tests of faults: its examples, an engine on it, and what it answered."""
+
+import json
+import time
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor import OnlinePredictor
+from online_svm.refit import InlineRefitter
+from workers.agreement import agreement
+from workers.engine import Engine
+from workers.recovery import Recovery
+from workers.settings import Limits
+from workers.stopping import Stop
+
+CONFIG = PredictorConfig(
+    classes=("a", "b"), window=60, refit_every=20, refit_lag=0, metrics_every=10, gamma=0.5
+)
+
+
+COUNT = 240
+"""Entries of the feed in most tests."""
+
+
+def rows(count=COUNT, seed=0):
+    """Return the fields of input entries of two noisy classes, one in fifty of them bad."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(count, 3)).round(6)
+    y = np.where(X[:, 0] + generator.normal(size=count) > 0, "b", "a")
+    texts = ["[1,2]" if i % 50 == 7 else json.dumps(x.tolist()) for i, x in enumerate(X)]
+    return [["x", text, "y", str(label)] for text, label in zip(texts, y, strict=True)]
+
+
+def push(store, entries, first=1):
+    """Add entries under the IDs first-0, (first + 1)-0, ..."""
+    for i, fields in enumerate(entries):
+        store.call("XADD", store.keys.input, f"{first + i}-0", *fields)
+
+
+def engine(store, batch=10, config=CONFIG, stop=None, refits=None, **options):
+    """Return an engine that has taken the feed over."""
+    limits, stop = Limits(), stop or Stop()
+    refits = refits or InlineRefitter(config)
+
+    def fresh():
+        refits.reset(None)
+        return OnlinePredictor(config, refits)
+
+    recovery = Recovery(store, agreement(config, limits), limits, fresh, "tester", stop)
+    return Engine(store, recovery, limits, stop, batch=batch, **options)
+
+
+def drain(running, count, seconds=60.0):
+    """Let an engine work until it has answered `count` entries."""
+    deadline = time.monotonic() + seconds
+    while running.position.seq < count:
+        assert time.monotonic() < deadline, f"{running.position.seq} of {count} answered"
+        running.turn()
+
+
+def payloads(store):
+    """Return ID and payload of every entry of `out` and `met`."""
+    return [
+        [(entry[0], entry[1][1]) for page in store.pages(key, b"0-0") for entry in page]
+        for key in (store.keys.out, store.keys.met)
+    ]
+
+
+def outcome(store):
+    """Return all that must not depend on faults: the payloads and the committed position."""
+    return payloads(store), store.state().position
+
+
+def wait_until(is_true, seconds=30.0, why="it took too long"):
+    """Wait for something to become true."""
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, why
+        time.sleep(0.005)
+
+
+def finished(store, count, errors=(), seconds=30.0):
+    """Wait until `count` entries are answered and return the outcome."""
+
+    def is_done():
+        assert not errors, errors
+        state = store.state()
+        return state is not None and state.position.seq == count
+
+    wait_until(is_done, seconds, "the feed does not get on")
+    return outcome(store)
