@@ -15,6 +15,7 @@ from workers.messages import (
     STREAMS,
     CombinedMessage,
     CombinedSource,
+    DuplicateMessage,
     PredictionMessage,
     RejectedMessage,
 )
@@ -69,6 +70,7 @@ _ANSWER = PredictionMessage(
 _REJECTION = RejectedMessage(
     seq=1042, n=1041, code="not_finite", reason="feature 'age' is NaN; send a finite number"
 )
+_DUPLICATE = DuplicateMessage(id="tx-1042", seq=1043, n=1041, first=1041)
 _COMBINATION = CombinedMessage(
     status="ok",
     id="tx-1042",
@@ -127,6 +129,7 @@ def _section(model: type[BaseModel]) -> str:
     examples = {
         PredictionMessage: _ANSWER,
         RejectedMessage: _REJECTION,
+        DuplicateMessage: _DUPLICATE,
         CombinedMessage: _COMBINATION,
     }
     if model in examples:

@@ -12,9 +12,18 @@ from online_svm.errors import InvalidExample
 from online_svm.prediction import PredictionBlock, ValidityReport
 from online_svm.predictor import OnlinePredictor
 from workers import entries as one
-from workers.codec import Decoded, Fields, decode, encode_block, encode_rejected, encode_report
+from workers.codec import (
+    Decoded,
+    Fields,
+    decode,
+    encode_block,
+    encode_duplicate,
+    encode_rejected,
+    encode_report,
+)
 from workers.commits import DeadLetter
 from workers.position import MET, OUT, Position, chain
+from workers.recent import RecentIds
 from workers.settings import Limits
 
 HEAD_BYTES = 1024
@@ -53,6 +62,7 @@ def process(
     limits: Limits,
     before: Position,
     entries: Sequence[tuple[bytes, Fields]],
+    recent: RecentIds | None = None,
 ) -> Outcome:
     """Answer a batch and learn it; `predictor` must stand where `before` says.
 
@@ -65,9 +75,13 @@ def process(
     before : Position
     entries : sequence of (bytes, fields)
         Entry ID and fields, in stream order; at least one.
+    recent : RecentIds, optional
+        Must stand where `predictor` stands; without it no entry is a repeat.
     """
-    decoded = decode(entries, predictor.schema, limits)
-    out, letters = _rejected(decoded, before, entries)
+    decoded, repeats = _without_repeats(
+        decode(entries, predictor.schema, limits), before.seq, recent or RecentIds(0)
+    )
+    out, letters = _not_answered(decoded, repeats, before, entries)
     met: list[tuple[bytes, bytes]] = []
     reports: list[ValidityReport] = []
     done = 0
@@ -93,18 +107,48 @@ def _place(block: PredictionBlock, decoded: Decoded, done: int, seq: int, out: l
         out[i] = payload
 
 
-def _rejected(
-    decoded: Decoded, before: Position, entries: Sequence[tuple[bytes, Fields]]
+def _without_repeats(
+    decoded: Decoded, seq: int, recent: RecentIds
+) -> tuple[Decoded, dict[int, int]]:
+    """Return the batch without repeats, and of each its position and the `seq` it repeats.
+
+    The ids of the others are remembered.
+    """
+    repeats: dict[int, int] = {}
+    if recent.window == 0:
+        return decoded, repeats
+    for position in decoded.accepted:
+        producer_id = decoded.ids[position]
+        if producer_id is None:
+            continue
+        first = recent.first(producer_id)
+        if first is None:
+            recent.add(producer_id, seq + position)
+        else:
+            repeats[position] = first
+    return (decoded.without(repeats) if repeats else decoded), repeats
+
+
+def _not_answered(
+    decoded: Decoded,
+    repeats: dict[int, int],
+    before: Position,
+    entries: Sequence[tuple[bytes, Fields]],
 ) -> tuple[list[bytes], list[DeadLetter]]:
-    """Return room for all payloads, those of rejected entries filled in, and the dead letters."""
+    """Return room for all payloads, those of rejected and repeated entries filled in.
+
+    The dead letters are those of the rejected.
+    """
     out = [b""] * len(entries)
     letters: list[DeadLetter] = []
-    if not decoded.rejected:
+    if not decoded.rejected and not repeats:
         return out, letters
     learns = [0] * len(entries)
     for i, label in zip(decoded.accepted, decoded.labels, strict=True):
         learns[i] = int(label is not None)
     learned = list(accumulate(learns, initial=before.n))
+    for i, first in repeats.items():
+        out[i] = encode_duplicate(before.seq + i, learned[i], decoded.ids[i], first)
     for i, error in sorted(decoded.rejected.items()):
         out[i] = encode_rejected(error, before.seq + i, learned[i], decoded.ids[i])
         letters.append(_dead_letter(entries[i], error))

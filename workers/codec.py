@@ -1,11 +1,12 @@
 """Stream entries to columns and columns to payloads: the two ends of the hot path.
 
-Decoding tries the whole batch at once, and falls back to one entry at a time where any entry is
-out of the ordinary. Both ways give the same result, so that an answer never depends on which
-entries share a batch; what is accepted, and every reason code, is defined by the slow way alone.
+Decoding tries the whole batch at once, then parts of it, and falls back to one entry at a time
+where an entry is out of the ordinary. All ways give the same result, so that an answer never
+depends on which entries share a batch; what is accepted, and every reason code, is defined by the
+slow way alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ from workers.settings import Limits
 
 Fields = one.Fields
 Entry = tuple[bytes, Fields]
+
+_SINGLY = 16  # below this many, reading by column has no advantage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +48,17 @@ class Decoded:
     ids: list[str | None]
     accepted: list[int]
     rejected: dict[int, InvalidExample]
+
+    def without(self, positions: Container[int]) -> "Decoded":
+        """Return the batch with fewer accepted entries."""
+        kept = [row for row, i in enumerate(self.accepted) if i not in positions]
+        return Decoded(
+            self.X[kept],
+            [self.labels[row] for row in kept],
+            self.ids,
+            [self.accepted[row] for row in kept],
+            self.rejected,
+        )
 
 
 def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> Decoded:
@@ -70,30 +84,72 @@ def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> D
     """
     together = columns.read([fields for _, fields in entries], schema, limits)
     if together is None:
-        return _decode_singly(entries, schema, limits)
+        return _Parts(entries, schema, limits).decoded()
     return Decoded(*together, accepted=list(range(len(entries))), rejected={})
 
 
-def _decode_singly(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> Decoded:
-    """Decode one entry at a time."""
-    rows: list[Floats] = []
-    labels: list[str | None] = []
-    accepted: list[int] = []
-    rejected: dict[int, InvalidExample] = {}
-    ids: list[str | None] = []
-    for position, (_, fields) in enumerate(entries):
-        pairs = one.pairs(fields)
-        ids.append(one.readable_id(pairs, limits))
+class _Parts:
+    """A batch that is not ordinary as a whole: what is ordinary in it is still read by column.
+
+    Entries of one layout that look ordinary are read together, and halved while that fails, so
+    that one bad entry costs a few further attempts and not the speed of all others.
+    """
+
+    def __init__(self, entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> None:
+        self._fields = [fields for _, fields in entries]
+        self._schema, self._limits = schema, limits
+        self._rows: dict[int, tuple[Floats, str | None]] = {}
+        self._ids: list[str | None] = [None] * len(entries)
+        self._rejected: dict[int, InvalidExample] = {}
+
+    def decoded(self) -> Decoded:
+        """Return the whole batch."""
+        first = 0
+        # The features of a feed come from the first accepted entry, so these go in order.
+        while first < len(self._fields) and self._schema.dimension is None:
+            self._read_one(first)
+            first += 1
+        layouts: dict[Hashable, list[int]] = {}
+        for position in range(first, len(self._fields)):
+            fields = self._fields[position]
+            if columns.looks_ordinary(fields, self._schema, self._limits):
+                layouts.setdefault(_layout(fields), []).append(position)
+            else:
+                self._read_one(position)
+        for positions in layouts.values():
+            self._read(positions)
+        accepted = sorted(self._rows)
+        rows = [self._rows[i][0] for i in accepted]
+        X = np.array(rows) if rows else np.empty((0, self._schema.dimension or 0))
+        labels = [self._rows[i][1] for i in accepted]
+        return Decoded(X, labels, self._ids, accepted, dict(sorted(self._rejected.items())))
+
+    def _read(self, positions: list[int]) -> None:
+        if len(positions) <= _SINGLY:
+            for position in positions:
+                self._read_one(position)
+            return
+        together = columns.read([self._fields[i] for i in positions], self._schema, self._limits)
+        if together is None:
+            middle = len(positions) // 2
+            self._read(positions[:middle])
+            self._read(positions[middle:])
+            return
+        for position, row, label, sent in zip(positions, *together, strict=True):
+            self._rows[position], self._ids[position] = (row, label), sent
+
+    def _read_one(self, position: int) -> None:
+        pairs = one.pairs(self._fields[position])
+        self._ids[position] = one.readable_id(pairs, self._limits)
         try:
-            row, label = one.read(pairs, schema, limits)
+            self._rows[position] = one.read(pairs, self._schema, self._limits)
         except InvalidExample as error:
-            rejected[position] = error
-            continue
-        rows.append(row)
-        labels.append(label)
-        accepted.append(position)
-    X = np.array(rows) if rows else np.empty((0, schema.dimension or 0))
-    return Decoded(X, labels, ids, accepted, rejected)
+            self._rejected[position] = error
+
+
+def _layout(fields: Fields) -> Hashable:
+    """Return what entries that can be read together have in common."""
+    return tuple(fields) if isinstance(fields, Mapping) else tuple(fields[::2])
 
 
 def encode_block(
@@ -221,6 +277,18 @@ def encode_rejected(error: InvalidExample, seq: int, n: int, id: str | None) -> 
     sent = {} if id is None else {"id": id}
     head = {"v": VERSION, "status": "rejected", **sent, "seq": seq, "n": n}
     return orjson.dumps(head | {"code": error.code, "reason": error.reason})
+
+
+def encode_duplicate(seq: int, n: int, id: str | None, first: int) -> bytes:
+    """Return the payload for a repeated id, as `DuplicateMessage` describes it.
+
+    Examples
+    --------
+    >>> encode_duplicate(4, 3, "a", 1)
+    b'{"v":1,"status":"duplicate","id":"a","seq":4,"n":3,"first":1}'
+    """
+    head = {"v": VERSION, "status": "duplicate", "id": id, "seq": seq, "n": n}
+    return orjson.dumps(head | {"first": first})
 
 
 def encode_report(report: ValidityReport, seq: int) -> bytes:

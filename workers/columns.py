@@ -15,7 +15,7 @@ import orjson
 from online_svm.errors import InvalidExample
 from online_svm.prediction import Floats
 from online_svm.schema import FeatureSchema, invalid_values
-from workers.entries import Fields, read_id, read_label
+from workers.entries import Fields, pairs, read_id, read_label
 from workers.settings import Limits
 
 Columns = dict[bytes, Sequence[bytes]]
@@ -48,6 +48,21 @@ def read(
     except (InvalidExample, ValueError, TypeError, KeyError):
         return None
     return None if invalid_values(X, False).any() else (X, labels, ids)
+
+
+def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> bool:
+    """Return whether an entry is worth a try by column; a guess, which `read` proves or refuses."""
+    given = dict(pairs(fields))
+    try:
+        if b"y" in given:
+            read_label(given[b"y"], schema, limits)
+        if b"x" not in given:
+            return len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
+        x = orjson.loads(given[b"x"])
+        values = x.values() if isinstance(x, dict) else x
+        return len(values) == schema.dimension and {float, int}.issuperset(map(type, values))
+    except (InvalidExample, ValueError, TypeError):
+        return False
 
 
 def _columns(batch: Sequence[Fields]) -> Columns | None:

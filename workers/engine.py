@@ -142,6 +142,7 @@ class Engine:
     def _take_over(self, begins: bool) -> None:
         recovered = self._recovery(begins)
         self._predictor, self.position = recovered.predictor, recovered.position
+        self._recent = recovered.recent
         self._epoch, self._kept = recovered.epoch, recovered.kept
         self._snapshot_seq = recovered.position.seq - recovered.replayed
         self._failures = self._store.failures
@@ -158,7 +159,7 @@ class Engine:
 
     def _answer(self, entries: list[Entry]) -> bool:
         """Answer and commit; return False where the position had to be read again instead."""
-        outcome = process(self._predictor, self._limits, self.position, entries)
+        outcome = process(self._predictor, self._limits, self.position, entries, self._recent)
         commit = Commit(
             self._epoch, outcome.before, outcome.after, outcome.ids, outcome.out, outcome.met,
             outcome.dlq,
@@ -196,7 +197,7 @@ class Engine:
     def _with_snapshot(self, commit: Commit) -> tuple[Pointer, Commit]:
         """Write a snapshot of the predictor as it stands, after this batch, and point at it."""
         store, config_hash = self._store, self._recovery.ours.config_hash
-        body = self._predictor.snapshot()
+        body = self._recent.beside(self._predictor.snapshot())
         pointer, data = snapshots.encode(store.keys.feed, config_hash, commit.after, body)
         move: SnapshotMove = snapshots.move_to(pointer, self._kept, store, self._keep_input)
         store.put_snapshot(store.keys.snapshot(pointer.n, pointer.sha256), data)

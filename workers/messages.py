@@ -186,6 +186,21 @@ class RejectedMessage(Message):
     reason: str = Field(description="What was wrong, for a person.")
 
 
+class DuplicateMessage(Message):
+    """Answer to one entry whose id was answered lately, in `out`. It was not learned again.
+
+    Only where `dedupe_window` is set: the window is the last so many examples that were answered
+    and carried an id. Rejected entries are not in it, so what was rejected may be sent again.
+    """
+
+    v: Literal[1] = Field(1, description="Version of this schema.")
+    status: Literal["duplicate"] = Field("duplicate", description="Always `duplicate`.")
+    id: str = Field(description="The producer's id.")
+    seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
+    n: int = Field(ge=0, description="Examples learned before this entry.")
+    first: int = Field(ge=0, description="`seq` of the answer that the id got.")
+
+
 class LabelValidity(Message):
     """One choice of label: its accuracy against the probability it was given."""
 
@@ -249,7 +264,11 @@ class InputEntry(BaseModel):
     y: str | None = Field(
         None, description="Label, UTF-8 text. Without it the example is answered, not learned."
     )
-    id: str | None = Field(None, description="The producer's own id; the answer repeats it.")
+    id: str | None = Field(
+        None,
+        description="The producer's own id; the answer repeats it. With `dedupe_window`, an id "
+        "that was answered lately is answered `duplicate`.",
+    )
 
 
 class DeadLetter(BaseModel):
@@ -265,7 +284,7 @@ class DeadLetter(BaseModel):
 
 STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
     "in": (InputEntry,),
-    "out": (PredictionMessage, RejectedMessage, CombinedMessage, CombinedSource),
+    "out": (PredictionMessage, RejectedMessage, DuplicateMessage, CombinedMessage, CombinedSource),
     "met": (MetricsMessage, MethodValidity, LabelValidity),
     "dlq": (DeadLetter,),
 }

@@ -22,6 +22,7 @@ from workers.errors import (
     Stopped,
 )
 from workers.position import START, Position
+from workers.recent import RecentIds
 from workers.settings import Limits
 from workers.snapshots import Kept
 from workers.state import Agreement, FeedState, Pointer
@@ -44,6 +45,8 @@ class Recovered:
     kept : Kept
     replayed : int
         Entries that were answered again.
+    recent : RecentIds
+        Stands where the predictor stands.
     """
 
     epoch: int
@@ -51,6 +54,7 @@ class Recovered:
     position: Position
     kept: Kept
     replayed: int
+    recent: RecentIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +97,13 @@ class Recovery:
         """
         state = self.store.fence(self.writer, self.ours if begins else None)
         changed = self._check_agreement(state)
-        start, predictor, kept = self._load(state, from_older=changed)
-        position = self._replay(predictor, start, state.position)
+        start, predictor, recent, kept = self._load(state, from_older=changed)
+        position = self._replay(predictor, recent, start, state.position)
         check_same(self.store.keys.feed, position, state.position)
         if changed:
             self.store.adopt_environment(state.epoch, self.ours.environment)
-        return Recovered(state.epoch, predictor, position, kept, position.seq - start.seq)
+        replayed = position.seq - start.seq
+        return Recovered(state.epoch, predictor, position, kept, replayed, recent)
 
     def _check_agreement(self, state: FeedState) -> bool:
         """Return whether the environment changed, and may."""
@@ -108,7 +113,9 @@ class Recovery:
             check_environment(feed, state.agreement, self.ours)
         return state.agreement.environment != self.ours.environment
 
-    def _load(self, state: FeedState, from_older: bool) -> tuple[Position, OnlinePredictor, Kept]:
+    def _load(
+        self, state: FeedState, from_older: bool
+    ) -> tuple[Position, OnlinePredictor, RecentIds, Kept]:
         """Return the start of the replay, from the first snapshot that is good.
 
         After a change of environment the older one comes first: from there more is compared.
@@ -118,14 +125,14 @@ class Recovery:
         problems: list[str] = []
         for pointer in reversed(candidates) if from_older else candidates:
             try:
-                start, predictor = self._restored(pointer, state)
+                restored = self._restored(pointer, state)
             except InvalidStoredSnapshot as error:
                 assert pointer is not None
                 log.warning("a snapshot cannot be used", cursor=pointer.cursor, problem=str(error))
                 unusable.append(pointer)
                 problems.append(f"{self.store.keys.snapshot(pointer.n, pointer.sha256)}: {error}.")
                 continue
-            return start, predictor, _kept(state, unusable)
+            return *restored, _kept(state, unusable)
         raise SnapshotsLost(
             f"feed {self.store.keys.feed!r}: no kept snapshot can be used. {' '.join(problems)} "
             f"Restore one from a backup, or: online-svm reset {self.store.keys.feed}"
@@ -133,18 +140,24 @@ class Recovery:
 
     def _restored(
         self, pointer: Pointer | None, state: FeedState
-    ) -> tuple[Position, OnlinePredictor]:
-        predictor = self.new_predictor()
+    ) -> tuple[Position, OnlinePredictor, RecentIds]:
+        predictor, recent = self.new_predictor(), RecentIds(self.limits.dedupe_window)
         if pointer is None:
-            return START, predictor
+            return START, predictor, recent
         stored = snapshots.read(self.store, pointer, state.agreement.config_hash)
         try:
-            predictor.restore(stored.body)
+            predictor.restore(recent.take(stored.body))
         except InvalidSnapshot as error:
             raise InvalidStoredSnapshot(str(error)) from error
-        return stored.position, predictor
+        return stored.position, predictor, recent
 
-    def _replay(self, predictor: OnlinePredictor, position: Position, target: Position) -> Position:
+    def _replay(
+        self,
+        predictor: OnlinePredictor,
+        recent: RecentIds,
+        position: Position,
+        target: Position,
+    ) -> Position:
         """Answer everything in (position, target] again, without publishing."""
         if position.cursor == target.cursor:
             return position
@@ -152,7 +165,7 @@ class Recovery:
         for page in store.pages(store.keys.input, position.cursor, target.cursor):
             if self.stop.requested:
                 raise Stopped("stopped during the replay")
-            position = process(predictor, self.limits, position, page).after
+            position = process(predictor, self.limits, position, page, recent).after
         return position
 
 

@@ -41,7 +41,7 @@ _TABLES = ("predictor", "limits", "worker")
 
 
 class Limits(BaseModel):
-    """Bounds on one input entry; what exceeds them is rejected.
+    """Bounds on one input entry, what exceeds them is rejected; and how long an id is unique.
 
     They decide which entries are learned, so they belong to a feed as its predictor's settings do.
     """
@@ -54,6 +54,13 @@ class Limits(BaseModel):
     )
     max_label_chars: int = Field(256, ge=1, le=256, description="Characters of a label.")
     max_id_chars: int = Field(256, ge=1, le=4096, description="Characters of a producer's id.")
+    dedupe_window: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="Producers' ids remembered: an entry that repeats one of the last so many is "
+        "answered `duplicate` and not learned. 0 remembers none.",
+    )
 
 
 class WorkerSettings(PredictorConfig, Limits, BaseSettings):

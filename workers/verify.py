@@ -13,6 +13,7 @@ from workers.answering import Outcome, process
 from workers.codec import Fields
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, SnapshotsLost
 from workers.position import START, Position, parse_id
+from workers.recent import RecentIds
 from workers.settings import Limits
 from workers.state import FeedState
 from workers.store import PAGE, Store
@@ -118,7 +119,7 @@ def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
     state = _state(store)
     rest = iter(entries)
     trimmed = max(0, state.position.seq - store.length(store.keys.out))
-    comparison = _Comparison(store, state, START, _fresh(state))
+    comparison = _Comparison(store, state, START, *_fresh(state))
     comparison.found.has_ids = trimmed == 0
     for batch in _batches(islice(rest, trimmed)):
         first = comparison.position.seq + 1
@@ -138,17 +139,23 @@ class _Comparison:
     """Recomputed outcomes against the streams."""
 
     def __init__(
-        self, store: Store, state: FeedState, start: Position, predictor: OnlinePredictor
+        self,
+        store: Store,
+        state: FeedState,
+        start: Position,
+        predictor: OnlinePredictor,
+        recent: RecentIds,
     ) -> None:
         self.position = start
         self.found = Verification(start, start, state.position)
-        self._store, self._predictor, self._limits = store, predictor, _settings(state)[1]
+        self._store, self._limits = store, _settings(state)[1]
+        self._predictor, self._recent = predictor, recent
         self._streams = (store.keys.out, store.keys.met)
         self._oldest = {stream: self._first_kept(stream) for stream in self._streams}
 
     def answer(self, entries: Sequence[tuple[bytes, Fields]]) -> Outcome:
         """Recompute the answers to the next entries."""
-        outcome = process(self._predictor, self._limits, self.position, entries)
+        outcome = process(self._predictor, self._limits, self.position, entries, self._recent)
         self.position = outcome.after
         return outcome
 
@@ -216,18 +223,18 @@ def _state(store: Store) -> FeedState:
     return state
 
 
-def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor]:
+def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor, RecentIds]:
     """Return the oldest point that can still be continued from."""
     for pointer in (state.previous, state.snapshot):
-        predictor = _fresh(state)
+        predictor, recent = _fresh(state)
         if pointer is None:
-            return START, predictor
+            return START, predictor, recent
         try:
             stored = snapshots.read(store, pointer, state.agreement.config_hash)
-            predictor.restore(stored.body)
+            predictor.restore(recent.take(stored.body))
         except (InvalidStoredSnapshot, InvalidSnapshot):
             continue
-        return stored.position, predictor
+        return stored.position, predictor, recent
     raise SnapshotsLost(f"feed {store.keys.feed!r}: no kept snapshot can be used to verify from")
 
 
@@ -244,8 +251,9 @@ def _settings(state: FeedState) -> tuple[PredictorConfig, Limits]:
     )
 
 
-def _fresh(state: FeedState) -> OnlinePredictor:
-    return OnlinePredictor(_settings(state)[0])
+def _fresh(state: FeedState) -> tuple[OnlinePredictor, RecentIds]:
+    config, limits = _settings(state)
+    return OnlinePredictor(config), RecentIds(limits.dedupe_window)
 
 
 def _batches(rows: Iterator[Fields]) -> Iterator[list[Fields]]:

@@ -56,6 +56,8 @@ def line(data: bytes) -> str:
     seq = f"{message['seq']:>10,}"
     if message["status"] == "rejected":
         return f"{seq}  rejected: {message['code']}: {message['reason']}"
+    if message["status"] == "duplicate":
+        return f"{seq}  duplicate: id {message['id']!r} was answered at {message['first']:,}"
     if message["status"] == "warming":
         return f"{seq}  warming up: {message['reason']}"
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])

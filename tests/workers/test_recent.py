@@ -1,0 +1,167 @@
+"""Repeated ids: answered as duplicates, learned once, whatever the batches and restarts."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor import OnlinePredictor
+from workers.agreement import agreement
+from workers.answering import process
+from workers.commands.tail import line
+from workers.engine import Engine
+from workers.errors import InvalidStoredSnapshot
+from workers.messages import DuplicateMessage
+from workers.position import START
+from workers.recent import RecentIds
+from workers.recovery import Recovery
+from workers.settings import Limits, load
+from workers.stopping import Stop
+from workers.verify import verify
+
+CONFIG = PredictorConfig(classes=("a", "b"), window=40, refit_every=10, metrics_every=7, gamma=0.5)
+
+WINDOWS = st.integers(0, 12)
+# Few ids, so that many repeat within the window and beyond it; some entries cannot be used.
+STREAMS = st.lists(
+    st.tuples(
+        st.one_of(st.none(), st.sampled_from("abcdefghijklmnop")),
+        st.integers(-4, 4),
+        st.sampled_from(["a", "b", "unknown"]),
+    ),
+    max_size=60,
+)
+CUTS = st.lists(st.integers(1, 20), min_size=1, max_size=6)
+
+
+def fields(entry):
+    producer_id, value, label = entry
+    sent = [b"x", b"[%d,1]" % value, b"y", label.encode()]
+    return sent if producer_id is None else [*sent, b"id", producer_id.encode()]
+
+
+def numbered(stream):
+    return [(b"%d-0" % (i + 1), fields(entry)) for i, entry in enumerate(stream)]
+
+
+def expected(stream, window):
+    """Tell of each entry whether it is a repeat, and of which: by looking back at every one."""
+    answered, found = [], []
+    for seq, (producer_id, _, label) in enumerate(stream):
+        remembered = dict(answered[-window:] if window else [])
+        is_repeat = label != "unknown" and producer_id in remembered
+        found.append(remembered[producer_id] if is_repeat else None)
+        if label != "unknown" and producer_id is not None and not is_repeat:
+            answered.append((producer_id, seq))
+    return found
+
+
+def answers(stream, window, cuts):
+    """Answer a stream cut into batches, and restart from a snapshot between all of them."""
+    predictor, recent, position = OnlinePredictor(CONFIG), RecentIds(window), START
+    limits, entries, out, turn = Limits(dedupe_window=window), numbered(stream), [], 0
+    while entries:
+        size = cuts[turn % len(cuts)]
+        outcome = process(predictor, limits, position, entries[:size], recent)
+        out += outcome.out
+        position, entries, turn = outcome.after, entries[size:], turn + 1
+        body = recent.beside(predictor.snapshot())
+        predictor, recent = OnlinePredictor(CONFIG), RecentIds(window)
+        predictor.restore(recent.take(body))
+    return out, position
+
+
+@settings(max_examples=60)
+@given(STREAMS, WINDOWS, CUTS)
+def test_batches_and_restarts_change_no_byte(stream, window, cuts):
+    assert answers(stream, window, cuts) == answers(stream, window, [1000])
+
+
+@settings(max_examples=60)
+@given(STREAMS, WINDOWS)
+def test_a_repeat_within_the_window_is_a_duplicate_and_is_not_learned(stream, window):
+    out, position = answers(stream, window, [1000])
+    learned = 0
+    for i, (payload, first) in enumerate(zip(out, expected(stream, window), strict=True)):
+        answer = json.loads(payload)
+        assert (answer["seq"], answer["n"]) == (i, learned)
+        assert (answer["status"] == "duplicate") == (first is not None)
+        if first is not None:
+            assert DuplicateMessage.model_validate(answer).payload() == payload
+            assert (answer["id"], answer["first"]) == (stream[i][0], first)
+        learned += answer["status"] in ("ok", "warming")
+    assert position.n == learned
+
+
+@settings(max_examples=30)
+@given(STREAMS)
+def test_the_others_are_answered_as_if_the_repeats_had_never_been_sent(stream):
+    repeats = [first is not None for first in expected(stream, 8)]
+    once = [e for e, is_repeat in zip(stream, repeats, strict=True) if not is_repeat]
+    out, _ = answers(stream, 8, [16])
+    kept = [p for p, is_repeat in zip(out, repeats, strict=True) if not is_repeat]
+    assert [without_seq(p) for p in kept] == [without_seq(p) for p in answers(once, 8, [16])[0]]
+
+
+def without_seq(payload):
+    return {name: value for name, value in json.loads(payload).items() if name != "seq"}
+
+
+def test_without_a_window_no_byte_changes_and_the_snapshot_is_the_predictors():
+    recent = RecentIds(0)
+    recent.add("a", 1)
+    assert recent.beside(b"body") == b"body"
+    assert recent.take(b"body") == b"body"
+    assert Limits().dedupe_window == 0
+    stream = [("a", 1, "a")] * 3
+    plain = process(OnlinePredictor(CONFIG), Limits(), START, numbered(stream))
+    assert [json.loads(p)["status"] for p in plain.out] == ["warming"] * 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff" * 9,
+        (1).to_bytes(8, "big") + b"[",
+        (2).to_bytes(8, "big") + b"[]",
+        (7).to_bytes(8, "big") + b'{"a":x}',
+        (9).to_bytes(8, "big") + b'{"a":"0"}',
+        (13).to_bytes(8, "big") + b'{"a":1,"b":0}',
+        (19).to_bytes(8, "big") + b'{"a":0,"b":1,"c":2}',
+    ],
+)
+def test_a_body_that_is_none_of_this_window_is_refused(body):
+    with pytest.raises(InvalidStoredSnapshot):
+        RecentIds(2).take(body)
+
+
+def engine(store, limits):
+    ours = agreement(CONFIG, limits)
+    stop = Stop()
+    recovery = Recovery(store, ours, limits, lambda: OnlinePredictor(CONFIG), "tester", stop)
+    return Engine(store, recovery, limits, stop, batch=16, snapshot_every=30)
+
+
+def test_a_worker_that_is_replaced_again_and_again_learns_each_id_once(store):
+    limits = Limits(dedupe_window=20)
+    for i in range(120):
+        entry = (f"{i % 15}-{i // 30}", i % 7 - 3, "ab"[i % 2])
+        store.call("XADD", store.keys.input, f"{i + 1}-0", *fields(entry))
+    while (running := engine(store, limits)).position.seq < 120:
+        running.turn()  # and away: the next one takes over
+    assert running.position.n == 60
+    assert verify(store).is_identical
+
+
+def test_the_window_belongs_to_the_configuration_of_a_feed():
+    assert load({"dedupe_window": "100"}).limits.dedupe_window == 100
+    one, other = (agreement(CONFIG, Limits(dedupe_window=n)) for n in (0, 1))
+    assert one.config_hash != other.config_hash
+
+
+def test_tail_says_what_a_duplicate_repeats():
+    message = DuplicateMessage(id="tx", seq=1043, n=1041, first=1041)
+    assert line(message.payload()) == "     1,043  duplicate: id 'tx' was answered at 1,041"

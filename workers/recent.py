@@ -1,0 +1,81 @@
+"""The producers' ids that were answered lately, so that a repeat is learned once."""
+
+from collections.abc import Mapping
+
+import orjson
+
+from workers.errors import InvalidStoredSnapshot
+
+_LENGTH = 8
+
+
+class RecentIds:
+    """The ids of the last `window` examples that were answered and carried one.
+
+    It belongs to what the answers depend on: snapshots carry it, and a replay rebuilds it. Neither
+    a rejected entry nor a repeat enters it, so both may be sent again.
+
+    Parameters
+    ----------
+    window : int
+        Ids to remember; 0 remembers none.
+
+    Examples
+    --------
+    >>> recent = RecentIds(2)
+    >>> for seq, name in enumerate(["a", "b", "c"]):
+    ...     recent.add(name, seq)
+    >>> recent.first("a"), recent.first("b")
+    (None, 1)
+    """
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self._seqs: dict[str, int] = {}  # in the order of answering
+
+    def first(self, producer_id: str) -> int | None:
+        """Return the `seq` of the answer that an id got, or None if it is not remembered."""
+        return self._seqs.get(producer_id)
+
+    def add(self, producer_id: str, seq: int) -> None:
+        """Remember an id that is not there yet, and forget the oldest beyond the window."""
+        if self.window == 0:
+            return
+        if len(self._seqs) == self.window:
+            del self._seqs[next(iter(self._seqs))]
+        self._seqs[producer_id] = seq
+
+    def beside(self, body: bytes) -> bytes:
+        """Return the body of a snapshot with these ids in front; without a window, as it is."""
+        if self.window == 0:
+            return body
+        ids = orjson.dumps(self._seqs)
+        return b"".join((len(ids).to_bytes(_LENGTH, "big"), ids, body))
+
+    def take(self, body: bytes) -> bytes:
+        """Restore the ids from what `beside` made, and return the body alone.
+
+        Raises
+        ------
+        InvalidStoredSnapshot
+            If the bytes are not such a body of this window.
+        """
+        if self.window == 0:
+            return body
+        start = _LENGTH + int.from_bytes(body[:_LENGTH], "big")
+        if not _LENGTH <= start <= len(body):
+            raise InvalidStoredSnapshot("its recent ids are longer than it is")
+        self._seqs = self._checked(body[_LENGTH:start])
+        return body[start:]
+
+    def _checked(self, text: bytes) -> dict[str, int]:
+        try:
+            found = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            raise InvalidStoredSnapshot(f"its recent ids are unreadable: {error.msg}") from None
+        if not isinstance(found, Mapping) or len(found) > self.window:
+            raise InvalidStoredSnapshot("its recent ids are not those of this window")
+        seqs = list(found.values())
+        if any(type(seq) is not int for seq in seqs) or seqs != sorted(set(seqs)):
+            raise InvalidStoredSnapshot("its recent ids are not in the order of answering")
+        return dict(found)
