@@ -53,5 +53,5 @@ REJECTION_CODES = (
     "unknown_field",
     "duplicate_field",  # a field, or a named feature, sent twice
     "too_large",  # more bytes than the entry limit
-    "unsupported",  # a field that this version does not take yet
+    "unsupported",  # a field that this version, or this learner, does not take
 )

@@ -85,7 +85,7 @@ def process(
     met: list[tuple[bytes, bytes]] = []
     reports: list[ValidityReport] = []
     done = 0
-    for answer in predictor.step_many(decoded.X, decoded.labels):
+    for answer in predictor.step_many(decoded.X, decoded.labels, decoded.probability_column()):
         if isinstance(answer, ValidityReport):
             last = decoded.accepted[done - 1]
             met.append((entries[last][0], encode_report(answer, before.seq + last)))
@@ -144,8 +144,8 @@ def _not_answered(
     if not decoded.rejected and not repeats:
         return out, letters
     learns = [0] * len(entries)
-    for i, label in zip(decoded.accepted, decoded.labels, strict=True):
-        learns[i] = int(label is not None)
+    for i, is_learned in zip(decoded.accepted, decoded.learned(), strict=True):
+        learns[i] = int(is_learned)
     learned = list(accumulate(learns, initial=before.n))
     for i, first in repeats.items():
         out[i] = encode_duplicate(before.seq + i, learned[i], decoded.ids[i], first)

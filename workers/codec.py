@@ -35,6 +35,7 @@ class Decoded:
     ----------
     X : ndarray of shape (n_accepted, n_features)
     labels : list of (str or None), one an accepted entry
+    probabilities : list of (float or None), one an accepted entry
     ids : list of (str or None), one an entry of the batch
         The producer's id, where it was sent and can be read.
     accepted : list of int
@@ -45,6 +46,7 @@ class Decoded:
 
     X: Floats
     labels: list[str | None]
+    probabilities: list[float | None]
     ids: list[str | None]
     accepted: list[int]
     rejected: dict[int, InvalidExample]
@@ -55,14 +57,26 @@ class Decoded:
         return Decoded(
             self.X[kept],
             [self.labels[row] for row in kept],
+            [self.probabilities[row] for row in kept],
             self.ids,
             [self.accepted[row] for row in kept],
             self.rejected,
         )
 
+    def learned(self) -> list[bool]:
+        """Return whether each row of `X` is learned: it has a label or a probability."""
+        targets = zip(self.labels, self.probabilities, strict=True)
+        return [label is not None or p is not None for label, p in targets]
+
+    def probability_column(self) -> Floats | None:
+        """Return the probabilities as an array, NaN where there is none; None if all are."""
+        if self.probabilities.count(None) == len(self.probabilities):
+            return None
+        return np.array(self.probabilities, dtype=np.float64)
+
 
 def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> Decoded:
-    """Turn stream entries into rows and labels; refuse what cannot be used.
+    """Turn stream entries into rows and their targets; refuse what cannot be used.
 
     Parameters
     ----------
@@ -98,7 +112,7 @@ class _Parts:
     def __init__(self, entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> None:
         self._fields = [fields for _, fields in entries]
         self._schema, self._limits = schema, limits
-        self._rows: dict[int, tuple[Floats, str | None]] = {}
+        self._rows: dict[int, tuple[Floats, str | None, float | None]] = {}
         self._ids: list[str | None] = [None] * len(entries)
         self._rejected: dict[int, InvalidExample] = {}
 
@@ -120,9 +134,11 @@ class _Parts:
             self._read(positions)
         accepted = sorted(self._rows)
         rows = [self._rows[i][0] for i in accepted]
-        X = np.array(rows) if rows else np.empty((0, self._schema.dimension or 0))
         labels = [self._rows[i][1] for i in accepted]
-        return Decoded(X, labels, self._ids, accepted, dict(sorted(self._rejected.items())))
+        probabilities = [self._rows[i][2] for i in accepted]
+        X = np.array(rows) if rows else np.empty((0, self._schema.dimension or 0))
+        rejected = dict(sorted(self._rejected.items()))
+        return Decoded(X, labels, probabilities, self._ids, accepted, rejected)
 
     def _read(self, positions: list[int]) -> None:
         if len(positions) <= _SINGLY:
@@ -135,8 +151,8 @@ class _Parts:
             self._read(positions[:middle])
             self._read(positions[middle:])
             return
-        for position, row, label, sent in zip(positions, *together, strict=True):
-            self._rows[position], self._ids[position] = (row, label), sent
+        for position, row, label, p, sent in zip(positions, *together, strict=True):
+            self._rows[position], self._ids[position] = (row, label, p), sent
 
     def _read_one(self, position: int) -> None:
         pairs = one.pairs(self._fields[position])

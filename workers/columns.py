@@ -15,28 +15,32 @@ import orjson
 from online_svm.errors import InvalidExample
 from online_svm.prediction import Floats
 from online_svm.schema import FeatureSchema, invalid_values
-from workers.entries import Fields, pairs, read_id, read_label
+from workers.entries import Fields, pairs, read_id, read_label, read_probability
 from workers.settings import Limits
 
 Columns = dict[bytes, Sequence[bytes]]
 Texts = list[str | None]
+Numbers = list[float | None]
 
 _LAYOUTS = frozenset(
     frozenset((features, *rest))
     for features in (b"x", b"xb")
-    for rest in ((), (b"y",), (b"id",), (b"y", b"id"))
+    for target in ((), (b"y",), (b"p",))
+    for rest in (target, (*target, b"id"))
 )
 
 
 def read(
     batch: Sequence[Fields], schema: FeatureSchema, limits: Limits
-) -> tuple[Floats, Texts, Texts] | None:
-    """Return features, labels and ids of a batch, or None if not every entry is ordinary.
+) -> tuple[Floats, Texts, Numbers, Texts] | None:
+    """Return the columns of a batch, or None if not every entry is ordinary.
 
     Returns
     -------
     X : ndarray of shape (n_entries, n_features)
-    labels, ids : lists of (str or None), one an entry
+    labels : list of (str or None), one an entry
+    probabilities : list of (float or None)
+    ids : list of (str or None)
     """
     columns = _columns(batch) if batch and schema.dimension is not None else None
     if columns is None or _may_exceed(columns, limits.max_entry_bytes):
@@ -44,10 +48,11 @@ def read(
     try:
         labels = _labels(columns.get(b"y"), len(batch), schema, limits)
         ids = _ids(columns.get(b"id"), len(batch), limits)
+        probabilities = _probabilities(columns.get(b"p"), len(batch), schema)
         X = _features(columns, schema)
     except (InvalidExample, ValueError, TypeError, KeyError):
         return None
-    return None if invalid_values(X, False).any() else (X, labels, ids)
+    return None if invalid_values(X, False).any() else (X, labels, probabilities, ids)
 
 
 def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> bool:
@@ -56,6 +61,8 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
     try:
         if b"y" in given:
             read_label(given[b"y"], schema, limits)
+        if b"p" in given:
+            read_probability(given[b"p"], schema)
         if b"x" not in given:
             return len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
         x = orjson.loads(given[b"x"])
@@ -103,6 +110,12 @@ def _labels(
         return [None] * count
     known = {raw: read_label(raw, schema, limits) for raw in set(column)}
     return list(map(known.__getitem__, column))
+
+
+def _probabilities(column: Sequence[bytes] | None, count: int, schema: FeatureSchema) -> Numbers:
+    if column is None:
+        return [None] * count
+    return [read_probability(raw, schema) for raw in column]
 
 
 def _ids(column: Sequence[bytes] | None, count: int, limits: Limits) -> Texts:

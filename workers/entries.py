@@ -1,6 +1,7 @@
 """One input entry: what is accepted, and the reason code of what is not."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -16,9 +17,12 @@ Fields = Mapping[bytes, bytes] | Sequence[bytes]
 
 Pairs = list[tuple[bytes, bytes]]
 
-_KNOWN = frozenset((b"x", b"xb", b"y", b"id"))
+_KNOWN = frozenset((b"x", b"xb", b"y", b"p", b"id"))
 _PLANNED = frozenset((b"for",))
 _MAX_NAME = 256
+_MAX_P = 64  # characters: far more than bring back any 64-bit float
+_DECIMAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 def pairs(fields: Fields) -> Pairs:
@@ -33,8 +37,10 @@ def size(fields: Pairs) -> int:
     return sum(len(name) + len(value) for name, value in fields)
 
 
-def read(fields: Pairs, schema: FeatureSchema, limits: Limits) -> tuple[Floats, str | None]:
-    """Return the features, shape (n_features,), and the label of an entry.
+def read(
+    fields: Pairs, schema: FeatureSchema, limits: Limits
+) -> tuple[Floats, str | None, float | None]:
+    """Return the features, shape (n_features,), the label and the probability of an entry.
 
     The schema adopts the features if it has none yet, and only if nothing else is wrong.
 
@@ -48,12 +54,13 @@ def read(fields: Pairs, schema: FeatureSchema, limits: Limits) -> tuple[Floats, 
     if b"id" in given:
         read_id(given[b"id"], limits)
     label = read_label(given[b"y"], schema, limits) if b"y" in given else None
+    probability = read_probability(given[b"p"], schema) if b"p" in given else None
     x = _read_x(given[b"x"]) if b"x" in given else _read_raw(given[b"xb"])
     row = schema.row(x)
     if schema.dimension is None:
         _check_adoptable(x, limits)
         schema.adopt(x)
-    return row, label
+    return row, label, probability
 
 
 def readable_id(fields: Pairs, limits: Limits) -> str | None:
@@ -81,6 +88,16 @@ def read_label(raw: bytes, schema: FeatureSchema, limits: Limits) -> str | None:
     return schema.label(text)
 
 
+def read_probability(raw: bytes, schema: FeatureSchema) -> float | None:
+    """Return the probability of the second class that an annotator gave."""
+    if len(raw) <= _MAX_P and _NOT_FINITE.fullmatch(raw):
+        return schema.probability(float("nan"))
+    if len(raw) > _MAX_P or not _DECIMAL.fullmatch(raw):
+        schema.probability(0.0)  # that no probability is taken says more than that this is none
+        raise InvalidExample("unparsable", f"p is not a decimal number of at most {_MAX_P} bytes")
+    return schema.probability(float(raw))
+
+
 def _text(raw: bytes, name: str) -> str:
     if b"\0" in raw:
         raise InvalidExample("unparsable", f"{name} contains NUL")
@@ -102,11 +119,13 @@ def _check_fields(fields: Pairs, limits: Limits) -> None:
         if name in _PLANNED:
             raise InvalidExample("unsupported", f"field {_shown(name)} is not supported yet")
         if name not in _KNOWN:
-            raise InvalidExample("unknown_field", f"field {_shown(name)}; known: x, xb, y, id")
+            raise InvalidExample("unknown_field", f"field {_shown(name)}; known: x, xb, y, p, id")
         if names.count(name) > 1:
             raise InvalidExample("duplicate_field", f"field {_shown(name)} is sent twice")
     if b"x" in names and b"xb" in names:
         raise InvalidExample("duplicate_field", "both x and xb are sent; send one")
+    if b"y" in names and b"p" in names:
+        raise InvalidExample("duplicate_field", "both y and p are sent; send one")
     if b"x" not in names and b"xb" not in names:
         raise InvalidExample("no_features", "the entry has neither x nor xb")
 

@@ -43,6 +43,8 @@ def entry(row: Row, arrays: bool = False) -> Fields:
     fields: Fields = [b"x", orjson.dumps(x)]
     if row.y is not None:
         fields += [b"y", row.y]
+    if row.p is not None:
+        fields += [b"p", row.p]
     if row.id is not None:
         fields += [b"id", row.id]
     return fields

@@ -16,19 +16,22 @@ Interval = tuple[Probability, Probability]
 
 CODES: dict[str, str] = {
     "no_features": "Neither `x` nor `xb` was sent; an empty entry is one such.",
-    "unparsable": "`x` is not JSON, or not a flat array or object of numbers; or text that is not "
-    "UTF-8 or contains NUL.",
-    "not_finite": "A feature is NaN or infinite, or too large for a 64-bit float.",
-    "out_of_range": "A feature is finite but beyond 1e100, or so small that it is subnormal.",
+    "unparsable": "`x` is not JSON, or not a flat array or object of numbers; `p` is not a decimal "
+    "number; or text that is not UTF-8 or contains NUL.",
+    "not_finite": "A feature or `p` is NaN or infinite, or too large for a 64-bit float.",
+    "out_of_range": "A feature is finite but beyond 1e100, or so small that it is subnormal; or "
+    "`p` is not in [0, 1].",
     "dimension": "The wrong number of features, or of bytes in `xb`.",
     "unknown_feature": "A named feature that the feed does not have.",
     "missing_feature": "A feature of the feed is absent or null.",
     "label": "`y` is empty, too long, not in the declared set, or not an integer where integers "
     "are asked for.",
     "unknown_field": "A field that no version of this schema has.",
-    "duplicate_field": "A field, or a named feature, is sent twice; or both `x` and `xb` are.",
+    "duplicate_field": "A field, or a named feature, is sent twice; or both `x` and `xb` are, or "
+    "both `y` and `p`.",
     "too_large": "More bytes than the entry limit, or a longer id than the limit.",
-    "unsupported": "A field that this version does not take yet: `for`.",
+    "unsupported": "A field that this version does not take yet, `for`; or `p` where the learner "
+    "takes labels only (`svc`).",
 }
 
 JOIN_CODES: dict[str, str] = {
@@ -99,7 +102,8 @@ class PredictionMessage(Message):
     maps: dict[str, list[Probability]] = Field(
         description="Probability of each class by each published map, normalised over the classes. "
         "For more than two of them `implied` is a heuristic: shares of the votes of one bank a "
-        "class, divided by their sum. No map carries a guarantee."
+        "class, divided by their sum. The learner `psvm` adds its own, `psvm`: "
+        "1 / (1 + exp(-a f)), fitted on no data. No map carries a guarantee."
     )
     map_intervals: dict[str, list[Interval]] | None = Field(
         None,
@@ -262,7 +266,15 @@ class InputEntry(BaseModel):
         None, description="Features as raw little-endian 64-bit floats, 8 bytes each."
     )
     y: str | None = Field(
-        None, description="Label, UTF-8 text. Without it the example is answered, not learned."
+        None,
+        description="Label, UTF-8 text. With neither `y` nor `p` the example is answered, "
+        "not learned.",
+    )
+    p: str | None = Field(
+        None,
+        description="In place of `y`, for the learner `psvm`: an annotator's probability that the "
+        "label is the second class, a decimal number in [0, 1]. It is learned and counted in `n`, "
+        "but takes no part in calibration, in the data of the maps or in the metrics.",
     )
     id: str | None = Field(
         None,

@@ -44,11 +44,12 @@ class BadSource(BadConfiguration):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One example to push: features, label and the producer's id, the last two if there are any."""
+    """One example to push: features, and what there is of label, producer's id and probability."""
 
     x: Features
     y: str | None = None
     id: str | None = None
+    p: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,9 @@ class Reading:
         Width of a LIBSVM source; by default its largest index, for which it is read whole.
     data_dir : path or None
         Where the benchmark sets are.
+    prob : str or None
+        Column of an annotator's probability. A row that has one and no label is sent with it;
+        what is wrong with one that has both, the feed's answer says.
     """
 
     format: Format | None = None
@@ -77,6 +81,7 @@ class Reading:
     header: bool = True
     features: int | None = None
     data_dir: Path | None = None
+    prob: str | None = None
 
 
 def rows(source: str, reading: Reading) -> Iterator[Row]:
@@ -98,6 +103,7 @@ def rows(source: str, reading: Reading) -> Iterator[Row]:
     path = Path(source)
     if path.is_file():
         return _read(lambda: _open(path), reading.format or _format_of(path), reading)
+    _refuse_probability(reading, "a data set by name")
     return _named(source, reading)
 
 
@@ -154,6 +160,7 @@ def _csv_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
     if len(set(names)) != len(names):
         raise BadSource("two columns have the same name")
     target = _label_of(names, reading)
+    prob = _probability_of(names, reading)
     body = filled if reading.header else itertools.chain([first], filled)
     # A cell too many lands under a name that no column has, where it is noticed.
     table: Any = iter_csv(
@@ -162,8 +169,9 @@ def _csv_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
     for x, y in table:
         if len(x) != len(names) - (target is not None):
             raise BadSource(f"not {len(names)} columns, as the first line has")
-        features = {name: _number(name, value) for name, value in x.items()}
-        yield Row(features if reading.header else list(features.values()), label_text(y))
+        features = {name: _number(name, value) for name, value in x.items() if name != prob}
+        sent = features if reading.header else list(features.values())
+        yield _with_targets(sent, y, x.get(prob))
 
 
 def _label_of(names: Sequence[str], reading: Reading) -> str | None:
@@ -172,10 +180,36 @@ def _label_of(names: Sequence[str], reading: Reading) -> str | None:
         return None
     if not names:
         raise BadSource("the source is empty")
-    label = reading.label or names[-1]
-    if label not in names:
-        raise BadSource(f"no column {label!r} for the label; there are {', '.join(names)[:200]}")
+    others = [name for name in names if name != reading.prob]
+    label = reading.label or (others or names)[-1]
+    if label not in others:
+        raise BadSource(f"no column {label!r} for the label; there are {', '.join(others)[:200]}")
     return label
+
+
+def _probability_of(names: Sequence[str], reading: Reading) -> str | None:
+    """Return the name of the column of probabilities, if there is to be one."""
+    if reading.prob is not None and reading.prob not in names:
+        there = ", ".join(names)[:200]
+        raise BadSource(f"no column {reading.prob!r} for the probability; there are {there}")
+    return reading.prob
+
+
+def _refuse_probability(reading: Reading, what: str) -> None:
+    if reading.prob is not None:
+        raise BadSource(f"{what} has no column {reading.prob!r} for the probability")
+
+
+def _with_targets(x: Features, y: object, probability: object, id_: str | None = None) -> Row:
+    """Return a row; beside a probability an empty label is none."""
+    p = _filled(probability)
+    return Row(x, label_text(y) if p is None else _filled(y), id_, p)
+
+
+def _filled(value: object) -> str | None:
+    """Return a cell as text, None where it is empty."""
+    text = None if isinstance(value, float) and math.isnan(value) else label_text(value)
+    return None if text is None or text.strip() in _MISSING else text.strip()
 
 
 def _number(name: str, value: object) -> float | None:
@@ -194,7 +228,7 @@ def _number(name: str, value: object) -> float | None:
 
 
 def _json_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
-    """Read objects like an input entry (`x`, `y`, `id`), or flat ones of features and a label.
+    """Read objects like an input entry (`x`, `y`, `p`, `id`), or flat ones: features and label.
 
     Values are passed on as they are: what is wrong with them, the feed's answer says.
     """
@@ -207,21 +241,24 @@ def _json_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
 
 
 def _json_row(item: dict[str, Any], reading: Reading) -> Row:
-    name = reading.label or "y"
-    if reading.label is not None and name not in item:
+    name, is_entry = reading.label or "y", isinstance(item.get("x"), list | dict)
+    prob = reading.prob or ("p" if is_entry else None)
+    p = None if prob is None else item.pop(prob, None)
+    if reading.label is not None and name not in item and p is None:
         raise BadSource(f"no {name!r} for the label")
-    y = label_text(item.pop(name, None)) if reading.labelled else None
-    if not isinstance(item.get("x"), list | dict):
-        return Row(item, y)
+    y = item.pop(name, None) if reading.labelled else None
+    if not is_entry:
+        return _with_targets(item, y, p)
     x, sent = item.pop("x"), item.pop("id", None)
     if item:
-        raise BadSource(f"unknown keys beside x, y and id: {', '.join(item)[:200]}")
-    return Row(x, y, None if sent is None else str(sent))
+        raise BadSource(f"unknown keys beside x, y, p and id: {', '.join(item)[:200]}")
+    return _with_targets(x, y, p, None if sent is None else str(sent))
 
 
 def _libsvm_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
     from river.stream import iter_libsvm
 
+    _refuse_probability(reading, "a LIBSVM file")
     # The reader needs one feature a line; an explicit zero is what an empty row means.
     stripped = (line.split("#")[0].rstrip() for line in lines)
     whole = (line if " " in line else f"{line} 1:0" for line in stripped if line)
@@ -247,12 +284,13 @@ def _arff_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
     buffer = cast(TextIO, _remember_attributes(lines, names))
     try:
         for x, _ in iter_arff(buffer, target=None):
-            label = _label_of(names, reading)
+            label, prob = _label_of(names, reading), _probability_of(names, reading)
             y = x.get(label)
             text = y.strip(" '\"") if isinstance(y, str) else y
             # The reader leaves a missing value out; the feed must know that it is missing.
-            features = {name: _number(name, x.get(name)) for name in names if name != label}
-            yield Row(features, label_text(text))
+            columns = [name for name in names if name not in (label, prob)]
+            features = {name: _number(name, x.get(name)) for name in columns}
+            yield _with_targets(features, text, None if prob is None else x.get(prob))
     except ParseArffError as error:
         raise BadSource(str(error)) from error
 

@@ -45,7 +45,7 @@ def alone(batch, schema):
     for fields in batch:
         pairs = one.pairs(fields)
         try:
-            row, label = one.read(pairs, schema, LIMITS)
+            row, label, _ = one.read(pairs, schema, LIMITS)
             found.append((row.tobytes(), label, one.readable_id(pairs, LIMITS)))
         except one.InvalidExample as error:
             found.append((error.code, error.reason, one.readable_id(pairs, LIMITS)))

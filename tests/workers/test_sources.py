@@ -91,7 +91,7 @@ def test_json_lines_take_the_label_from_a_named_key(tmp_path):
     [
         ('{"q": 1}\n{"q": 1', r"row 2: not jsonl"),
         ("[1, 2]", r"row 1: a line must be a JSON object"),
-        ('{"x": [1], "z": 1}', r"row 1: unknown keys beside x, y and id: z"),
+        ('{"x": [1], "z": 1}', r"row 1: unknown keys beside x, y, p and id: z"),
     ],
 )
 def test_broken_json_lines_are_refused_with_the_row(tmp_path, text, message):
@@ -183,3 +183,54 @@ def test_a_file_of_unknown_kind_asks_for_its_format(tmp_path):
     (tmp_path / "a.data").write_text("1")
     with pytest.raises(BadSource, match="--format"):
         rows(str(tmp_path / "a.data"), Reading())
+
+
+def test_a_column_of_probabilities_stands_in_for_missing_labels(tmp_path):
+    text = "q,y,p\n1,ham,\n2,,0.25\n3,?,1\n4,spam,0.5\n"
+    assert read(tmp_path, "a.csv", text, prob="p") == [
+        Row({"q": 1.0}, "ham"),
+        Row({"q": 2.0}, None, None, "0.25"),
+        Row({"q": 3.0}, None, None, "1"),
+        Row({"q": 4.0}, "spam", None, "0.5"),  # the feed refuses it, and says why
+    ]
+
+
+def test_json_lines_may_carry_probabilities(tmp_path):
+    text = '{"x": [1], "p": 0.5, "id": 7}\n{"x": [2], "y": "a"}\n{"x": [3], "p": null, "y": 1}\n'
+    assert read(tmp_path, "a.jsonl", text) == [
+        Row([1], None, "7", "0.5"),
+        Row([2], "a"),
+        Row([3], "1"),
+    ]
+    flat = '{"q": 1, "doubt": 0.75}\n{"q": 2, "y": "a"}\n{"q": 3, "y": "b", "p": 4}\n'
+    assert read(tmp_path, "b.jsonl", flat, label="y", prob="doubt") == [
+        Row({"q": 1}, None, None, "0.75"),
+        Row({"q": 2}, "a"),
+        Row({"q": 3, "p": 4}, "b"),  # without the option a flat p is a feature
+    ]
+
+
+def test_an_arff_file_may_carry_probabilities(tmp_path):
+    head = "@relation r\n@attribute q numeric\n@attribute p numeric\n@attribute y {a,b}\n@data\n"
+    assert read(tmp_path, "a.arff", f"{head}1,?,a\n2,0.5,?\n", prob="p") == [
+        Row({"q": 1.0}, "a"),
+        Row({"q": 2.0}, None, None, "0.5"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "q,y\n1,a\n"),
+        ("a.libsvm", "1 1:2\n"),
+        ("a.arff", "@relation r\n@attribute q numeric\n@attribute y {a,b}\n@data\n1,a\n"),
+    ],
+)
+def test_a_column_of_probabilities_that_is_not_there_is_named(tmp_path, name, text):
+    with pytest.raises(BadSource, match="no column 'p' for the probability"):
+        read(tmp_path, name, text, prob="p")
+
+
+def test_a_data_set_by_name_has_no_column_of_probabilities():
+    with pytest.raises(BadSource, match="no column 'p' for the probability"):
+        rows("Phishing", Reading(prob="p"))

@@ -35,6 +35,16 @@ Label = Annotated[
         show_default=False,
     ),
 ]
+Prob = Annotated[
+    str | None,
+    typer.Option(
+        "--prob",
+        metavar="COLUMN",
+        help="Column of an annotator's probability of the second class, where there is no label; "
+        "p in JSON lines. For learner psvm.",
+        show_default=False,
+    ),
+]
 NoLabel = Annotated[bool, typer.Option("--no-label", help="Every column is a feature.")]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="A CSV file begins with data: send arrays.")
@@ -73,6 +83,7 @@ def push(
     config: Config = None,
     format: Format = None,
     label: Label = None,
+    prob: Prob = None,
     no_label: NoLabel = False,
     no_header: NoHeader = False,
     features: Width = None,
@@ -104,7 +115,7 @@ def push(
 
     FeedKeys(feed)  # a bad name is refused before a large file is read
     rows, total = selected(
-        open_rows(source, format, label, no_label, no_header, features, data_dir),
+        open_rows(source, format, label, no_label, no_header, features, data_dir, prob),
         shuffle,
         skip,
         limit,
@@ -134,11 +145,12 @@ def open_rows(
     no_header: bool,
     features: int | None,
     data_dir: Path | None,
+    prob: str | None = None,
 ) -> "Iterable[Row]":
     """Return the rows that the reading options describe."""
     from workers.sources import Reading, rows
 
-    reading = Reading(format, label, not no_label, not no_header, features, data_dir)
+    reading = Reading(format, label, not no_label, not no_header, features, data_dir, prob)
     return rows(source, reading)
 
 

@@ -12,6 +12,7 @@ from workers.commands.push import (
     Label,
     NoHeader,
     NoLabel,
+    Prob,
     Shuffle,
     Width,
     open_rows,
@@ -43,6 +44,7 @@ def verify(
     ] = None,
     format: Format = None,
     label: Label = None,
+    prob: Prob = None,
     no_label: NoLabel = False,
     no_header: NoHeader = False,
     features: Width = None,
@@ -60,7 +62,7 @@ def verify(
         if input is None:
             found = recompute(store)
         else:
-            rows = open_rows(input, format, label, no_label, no_header, features, data_dir)
+            rows = open_rows(input, format, label, no_label, no_header, features, data_dir, prob)
             chosen, _ = selected(rows, shuffle, 0, None)
             found = verify_history(store, (encoded(row, arrays) for row in chosen))
     print(_as_json(feed, found) if json else describe(found))
