@@ -15,8 +15,10 @@ from online_svm.calibration.one_against_all import normalise_rows
 from online_svm.config import PredictorConfig
 from online_svm.kernels import Kernel
 from online_svm.svm.batch import fixed_rows
+from online_svm.svm.class_path import class_weights
 from online_svm.svm.implied_bank import ImpliedBank
 from online_svm.svm.model import KernelModel
+from online_svm.svm.packed_bank import PackedBank
 from online_svm.svm.rows import Rows
 
 Floats = NDArray[np.float64]
@@ -28,7 +30,7 @@ CACHE_MB = 200.0  # as `RollingMachine`; the rows are given back after each refi
 
 def train_banks(
     config: PredictorConfig, kernel: Kernel, X: Floats, codes: Ints, n_classes: int
-) -> tuple[ImpliedBank, ...]:
+) -> tuple[PackedBank, ...]:
     """Return the banks over a training set: one for two classes (positive means class 1).
 
     Every bank starts afresh, so it is a function of the training set alone. `class_weight` has no
@@ -60,7 +62,7 @@ def train_banks(
     return tuple(_train(config, kernel, rows, codes == k) for k in positives)
 
 
-def implied_probabilities(banks: Sequence[ImpliedBank], X: Floats) -> Floats:
+def implied_probabilities(banks: Sequence[PackedBank], X: Floats) -> Floats:
     """Return the probability of each class for scaled rows, shape (m, n_classes).
 
     The values of a row do not depend on the other rows.
@@ -69,16 +71,18 @@ def implied_probabilities(banks: Sequence[ImpliedBank], X: Floats) -> Floats:
     return np.column_stack((1.0 - shares, shares)) if len(banks) == 1 else normalise_rows(shares)
 
 
-def _train(config: PredictorConfig, kernel: Kernel, rows: Rows, positive: Bools) -> ImpliedBank:
+def _train(config: PredictorConfig, kernel: Kernel, rows: Rows, positive: Bools) -> PackedBank:
     m = config.implied_models
     if positive.all() or not positive.any():
         return _unanimous(kernel, rows.points.shape[1], m, bool(positive.all()))
     penalties = np.full(len(positive), config.C)
-    return ImpliedBank.fit(kernel, rows, positive, penalties, m, tol=config.tol)
+    bank = ImpliedBank.fit(kernel, rows, positive, penalties, m, tol=config.tol)
+    z, z_rest = class_weights(m, bank.odds, "balanced")
+    return PackedBank.pack(bank.model, z * config.C, -z_rest * config.C)
 
 
-def _unanimous(kernel: Kernel, dimension: int, m: int, positive: bool) -> ImpliedBank:
+def _unanimous(kernel: Kernel, dimension: int, m: int, positive: bool) -> PackedBank:
     """Return a bank that saw one side only: every machine votes for it everywhere."""
     votes = np.full(m, 1.0 if positive else -1.0)
     model = KernelModel.build(kernel, np.empty((0, dimension)), np.empty((m, 0)), votes)
-    return ImpliedBank(model, odds=np.inf if positive else 0.0, steps=0)
+    return PackedBank.pack(model, np.ones(m), -np.ones(m))

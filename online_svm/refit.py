@@ -18,9 +18,9 @@ from online_svm.config import PredictorConfig
 from online_svm.implied import train_banks
 from online_svm.kernels import Kernel
 from online_svm.scaling import Scaling
-from online_svm.svm.implied_bank import ImpliedBank
 from online_svm.svm.machine import STRICTNESS, RollingMachine
 from online_svm.svm.model import KernelModel
+from online_svm.svm.packed_bank import PackedBank
 from online_svm.svm.tube import fit_tubes
 from online_svm.venn.split import training_mask
 
@@ -102,7 +102,7 @@ class RefitResult:
         Of the available examples outside the proper training set, in order.
     training_scores : ndarray of shape (n_training, n_scores)
         Of the proper training set.
-    banks : tuple of ImpliedBank
+    banks : tuple of PackedBank
         Of the implied map, over scaled features, with the model's kernel; none where it is not
         published.
     """
@@ -112,7 +112,7 @@ class RefitResult:
     scaling: Scaling
     calibration_scores: Floats
     training_scores: Floats
-    banks: tuple[ImpliedBank, ...] = ()
+    banks: tuple[PackedBank, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Return the result as bytes, for the pipe and for snapshots."""
@@ -135,7 +135,7 @@ class RefitResult:
             scaling=Scaling(**under("scaling", parts)),
             calibration_scores=parts["calibration"],
             training_scores=parts["training"],
-            banks=tuple(ImpliedBank.from_arrays(kernel, arrays) for arrays in banks),
+            banks=tuple(PackedBank.from_arrays(kernel, arrays) for arrays in banks),
         )
 
 
@@ -304,7 +304,7 @@ class Learner:
         penalties = np.full(n_classes, config.C)
         return RollingMachine(self._kernel(), penalties, tol=config.tol, window=config.window)
 
-    def _train_banks(self, task: RefitTask, trains: Bools) -> tuple[ImpliedBank, ...]:
+    def _train_banks(self, task: RefitTask, trains: Bools) -> tuple[PackedBank, ...]:
         """Train the banks of the implied map anew, where it is published."""
         if "implied" not in self.config.maps:
             return ()

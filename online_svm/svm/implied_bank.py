@@ -94,14 +94,11 @@ class ImpliedBank:
 
     def signs(self, X: Floats) -> NDArray[np.int8]:
         """Return the side of each surface a row lies on, shape (n, m): +1, -1, or 0 on it."""
-        scores = self.model.scores(X)
-        return (scores > ON_SURFACE).astype(np.int8) - (scores < -ON_SURFACE).astype(np.int8)
+        return sides(self.model.scores(X))
 
     def shares(self, X: Floats) -> Floats:
         """Return (positive votes + 1) / (m + 2) for each row; on a surface a vote counts half."""
-        signs = self.signs(X)
-        twice = (signs.astype(np.int64) + 1).sum(axis=1)
-        return np.asarray((twice + 2) / (2.0 * (signs.shape[1] + 2)))
+        return shares_of(self.model.scores(X))
 
     def crossings(self, X: Floats) -> Ints:
         """Return how often the vote changes along z, from "negative" at z = 0 to "positive" at 1.
@@ -134,6 +131,29 @@ def _constant(
     grows = beta < np.where(positive, z * penalties, 0.0)
     shrinks = beta > np.where(positive, 0.0, -z_rest * penalties)
     return constant(slack[grows], slack[shrinks], slack[grows & shrinks])
+
+
+def sides(scores: Floats) -> NDArray[np.int8]:
+    """Return the side of the surface of each decision value: +1, -1, or 0 on it.
+
+    Examples
+    --------
+    >>> sides(np.array([0.5, -0.5, 1e-12])).tolist()
+    [1, -1, 0]
+    """
+    return (scores > ON_SURFACE).astype(np.int8) - (scores < -ON_SURFACE).astype(np.int8)
+
+
+def shares_of(scores: Floats) -> Floats:
+    """Return (positive votes + 1) / (m + 2) for rows of m decision values.
+
+    Examples
+    --------
+    >>> shares_of(np.array([[-1.0, 0.0, 1.0]])).tolist()
+    [0.5]
+    """
+    twice = (sides(scores).astype(np.int64) + 1).sum(axis=1)
+    return np.asarray((twice + 2) / (2.0 * (scores.shape[1] + 2)))
 
 
 def adjusted(shares: Floats, factor: float) -> Floats:

@@ -1,0 +1,171 @@
+"""A bank of machines in a form that is cheap to keep and to ask.
+
+In a bank along z most coefficients lie at a bound, and stay there from one machine to the next.
+So the kernel values of the points at a bound are summed once, the sums corrected where a point
+reaches or leaves its bound, and only free coefficients are kept for each machine.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm._jit import jit
+from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_row
+from online_svm.svm.implied_bank import shares_of
+from online_svm.svm.model import KernelModel
+
+Ints = NDArray[np.int64]
+
+
+class Packing(NamedTuple):
+    """The coefficients of m machines over n vectors: plain arrays, for compiled code.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (d, n)
+        Support vectors of any of the machines, feature-major.
+    intercept, highest, lowest : ndarray of shape (m,)
+        Constants; the coefficient of a positive point, and of a negative one, at its bound.
+    moves : ndarray of shape (n_moves,)
+        Points that reach their bound, by number from 1; of those that leave it, minus the number.
+    sides : ndarray of shape (n_moves,)
+        1 where the point that moves is positive, else 0.
+    move_ends : ndarray of shape (m,)
+        Moves up to and including each machine.
+    free, free_coef : ndarray of shape (n_free,)
+        Vectors with a coefficient off its bound, and the coefficient, machine by machine.
+    free_ends : ndarray of shape (m,)
+        Free coefficients up to and including each machine.
+    """
+
+    vectors: Floats
+    intercept: Floats
+    highest: Floats
+    lowest: Floats
+    moves: Ints
+    sides: Ints
+    move_ends: Ints
+    free: Ints
+    free_coef: Floats
+    free_ends: Ints
+
+
+class PackedBank:
+    """The votes of a bank.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    packing : Packing
+
+    Examples
+    --------
+    >>> model = KernelModel.build(
+    ...     Kernel("linear"), np.array([[-1.0], [1.0]]), np.array([[-0.5, 0.5]]), np.zeros(1)
+    ... )
+    >>> bank = PackedBank.pack(model, highest=np.array([0.5]), lowest=np.array([-1.0]))
+    >>> bank.packing.moves, bank.packing.free_coef
+    (array([2]), array([-0.5]))
+    >>> bank.decisions(np.array([[3.0]]))
+    array([[3.]])
+    """
+
+    def __init__(self, kernel: Kernel, packing: Packing) -> None:
+        self.kernel, self.packing = kernel, packing
+
+    @classmethod
+    def pack(cls, model: KernelModel, highest: Floats, lowest: Floats) -> Self:
+        """Return the machines of `model`, whose coefficients lie between `lowest` and `highest`.
+
+        Parameters
+        ----------
+        model : KernelModel
+            Of m machines; a point's coefficients have one sign in all of them.
+        highest, lowest : ndarray of shape (m,)
+            Bound on the coefficients of the positive points, and of the negative ones.
+        """
+        coef = model.coef
+        bound = (coef == highest[:, None]) | (coef == lowest[:, None])
+        positive = coef.max(axis=0, initial=0.0) > 0.0
+        before = np.concatenate([np.zeros((1, bound.shape[1]), dtype=np.bool_), bound[:-1]])
+        machine, point = np.nonzero(bound != before)
+        holder, free = np.nonzero((coef != 0.0) & ~bound)
+        m = np.arange(len(coef))
+        return cls(
+            model.kernel,
+            Packing(
+                model.vectors,
+                model.intercept,
+                highest,
+                lowest,
+                np.where(bound[machine, point], point + 1, -point - 1),
+                positive[point].astype(np.int64),
+                np.searchsorted(machine, m, side="right"),
+                free,
+                coef[holder, free],
+                np.searchsorted(holder, m, side="right"),
+            ),
+        )
+
+    def decisions(self, X: Floats) -> Floats:
+        """Return the decision values of rows, shape (n, m); a row's do not depend on the others."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        out = np.empty((len(X), len(self.packing.intercept)))
+        values = np.empty(self.packing.vectors.shape[1], dtype=self.kernel.dtype)
+        _decide(self.kernel.shape, self.packing, X, np.empty(BLOCK), values, out)
+        return out
+
+    def shares(self, X: Floats) -> Floats:
+        """Return (positive votes + 1) / (m + 2) for each row; on a surface a vote counts half."""
+        return shares_of(self.decisions(X))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays from which `from_arrays` rebuilds the bank, given its kernel."""
+        return dict(self.packing._asdict())
+
+    @classmethod
+    def from_arrays(cls, kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the bank whose `arrays` these are."""
+        # Copies: views of bytes are read-only, and would have the code compiled again.
+        return cls(kernel, Packing(**{name: values.copy() for name, values in arrays.items()}))
+
+
+@jit
+def _decide(
+    shape: Shape, packing: Packing, X: Floats, sums: Floats, values: Values, out: Floats
+) -> None:
+    """Write the decision values of the rows of X to `out`; `sums` and `values` are scratch."""
+    for i in range(len(X)):
+        kernel_row(shape, packing.vectors, X[i], 0, len(values), sums, values)
+        up, down, move, first = 0.0, 0.0, 0, 0
+        for j in range(len(packing.intercept)):
+            while move < packing.move_ends[j]:
+                number = packing.moves[move]
+                value = np.float64(values[abs(number) - 1])
+                if packing.sides[move]:
+                    up += value if number > 0 else -value
+                else:
+                    down += value if number > 0 else -value
+                move += 1
+            stop = packing.free_ends[j]
+            total = _sum_free(packing.free[first:stop], packing.free_coef[first:stop], values)
+            first = stop
+            at_bounds = packing.highest[j] * up + packing.lowest[j] * down
+            out[i, j] = packing.intercept[j] + at_bounds + total
+
+
+@jit
+def _sum_free(free: Ints, coef: Floats, values: Values) -> float:
+    """Return the sum of coef_f values[free_f], in four parts that need not wait for each other."""
+    a = b = c = d = 0.0
+    whole = len(free) - len(free) % 4
+    for f in range(0, whole, 4):
+        a += coef[f] * values[free[f]]
+        b += coef[f + 1] * values[free[f + 1]]
+        c += coef[f + 2] * values[free[f + 2]]
+        d += coef[f + 3] * values[free[f + 3]]
+    for f in range(whole, len(free)):
+        a += coef[f] * values[free[f]]
+    return (a + b) + (c + d)

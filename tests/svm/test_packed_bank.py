@@ -1,0 +1,72 @@
+"""A packed bank decides as the bank it was made from."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from online_svm.kernels import Kernel
+from online_svm.svm.batch import fixed_rows
+from online_svm.svm.class_path import class_weights
+from online_svm.svm.implied_bank import ImpliedBank
+from online_svm.svm.model import KernelModel
+from online_svm.svm.packed_bank import PackedBank
+
+Floats = NDArray[np.float64]
+KERNELS = [Kernel("rbf", 0.3), Kernel("linear"), Kernel("poly", 0.2, 2, 1.0), Kernel("rbf", 9.0)]
+
+
+def both(kernel: Kernel, C: float = 0.7, m: int = 21) -> tuple[ImpliedBank, PackedBank, Floats]:
+    rng = np.random.default_rng(4)
+    codes = rng.random(300) < 0.3
+    X = rng.normal(size=(300, 5)) + 0.7 * codes[:, None]
+    rows = fixed_rows(kernel, X, cache_mb=10.0)
+    bank = ImpliedBank.fit(kernel, rows, codes, np.full(300, C), m)
+    z, rest = class_weights(m, bank.odds, "balanced")
+    return bank, PackedBank.pack(bank.model, z * C, -rest * C), rng.normal(size=(203, 5))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "linear", "poly", "narrow"])
+def test_decisions_are_those_of_the_bank(kernel: Kernel) -> None:
+    bank, packed, X = both(kernel)
+    expected = bank.model.scores(X)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(packed.decisions(X), expected, rtol=0, atol=1e-11 * scale)
+    np.testing.assert_array_equal(packed.shares(X), bank.shares(X))
+
+
+def test_most_coefficients_are_not_kept_one_by_one() -> None:
+    bank, packed, _ = both(KERNELS[0])
+    kept = len(packed.packing.moves) + len(packed.packing.free)
+    assert kept < np.count_nonzero(bank.model.coef) / 2
+
+
+def test_coefficients_off_every_bound_are_kept_one_by_one() -> None:
+    bank, _, X = both(KERNELS[0])
+    nowhere = np.full(21, 99.0)
+    packed = PackedBank.pack(bank.model, nowhere, -nowhere)
+    assert len(packed.packing.moves) == 0
+    np.testing.assert_array_equal(packed.shares(X), bank.shares(X))
+
+
+def test_a_row_is_decided_alike_alone_and_in_company() -> None:
+    _, packed, X = both(KERNELS[0])
+    together = packed.decisions(X)
+    alone = np.concatenate([packed.decisions(x[None, :]) for x in X])
+    np.testing.assert_array_equal(alone, together)
+    np.testing.assert_array_equal(packed.decisions(X[3:]), together[3:])
+
+
+def test_a_bank_survives_as_arrays() -> None:
+    _, packed, X = both(KERNELS[0])
+    arrays = packed.arrays()
+    for values in arrays.values():
+        values.flags.writeable = False
+    copy = PackedBank.from_arrays(packed.kernel, arrays)
+    np.testing.assert_array_equal(copy.decisions(X), packed.decisions(X))
+
+
+def test_a_bank_without_vectors_decides_by_its_constants() -> None:
+    constants = np.array([-1.0, 1.0])
+    model = KernelModel.build(KERNELS[0], np.empty((0, 5)), np.empty((2, 0)), constants)
+    packed = PackedBank.pack(model, np.ones(2), -np.ones(2))
+    np.testing.assert_array_equal(packed.decisions(np.zeros((3, 5))), np.tile(constants, (3, 1)))
