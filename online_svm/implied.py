@@ -45,7 +45,7 @@ def train_banks(
     X : ndarray of shape (n, n_features)
         Scaled rows.
     codes : ndarray of shape (n,)
-        Class index of each; not every class has to occur.
+        Class index of each; not every class has to occur. Without any row, every vote is half.
     n_classes : int
 
     Examples
@@ -57,8 +57,10 @@ def train_banks(
     array([[0.8, 0.2],
            [0.5, 0.5]])
     """
-    rows = fixed_rows(kernel, X, CACHE_MB)
     positives = [1] if n_classes == 2 else range(n_classes)
+    if not len(codes):
+        return (_unanimous(kernel, X.shape[1], config.implied_models, 0.0),) * len(positives)
+    rows = fixed_rows(kernel, X, CACHE_MB)
     return tuple(_train(config, kernel, rows, codes == k) for k in positives)
 
 
@@ -74,15 +76,15 @@ def implied_probabilities(banks: Sequence[PackedBank], X: Floats) -> Floats:
 def _train(config: PredictorConfig, kernel: Kernel, rows: Rows, positive: Bools) -> PackedBank:
     m = config.implied_models
     if positive.all() or not positive.any():
-        return _unanimous(kernel, rows.points.shape[1], m, bool(positive.all()))
+        return _unanimous(kernel, rows.points.shape[1], m, 1.0 if positive.all() else -1.0)
     penalties = np.full(len(positive), config.C)
     bank = ImpliedBank.fit(kernel, rows, positive, penalties, m, tol=config.tol)
     z, z_rest = class_weights(m, bank.odds, "balanced")
     return PackedBank.pack(bank.model, z * config.C, -z_rest * config.C)
 
 
-def _unanimous(kernel: Kernel, dimension: int, m: int, positive: bool) -> PackedBank:
-    """Return a bank that saw one side only: every machine votes for it everywhere."""
-    votes = np.full(m, 1.0 if positive else -1.0)
-    model = KernelModel.build(kernel, np.empty((0, dimension)), np.empty((m, 0)), votes)
+def _unanimous(kernel: Kernel, dimension: int, m: int, decision: float) -> PackedBank:
+    """Return a bank that did not see two sides: every machine decides alike everywhere."""
+    decisions = np.full(m, decision)
+    model = KernelModel.build(kernel, np.empty((0, dimension)), np.empty((m, 0)), decisions)
     return PackedBank.pack(model, np.ones(m), -np.ones(m))

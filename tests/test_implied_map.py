@@ -11,6 +11,8 @@ from sklearn.svm import SVC
 
 from online_svm.config import PredictorConfig
 from online_svm.example import Example
+from online_svm.implied import implied_probabilities, train_banks
+from online_svm.kernels import Kernel
 from online_svm.prediction import Prediction, PredictionBlock
 from online_svm.predictor import OnlinePredictor
 from online_svm.refit import Learner, RefitResult, RefitTask
@@ -127,6 +129,13 @@ def test_a_training_set_of_one_class_gets_every_vote(present: int) -> None:
     task, X = task_of(np.full(30, present), n_classes=2)
     (bank,) = Learner(config_of()).refit(task).banks
     np.testing.assert_array_equal(bank.shares(X), 10 / 11 if present else 1 / 11)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_a_labelled_training_example_no_class_is_preferred(n_classes: int) -> None:
+    banks = train_banks(config_of(), Kernel("rbf"), np.empty((0, 2)), np.arange(0), n_classes)
+    found = implied_probabilities(banks, np.ones((4, 2)))
+    np.testing.assert_allclose(found, np.full((4, n_classes), 1 / n_classes), rtol=1e-15)
 
 
 def test_banks_are_trained_only_where_the_map_is_published() -> None:
