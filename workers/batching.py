@@ -29,7 +29,7 @@ class BatchSize:
     >>> size.first_of([(b"1-0", [b"x", b"[1,2]"]), (b"2-0", [b"x", b"[3,4]"])])
     1
     >>> size.count
-    2
+    1
     """
 
     def __init__(self, entries: int, size: int) -> None:

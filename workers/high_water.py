@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import redis
 
-from workers.connection import client, translated
-from workers.ingest import PushStopped
+from workers.connection import translated
+from workers.ingest import PushStopped, connected_to
 from workers.keys import FeedKeys
 
 PAGE = 1000
@@ -44,7 +44,7 @@ class HighWater:
     ) -> None:
         self._url, self._keys, self._mark = url, FeedKeys(feed), mark
         self._tell, self._seconds = tell or _ignore, seconds
-        self._connected: Any = client(url)
+        self._connected: Any = connected_to(url)
         self._next_count = 0
 
     def __enter__(self) -> Self:

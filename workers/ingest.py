@@ -90,7 +90,7 @@ def push(
     """
     sent = 0
     key = FeedKeys(feed).input
-    with _connected(url) as connected:
+    with connected_to(url) as connected:
         for batch in _chunks(rows, chunk):
             entries = [entry(row, arrays) for row in batch]
             sent += _send(connected, url, key, entries, sent)
@@ -99,7 +99,7 @@ def push(
     return sent
 
 
-def _connected(url: str) -> Any:
+def connected_to(url: str) -> Any:
     """Return a client, which is a context manager.
 
     Raises

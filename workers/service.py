@@ -9,7 +9,7 @@ import structlog
 from online_svm.config import PredictorConfig
 from online_svm.predictor import OnlinePredictor
 from online_svm.refit import InlineRefitter, Refitter
-from workers import preflight
+from workers import permissions, preflight
 from workers.agreement import agreement
 from workers.commits import Retention
 from workers.downstream import Acknowledged, Gate, Open
@@ -58,6 +58,7 @@ def run(
     with signals(stop), open_store(feed, settings, url, stop) as store:
         for warning in preflight.check(store, ours, accept_environment).warnings:
             log.warning(warning)
+        check_permissions(store, settings)
         with _leased(store, settings, url, writer, stop) as lease, refitter(settings) as refits:
             # Again: what held the lease until now may have changed anything.
             found = preflight.check(store, ours, accept_environment)
@@ -117,6 +118,12 @@ def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None 
         retention=_retention(settings),
         block_ms=settings.block_ms,
     )
+
+
+def check_permissions(store: Store, settings: WorkerSettings) -> None:
+    """Raise AccessDenied unless Redis lets this user do all that a worker does."""
+    group = settings.downstream_group if settings.downstream == "block" else None
+    permissions.check(store.url, permissions.of_worker(store.keys, group))
 
 
 def _retention(settings: WorkerSettings) -> Retention:

@@ -31,11 +31,12 @@ def check(
     url = loaded.redis.get_secret_value() if loaded.redis else embedded_url()
     from workers import preflight
     from workers.agreement import agreement
-    from workers.service import open_store
+    from workers.service import check_permissions, open_store
 
     ours = agreement(loaded.predictor, loaded.limits)
     with open_store(feed, loaded, url) as store:
         found = preflight.check(store, ours, accept_environment)
+        check_permissions(store, loaded)
     for warning in found.warnings:
         note(f"warning: {warning}")
     begun = "a new feed" if found.state is None else f"{found.state.position.seq:,} answered"

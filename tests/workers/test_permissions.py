@@ -1,0 +1,184 @@
+"""The users of deploy/redis/users.acl do their work and nothing else; what lacks is named."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from workers import cli, permissions
+from workers.connection import client
+from workers.errors import AccessDenied
+from workers.keys import FeedKeys
+from workers.store import Store
+
+ACL = Path(__file__).parents[2] / "deploy" / "redis" / "users.acl"
+PASSWORD = "pw-of-the-test"
+RULES = {line.split()[1]: line.split()[2:] for line in ACL.read_text().splitlines()}
+SETTINGS = ["--classes", "true,false", "--window", "60", "--refit-every", "20", "--refit-lag", "0",
+            "--metrics-every", "20", "--snapshot-every", "50", "--batch", "16"]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("ONLINE_SVM_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(params=[*RULES][2:])
+def role(request):
+    return request.param
+
+
+@pytest.fixture
+def urls(own_redis):
+    """URLs of a server by user; the rules are those of the file, switched on."""
+    return switched_on(own_redis.url)
+
+
+def switched_on(url):
+    with client(url) as admin:
+        for name in [*RULES][2:]:
+            rules = [rule for rule in RULES[name] if rule != "off"]
+            admin.execute_command("ACL", "SETUSER", name, *rules, "on", f">{PASSWORD}")
+    return {name: url.replace("unix://", f"unix://{name}:{PASSWORD}@") for name in RULES}
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    told = capsys.readouterr()
+    return ended.value.code, told.out, told.err
+
+
+def work(url, feed, seq, *options):
+    """Run the worker until the feed has answered `seq` entries; return its exit code and notes."""
+    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", url, *SETTINGS]
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as worker:
+        try:
+            deadline = time.monotonic() + 60
+            with Store(url, feed) as store:
+                while store.length(store.keys.out) < seq and worker.poll() is None:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+        finally:
+            worker.send_signal(signal.SIGTERM)
+            said = worker.communicate(timeout=30)[1]
+    return worker.returncode, said
+
+
+@pytest.mark.slow
+def test_each_role_does_its_part_under_its_own_user(own_redis, urls, capsys):
+    pushed = run(
+        capsys, "push", "f", "Phishing", "--limit", "150", "--redis", urls["osvm-producer"]
+    )
+    assert pushed[0] == 0, pushed
+    code, said = work(urls["osvm-worker"], "f", 150)
+    assert code == 0, said
+    assert "NOPERM" not in said
+    reader = ("--redis", urls["osvm-reader"])
+    assert "150 entries, 150 learned" in run(capsys, "status", "f", *reader)[1]
+    assert "150 entries" in run(capsys, "status", *reader)[1]
+    assert len(run(capsys, "tail", "f", "--json", "-n", "0", *reader)[1].splitlines()) == 150
+    assert run(capsys, "tail", "f", "--stream", "met", *reader)[0] == 0
+    assert run(capsys, "dlq", "f", *reader)[0] == 0
+    assert run(capsys, "verify", "f", *reader)[0] == 0
+    with Store(own_redis.url, "f") as store:
+        group = store.call("XINFO", "GROUPS", store.keys.input)[0]
+        assert b"osvm" in group  # housekeeping that the commit lets fail was allowed as well
+        assert store.state().previous is not None
+        assert store.length(store.keys.input) < 150  # the input was trimmed
+
+
+@pytest.mark.slow
+def test_a_worker_that_waits_for_a_consumer_group_needs_no_more(urls, capsys, own_redis):
+    run(capsys, "push", "f", "Phishing", "--limit", "60", "--redis", urls["osvm-producer"])
+    with Store(own_redis.url, "f") as store:
+        options = ("--downstream", "block", "--retain-out", "20")
+        code, said = work(urls["osvm-worker"], "f", 32, *options)
+        assert code == 0, said
+        assert store.length(store.keys.out) == 32
+
+
+@pytest.mark.parametrize(
+    ("role", "command"),
+    [
+        ("osvm-producer", ("XADD", "osvm:{f}:out", "*", "p", "x")),
+        ("osvm-producer", ("DEL", "osvm:{f}:in")),
+        ("osvm-producer", ("HSET", "osvm:{f}:st", "epoch", "9")),
+        ("osvm-producer", ("XTRIM", "osvm:{f}:in", "MAXLEN", "0")),
+        ("osvm-producer", ("EVAL", "return 1", "0")),
+        ("osvm-reader", ("XADD", "osvm:{f}:in", "*", "x", "[1]")),
+        ("osvm-reader", ("HSET", "osvm:{f}:st", "epoch", "9")),
+        ("osvm-reader", ("DEL", "osvm:{f}:out")),
+        ("osvm-reader", ("GET", "elsewhere")),
+        ("osvm-worker", ("GET", "elsewhere")),
+        ("osvm-worker", ("FLUSHALL",)),
+        ("osvm-worker", ("CONFIG", "GET", "*")),
+        ("osvm-worker", ("SADD", "elsewhere", "x")),
+    ],
+)
+def test_a_role_may_not_do_what_is_not_its_part(urls, role, command):
+    with client(urls[role]) as connected, pytest.raises(redis.exceptions.NoPermissionError):
+        connected.execute_command(*command)
+
+
+def denied_to(own_redis, *removed):
+    """Return the URL of a worker that lacks some of the rules."""
+    with client(own_redis.url) as admin:
+        rules = [r for r in RULES["osvm-worker"] if r != "off" and r not in removed]
+        admin.execute_command("ACL", "SETUSER", "lacking", "reset", *rules, "on", f">{PASSWORD}")
+    return own_redis.url.replace("unix://", f"unix://lacking:{PASSWORD}@")
+
+
+COMMANDS = [rule for rule in RULES["osvm-worker"] if rule.startswith("+")]
+NOT_ALWAYS = {"+xpending", "+discard"}  # with a waiting feed alone; and discarding writes nothing
+
+
+def test_without_any_one_command_the_check_names_it(own_redis):
+    for rule in sorted(set(COMMANDS) - NOT_ALWAYS):
+        with pytest.raises(AccessDenied, match=rf"run {rule[1:].upper()}\b.*users\.acl"):
+            permissions.check(denied_to(own_redis, rule), permissions.of_worker(FeedKeys("f")))
+
+
+def test_without_a_key_pattern_the_check_names_the_key(own_redis):
+    url = denied_to(own_redis, "~osvm:feeds")
+    with pytest.raises(AccessDenied, match="SADD on osvm:feeds"):
+        permissions.check(url, permissions.of_worker(FeedKeys("f")))
+
+
+def test_the_check_writes_nothing(own_redis, urls):
+    permissions.check(urls["osvm-worker"], permissions.of_worker(FeedKeys("f"), "downstream"))
+    with client(own_redis.url) as admin:
+        assert admin.execute_command("DBSIZE") == 0
+
+
+@pytest.mark.parametrize("rule", ["+xadd", "+hincrby", "+xgroup", "~osvm:feeds", "+info"])
+def test_a_worker_without_a_rule_exits_2_before_any_write(own_redis, capsys, rule):
+    url = denied_to(own_redis, rule)
+    code, _, said = run(capsys, "worker", "f", "--redis", url, *SETTINGS)
+    assert code == 2
+    assert len(said.strip().splitlines()) <= 2
+    assert "users.acl" in said or "denies access" in said
+    assert PASSWORD not in said
+    with client(own_redis.url) as admin:
+        assert admin.execute_command("DBSIZE") == 0
+
+
+def test_a_wrong_password_exits_2_and_is_not_repeated(urls, capsys):
+    url = urls["osvm-worker"].replace(PASSWORD, "a-wrong-one")
+    for command in (("worker", "f", *SETTINGS), ("push", "f", "Phishing"), ("status", "f")):
+        code, out, said = run(capsys, *command, "--redis", url)
+        assert code == 2
+        assert "denies access" in said
+        assert "a-wrong-one" not in out + said
+
+
+def test_the_file_leaves_every_user_off():
+    assert all("off" in rules and "on" not in rules for rules in RULES.values())
+    assert not any("nopass" in rules for rules in RULES.values())

@@ -1,0 +1,91 @@
+"""Whether Redis lets this user do all that a worker does, found out before anything is written.
+
+Redis checks the permission of a command when it is queued in a transaction, and a discarded
+transaction runs nothing: so every command of a worker is queued on its keys, and then discarded.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+
+from workers.connection import client, redacted, translated
+from workers.errors import AccessDenied
+from workers.keys import GROUP, REGISTRY, FeedKeys
+
+Command = tuple[str, ...]
+
+ADVICE = "grant that; deploy/redis/users.acl lists what each role needs"
+
+
+def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command]:
+    """Return one command of each kind and key that a worker uses, those of its scripts included.
+
+    Parameters
+    ----------
+    keys : FeedKeys
+    consumer_group : str, optional
+        The consumer group of `out` that it waits for.
+    """
+    st, lease, snap = keys.state, keys.lease, keys.snapshot(0, "0" * 8)
+    reads: list[Command] = [
+        *[(name, key) for key in (keys.out, keys.met, keys.dlq) for name in ("TYPE", "XLEN")],
+        *[("XINFO", "STREAM", key) for key in (keys.out, keys.met, keys.dlq)],
+        ("INFO", "server"), ("SCAN", "0"), ("TYPE", keys.input), ("EXISTS", snap), ("GET", snap),
+        ("HGETALL", st), ("HGET", st, "epoch"), ("HMGET", st, "epoch"), ("EXISTS", st),
+        ("TYPE", st), ("TYPE", lease), ("GET", lease), ("XRANGE", keys.input, "-", "+"),
+        ("XREAD", "STREAMS", keys.input, "0-0"), ("EVAL", "return 1", "1", st),
+        ("EVALSHA", "0" * 40, "1", st),
+    ]  # fmt: skip
+    writes: list[Command] = [
+        *[("XADD", key, "*", "p", "") for key in (keys.out, keys.met, keys.dlq)],
+        *[("XTRIM", key, "MAXLEN", "1") for key in (keys.out, keys.met, keys.dlq, keys.input)],
+        ("HSET", st, "epoch", "0"), ("HINCRBY", st, "epoch", "1"), ("PERSIST", st),
+        ("PERSIST", snap), ("SET", snap, "", "EX", "1"), ("UNLINK", snap), ("SADD", REGISTRY, "f"),
+        ("SET", lease, "", "PX", "1"), ("DEL", lease), ("XGROUP", "SETID", keys.input, GROUP, "0"),
+        ("XGROUP", "CREATE", keys.input, GROUP, "0"),
+    ]  # fmt: skip
+    if consumer_group is None:
+        return reads + writes
+    waits = [("XINFO", "GROUPS", keys.out), ("XPENDING", keys.out, consumer_group)]
+    return [*reads, *writes, *waits, ("XRANGE", keys.out, "-", "+")]
+
+
+def check(url: str, commands: Sequence[Command]) -> None:
+    """Raise AccessDenied, naming all that is missing, unless the user may run every command.
+
+    Raises
+    ------
+    AccessDenied
+    WorkerError
+        If Redis does not answer; what it refuses for another reason is let pass here.
+    """
+    try:
+        with client(url) as connected:
+            denied = _denied(connected.connection, commands)
+    except redis.RedisError as error:
+        raise translated(error, url) from None
+    if denied:
+        what = ", ".join(f"{name} on {key}" if key else name for name, key in denied)
+        raise AccessDenied(f"Redis at {redacted(url)} does not let this user run {what}: {ADVICE}")
+
+
+def _denied(connection: Any, commands: Sequence[Command]) -> list[tuple[str, str]]:
+    """Return name and key of each command that may not be queued; run none."""
+    found: dict[tuple[str, str], None] = {}
+    for command in (("MULTI",), *commands, ("DISCARD",)):
+        connection.send_command(*command)
+        try:
+            connection.read_response()
+        except redis.exceptions.NoPermissionError:
+            found[_name(command), next((part for part in command if ":" in part), "")] = None
+            if command == ("MULTI",):
+                break  # without it the rest would not be queued but run
+        except redis.ResponseError:
+            continue  # out of memory, read-only: the worker's own commands will tell
+    return list(found)
+
+
+def _name(command: Command) -> str:
+    """Return what the rule of a command is named after."""
+    return " ".join(command[:2]) if command[0] in ("XGROUP", "XINFO") else command[0]
