@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from hashlib import sha1
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import redis
 import structlog
@@ -58,6 +58,9 @@ _CODE = re.compile(r"(?:^|-)([A-Z]{3,})\b")
 # Before Redis 7 a script's NOPERM reads like this.
 _SCRIPT_DENIED = re.compile(r"can't run this command|No permissions|no permissions")
 
+# Older versions of redis-py do not look at the host name unless they are told to.
+_TLS: dict[str, Any] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
+
 log = structlog.get_logger("online_svm.redis")
 
 
@@ -75,6 +78,25 @@ def redacted(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
+def check_verified(url: str) -> None:
+    """Raise BadConfiguration for a URL that would turn the verification of the server off.
+
+    Examples
+    --------
+    >>> check_verified("rediss://h/0?ssl_ca_certs=ca.pem")
+    >>> check_verified("rediss://h/0?ssl_cert_reqs=none")
+    Traceback (most recent call last):
+    workers.errors.BadConfiguration: redis URL 'rediss://h/0': ssl_cert_reqs=none would take any \
+server for this one; name its CA with redis_ca_file
+    """
+    for name, value in parse_qsl(urlsplit(url).query):
+        if name in _TLS and value.lower() in ("none", "optional", "false", "no", "0"):
+            raise BadConfiguration(
+                f"redis URL {redacted(url)!r}: {name}={value} would take any server for this one; "
+                "name its CA with redis_ca_file"
+            )
+
+
 def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
     """Return a client with one connection, RESP2 replies as they are, and no retries of its own.
 
@@ -87,6 +109,7 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
         If the URL is none that redis-py takes.
     """
     try:
+        check_verified(url)
         connected = redis.Redis.from_url(
             url,
             protocol=2,
@@ -97,6 +120,7 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
             socket_timeout=timeout,
             socket_connect_timeout=min(timeout, TIMEOUT),
             health_check_interval=0,
+            **_TLS if urlsplit(url).scheme == "rediss" else {},
         )
     except ValueError as error:
         raise BadConfiguration(f"redis URL {redacted(url)!r}: {error}") from None

@@ -86,6 +86,16 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     redis: SecretStr | None = Field(
         None, description="URL of Redis. Default: the embedded server of this user."
     )
+    redis_password_file: Path | None = Field(
+        None, description="File with the password of the user in the URL."
+    )
+    redis_ca_file: Path | None = Field(
+        None, description="CA certificates, PEM, that vouch for a rediss:// server."
+    )
+    redis_cert_file: Path | None = Field(
+        None, description="Certificate, PEM, that this client shows to a rediss:// server."
+    )
+    redis_key_file: Path | None = Field(None, description="Private key, PEM, of that certificate.")
     batch: int = Field(256, ge=1, le=65_536, description="Entries read and committed at once.")
     batch_bytes: int = Field(
         1 << 26, ge=1024, le=1 << 30, description="Bytes of input answered at once, about."
@@ -126,6 +136,21 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     def limits(self) -> Limits:
         """The bounds on one input entry."""
         return Limits.model_validate(self._part(Limits))
+
+    @property
+    def url(self) -> str | None:
+        """The URL of Redis, complete with what the files say; None for the embedded server.
+
+        Raises
+        ------
+        BadConfiguration
+            If a file cannot be read, or a file is named and no URL.
+        """
+        # Imported here as in `shown`.
+        from workers.credentials import FILES, complete
+
+        given = self.redis.get_secret_value() if self.redis else None
+        return complete(given, {name: getattr(self, name) for name in FILES})
 
     def shown(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, without the credentials in the URL."""

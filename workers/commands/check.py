@@ -28,7 +28,7 @@ def check(
     from workers import settings as known
 
     loaded = known.load(given_flags(settings, redis, None), config)
-    url = loaded.redis.get_secret_value() if loaded.redis else embedded_url()
+    url = loaded.url or embedded_url()
     from workers import preflight
     from workers.agreement import agreement
     from workers.service import check_permissions, open_store

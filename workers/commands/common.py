@@ -37,8 +37,14 @@ def redis_url(given: str | None, config: Path | None = None) -> str:
     The same order as for every setting; done by hand because the settings take a quarter of a
     second to load, which `status` and `tail` should not wait for.
     """
-    url = given or os.environ.get("ONLINE_SVM_REDIS") or _url_in(config)
-    return url or embedded_url()
+    from workers.credentials import FILES, complete
+
+    in_file = _worker_settings(config)
+    url = given or os.environ.get("ONLINE_SVM_REDIS") or in_file.get("redis")
+    files = {
+        name: os.environ.get(f"ONLINE_SVM_{name.upper()}") or in_file.get(name) for name in FILES
+    }
+    return complete(url, files) or embedded_url()
 
 
 def embedded_url() -> str:
@@ -50,20 +56,22 @@ def embedded_url() -> str:
     return server.url
 
 
-def _url_in(config: Path | None) -> str | None:
+def _worker_settings(config: Path | None) -> dict[str, str]:
+    """Return the texts of the settings file that say where Redis is and how to get in."""
     import tomllib
 
     from workers.errors import BadConfiguration
 
     named = config or os.environ.get("ONLINE_SVM_CONFIG")
     if not named:
-        return None
+        return {}
     try:
         values = tomllib.loads(Path(named).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise BadConfiguration(f"{named}: {error}") from None
-    url = values.get("redis", values.get("worker", {}).get("redis"))
-    return url if isinstance(url, str) else None
+    table = values.get("worker", {})
+    flat = (table if isinstance(table, dict) else {}) | values
+    return {name: value for name, value in flat.items() if isinstance(value, str)}
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def worker(
     flags = given_flags(settings, redis, sigma)
     loaded = known.load(flags, config)
     logs.configure()
-    url = loaded.redis.get_secret_value() if loaded.redis else embedded_url()
+    url = loaded.url or embedded_url()
     from workers import service
     from workers.progress import WorkerProgress
 

@@ -1,0 +1,86 @@
+"""From a URL of Redis and files with secrets to the one URL that everything else takes.
+
+What is added (user, password, query) is what `connection.redacted` leaves out of every message.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+
+from workers.connection import redacted
+from workers.errors import BadConfiguration
+
+FILES = {
+    "redis_password_file": "password",
+    "redis_ca_file": "ssl_ca_certs",
+    "redis_cert_file": "ssl_certfile",
+    "redis_key_file": "ssl_keyfile",
+}
+"""Settings that name a file, and what each becomes in the query of the URL."""
+
+
+def complete(url: str | None, files: Mapping[str, str | Path | None]) -> str | None:
+    """Return the URL with what the files give; None where there is neither.
+
+    Parameters
+    ----------
+    url : str or None
+        None stands for the embedded server, which takes no credentials.
+    files : mapping
+        From the settings in `FILES` to paths, or None.
+
+    Raises
+    ------
+    BadConfiguration
+        If a file cannot be read, a password is given twice, a certificate is named for a
+        connection without TLS, or a file for no URL.
+
+    Examples
+    --------
+    >>> complete("rediss://db.example/0", {"redis_ca_file": None})
+    'rediss://db.example/0'
+    """
+    named = {name: Path(path) for name, path in files.items() if path is not None}
+    if not named:
+        return url
+    if url is None:
+        raise BadConfiguration(f"setting {next(iter(named))}: give the URL of Redis as well")
+    password_file = named.pop("redis_password_file", None)
+    if password_file is not None:
+        url = _with_password(url, password_file)
+    if named and urlsplit(url).scheme != "rediss":
+        raise BadConfiguration(f"setting {next(iter(named))}: the URL must begin with rediss://")
+    return _with_query(url, {FILES[name]: _readable(name, path) for name, path in named.items()})
+
+
+def _with_password(url: str, path: Path) -> str:
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    if ":" in user:
+        raise BadConfiguration(
+            f"setting redis_password_file: the URL {redacted(url)!r} holds a password already"
+        )
+    try:
+        password = path.read_text("utf-8").strip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        # Not the text of the error: it quotes the bytes that are not UTF-8.
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise BadConfiguration(f"setting redis_password_file: {path}: {reason}") from None
+    if not password or "\n" in password:
+        raise BadConfiguration(f"setting redis_password_file: {path}: one line is wanted")
+    netloc = f"{user}:{quote(password, safe='')}@{host}"
+    return urlunsplit((parts.scheme, netloc, parts.path, parts.query, parts.fragment))
+
+
+def _with_query(url: str, more: Mapping[str, str]) -> str:
+    parts = urlsplit(url)
+    query = "&".join(filter(None, (parts.query, urlencode(more))))
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, parts.fragment))
+
+
+def _readable(name: str, path: Path) -> str:
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise BadConfiguration(f"setting {name}: {path}: {error.strerror}") from None
+    return str(path)
