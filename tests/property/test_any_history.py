@@ -1,0 +1,308 @@
+"""Whatever happens to a feed, in any order: what it has answered is what the predictor says."""
+
+import itertools
+import json
+
+import hypothesis.strategies as st
+import pytest
+import redis
+from fault_feed import engine
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidExample
+from online_svm.example import Example
+from online_svm.predictor import OnlinePredictor
+from workers.errors import Fenced, InputLost, Unavailable
+from workers.position import MET, OUT, START, chain, parse_id
+from workers.store import Store
+
+CONFIG = PredictorConfig(
+    classes=("a", "b"),
+    features=2,
+    window=20,
+    refit_every=8,
+    refit_lag=0,
+    metrics_every=5,
+    gamma=0.5,
+)
+SNAPSHOT_EVERY = 6
+OPTIONS = {"config": CONFIG, "snapshot_every": SNAPSHOT_EVERY}
+
+_feeds = itertools.count(1)
+
+values = st.integers(-40, 40).map(lambda i: i / 16)
+good = st.tuples(st.lists(values, min_size=2, max_size=2), st.sampled_from("ab"))
+bad = st.tuples(st.just([1.0]), st.just("a")) | st.tuples(st.just([1.0, 2.0]), st.just("c"))
+# Three in four can be learned, so that the short histories get beyond the warm-up.
+inputs = st.lists(st.one_of(good, good, good, bad), min_size=1, max_size=12)
+
+
+class Lossy:
+    """A client whose next script is run, and its reply lost."""
+
+    def __init__(self, client):
+        self._client, self._is_armed = client, True
+
+    def execute_command(self, *command):
+        reply = self._client.execute_command(*command)
+        if self._is_armed and command[0] in ("EVALSHA", "EVAL"):
+            self._is_armed = False
+            raise redis.ConnectionError("the reply was lost")
+        return reply
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+
+class History(RuleBasedStateMachine):
+    """A feed, its worker, perhaps a zombie, and the fold of `OnlinePredictor.step` as the model."""
+
+    url = ""
+    statuses: set[str]
+
+    def __init__(self):
+        super().__init__()
+        self.feed = f"history-{next(_feeds)}"
+        self.store = self.connected()
+        self.pushed = []  # ID, x, y of every entry that is still to be answered or was
+        self.ids = itertools.count(1)
+        self.worker = engine(self.store, batch=3, **OPTIONS)
+        self.zombie = None
+        self.model = OnlinePredictor(CONFIG)
+        self.checked = START  # as far as the answers were compared with the model
+        self.damaged = set()
+
+    def connected(self):
+        return Store(self.url, self.feed, block_ms=1, patience=5.0)
+
+    def teardown(self):
+        self.take(len(self.pushed))
+        self.answers_are_those_of_the_model()
+        assert self.store.state().position.seq == len(self.pushed)
+        self.store.call("DEL", *self.store.types())
+        self.store.close()
+        self.dismiss()
+
+    def take(self, count):
+        """Let the worker answer until `count` entries are answered."""
+        for _ in range(200):
+            if self.worker.position.seq >= count:
+                return
+            self.worker.turn()
+        raise AssertionError("the feed does not get on")
+
+    def dismiss(self):
+        if self.zombie is not None:
+            self.zombie._store.close()
+            self.zombie = None
+
+    @property
+    def waiting(self):
+        return self.pushed[self.store.state().position.seq :]
+
+    @rule(rows=inputs)
+    def push(self, rows):
+        for x, y in rows:
+            entry_id = b"%d-0" % next(self.ids)
+            self.store.call("XADD", self.store.keys.input, entry_id, "x", json.dumps(x), "y", y)
+            self.pushed.append((entry_id, x, y))
+
+    @rule()
+    def step(self):
+        self.worker.turn()
+
+    @rule(batch=st.integers(1, 8))
+    def crash(self, batch):
+        self.worker = engine(self.store, batch=batch, **OPTIONS)
+
+    @rule()
+    def stop_in_order(self):
+        self.worker.snapshot()
+        self.worker = engine(self.store, **OPTIONS)
+
+    @precondition(lambda self: self.zombie is None)
+    @rule()
+    def pause(self):
+        """Another worker takes over; what the paused one has in mind stays in its mind."""
+        self.zombie = self.worker
+        self.store = self.connected()
+        self.worker = engine(self.store, batch=4, **OPTIONS)
+
+    @precondition(lambda self: self.zombie is not None)
+    @rule(leaves_snapshot=st.booleans())
+    def resume(self, leaves_snapshot):
+        before, is_idle = self.everything(), not self.unread_by(self.zombie)
+        try:
+            self.zombie.snapshot() if leaves_snapshot else self.zombie.turn()
+        except Fenced:
+            pass
+        else:
+            assert leaves_snapshot or is_idle, "it answered what is another's to answer"
+        assert self.everything() == before
+        self.dismiss()
+
+    def unread_by(self, worker):
+        after = parse_id(worker.position.cursor)
+        return [entry for entry in self.pushed if parse_id(entry[0]) > after]
+
+    def everything(self):
+        keys = self.store.keys
+        streams = [self.store.call("XRANGE", key, "-", "+") for key in (keys.out, keys.met)]
+        return self.store.call("HGETALL", keys.state), streams
+
+    @rule()
+    def lose_the_reply_of_a_commit(self):
+        connection = self.store._connection
+        connection._client = Lossy(connection._connected())
+        self.worker.turn()
+        connection.close()
+
+    @precondition(lambda self: self.waiting)
+    @rule()
+    def run_out_of_memory(self):
+        before = self.everything()
+        self.store.call("CONFIG", "SET", "maxmemory", "1")
+        self.store._connection.patience = 0.0
+        try:
+            with pytest.raises(Unavailable, match="refuses for now"):
+                self.worker.turn()
+        finally:
+            self.store._connection.patience = 5.0
+            self.store.call("CONFIG", "SET", "maxmemory", "0")
+        assert self.everything() == before
+        self.worker = engine(self.store, **OPTIONS)  # what it had learned was not committed
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def delete_before_it_was_read(self, data):
+        """Nobody can see this on Redis 6.2: such an entry was never there."""
+        gone = data.draw(st.sampled_from(self.waiting))
+        self.store.call("XDEL", self.store.keys.input, gone[0])
+        self.pushed.remove(gone)
+
+    @precondition(lambda self: self.replayed())
+    @rule(data=st.data())
+    def delete_what_a_replay_needs(self, data):
+        """The next worker stops, until the entries are back under their IDs."""
+        key, before = self.store.keys.input, self.everything()[1]
+        held = self.store.call("XRANGE", key, "-", "+")
+        self.store.call("XDEL", key, data.draw(st.sampled_from(self.replayed()))[0])
+        with pytest.raises(InputLost):
+            engine(self.store, **OPTIONS)
+        assert self.everything()[1] == before
+        self.store.call("DEL", key)
+        for entry_id, fields in held:
+            self.store.call("XADD", key, entry_id, *fields)
+        self.worker = engine(self.store, **OPTIONS)
+
+    def replayed(self):
+        """Return the entries that a restart would answer again whatever snapshot is damaged."""
+        state = self.store.state()
+        since = parse_id(state.snapshot.cursor if state.snapshot else b"0-0")
+        answered = self.pushed[: state.position.seq]
+        return [entry for entry in answered if parse_id(entry[0]) > since]
+
+    @rule(kept=st.integers(0, 3))
+    def trim_outputs(self, kept):
+        for key in (self.store.keys.out, self.store.keys.met):
+            self.store.call("XTRIM", key, "MAXLEN", kept)
+
+    @precondition(lambda self: self.store.state().previous is not None)
+    @rule()
+    def trim_input_that_nobody_needs(self):
+        oldest = self.store.state().previous.cursor
+        self.store.call("XTRIM", self.store.keys.input, "MINID", oldest)
+
+    @rule(is_newest=st.booleans(), is_gone=st.booleans(), position=st.integers(0, 10**6))
+    def damage_a_snapshot(self, is_newest, is_gone, position):
+        """One of the two: with both bad the worker stops, which another test shows."""
+        state = self.store.state()
+        kept = {p.sha256 for p in (state.snapshot, state.previous) if p is not None}
+        pointer = state.snapshot if is_newest else state.previous
+        if pointer is None or self.damaged & kept:
+            return
+        self.damaged.add(pointer.sha256)
+        key = self.store.keys.snapshot(pointer.n, pointer.sha256)
+        data = bytearray(self.store.get_snapshot(key))
+        data[position % len(data)] ^= 1 << position % 8
+        self.store.call(*(("DEL", key) if is_gone else ("SET", key, bytes(data))))
+
+    @invariant()
+    def answers_are_those_of_the_model(self):
+        """Compare what was answered since the last look, entry by entry, and the digest."""
+        position = self.store.state().position
+        fresh = self.pushed[self.checked.seq : position.seq]
+        expected = [self.expect(*entry) for entry in fresh]
+        assert position.cursor == (fresh[-1][0] if fresh else self.checked.cursor)
+        out = self.since(self.store.keys.out, position)
+        for entry_id, payload in out:
+            answer = json.loads(payload)
+            self.statuses.add(answer["status"])
+            wanted = dict(expected)[entry_id]
+            assert {name: answer[name] for name in wanted} == wanted
+        assert position.n == self.model.n
+        if [entry_id for entry_id, _ in out] == [entry[0] for entry in fresh]:
+            self.check_digest(out, position)
+        self.checked = position
+
+    def expect(self, entry_id, x, y):
+        """Return the ID and the fields that an answer must have, and learn the example."""
+        try:
+            found = self.model.step(Example(x, y))
+        except InvalidExample as error:
+            return entry_id, {"status": "rejected", "code": error.code}
+        names = ("status", "label", "lower", "upper", "probability", "category", "guarantee")
+        wanted = {name: getattr(found, name) for name in names}
+        return entry_id, wanted | {"scores": list(found.scores), "n": self.model.n - 1}
+
+    def since(self, key, position):
+        """Return the entries that were added since the last look; none is beyond the position."""
+        entries = self.store.call("XRANGE", key, b"(" + self.checked.cursor, "+")
+        assert all(parse_id(entry[0]) <= parse_id(position.cursor) for entry in entries)
+        return [(entry[0], entry[1][1]) for entry in entries]
+
+    def check_digest(self, out, position):
+        links = [(OUT, *entry) for entry in out]
+        links += [(MET, *entry) for entry in self.since(self.store.keys.met, position)]
+        links.sort(key=lambda link: (parse_id(link[1]), link[0] == MET))
+        if len(links) - len(out) == self.model.n // 5 - self.checked.n // 5:
+            assert chain(self.checked.digest, links) == position.digest
+
+
+def check_histories(url, count):
+    """Run random histories; the seed is fixed, and shrinking one would take minutes."""
+
+    class Here(History):
+        pass
+
+    Here.url, Here.statuses = url, set()
+    run_state_machine_as_test(
+        Here,
+        settings=settings(
+            max_examples=count,
+            stateful_step_count=30,
+            deadline=None,
+            derandomize=True,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    assert Here.statuses == {"ok", "warming", "rejected"}
+
+
+@pytest.mark.slow
+def test_no_history_of_faults_changes_an_answer(own_redis):
+    check_histories(own_redis.url, 10)
+
+
+@pytest.mark.chaos
+def test_no_history_among_a_hundred_changes_an_answer(own_redis):
+    check_histories(own_redis.url, 100)
