@@ -144,6 +144,12 @@ class ActiveModel:
             reason=reason,
         )
 
+    def note_learned(self, codes: Ints) -> None:
+        """Count examples that were learned; -1 is the code of one with a probability."""
+        self.learned += len(codes)
+        if self.config.learner == "psvm":
+            self.has_probabilities |= bool((codes < 0).any())
+
     def state(self) -> tuple[dict[str, Any], Arrays]:
         """Return a JSON header and arrays that `restore` continues from."""
         header = {

@@ -30,6 +30,7 @@ from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.refit import InlineRefitter, RefitResult, RefitTask, Refitter
 from online_svm.schema import FeatureSchema
 from online_svm.snapshot import pack, unpack
+from online_svm.targets import checked_probabilities
 from online_svm.validity import StreamValidity
 from online_svm.venn.split import is_early_refit, next_refit, training_mask
 from online_svm.warming import warming_block
@@ -150,7 +151,8 @@ class OnlinePredictor:
         if len(X) != len(labels):
             raise InvalidInput(f"labels: {len(labels)} for {len(X)} rows; give one for each row")
         has_label = np.array([label is not None for label in labels], dtype=np.bool_)
-        probs = self._checked(probabilities, has_label)
+        are_taken = self.config.learner == "psvm"
+        probs = checked_probabilities(probabilities, has_label, are_taken=are_taken)
         answers: list[PredictionBlock | ValidityReport] = []
         learned = np.cumsum(has_label | ~np.isnan(probs))
         begin = 0
@@ -158,30 +160,12 @@ class OnlinePredictor:
             until = learned[begin - 1] if begin else 0
             due = int(until) + self._next_event() - self.n
             stop = min(int(np.searchsorted(learned, due)) + 1, len(labels))
-            stop = self._until_selected(probs, begin, stop)
+            stop = self._until_selected(probs, begin, stop) if are_taken else stop
             answers.append(self._answer(X[begin:stop], labels[begin:stop], probs[begin:stop]))
             if learned[stop - 1] == due:
                 answers.extend(self._fire())
             begin = stop
         return answers
-
-    def _checked(self, probabilities: Floats | None, has_label: NDArray[np.bool_]) -> Floats:
-        """Return the probabilities of rows, all NaN if there are none."""
-        if probabilities is None:
-            return np.full(len(has_label), np.nan)
-        probs = np.asarray(probabilities, dtype=np.float64)
-        if probs.shape != has_label.shape:
-            raise InvalidInput(
-                f"probabilities: shape {probs.shape} for {len(has_label)} rows; NaN stands for none"
-            )
-        given = ~np.isnan(probs)
-        if given.any() and self.config.learner != "psvm":
-            raise InvalidInput("probabilities: the learner takes labels only; use learner psvm")
-        if (given & has_label).any():
-            raise InvalidInput("probabilities: a row has a label as well; give one of the two")
-        if (given & ~((probs >= 0.0) & (probs <= 1.0))).any():
-            raise InvalidInput("probabilities: a value is not in [0, 1]")
-        return probs
 
     def _until_selected(self, probs: Floats, begin: int, stop: int) -> int:
         """Return where the block must end: the first probability changes the guarantee."""
@@ -213,8 +197,7 @@ class OnlinePredictor:
         self._probs.append(probs)
         self.n += len(codes)
         if self._active is not None:
-            self._active.learned += len(codes)
-            self._active.has_probabilities |= bool((codes < 0).any())
+            self._active.note_learned(codes)
 
     def _next_event(self) -> int:
         """Return the smallest n above the present one at which something is due."""

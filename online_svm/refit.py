@@ -250,11 +250,11 @@ class Learner:
     def _rescale(self, trains: Bools) -> None:
         """Fit the scaling and gamma on T; the kernel is computed anew."""
         config, training = self.config, self._rows[trains]
-        if config.scale == "standard" or config.missing == "mean":
+        if len(training) and (config.scale == "standard" or config.missing == "mean"):
             self._scaling = Scaling.fit(training, standard=config.scale == "standard")
         else:
             self._scaling = Scaling.identity(self._rows.shape[1])
-        variance = float(self._scaling.transform(training).var())
+        variance = float(self._scaling.transform(training).var()) if len(training) else 0.0
         per_feature = 1.0 / (self._rows.shape[1] * variance) if variance > 0.0 else 1.0
         self._gamma = per_feature if config.gamma == "scale" else float(config.gamma)
         self._fitted_on = int(trains.sum())

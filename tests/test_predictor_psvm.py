@@ -255,6 +255,34 @@ def test_a_probability_is_learned_and_counted_but_not_scored() -> None:
     assert (active.calibration.codes >= 0).all()
 
 
+def test_a_training_set_of_probabilities_alone_is_learned() -> None:
+    X, labels, probs = stream(40, share=1.0)
+    trains = training_mask("interleaved", 0, 40, 0.7)
+    for i in np.flatnonzero(~trains):
+        labels[i], probs[i] = "ab"[i % 2], math.nan
+    config = PredictorConfig(**BASE, refit_every=40, refit_lag=0, maps=("implied", "platt"))
+    predictor = OnlinePredictor(config)
+    predictor.step_many(X, labels, probs)
+    low, high = (predictor.step(Example(x)) for x in ([-2.0] * 3, [2.0] * 3))
+    assert low.svm_label == "a"
+    assert high.svm_label == "b"
+    assert low.maps["implied"] == (0.5, 0.5)  # no label was there to vote on
+
+
+@pytest.mark.parametrize("learner", ["svc", "psvm"])
+@pytest.mark.parametrize("scale", ["standard", "none"])
+def test_a_training_set_of_nothing_leaves_an_answer(learner: str, scale: str) -> None:
+    X, labels, _ = stream(60, share=0.0)
+    config = PredictorConfig(
+        classes=("a", "b"), learner=learner, scale=scale, train_fraction=0.01, refit_every=20
+    )
+    trains = training_mask("interleaved", 0, 20, 0.01)
+    assert not trains.any()
+    answers = rows(OnlinePredictor(config).step_many(X, labels))
+    assert answers[20].scores == (-1.0,)
+    assert answers[20].intervals[0][0] == pytest.approx(labels[:20].count("a") / 21)
+
+
 def test_probabilities_move_the_scores() -> None:
     X, labels, probs = stream(100, share=0.5)
     config = PredictorConfig(**BASE, refit_every=100, refit_lag=0)
@@ -321,8 +349,8 @@ def test_a_probability_is_refused_where_the_learner_takes_labels_only() -> None:
 @pytest.mark.parametrize(
     ("labels", "probs", "message"),
     [
-        (["a", None], [0.5, math.nan], "a row has a label as well"),
-        ([None, None], [0.5, 1.1], "not in"),
+        (["a", None], [0.5, math.nan], "row 0 has a label as well"),
+        ([None, None], [0.5, 1.1], "row 1 has one that is not in"),
         ([None, None], [0.5], "for 2 rows"),
     ],
 )

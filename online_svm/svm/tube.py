@@ -199,6 +199,8 @@ def fit_tubes(
     >>> model.scores(X)[:, 0].round(3)
     array([-1.106,  0.21 ,  1.   ])
     """
+    if not len(X):  # as for any class that is absent from T
+        return KernelModel.build(kernel, X, np.empty((1, 0)), np.full(1, -1.0))
     targets = Targets.of(y, prob, price, price, eta)
     found = solve_targets(fixed_rows(kernel, X, CACHE_MB), targets, tol, MAX_STEPS)
     support = np.flatnonzero(found.beta)
@@ -234,8 +236,8 @@ def _turning(targets: Targets, on_lower: Bools, beta: Floats, F: Floats, tol: fl
     Where both edges are violated (before the optimum) the one that is violated more is chosen.
     """
     grow, shrink = _slacks(targets, beta, F)
-    lower_violation = grow - shrink.min(initial=np.inf)
-    upper_violation = grow.max(initial=-np.inf) - shrink
+    lower_violation = grow - shrink.min()
+    upper_violation = grow.max() - shrink
     gain = np.where(on_lower, upper_violation, lower_violation)
     present = np.where(on_lower, lower_violation, upper_violation)
     return np.asarray((beta == 0.0) & (gain > tol) & (gain > present))
