@@ -73,8 +73,17 @@ def redacted(url: str) -> str:
     'redis://db.example:6379/0'
     >>> redacted("unix:///run/redis.sock")
     'unix:///run/redis.sock'
+    >>> redacted("redis://worker:sec/ret@db.example")
+    'redis://...'
     """
-    parts = urlsplit(url)
+    scheme, _, rest = url.partition("://")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return f"{scheme[:10]}://..." if rest else "..."
+    # An @ behind the host: a password holds a / or the like that is not escaped.
+    if not parts.scheme or "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        return f"{scheme[:10]}://..." if rest else "..."
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
@@ -122,8 +131,13 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
             health_check_interval=0,
             **_TLS if urlsplit(url).scheme == "rediss" else {},
         )
-    except ValueError as error:
-        raise BadConfiguration(f"redis URL {redacted(url)!r}: {error}") from None
+    except ValueError:
+        # Not the text of the error: it may quote a part of the password as the port.
+        raise BadConfiguration(
+            f"redis URL {redacted(url)!r} cannot be used: write redis://user:password@host:port/0, "
+            "rediss://... or unix://user:password@/path, and in a password %40 for @, %2F for /, "
+            "%3A for :, %23 for #, %3F for ?, %25 for %"
+        ) from None
     for command in ("XREAD", "XRANGE", "XREVRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET"):
         connected.set_response_callback(command, _as_it_is)
     return connected
