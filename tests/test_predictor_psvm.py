@@ -375,3 +375,36 @@ def test_columns_that_contradict_each_other_are_refused(
 def test_settings_that_a_p_svm_cannot_work_with_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="|".join(changes) + "|learner"):
         PredictorConfig(**(BASE | changes))
+
+
+def last_residual(seed: int, *, asks_doubted: bool) -> float:
+    """Return 1{y = b} - p^y(b) of an example after 40 others; nan while warming up.
+
+    Who is doubted, and so has a probability instead of a label, depends on x and on the class.
+    """
+    rng = np.random.default_rng(seed)
+    y = rng.random(400) < 0.4
+    X = rng.normal(size=(400, 1)) + 1.2 * y[:, None]
+    doubted = rng.random(400) < np.where(y, 0.8, 0.1) * np.where(X[:, 0] > 0.0, 1.0, 0.5)
+    last = 40 + int(np.flatnonzero(doubted[40:] == asks_doubted)[0])
+    kept = [*range(40), last]
+    config = PredictorConfig(**(BASE | {"features": 1}), maps=(), refit_every=40, seed=seed)
+    predictor = OnlinePredictor(config.model_copy(update={"refit_lag": 0}))
+    labels = [None if doubted[i] else "ab"[int(y[i])] for i in kept[:-1]]
+    probs = np.where(doubted[kept[:-1]], 0.5 + 0.5 * np.tanh(X[kept[:-1], 0] - 0.6), np.nan)
+    predictor.step_many(X[kept[:-1]], labels, probs)
+    answer = predictor.step(Example(X[last]))
+    if answer.status != "ok":
+        return math.nan
+    return float(y[last]) - answer.intervals[1][int(y[last])]
+
+
+@pytest.mark.parametrize("asks_doubted", [False, True])
+def test_validity_is_exact_for_labelled_examples_and_not_for_doubted_ones(
+    asks_doubted: bool,
+) -> None:
+    found = np.array([last_residual(seed, asks_doubted=asks_doubted) for seed in range(800)])
+    residuals = found[~np.isnan(found)]
+    assert len(residuals) > 770
+    z = residuals.mean() / (residuals.std() / math.sqrt(len(residuals)))
+    assert (abs(z) > 4.0) == asks_doubted
