@@ -1,4 +1,4 @@
-"""The state of several machines over one set of points, and what is done to it, compiled.
+"""The state of several machines over one set of points, and how points come into it.
 
 Every machine keeps F_i = sum_j beta_j k(x_j, x_i) for all points held, the observers included,
 up to date through the solver's own steps, so a decision value F_i + b costs nothing.
@@ -11,7 +11,7 @@ import numpy as np
 from online_svm._intrinsics import fma
 from online_svm._jit import jit
 from online_svm.kernels import Floats, Kernel, kernel_row, kernel_value
-from online_svm.svm.lanes import LANES, add_to_lanes, dot, sum_of_lanes
+from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes
 from online_svm.svm.rows import (
     FEW,
     SEEN_SIZE,
@@ -23,12 +23,6 @@ from online_svm.svm.rows import (
     empty_rows,
     fetch,
 )
-from online_svm.svm.shift import FLAT, Shift
-from online_svm.svm.solver import intercept, maximise_with, snapped
-
-INSIDE = 0.01  # of the width of its bounds: so far inside them a member of the shift must be
-MOST_JOINING = 64  # in one solve: each costs a kernel row, which may have to be computed
-FEWEST_MEMBERS = 8  # fewer share too little
 
 
 class Bank(NamedTuple):
@@ -97,7 +91,7 @@ def empty_bank(
 
 
 @jit
-def _add(F: Floats, change: float, row: Floats, first: int, stop: int) -> None:
+def add_row(F: Floats, change: float, row: Floats, first: int, stop: int) -> None:
     """Add `change` times a kernel row to a range of F."""
     target, source = F[first:stop], row[first:stop]
     for i in range(len(target)):
@@ -218,67 +212,22 @@ def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
 
 
 @jit
-def _recipient(
-    slacks: Floats,
-    beta: Floats,
-    lower: Floats,
-    upper: Floats,
-    diagonal: Floats,
-    row: Floats,
-    slot: int,
-    amount: float,
-) -> tuple[int, float]:
-    """Return who can best take over `amount` of the coefficient in `slot` (-1: nobody), and room.
-
-    The best is the one that costs the objective least among those with room for all of it, or,
-    if there is none, the one with the most room.
-    """
-    best, best_room, best_gain = -1, 0.0, 0.0
-    size, sign = abs(amount), 1.0 if amount > 0.0 else -1.0
-    for j in range(len(beta)):
-        room = min(upper[j] - beta[j] if amount > 0.0 else beta[j] - lower[j], size)
-        if room <= 0.0 or room < best_room or j == slot:
-            continue
-        curvature = max(diagonal[slot] + diagonal[j] - 2.0 * row[j], FLAT)
-        gain = sign * slacks[j] - 0.5 * curvature * size
-        if room > best_room or gain > best_gain:
-            best, best_room, best_gain = j, room, gain
-    return best, sign * best_room
+def spans(rows: Rows) -> tuple[int, int, int]:
+    """Return the end of the training slots in use, and the first and the end of the observers'."""
+    train, seen = rows.rings[TRAIN_SIZE], rows.rings[SEEN_SIZE]
+    return (
+        min(rows.rings[TRAIN_TAIL], train),
+        train,
+        train + min(rows.rings[SEEN_TAIL], seen),
+    )
 
 
 @jit
-def _clip_machine(bank: Bank, s: int, span: int) -> None:
-    """Bring the coefficients of one machine within their bounds; others take over the excess."""
-    rows, values = bank.rows, bank.rows.values
-    beta, F, z = bank.beta[s, :span], bank.F[s], bank.z[s, :span]
-    lower, upper, slacks = bank.lower[s, :span], bank.upper[s, :span], bank.work[0, :span]
-    for slot in range(span):
-        bound = min(max(beta[slot], lower[slot]), upper[slot])
-        excess = beta[slot] - bound
-        beta[slot] = bound
-        while excess != 0.0:
-            for i in range(span):
-                slacks[i] = z[i] - F[i]
-            place = fetch(rows, slot, 1)
-            j, part = _recipient(
-                slacks, beta, lower, upper, rows.diagonal, values[place], slot, excess
-            )
-            if j < 0:
-                part = excess
-            _add(F, -part, values[place], 0, span)
-            if j >= 0:
-                _add(F, part, values[fetch(rows, j, 1)], 0, span)
-                beta[j] = snapped(beta[j] + part, lower[j], upper[j])
-            excess -= part
-
-
-@jit
-def _update_observers(bank: Bank, span: int) -> None:
+def update_observers(bank: Bank) -> None:
     """Bring F of the observers from the coefficients `before` to the present ones."""
     rows, beta, before, F = bank.rows, bank.beta, bank.before, bank.F
     values = rows.values
-    first = rows.rings[TRAIN_SIZE]
-    stop = first + min(rows.rings[SEEN_TAIL], rows.rings[SEEN_SIZE])
+    span, first, stop = spans(rows)
     for j in range(span):
         place = -1
         for s in range(len(beta)):
@@ -286,111 +235,17 @@ def _update_observers(bank: Bank, span: int) -> None:
             if change != 0.0 and first < stop:
                 if place < 0:
                     place = fetch(rows, j, 2)
-                _add(F[s], change, values[place], first, stop)
+                add_row(F[s], change, values[place], first, stop)
             before[s, j] = beta[s, j]
 
 
 @jit
-def _set_member(bank: Bank, s: int, slot: int, member: bool) -> None:
-    """Let a training point join or leave the members of a machine."""
+def set_member(bank: Bank, s: int, slot: int, member: bool) -> None:
+    """Let a training point join or leave the members of a machine's common shift."""
     rows = bank.rows
-    train, seen = rows.rings[TRAIN_SIZE], rows.rings[SEEN_SIZE]
     row = rows.values[fetch(rows, slot, 2)]
     bank.members[s, slot] = 1.0 if member else 0.0
     change = 1.0 if member else -1.0
-    _add(bank.R[s], change, row, 0, min(rows.rings[TRAIN_TAIL], train))
-    _add(bank.R[s], change, row, train, train + min(rows.rings[SEEN_TAIL], seen))
-
-
-@jit
-def clip(bank: Bank) -> None:
-    """Bring all coefficients within their bounds; points whose bounds are 0 may then leave."""
-    span = min(bank.rows.rings[TRAIN_TAIL], bank.rows.rings[TRAIN_SIZE])
-    for s in range(len(bank.b)):
-        for slot in range(span):
-            if bank.members[s, slot] != 0.0 and bank.lower[s, slot] == bank.upper[s, slot]:
-                _set_member(bank, s, slot, False)
-        _clip_machine(bank, s, span)
-    _update_observers(bank, span)
-
-
-@jit
-def _choose_members(bank: Bank, s: int, span: int) -> None:
-    """Let variables well inside their bounds be members, and no others."""
-    beta, members = bank.beta[s, :span], bank.members[s, :span]
-    lower, upper = bank.lower[s, :span], bank.upper[s, :span]
-    joined = 0
-    for slot in range(span):
-        margin = INSIDE * (upper[slot] - lower[slot])
-        inside = lower[slot] + margin < beta[slot] < upper[slot] - margin
-        if inside != (members[slot] != 0.0) and (joined < MOST_JOINING or not inside):
-            joined += inside
-            _set_member(bank, s, slot, inside)
-
-
-@jit
-def _shift_of(bank: Bank, s: int, span: int) -> Shift:
-    """Return what the solver needs of the members of one machine."""
-    members, row, R = bank.members[s, :span], bank.work[3, :span], bank.R[s, :span]
-    count, spread = 0, 0.0
-    for slot in range(span):
-        count += members[slot] != 0.0
-    if count < FEWEST_MEMBERS:
-        count = 0
-    else:
-        for slot in range(span):
-            row[slot] = R[slot] / count
-        spread = dot(row, members) / count
-    return Shift(members, row, bank.before[s, :span], np.zeros(1), float(count), spread)
-
-
-@jit
-def _one_sided(z: Floats) -> float:
-    """Return +1 or -1 if the training points of a machine are all of that side, else 0."""
-    positive, negative = False, False
-    for label in z:
-        positive = positive or label > 0.0
-        negative = negative or label < 0.0
-    if positive and negative:
-        return 0.0
-    return 1.0 if positive else -1.0
-
-
-@jit
-def _reset(bank: Bank, s: int, side: float) -> None:
-    """Let a machine answer `side` to everything."""
-    for w in (s, s + len(bank.b)):
-        for j in range(bank.weights.shape[1]):
-            bank.weights[w, j] = 0.0
-        for i in range(bank.sums.shape[1]):
-            bank.sums[w, i] = 0.0
-    for j in range(bank.weights.shape[1]):
-        bank.before[s, j] = 0.0
-    bank.b[s] = side
-
-
-@jit
-def solve(bank: Bank, tol: float, max_steps: int) -> int:
-    """Bring every machine to its optimum; return the steps taken."""
-    rows = bank.rows
-    span = min(rows.rings[TRAIN_TAIL], rows.rings[TRAIN_SIZE])
-    first = rows.rings[TRAIN_SIZE]
-    stop = first + min(rows.rings[SEEN_TAIL], rows.rings[SEEN_SIZE])
-    total = 0
-    for s in range(len(bank.b)):
-        z, lower, upper = bank.z[s, :span], bank.lower[s, :span], bank.upper[s, :span]
-        beta, F = bank.beta[s, :span], bank.F[s, :span]
-        side = _one_sided(z)
-        if side != 0.0:
-            _reset(bank, s, side)
-            continue
-        _choose_members(bank, s, span)
-        shift = _shift_of(bank, s, span)
-        steps, highest, lowest = maximise_with(
-            shift, rows, z, lower, upper, beta, F, tol, max_steps, bank.work
-        )
-        _add(bank.F[s], shift.moved[0], bank.R[s], first, stop)
-        bank.b[s] = intercept(F, z, lower, upper, beta, highest, lowest)
-        total += steps
-    _update_observers(bank, span)
-    return total
+    span, first, stop = spans(rows)
+    add_row(bank.R[s], change, row, 0, span)
+    add_row(bank.R[s], change, row, first, stop)

@@ -19,48 +19,27 @@ Training points leave in the order in which they joined, so a new training point
 than all present ones: either the oldest observers are promoted (an oldest-first split), or a
 point's part is settled when it arrives (an interleaved split).
 
-Results depend on the calls of `promote`, `forget`, `set_penalties` and `solve`, and not
-on how many rows each call of `extend` brings. A machine whose training points are all positive
+Results are a function of the sequence of calls; until something is forgotten, it does not matter
+how many rows each call of `extend` brings. A machine whose training points are all positive
 answers +1, all negative (or none) -1. A class that is discovered later needs a new machine.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel
-from online_svm.svm.bank import (
-    Bank,
-    arrive,
-    clip,
-    empty_bank,
-    move,
-    set_bounds,
-    solve,
-    sum_afresh,
-    values_of,
-)
+from online_svm.svm.ascent import solve
+from online_svm.svm.bank import set_bounds, sum_afresh, values_of
+from online_svm.svm.held import Flags, HeldPoints
 from online_svm.svm.model import KernelModel
-from online_svm.svm.rows import (
-    CLOCK,
-    SEEN_HEAD,
-    SEEN_SIZE,
-    SEEN_TAIL,
-    TRAIN_HEAD,
-    TRAIN_SIZE,
-    TRAIN_TAIL,
-    Ints,
-    drop_rows,
-)
+from online_svm.svm.release import clip
+from online_svm.svm.rows import Ints
 
-Flags = NDArray[np.bool_]
 State = dict[str, Any]
-
-GRANULE = 64  # ring capacities are multiples of it
-MEGABYTE = 1 << 20
 
 # A warm start leaves the slacks spread over all the tolerance allows, a cold one does not: at half
 # of it the objective is nearer to the optimum than that of a cold start at all of it.
@@ -115,10 +94,9 @@ class RollingMachine:
         self.max_steps = max_steps
         self.steps = 0
         self._penalties = _checked_penalties(penalties)
-        self._arrivals = 0
         self._refreshed_at = 0
         self._is_solved = True
-        self._bank = self._empty(0, GRANULE, GRANULE)
+        self._held = HeldPoints(kernel, self.n_machines, window, cache_mb)
 
     @property
     def n_classes(self) -> int:
@@ -133,15 +111,15 @@ class RollingMachine:
     @property
     def n_training(self) -> int:
         """Number of training points held."""
-        return self._ring(TRAIN_TAIL) - self._ring(TRAIN_HEAD)
+        return self._held.n_training
 
     @property
     def n_observers(self) -> int:
         """Number of observers held."""
-        return self._ring(SEEN_TAIL) - self._ring(SEEN_HEAD)
+        return self._held.n_observers
 
     def __len__(self) -> int:
-        return self.n_training + self.n_observers
+        return len(self._held)
 
     def extend(self, X: Floats, codes: Ints, training: Flags | None = None) -> Floats:
         """Add points as observers, or as training points where `training` says so.
@@ -166,12 +144,8 @@ class RollingMachine:
         X = np.ascontiguousarray(X, dtype=np.float64)
         codes = np.ascontiguousarray(codes, dtype=np.int64)
         self._check_points(X, codes, training)
-        trains = 0 if training is None else int(np.count_nonzero(training))
-        bank = self._with_room(X.shape[1], trains, len(X) - trains)
-        slots = self._new_slots(training, trains, len(X))
-        values = arrive(bank, slots, X, codes, self._arrivals)
-        self._arrivals += len(X)
-        if training is not None and trains:
+        slots, values = self._held.add(X, codes, training)
+        if training is not None:
             self._set_bounds(slots[training])
         return values
 
@@ -186,10 +160,7 @@ class RollingMachine:
         if not 0 <= count <= self.n_observers:
             raise InvalidInput(f"count: {count} of {self.n_observers} observers cannot be promoted")
         if count:
-            self._with_room(self._bank.rows.X.shape[0], count, 0)
-            head = self._ring(SEEN_HEAD)
-            self._train_slots_of(self._seen_slots(head, head + count))
-            self._bank.rows.rings[SEEN_HEAD] += count
+            self._set_bounds(self._held.promote(count))
 
     def forget(self, count: int) -> None:
         """Let the oldest `count` points leave; the rest of the solution is kept as a start.
@@ -203,16 +174,14 @@ class RollingMachine:
         """
         if not 0 <= count <= len(self):
             raise InvalidInput(f"count: cannot forget {count} of {len(self)} points")
-        training = self._count_training(count)
-        bank, head = self._bank, self._ring(TRAIN_HEAD)
-        bank.rows.rings[SEEN_HEAD] += count - training
+        held = self._held
+        training = held.count_training(count)
+        held.drop_observers(count - training)
         if training:
-            slots = self._train_slots(head, head + training)
-            bank.lower[:, slots] = bank.upper[:, slots] = 0.0
-            clip(bank)
-            bank.z[:, slots] = 0.0
-            drop_rows(bank.rows, slots)
-            bank.rows.rings[TRAIN_HEAD] += training
+            slots = held.oldest_training(training)
+            held.bank.lower[:, slots] = held.bank.upper[:, slots] = 0.0
+            clip(held.bank)
+            held.drop_training(training)
             self._is_solved = False
 
     def set_penalties(self, penalties: Sequence[float] | Floats) -> None:
@@ -228,99 +197,85 @@ class RollingMachine:
             raise InvalidInput(f"penalties: expected {self.n_classes}, got {len(checked)}")
         if not np.array_equal(checked, self._penalties):
             self._penalties = checked
-            self._set_bounds(self._training_slots())
-            clip(self._bank)
+            self._set_bounds(self._held.training_slots())
+            clip(self._held.bank)
 
     def solve(self) -> int:
         """Bring every machine to its optimum and return the number of pair steps it took."""
         if self._is_solved:
             return 0
         if self.steps - self._refreshed_at > REFRESH_STEPS:
-            sum_afresh(self._bank, self._slots())
+            sum_afresh(self._held.bank, self._held.slots())
             self._refreshed_at = self.steps
-        taken = solve(self._bank, STRICTNESS * self.tol, self.max_steps)
+        taken = solve(self._held.bank, STRICTNESS * self.tol, self.max_steps)
         self.steps += taken
         self._is_solved = True
         return taken
 
     def decision_values(self) -> Floats:
         """Return the decision values of all points in order of arrival, shape (n, S)."""
-        return self._values(self._slots())
+        return self._values(self._held.slots())
 
     def observer_values(self) -> Floats:
         """Return the decision values of the observers in order of arrival, shape (n, S)."""
-        return self._values(self._observer_slots())
+        return self._values(self._held.observer_slots())
 
     def training_values(self) -> Floats:
         """Return the decision values of the training points in order of arrival, shape (n, S)."""
-        return self._values(self._training_slots())
+        return self._values(self._held.training_slots())
 
     @property
     def codes(self) -> Ints:
         """Classes of all points in order of arrival."""
-        return self._bank.codes[self._slots()]
+        return self._held.bank.codes[self._held.slots()]
 
     @property
     def training_mask(self) -> Flags:
         """Which points train, in order of arrival."""
-        return np.asarray(self._slots() < self._ring(TRAIN_SIZE))
+        return self._held.training_mask()
 
     @property
     def intercept(self) -> Floats:
         """The constant b of each machine, shape (S,)."""
-        return self._bank.b.copy()
+        return self._held.bank.b.copy()
 
     def coefficients(self) -> Floats:
         """Return beta = alpha y of the training points in order of arrival, shape (S, n)."""
-        return self._bank.beta[:, self._training_slots()]
+        return self._held.bank.beta[:, self._held.training_slots()]
 
     def training_points(self) -> Floats:
         """Return the training points in order of arrival, shape (n, d)."""
-        return self._bank.rows.points[self._training_slots()]
+        return self._held.bank.rows.points[self._held.training_slots()]
 
     def dual_objective(self) -> Floats:
         """Return sum alpha_i - 1/2 sum beta_i beta_j k(x_i, x_j) of each machine, shape (S,)."""
-        slots = self._training_slots()
-        beta, F = self._bank.beta[:, slots], self._bank.F[:, slots]
-        return np.asarray((beta * (self._bank.z[:, slots] - 0.5 * F)).sum(axis=1))
+        slots = self._held.training_slots()
+        beta, F = self._held.bank.beta[:, slots], self._held.bank.F[:, slots]
+        return np.asarray((beta * (self._held.bank.z[:, slots] - 0.5 * F)).sum(axis=1))
 
     def model(self) -> KernelModel:
         """Return the present solution as a scorer of new points."""
         beta = self.coefficients()
         support = np.flatnonzero((beta != 0.0).any(axis=0))
         vectors = self.training_points()[support]
-        return KernelModel.build(self.kernel, vectors, beta[:, support], self._bank.b)
+        return KernelModel.build(self.kernel, vectors, beta[:, support], self._held.bank.b)
 
     def state(self) -> State:
         """Return a header and arrays from which `from_state` continues bit for bit.
 
         Kernel rows are left out: they come back, with the same bits, as they are needed.
         """
-        bank, training = self._bank, self._training_slots()
-        slots = np.concatenate([training, self._observer_slots()])
-        kernel = self.kernel
         header = {
-            "kernel": [kernel.name, kernel.gamma, kernel.degree, kernel.coef0],
+            "kernel": list(dataclasses.astuple(self.kernel)),
             "tol": self.tol,
             "window": self.window,
             "cache_mb": self.cache_mb,
             "max_steps": self.max_steps,
             "steps": self.steps,
-            "arrivals": self._arrivals,
             "refreshed_at": self._refreshed_at,
             "is_solved": self._is_solved,
         }
-        arrays = {
-            "penalties": self._penalties.copy(),
-            "rings": bank.rows.rings[:CLOCK].copy(),
-            "X": bank.rows.points[slots],
-            "codes": bank.codes[slots],
-            "arrival": bank.arrival[slots],
-            "weights": bank.weights[:, training],
-            "sums": bank.sums[:, slots],
-            "b": bank.b.copy(),
-        }
-        return {"header": header, "arrays": arrays}
+        return {"header": header, "arrays": {"penalties": self._penalties} | self._held.arrays()}
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -334,10 +289,9 @@ class RollingMachine:
             header["cache_mb"],
             header["max_steps"],
         )
+        machine._set_bounds(machine._held.restore(arrays))
         machine.steps = header["steps"]
-        machine._arrivals = header["arrivals"]
         machine._refreshed_at = header["refreshed_at"]
-        machine._restore(arrays)
         machine._is_solved = header["is_solved"]
         return machine
 
@@ -347,146 +301,25 @@ class RollingMachine:
     def __setstate__(self, state: State) -> None:
         self.__dict__ = type(self).from_state(state).__dict__
 
-    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        rings = arrays["rings"]
-        train, seen = int(rings[TRAIN_SIZE]), int(rings[SEEN_SIZE])
-        bank = self._bank = self._empty(arrays["X"].shape[1], train, seen)
-        bank.rows.rings[:CLOCK] = rings
-        training = self._training_slots()
-        slots = np.concatenate([training, self._observer_slots()])
-        bank.rows.X[:, slots] = arrays["X"].T
-        bank.rows.points[slots] = arrays["X"]
-        bank.rows.diagonal[slots] = self.kernel.diagonal(np.ascontiguousarray(arrays["X"]))
-        bank.codes[slots] = arrays["codes"]
-        bank.arrival[slots] = arrays["arrival"]
-        bank.sums[:, slots] = arrays["sums"]
-        bank.b[:] = arrays["b"]
-        bank.weights[:, training] = arrays["weights"]
-        bank.before[:, training] = bank.beta[:, training]
-        self._set_bounds(training)
-
-    def _ring(self, entry: int) -> int:
-        return int(self._bank.rows.rings[entry])
-
-    def _train_slots(self, begin: int, end: int) -> Ints:
-        return np.asarray(np.arange(begin, end) % self._ring(TRAIN_SIZE))
-
-    def _seen_slots(self, begin: int, end: int) -> Ints:
-        ordinals = np.arange(begin, end)
-        return np.asarray(self._ring(TRAIN_SIZE) + ordinals % self._ring(SEEN_SIZE))
-
-    def _training_slots(self) -> Ints:
-        return self._train_slots(self._ring(TRAIN_HEAD), self._ring(TRAIN_TAIL))
-
-    def _observer_slots(self) -> Ints:
-        return self._seen_slots(self._ring(SEEN_HEAD), self._ring(SEEN_TAIL))
-
-    def _slots(self) -> Ints:
-        """Return the slots of all points in order of arrival."""
-        slots = np.concatenate([self._training_slots(), self._observer_slots()])
-        arrival = self._bank.arrival[slots]
-        in_order = bool((arrival[1:] > arrival[:-1]).all())
-        return slots if in_order else slots[np.argsort(arrival)]
-
     def _values(self, slots: Ints) -> Floats:
-        return values_of(self._bank.F, self._bank.b, slots)
-
-    def _new_slots(self, training: Flags | None, trains: int, m: int) -> Ints:
-        """Take slots at the ends of the rings for m new points."""
-        rings = self._bank.rows.rings
-        seen = self._seen_slots(rings[SEEN_TAIL], rings[SEEN_TAIL] + m - trains)
-        rings[SEEN_TAIL] += m - trains
-        if training is None:
-            return seen
-        slots = np.empty(m, dtype=np.int64)
-        slots[~training] = seen
-        slots[training] = self._train_slots(rings[TRAIN_TAIL], rings[TRAIN_TAIL] + trains)
-        rings[TRAIN_TAIL] += trains
-        return slots
+        return values_of(self._held.bank.F, self._held.bank.b, slots)
 
     def _set_bounds(self, slots: Ints) -> None:
         """Give training points their labels and bounds in every machine."""
-        set_bounds(self._bank, slots, self._penalties)
+        set_bounds(self._held.bank, slots, self._penalties)
         self._is_solved = False
-
-    def _train_slots_of(self, observers: Ints) -> None:
-        """Copy observers, in order of arrival, to the end of the training ring."""
-        bank, tail = self._bank, self._ring(TRAIN_TAIL)
-        last = bank.arrival[(tail - 1) % self._ring(TRAIN_SIZE)]
-        if self.n_training and last > bank.arrival[observers[0]]:
-            raise InvalidInput("a younger point already trains; promote the oldest observers first")
-        slots = self._train_slots(tail, tail + len(observers))
-        bank.rows.rings[TRAIN_TAIL] += len(observers)
-        move(bank, observers, slots)
-        self._set_bounds(slots)
-
-    def _count_training(self, count: int) -> int:
-        """Return how many of the `count` oldest points train."""
-        if count == 0 or self.n_observers == 0 or count == len(self):
-            return count - (self.n_observers if count == len(self) else 0)
-        training = self._training_slots()[:count]
-        observer = self._bank.arrival[self._observer_slots()[0]]
-        if len(training) == count and self._bank.arrival[training[-1]] < observer:
-            return count
-        return int(np.count_nonzero(self.training_mask[:count]))
 
     def _check_points(self, X: Floats, codes: Ints, training: Flags | None) -> None:
         if X.ndim != 2 or codes.shape != X.shape[:1]:
             raise InvalidInput("X and codes: expected shapes (m, d) and (m,)")
         if training is not None and training.shape != codes.shape:
             raise InvalidInput("training: expected one flag for each row of X")
-        if len(self) and X.shape[1] != self._bank.rows.X.shape[0]:
-            expected = self._bank.rows.X.shape[0]
+        if len(self) and X.shape[1] != self._held.dimension:
+            expected = self._held.dimension
             raise InvalidInput(f"X: expected {expected} features, got {X.shape[1]}")
         # As unsigned numbers, negative ones are too large as well.
         if len(codes) and codes.view(np.uint64).max() >= self.n_classes:
             raise InvalidInput(f"codes: expected classes from 0 to {self.n_classes - 1}")
-
-    def _with_room(self, dimension: int, training: int, observers: int) -> Bank:
-        """Return the bank, grown if it lacks room for that many more points."""
-        train, seen = self._ring(TRAIN_SIZE), self._ring(SEEN_SIZE)
-        new_train = self._grown(train, self.n_training + training)
-        new_seen = self._grown(seen, self.n_observers + observers)
-        if (new_train, new_seen, dimension) != (train, seen, self._bank.rows.X.shape[0]):
-            self._move_to(self._empty(dimension, new_train, new_seen))
-        return self._bank
-
-    def _grown(self, size: int, need: int) -> int:
-        """Return a capacity for `need` points: by half again, but not far beyond the window."""
-        if need <= size:
-            return size
-        wanted = _granules(size + size // 2)
-        if self.window is not None:
-            wanted = min(wanted, _granules(self.window + 1))
-        return max(wanted, _granules(need))
-
-    def _empty(self, dimension: int, train: int, seen: int) -> Bank:
-        cache_bytes = int(self.cache_mb * MEGABYTE)
-        return empty_bank(self.kernel, dimension, self.n_machines, train, seen, cache_bytes)
-
-    def _move_to(self, new: Bank) -> None:
-        """Copy all points to a bank with more room, in ring order from its first slots."""
-        old, training, observers = self._bank, self._training_slots(), self._observer_slots()
-        rings = new.rows.rings
-        rings[TRAIN_TAIL], rings[SEEN_TAIL] = len(training), len(observers)
-        self._bank = new
-        new_training = self._training_slots()
-        if len(training) + len(observers):
-            _copy(old, training, new, new_training)
-            _copy(old, observers, new, self._observer_slots())
-        for name in ("z", "lower", "upper", "weights", "before"):
-            getattr(new, name)[:, new_training] = getattr(old, name)[:, training]
-        new.b[:] = old.b
-
-
-def _copy(old: Bank, source: Ints, new: Bank, target: Ints) -> None:
-    """Copy what is known of points, apart from their part in training, to other slots."""
-    new.rows.X[:, target] = old.rows.X[:, source]
-    new.rows.points[target] = old.rows.points[source]
-    new.rows.diagonal[target] = old.rows.diagonal[source]
-    new.codes[target] = old.codes[source]
-    new.arrival[target] = old.arrival[source]
-    new.sums[:, target] = old.sums[:, source]
 
 
 def _checked_penalties(penalties: Sequence[float] | Floats) -> Floats:
@@ -494,7 +327,3 @@ def _checked_penalties(penalties: Sequence[float] | Floats) -> Floats:
     if values.ndim != 1 or len(values) < 2 or not (np.isfinite(values).all() and values.min() > 0):
         raise InvalidInput("penalties: expected a positive number for each of two or more classes")
     return values
-
-
-def _granules(n: int) -> int:
-    return -(-n // GRANULE) * GRANULE

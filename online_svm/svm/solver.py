@@ -13,6 +13,7 @@ selection using second order information for training support vector machines").
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,28 @@ LOWEST = -0x7FFFFFFFFFFFFFFF - 1
 ROUNDINGS = 1e-13  # of the width of a variable's bounds: some hundred roundings
 RECIPROCAL = 0x7FDE6238502484BA  # minus the bits of x, it is 1/x to an eighth (as in the fast
 # inverse square root); one Newton step then gives two digits, enough to choose a partner by
+
+
+class Programme(NamedTuple):
+    """One programme over n variables, and where it stands; see `maximise` for the arrays."""
+
+    z: Floats
+    lower: Floats
+    upper: Floats
+    beta: Floats
+    F: Floats
+
+
+class Slacks(NamedTuple):
+    """The slack of each variable, once for growing and once for shrinking.
+
+    A variable that cannot grow has -inf in `up`, one that cannot shrink +inf in `down`: no step
+    changes that, and no maximum picks it. `gain` is scratch.
+    """
+
+    up: Floats
+    down: Floats
+    gain: Floats
 
 
 @jit
@@ -124,13 +147,10 @@ def _partner(
 
 
 @jit
-def _split(
-    F: Floats, z: Floats, lower: Floats, upper: Floats, beta: Floats, up: Floats, down: Floats
-) -> None:
-    """Write the slack of each variable to `up` if it can grow and to `down` if it can shrink.
-
-    The other entries are -inf and +inf, which no step changes and no maximum picks.
-    """
+def _split(problem: Programme, slacks: Slacks) -> None:
+    """Work out the slack of each variable, once for growing and once for shrinking."""
+    z, lower, upper, beta, F = problem
+    up, down, _ = slacks
     # Loops of few arrays each: more of them do not vectorise.
     for i in range(len(F)):
         up[i] = z[i] - F[i]
@@ -141,8 +161,10 @@ def _split(
 
 
 @jit
-def _join(F: Floats, z: Floats, up: Floats, down: Floats) -> None:
+def _join(problem: Programme, slacks: Slacks) -> None:
     """Undo `_split` after the solver's steps; vacant slots keep their F."""
+    z, F = problem.z, problem.F
+    up, down, _ = slacks
     for i in range(len(F)):
         slack = up[i] if up[i] > -math.inf else down[i]
         F[i] = z[i] - slack if slack < math.inf else F[i]
@@ -185,27 +207,20 @@ def maximise(
     """
     nobody = np.empty(0)
     shift = Shift(nobody, nobody, nobody, nobody, 0.0, 0.0)
-    return maximise_with(shift, rows, z, lower, upper, beta, F, tol, max_steps, work)
+    problem = Programme(z, lower, upper, beta, F)
+    return maximise_with(shift, rows, problem, tol, max_steps, work)
 
 
 @jit
 def maximise_with(
-    shift: Shift,
-    rows: Rows,
-    z: Floats,
-    lower: Floats,
-    upper: Floats,
-    beta: Floats,
-    F: Floats,
-    tol: float,
-    max_steps: int,
-    work: Floats,
+    shift: Shift, rows: Rows, problem: Programme, tol: float, max_steps: int, work: Floats
 ) -> tuple[int, float, float]:
     """Do what `maximise` does, with common shifts of `shift`'s members where they gain more."""
-    n = len(z)
-    up, down, gain = work[0, :n], work[1, :n], work[2, :n]
-    _split(F, z, lower, upper, beta, up, down)
-    mean = _mean_slack(shift, z, F, gain)
+    n = len(problem.z)
+    slacks = Slacks(work[0, :n], work[1, :n], work[2, :n])
+    up, down, gain = slacks
+    mean = _mean_slack(shift, problem, gain)
+    _split(problem, slacks)
     diagonal, values, row_of, known = rows.diagonal[:n], rows.values, rows.row_of, rows.known
     used, rings = rows.used, rows.rings
     i, steps = _highest(up), 0
@@ -221,37 +236,66 @@ def maximise_with(
         if place_j < 0:
             place_j = fetch(rows, j, 1)
         row_j = values[place_j, :n]
-        slack_i, slack_j = up[i], down[j]
-        curvature = max(diagonal[i] + diagonal[j] - 2.0 * row_i[j], FLAT)
-        c, step = -1, 0.0
-        if shift.size > 0.0:
-            c, step = common_step(
-                shift,
-                (i, j),
-                (slack_i, slack_j),
-                mean,
-                (slack_i - slack_j) ** 2 / curvature,
-                diagonal,
-                beta,
-                lower,
-                upper,
-            )
-        if c >= 0:
-            shift_members(shift, beta, -step / shift.size)
-            _change(c, step, slack_i if c == i else slack_j, beta, lower, upper, up, down)
-            mean -= step * (shift.row[c] - shift.spread)
-            i = _move(up, down, row_i if c == i else row_j, shift.row, step)
-        else:
-            step = min((slack_i - slack_j) / curvature, upper[i] - beta[i], beta[j] - lower[j])
-            _change(i, step, slack_i, beta, lower, upper, up, down)
-            _change(j, -step, slack_j, beta, lower, upper, up, down)
-            if shift.size > 0.0:
-                mean -= step * (shift.row[i] - shift.row[j])
-            i = _move(up, down, row_i, row_j, step)
+        i, mean = _take_step(shift, problem, slacks, diagonal, (i, j), row_i, row_j, mean)
         steps += 1
     highest, lowest = up[i], _lowest(down)
-    _join(F, z, up, down)
+    _join(problem, slacks)
     return steps, highest, lowest
+
+
+@jit
+def _take_step(
+    shift: Shift,
+    problem: Programme,
+    slacks: Slacks,
+    diagonal: Floats,
+    pair: tuple[int, int],
+    row_i: Values,
+    row_j: Values,
+    mean: float,
+) -> tuple[int, float]:
+    """Step along the pair, or shift the members against one of it; return the next i and mean."""
+    lower, upper, beta = problem.lower, problem.upper, problem.beta
+    up, down, _ = slacks
+    i, j = pair
+    slack_i, slack_j = up[i], down[j]
+    curvature = max(diagonal[i] + diagonal[j] - 2.0 * row_i[j], FLAT)
+    if shift.size > 0.0:
+        pair_gain = (slack_i - slack_j) ** 2 / curvature
+        c, step = common_step(
+            shift, pair, (slack_i, slack_j), mean, pair_gain, diagonal, beta, lower, upper
+        )
+        if c >= 0:
+            shift_members(shift, beta, -step / shift.size)
+            _change(problem, slacks, c, step, slack_i if c == i else slack_j)
+            mean -= step * (shift.row[c] - shift.spread)
+            return _move(up, down, row_i if c == i else row_j, shift.row, step), mean
+    step = min((slack_i - slack_j) / curvature, upper[i] - beta[i], beta[j] - lower[j])
+    _change(problem, slacks, i, step, slack_i)
+    _change(problem, slacks, j, -step, slack_j)
+    if shift.size > 0.0:
+        mean -= step * (shift.row[i] - shift.row[j])
+    return _move(up, down, row_i, row_j, step), mean
+
+
+@jit
+def _change(problem: Programme, slacks: Slacks, k: int, step: float, slack: float) -> None:
+    """Change one coefficient, and note to which sides it can still move."""
+    lower, upper, beta = problem.lower, problem.upper, problem.beta
+    beta[k] = snapped(beta[k] + step, lower[k], upper[k])
+    slacks.up[k] = slack if beta[k] < upper[k] else -math.inf
+    slacks.down[k] = slack if beta[k] > lower[k] else math.inf
+
+
+@jit
+def _mean_slack(shift: Shift, problem: Programme, scratch: Floats) -> float:
+    """Return the mean slack of the members."""
+    if shift.size == 0.0:
+        return 0.0
+    z, F = problem.z, problem.F
+    for k in range(len(z)):
+        scratch[k] = z[k] - F[k]
+    return dot(scratch, shift.members) / shift.size
 
 
 @jit
@@ -266,36 +310,9 @@ def _place(row_of: Ints, known: Ints, used: Ints, rings: Ints, slot: int) -> int
 
 
 @jit
-def _change(
-    k: int,
-    step: float,
-    slack: float,
-    beta: Floats,
-    lower: Floats,
-    upper: Floats,
-    up: Floats,
-    down: Floats,
-) -> None:
-    """Change one coefficient, and note to which sides it can still move."""
-    beta[k] = snapped(beta[k] + step, lower[k], upper[k])
-    up[k] = slack if beta[k] < upper[k] else -math.inf
-    down[k] = slack if beta[k] > lower[k] else math.inf
-
-
-@jit
-def _mean_slack(shift: Shift, z: Floats, F: Floats, slacks: Floats) -> float:
-    if shift.size == 0.0:
-        return 0.0
-    for k in range(len(z)):
-        slacks[k] = z[k] - F[k]
-    return dot(slacks, shift.members) / shift.size
-
-
-@jit
-def intercept(
-    F: Floats, z: Floats, lower: Floats, upper: Floats, beta: Floats, highest: float, lowest: float
-) -> float:
+def intercept(problem: Programme, highest: float, lowest: float) -> float:
     """Return b as LIBSVM does: the mean slack of the free variables, else the midpoint."""
+    z, lower, upper, beta, F = problem
     free, slacks = np.empty(len(z)), np.empty(len(z))
     count = 0
     for i in range(len(z)):

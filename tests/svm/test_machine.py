@@ -9,7 +9,8 @@ from sklearn.svm import SVC
 
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Kernel
-from online_svm.svm.machine import GRANULE, RollingMachine
+from online_svm.svm.held import GRANULE
+from online_svm.svm.machine import RollingMachine
 
 KERNEL = Kernel("rbf", gamma=0.3)
 
@@ -166,6 +167,11 @@ def test_a_restored_machine_continues_bit_for_bit():
         advance(machine, X, codes, i)
         advance(restored, X, codes, i)
         assert_same_state(machine, restored)
+
+
+def test_a_restored_machine_has_the_kernel_it_had():
+    machine = RollingMachine(Kernel("rbf", 0.3, wide=True), [1.0, 1.0])
+    assert copy.deepcopy(machine).kernel == machine.kernel
 
 
 def test_a_machine_restored_between_forgetting_and_solving_continues_bit_for_bit():

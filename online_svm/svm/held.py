@@ -1,0 +1,259 @@
+"""HeldPoints: which points a machine holds, in which slots, and room for more."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.errors import InvalidInput
+from online_svm.kernels import Floats, Kernel
+from online_svm.svm.bank import Bank, arrive, empty_bank, move
+from online_svm.svm.rows import (
+    CLOCK,
+    SEEN_HEAD,
+    SEEN_SIZE,
+    SEEN_TAIL,
+    TRAIN_HEAD,
+    TRAIN_SIZE,
+    TRAIN_TAIL,
+    Ints,
+    drop_rows,
+)
+
+Flags = NDArray[np.bool_]
+Arrays = dict[str, NDArray[Any]]
+
+GRANULE = 64  # ring capacities are multiples of it
+MEGABYTE = 1 << 20
+
+
+class HeldPoints:
+    """Training points and observers in two rings of slots, oldest first.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    machines : int
+        S, the machines whose coefficients and sums are kept beside the points.
+    window : int or None
+        Points usually held: the rings do not grow far beyond it.
+    cache_mb : float
+        Limit on the memory for kernel rows, in MiB.
+
+    Attributes
+    ----------
+    bank : Bank
+        The arrays; replaced by larger ones as the rings grow.
+
+    Examples
+    --------
+    >>> held = HeldPoints(Kernel("linear"), machines=1, window=None, cache_mb=1.0)
+    >>> slots, values = held.add(np.ones((3, 2)), np.zeros(3, dtype=np.int64), None)
+    >>> held.promote(2).tolist(), held.n_training, held.n_observers
+    ([0, 1], 2, 1)
+    """
+
+    def __init__(self, kernel: Kernel, machines: int, window: int | None, cache_mb: float) -> None:
+        self._kernel = kernel
+        self._machines = machines
+        self._window = window
+        self._cache_bytes = int(cache_mb * MEGABYTE)
+        self._arrivals = 0
+        self.bank = self._empty(0, GRANULE, GRANULE)
+
+    @property
+    def dimension(self) -> int:
+        """Number of features, once a point came."""
+        return int(self.bank.rows.X.shape[0])
+
+    @property
+    def n_training(self) -> int:
+        """Number of training points."""
+        return self._ring(TRAIN_TAIL) - self._ring(TRAIN_HEAD)
+
+    @property
+    def n_observers(self) -> int:
+        """Number of observers."""
+        return self._ring(SEEN_TAIL) - self._ring(SEEN_HEAD)
+
+    def __len__(self) -> int:
+        return self.n_training + self.n_observers
+
+    def training_slots(self) -> Ints:
+        """Return the slots of the training points in order of arrival."""
+        return self._train_slots(self._ring(TRAIN_HEAD), self._ring(TRAIN_TAIL))
+
+    def observer_slots(self) -> Ints:
+        """Return the slots of the observers in order of arrival."""
+        return self._seen_slots(self._ring(SEEN_HEAD), self._ring(SEEN_TAIL))
+
+    def slots(self) -> Ints:
+        """Return the slots of all points in order of arrival."""
+        slots = np.concatenate([self.training_slots(), self.observer_slots()])
+        arrival = self.bank.arrival[slots]
+        in_order = bool((arrival[1:] > arrival[:-1]).all())
+        return slots if in_order else slots[np.argsort(arrival)]
+
+    def training_mask(self) -> Flags:
+        """Return which points train, in order of arrival."""
+        return np.asarray(self.slots() < self._ring(TRAIN_SIZE))
+
+    def add(self, X: Floats, codes: Ints, training: Flags | None) -> tuple[Ints, Floats]:
+        """Take in new points; return their slots and their decision values, shape (m, S)."""
+        trains = 0 if training is None else int(np.count_nonzero(training))
+        self._make_room(X.shape[1], trains, len(X) - trains)
+        slots = self._new_slots(training, trains, len(X))
+        values = arrive(self.bank, slots, X, codes, self._arrivals)
+        self._arrivals += len(X)
+        return slots, values
+
+    def promote(self, count: int) -> Ints:
+        """Move the oldest observers to the end of the training ring; return their new slots.
+
+        Raises
+        ------
+        InvalidInput
+            If a younger point already trains.
+        """
+        self._make_room(self.dimension, count, 0)
+        bank, head, tail = self.bank, self._ring(SEEN_HEAD), self._ring(TRAIN_TAIL)
+        observers = self._seen_slots(head, head + count)
+        last = bank.arrival[(tail - 1) % self._ring(TRAIN_SIZE)]
+        if self.n_training and last > bank.arrival[observers[0]]:
+            raise InvalidInput("a younger point already trains; promote the oldest observers first")
+        slots = self._train_slots(tail, tail + count)
+        bank.rows.rings[TRAIN_TAIL] += count
+        bank.rows.rings[SEEN_HEAD] += count
+        move(bank, observers, slots)
+        return slots
+
+    def count_training(self, count: int) -> int:
+        """Return how many of the `count` oldest points train."""
+        if self.n_observers == 0 or count == 0:
+            return count
+        training = self.training_slots()[:count]
+        observer = self.bank.arrival[self.observer_slots()[0]]
+        if len(training) == count and self.bank.arrival[training[-1]] < observer:
+            return count
+        return int(np.count_nonzero(self.training_mask()[:count]))
+
+    def oldest_training(self, count: int) -> Ints:
+        """Return the slots of the oldest training points."""
+        return self._train_slots(self._ring(TRAIN_HEAD), self._ring(TRAIN_HEAD) + count)
+
+    def drop_training(self, count: int) -> None:
+        """Give up the oldest training points, which have no weight any more."""
+        slots = self.oldest_training(count)
+        self.bank.z[:, slots] = 0.0
+        drop_rows(self.bank.rows, slots)
+        self.bank.rows.rings[TRAIN_HEAD] += count
+
+    def drop_observers(self, count: int) -> None:
+        """Give up the oldest observers."""
+        self.bank.rows.rings[SEEN_HEAD] += count
+
+    def arrays(self) -> Arrays:
+        """Return what is held, in ring order, and how the rings stand."""
+        bank, training = self.bank, self.training_slots()
+        slots = np.concatenate([training, self.observer_slots()])
+        return {
+            "arrivals": np.array([self._arrivals]),
+            "rings": bank.rows.rings[:CLOCK].copy(),
+            "X": bank.rows.points[slots],
+            "codes": bank.codes[slots],
+            "arrival": bank.arrival[slots],
+            "weights": bank.weights[:, training],
+            "sums": bank.sums[:, slots],
+            "b": bank.b.copy(),
+        }
+
+    def restore(self, arrays: Arrays) -> Ints:
+        """Hold what `arrays` returned; return the training slots, whose bounds are not set."""
+        rings = arrays["rings"]
+        train, seen = int(rings[TRAIN_SIZE]), int(rings[SEEN_SIZE])
+        bank = self.bank = self._empty(arrays["X"].shape[1], train, seen)
+        bank.rows.rings[:CLOCK] = rings
+        training = self.training_slots()
+        slots = np.concatenate([training, self.observer_slots()])
+        bank.rows.X[:, slots] = arrays["X"].T
+        bank.rows.points[slots] = arrays["X"]
+        bank.rows.diagonal[slots] = self._kernel.diagonal(np.ascontiguousarray(arrays["X"]))
+        bank.codes[slots] = arrays["codes"]
+        bank.arrival[slots] = arrays["arrival"]
+        bank.sums[:, slots] = arrays["sums"]
+        bank.b[:] = arrays["b"]
+        bank.weights[:, training] = arrays["weights"]
+        bank.before[:, training] = bank.beta[:, training]
+        self._arrivals = int(arrays["arrivals"][0])
+        return training
+
+    def _ring(self, entry: int) -> int:
+        return int(self.bank.rows.rings[entry])
+
+    def _train_slots(self, begin: int, end: int) -> Ints:
+        return np.asarray(np.arange(begin, end) % self._ring(TRAIN_SIZE))
+
+    def _seen_slots(self, begin: int, end: int) -> Ints:
+        ordinals = np.arange(begin, end)
+        return np.asarray(self._ring(TRAIN_SIZE) + ordinals % self._ring(SEEN_SIZE))
+
+    def _new_slots(self, training: Flags | None, trains: int, m: int) -> Ints:
+        """Take slots at the ends of the rings for m new points."""
+        rings = self.bank.rows.rings
+        seen = self._seen_slots(rings[SEEN_TAIL], rings[SEEN_TAIL] + m - trains)
+        rings[SEEN_TAIL] += m - trains
+        if training is None:
+            return seen
+        slots = np.empty(m, dtype=np.int64)
+        slots[~training] = seen
+        slots[training] = self._train_slots(rings[TRAIN_TAIL], rings[TRAIN_TAIL] + trains)
+        rings[TRAIN_TAIL] += trains
+        return slots
+
+    def _make_room(self, dimension: int, training: int, observers: int) -> None:
+        """Let the rings grow if they lack room for that many more points."""
+        train, seen = self._ring(TRAIN_SIZE), self._ring(SEEN_SIZE)
+        new_train = self._grown(train, self.n_training + training)
+        new_seen = self._grown(seen, self.n_observers + observers)
+        if (new_train, new_seen, dimension) != (train, seen, self.dimension):
+            self._move_to(self._empty(dimension, new_train, new_seen))
+
+    def _grown(self, size: int, need: int) -> int:
+        """Return a capacity for `need` points: by half again, but not far beyond the window."""
+        if need <= size:
+            return size
+        wanted = _granules(size + size // 2)
+        if self._window is not None:
+            wanted = min(wanted, _granules(self._window + 1))
+        return max(wanted, _granules(need))
+
+    def _empty(self, dimension: int, train: int, seen: int) -> Bank:
+        return empty_bank(self._kernel, dimension, self._machines, train, seen, self._cache_bytes)
+
+    def _move_to(self, new: Bank) -> None:
+        """Copy all points to a bank with more room, in ring order from its first slots."""
+        old, training, observers = self.bank, self.training_slots(), self.observer_slots()
+        rings = new.rows.rings
+        rings[TRAIN_TAIL], rings[SEEN_TAIL] = len(training), len(observers)
+        self.bank = new
+        new_training = self.training_slots()
+        if len(self):
+            _copy(old, training, new, new_training)
+            _copy(old, observers, new, self.observer_slots())
+        for name in ("z", "lower", "upper", "weights", "before"):
+            getattr(new, name)[:, new_training] = getattr(old, name)[:, training]
+        new.b[:] = old.b
+
+
+def _copy(old: Bank, source: Ints, new: Bank, target: Ints) -> None:
+    """Copy what is known of points, apart from their part in training, to another bank."""
+    new.rows.X[:, target] = old.rows.X[:, source]
+    new.rows.points[target] = old.rows.points[source]
+    new.rows.diagonal[target] = old.rows.diagonal[source]
+    new.codes[target] = old.codes[source]
+    new.arrival[target] = old.arrival[source]
+    new.sums[:, target] = old.sums[:, source]
+
+
+def _granules(n: int) -> int:
+    return -(-n // GRANULE) * GRANULE
