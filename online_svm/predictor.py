@@ -328,7 +328,7 @@ class OnlinePredictor:
             restored._load(header, arrays)
             learner = arrays["learner"].tobytes() if "learner" in arrays else None
             self._refitter.reset(learner)
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise InvalidSnapshot(f"the snapshot lacks or contradicts itself: {error}") from error
         self.__dict__.update(restored.__dict__)
 

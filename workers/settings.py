@@ -237,7 +237,7 @@ def load(flags: Mapping[str, Any], config: Path | None = None) -> WorkerSettings
         return Loaded(**parsed(flags))
     except ValidationError as error:
         raise BadConfiguration(_explain(error)) from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadConfiguration(f"{chosen}: not TOML: {error}") from None
 
 

@@ -293,6 +293,8 @@ def _arff_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
             yield _with_targets(features, text, None if prob is None else x.get(prob))
     except ParseArffError as error:
         raise BadSource(str(error)) from error
+    except RuntimeError as error:  # what a generator makes of the reader's StopIteration
+        raise BadSource("the file ends before @data") from error
 
 
 def _remember_attributes(lines: TextIO, names: list[str]) -> Iterator[str]:
