@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test chaos lint types doctest clean
+.PHONY: help demo test chaos fuzz lint types doctest clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,6 +28,10 @@ test: $(VENV)/.dev   ## the default test suite
 
 chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every byte (minutes)
 	$(BIN)/python -m pytest -m chaos -s
+
+# FUZZ_ENTRIES fuzzed entries in a real stream, and FUZZ_FACTOR times the examples of the suite.
+fuzz: $(VENV)/.dev   ## feed everything that parses with garbage, at length (about five minutes)
+	FUZZ_FACTOR=$${FUZZ_FACTOR:-10} $(BIN)/python -m pytest -m "fuzz or not fuzz" -s tests/fuzz
 
 lint: $(VENV)/.dev   ## ruff: rules and format
 	$(BIN)/ruff check .
