@@ -1,0 +1,72 @@
+"""Look the locked versions up in the database of known vulnerabilities, with pip-audit.
+
+Fails where it finds one. Where pip-audit or its service cannot be reached it says so and passes:
+a check that was not made is told as such, and a build without a network is not broken.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+LOCK = Path(__file__).parents[1] / "requirements.lock"
+SECONDS = 120
+
+
+def audit(lock: Path, seconds: float = SECONDS) -> list[dict[str, Any]] | None:
+    """Return what pip-audit says of each locked package; None where it could say nothing."""
+    with tempfile.TemporaryDirectory() as directory:
+        report = Path(directory) / "report.json"
+        command = [sys.executable, "-m", "pip_audit", "--requirement", str(lock), "--no-deps"]
+        command += ["--disable-pip", "--progress-spinner", "off"]
+        try:
+            subprocess.run(
+                [*command, "--format", "json", "--output", str(report)],
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+            )
+            found: list[dict[str, Any]] = json.loads(report.read_bytes())["dependencies"]
+        except (OSError, subprocess.TimeoutExpired, ValueError, KeyError):
+            return None
+        return found
+
+
+def told(found: list[dict[str, Any]] | None) -> tuple[int, list[str]]:
+    """Return the exit code and the lines for what `audit` found.
+
+    Examples
+    --------
+    >>> told(None)
+    (0, ['audit: NOT MADE: pip-audit or its service cannot be reached'])
+    >>> told([{"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}])
+    (1, ['audit: a 1: X-1, fixed in 2', 'audit: 1 of 1 packages looked up, 1 vulnerabilities'])
+    """
+    if found is None:
+        return 0, ["audit: NOT MADE: pip-audit or its service cannot be reached"]
+    lines = [
+        f"audit: {package['name']} {package['version']}: {vulnerability['id']}, fixed in "
+        f"{', '.join(vulnerability['fix_versions']) or 'no version yet'}"
+        for package in found
+        for vulnerability in package.get("vulns", ())
+    ]
+    looked_up = sum("skip_reason" not in package for package in found)
+    if looked_up == 0:
+        return 0, ["audit: NOT MADE: the service knows none of the packages"]
+    total = f"audit: {looked_up} of {len(found)} packages looked up, {len(lines)} vulnerabilities"
+    return int(bool(lines)), [*lines, total]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print what was found; return 1 if a locked version has a known vulnerability."""
+    argparse.ArgumentParser(description=__doc__).parse_args(arguments)
+    code, lines = told(audit(LOCK))
+    print("\n".join(lines))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
