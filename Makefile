@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test chaos fuzz lint types doctest clean
+.PHONY: help demo test chaos fuzz lint types audit doctest clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -39,6 +39,10 @@ lint: $(VENV)/.dev   ## ruff: rules and format
 
 types: $(VENV)/.dev  ## mypy, strict
 	$(BIN)/mypy
+
+audit: $(VENV)/.dev  ## known vulnerabilities of the locked versions, where that can be looked up
+	-$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python scripts/audit.py
 
 doctest: $(VENV)/.dev  ## the examples in the public docstrings
 	$(BIN)/python -m pytest --doctest-modules online_svm workers -p no:cacheprovider
