@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test chaos fuzz lint types audit doctest clean
+.PHONY: help demo test chaos chaos-full fuzz lint types audit doctest clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -27,6 +27,9 @@ test: $(VENV)/.dev   ## the default test suite
 	$(BIN)/python -m pytest
 
 chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every byte (minutes)
+	$(BIN)/python -m pytest -m "chaos and not chaos_full" -s
+
+chaos-full: $(VENV)/.dev  ## the same, and workers that die at any two failpoints (an hour)
 	$(BIN)/python -m pytest -m chaos -s
 
 # FUZZ_ENTRIES fuzzed entries in a real stream, and FUZZ_FACTOR times the examples of the suite.

@@ -1,0 +1,147 @@
+"""Workers that start in milliseconds: forked from a parent that has imported and compiled it all.
+
+Run as a program this is the parent; `Nursery` starts it and talks to it in lines of JSON. A child
+runs the same `online-svm worker` as the command does.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+OPTIONS = [
+    "--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "0",
+    "--metrics-every", "10", "--gamma", "0.5", "--quiet", "--accept-environment",
+]  # fmt: skip
+
+
+def arguments(feed, url, *options):
+    return ["worker", feed, "--redis", url, *OPTIONS, *options]
+
+
+def command(feed, url, *options):
+    """Return the command of a worker that starts from nothing."""
+    return [sys.executable, "-m", "workers.cli", *arguments(feed, url, *options)]
+
+
+class Forked:
+    """A forked worker."""
+
+    def __init__(self, nursery, pid):
+        self._nursery, self.pid, self.returncode = nursery, pid, None
+
+    def send_signal(self, number):
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+        return self.wait()
+
+    def poll(self):
+        """Return the exit code, or None while it runs."""
+        if self.returncode is None:
+            self.returncode = self._nursery.ask({"wait": self.pid, "seconds": 0.0})
+        return self.returncode
+
+    def wait(self, seconds=20.0):
+        """Return the exit code, negative for a signal."""
+        if self.returncode is None:
+            self.returncode = self._nursery.ask({"wait": self.pid, "seconds": seconds})
+            assert self.returncode is not None, "the worker does not end"
+        return self.returncode
+
+
+class Nursery:
+    """The parent, and every worker that it ever started."""
+
+    def __init__(self, log):
+        self._log = str(log)
+        self._parent = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._workers = []
+
+    def start(self, feed, url, *options, failpoint=None):
+        pid = self.ask(
+            {"args": arguments(feed, url, *options), "failpoint": failpoint, "log": self._log}
+        )
+        self._workers.append(Forked(self, pid))
+        return self._workers[-1]
+
+    def ask(self, order):
+        print(json.dumps(order), file=self._parent.stdin, flush=True)
+        return json.loads(self._parent.stdout.readline())
+
+    def close(self):
+        for worker in self._workers:
+            worker.kill()
+        self._parent.stdin.close()
+        self._parent.wait(20)
+        self._parent.stdout.close()
+
+
+def _warm():
+    from fault_feed import CONFIG
+
+    import workers.service
+    from online_svm.example import Example
+    from online_svm.predictor import OnlinePredictor
+
+    assert workers.service  # imported for the children
+    predictor = OnlinePredictor(CONFIG)
+    for i in range(70):
+        predictor.step(Example([i % 7, i % 3, i % 2], "ab"[i % 2]))
+    OnlinePredictor(CONFIG).restore(predictor.snapshot())
+
+
+def _become_worker(order):
+    from workers import cli, failpoints
+
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    if order["failpoint"]:
+        failpoints.chosen = failpoints.Failpoint(order["failpoint"])
+    sys.argv = ["online-svm", *order["args"]]
+    code = 1
+    try:
+        cli.main()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _ended(pid, seconds):
+    deadline = time.monotonic() + seconds
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(0.002)
+
+
+def _serve():
+    _warm()
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "wait" in order:
+            answer = _ended(order["wait"], order["seconds"])
+        elif (answer := os.fork()) == 0:
+            _become_worker(order)
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        _serve()
