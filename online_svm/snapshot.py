@@ -121,4 +121,7 @@ def _read_array(name: str, data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
     if count * dtype.itemsize != len(body) or any(extent < 0 for extent in shape):
         raise InvalidSnapshot(f"member {name!r} announces {shape}, which is not what it holds")
     flat = np.frombuffer(body, dtype=dtype)
-    return flat.reshape(shape, order="F" if fortran else "C").copy()
+    try:
+        return flat.reshape(shape, order="F" if fortran else "C").copy()
+    except ValueError as error:  # no bytes, yet extents beyond any memory: (0, 2**62, 2**62)
+        raise InvalidSnapshot(f"member {name!r} announces {shape}: {error}") from error

@@ -1,0 +1,129 @@
+"""Streams that are well-formed and strange: always a defined answer."""
+
+import io
+import json
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor import OnlinePredictor
+from online_svm.snapshot import unpack
+from workers.answering import process
+from workers.position import START
+from workers.settings import Limits
+
+
+def answers(config, examples, batch=256):
+    """Return what a feed answers, batch by batch, as messages."""
+    predictor, position, found = OnlinePredictor(config), START, []
+    for first in range(0, len(examples), batch):
+        entries = [
+            (b"%d-0" % (first + i + 1), [b"x", json.dumps(x).encode(), *label])
+            for i, (x, label) in enumerate(examples[first : first + batch])
+        ]
+        outcome = process(predictor, Limits(), position, entries)
+        position = outcome.after
+        found += [json.loads(payload) for payload in outcome.out]
+    return found
+
+
+def labelled(x, y):
+    return x, [] if y is None else [b"y", y.encode()]
+
+
+def rows(count, seed=0):
+    return np.random.default_rng(seed).normal(size=(count, 3)).round(3).tolist()
+
+
+CLASSES = {"classes": ("a", "b")}
+ALTERNATING = [labelled(x, "ab"[i % 2]) for i, x in enumerate(rows(1200))]
+STREAMS = {
+    "one class": ({}, [labelled(x, "a") for x in rows(10_000)]),
+    "one of two declared classes": (CLASSES, [labelled(x, "a") for x in rows(1500)]),
+    "a second class after 1,000": (
+        {},
+        [labelled(x, "a" if i < 1000 else "ab"[i % 2]) for i, x in enumerate(rows(1500))],
+    ),
+    "constant features": (CLASSES, [labelled([1, 2, 3], "ab"[i % 2]) for i in range(600)]),
+    "one constant feature": (
+        CLASSES,
+        [labelled([*x[:2], 7.0], "ab"[x[0] > 0]) for x in rows(600)],
+    ),
+    "the same row 1,000 times": (CLASSES, [labelled([0.5, -1, 2], "a")] * 1000),
+    "the same row with both labels": (
+        CLASSES,
+        ALTERNATING[:300] + [labelled([0, 0, 0], "ab"[i % 2]) for i in range(1000)],
+    ),
+    "labels outside the set": (
+        CLASSES,
+        [labelled(x, ("a", "b", "c", "", "A")[i % 5]) for i, x in enumerate(rows(1000))],
+    ),
+    "labels missing": (
+        CLASSES,
+        [labelled(x, ("a", "b", None, None)[i % 4]) for i, x in enumerate(rows(1000))],
+    ),
+    "no label at all": (CLASSES, [labelled(x, None) for x in rows(1000)]),
+    "the largest and smallest numbers": (
+        CLASSES,
+        [
+            labelled([[1e100, -1e100, 2.3e-308, 0.0][i % 4], x[1], 1e-300], "ab"[i % 2])
+            for i, x in enumerate(rows(400))
+        ],
+    ),
+    "forty classes": ({}, [labelled(x, f"c{i % 40}") for i, x in enumerate(rows(400))]),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_an_odd_stream_gets_defined_answers(name, kernel):
+    options, examples = STREAMS[name]
+    config = PredictorConfig(window=200, refit_every=100, kernel=kernel, **options)
+    found = answers(config, examples)
+    assert len(found) == len(examples)
+    for message in found:
+        if message["status"] == "rejected":
+            assert message["code"] == "label"
+            continue
+        assert message["status"] in ("ok", "warming")
+        assert 0 <= message["lower"] <= message["upper"] <= 1
+        if message["status"] == "ok":
+            assert sum(message["probabilities"]) == pytest.approx(1)
+            assert all(0 <= low <= high <= 1 for low, high in message["intervals"])
+            assert all(0 <= p <= 1 for values in message["maps"].values() for p in values)
+
+
+def forged(shape, descr="'<f8'"):
+    """Return an archive with one array whose header promises more than there is."""
+    head = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    head = head.ljust(117) + b"\n"
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("header.json", b'{"format": 1}')
+        archive.writestr("w.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        forged("(1000000000000,)"),
+        forged("(1000000, 1000000)"),
+        forged("(18446744073709551616,)"),
+        forged("(0, 4611686018427387904, 4611686018427387904)"),
+        forged("(1,)", "'|O'"),
+        forged("(1,)", "[('f', '<f8', (1000000000,))]"),
+    ],
+)
+def test_a_forged_array_header_takes_no_memory(data):
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidSnapshot):
+            unpack(data)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
