@@ -35,6 +35,8 @@ from workers.store import Entry, Store
 
 log = structlog.get_logger("online_svm.worker")
 
+_NO_SNAPSHOT = "stopped without a snapshot: the next start replays from the last one"
+
 Observer = Callable[[Outcome], None]
 
 
@@ -107,11 +109,13 @@ class Engine:
             try:
                 self.turn()
             except Stopped:
-                break
+                # What was learned since is not committed, so no snapshot of it may be left.
+                log.warning(_NO_SNAPSHOT)
+                return
         try:
             self.snapshot()
         except Stopped:
-            log.warning("stopped without a snapshot: the next start replays from the last one")
+            log.warning(_NO_SNAPSHOT)
 
     def turn(self) -> None:
         """Read, answer and commit one batch; return after a while if there is none."""

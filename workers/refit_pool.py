@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from typing import IO, Self
 
@@ -20,7 +21,8 @@ import structlog
 
 from online_svm.config import PredictorConfig
 from online_svm.refit import Learner, RefitResult, RefitTask
-from workers.errors import RefitFailed
+from workers.errors import RefitFailed, Stopped
+from workers.stopping import Stop
 
 CONFIG, LOAD, TASK, STATE = b"C", b"L", b"T", b"S"
 DONE, FAILED = b"D", b"F"
@@ -32,6 +34,9 @@ ATTEMPTS = 3
 
 PATIENCE = 300.0
 """Seconds for one exchange before the process counts as hung. Only a large window comes near."""
+
+# Seconds between two looks at the stop while a reply is awaited.
+_LOOK = 0.2
 
 _HEAD = struct.Struct(">cQ")
 # Fetching the state costs about as much as sending it; when the tasks since weigh more than it
@@ -53,11 +58,15 @@ class ProcessRefitter:
     config : PredictorConfig
     patience : float
         Seconds for one exchange before the process counts as hung.
+    stop : Stop, optional
+        When this stop is asked for, a result is not awaited longer than half its grace period.
     """
 
-    def __init__(self, config: PredictorConfig, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, config: PredictorConfig, patience: float = PATIENCE, stop: Stop | None = None
+    ) -> None:
         self._config = config.model_dump_json().encode()
-        self._patience = patience
+        self._patience, self._stop = patience, stop or Stop()
         self._base: bytes | None = None
         self._history: list[Message] = []
         self._exchange: _Exchange | None = None
@@ -87,6 +96,8 @@ class ProcessRefitter:
         ------
         RefitFailed
             If the task failed in several processes in a row.
+        Stopped
+            If a stop was asked for and the result does not come.
         """
         assert self._exchange is not None
         exchange, self._exchange = self._exchange, None
@@ -132,7 +143,7 @@ class ProcessRefitter:
         reason = ""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return exchange.reply(self._patience)
+                return exchange.reply(self._patience, self._stop)
             except _ChildFailed as error:
                 reason = str(error)
             log.warning("the refit process failed", reason=reason, attempt=attempt)
@@ -178,15 +189,21 @@ class _Exchange:
         self._thread = threading.Thread(target=self._run, name="refit", daemon=True)
         self._thread.start()
 
-    def reply(self, patience: float) -> bytes:
+    def reply(self, patience: float, stop: Stop) -> bytes:
         """Return the body of the last reply.
 
         Raises
         ------
         _ChildFailed
             If the child died, reported an error, or hung and was killed.
+        Stopped
+            If the stop is pressing.
         """
-        self._thread.join(patience)
+        deadline = time.monotonic() + patience
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            if stop.pressing:
+                raise Stopped("stopped while a refit was awaited")
+            self._thread.join(min(_LOOK, max(0.0, deadline - time.monotonic())))
         if self._thread.is_alive():
             self._child.kill()
             self._thread.join()

@@ -59,7 +59,10 @@ def run(
         for warning in preflight.check(store, ours, accept_environment).warnings:
             log.warning(warning)
         check_permissions(store, settings)
-        with _leased(store, settings, url, writer, stop) as lease, refitter(settings) as refits:
+        with (
+            _leased(store, settings, url, writer, stop) as lease,
+            refitter(settings, stop) as refits,
+        ):
             # Again: what held the lease until now may have changed anything.
             found = preflight.check(store, ours, accept_environment)
             store.register()
@@ -139,12 +142,12 @@ def _gate(store: Store, settings: WorkerSettings, stop: Stop) -> Gate:
 
 
 @contextmanager
-def refitter(settings: WorkerSettings) -> Iterator[Refitter]:
+def refitter(settings: WorkerSettings, stop: Stop | None = None) -> Iterator[Refitter]:
     """Give refits a process of their own where they may take their time, and end it after."""
     if settings.predictor.lag == 0:
         yield InlineRefitter(settings.predictor)
         return
-    with ProcessRefitter(settings.predictor) as refits:
+    with ProcessRefitter(settings.predictor, stop=stop) as refits:
         yield refits
 
 

@@ -41,6 +41,11 @@ class Stop:
         return self._event.is_set()
 
     @property
+    def pressing(self) -> bool:
+        """Whether half of the grace period is over: the rest is for an orderly end."""
+        return time.monotonic() >= self._since + self.grace / 2
+
+    @property
     def overdue(self) -> bool:
         """Whether the grace period is over."""
         return time.monotonic() >= self._since + self.grace

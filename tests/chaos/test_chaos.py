@@ -96,7 +96,9 @@ def test_two_workers_that_start_together(nursery, embedded_url, feed, times, exp
         producer = Producer(store, starts * step)
         for turn in range(starts):
             producer.push(step)
-            pair = [nursery.start(feed, embedded_url, "--batch", "3") for _ in range(2)]
+            pair = [
+                nursery.start(feed, embedded_url, "--lease", "0.5", "--batch", "3") for _ in "ab"
+            ]
             producer.wait(producer.pushed)
             assert store.state().epoch == 2 * turn + 1
             for worker in sorted(pair, key=lambda worker: not holder_is(store, worker)):

@@ -1,0 +1,150 @@
+"""SIGTERM whatever the real command is doing, and refit processes that die, hang or crawl."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fault_feed import CONFIG, COUNT, drain, engine, finished, outcome, push, rows, wait_until
+
+from online_svm.refit import InlineRefitter
+from workers.refit_pool import ProcessRefitter
+from workers.store import Store
+
+LAGGING = CONFIG.model_copy(update={"refit_lag": 15})
+OPTIONS = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--metrics-every", "10"]
+OPTIONS += ["--gamma", "0.5", "--quiet"]
+GRACE = 4.0
+
+
+@pytest.fixture
+def filled(embedded_url, feed):
+    with Store(embedded_url, feed, block_ms=20) as store:
+        push(store, rows())
+        yield store
+
+
+@pytest.fixture
+def lagging(embedded_url, feed):
+    """What comes of the same stream with refits in the background, uninterrupted."""
+    with Store(embedded_url, f"{feed}-whole", block_ms=20) as store:
+        push(store, rows())
+        drain(engine(store, config=LAGGING), COUNT)
+        yield outcome(store)
+
+
+@pytest.fixture
+def start(filled):
+    """Start the real command on the feed."""
+    processes = []
+
+    def begin(*options, lag=0):
+        command = [sys.executable, "-m", "workers.cli", "worker", filled.keys.feed]
+        command += ["--redis", filled.url, *OPTIONS, "--refit-lag", str(lag), *options]
+        command += ["--grace", str(GRACE)]
+        processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        return processes[-1]
+
+    yield begin
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def stopped(process, store):
+    """Stop a worker, which ends in time with its lease free; return what it said."""
+    process.terminate()
+    began = time.monotonic()
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 0, said
+    assert time.monotonic() - began < GRACE + 1.0
+    assert store.call("EXISTS", store.keys.lease) == 0
+    return said
+
+
+def answered(store, goal):
+    wait_until(lambda: store.length(store.keys.out) >= goal)
+
+
+def refit_process_of(pid):
+    """Return the child that computes the refits."""
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
+def test_a_stop_in_the_stream_and_one_while_idle_change_no_byte(filled, start, expected):
+    process = start("--batch", "1")
+    answered(filled, 20)
+    stopped(process, filled)  # in the middle of the stream
+    process = start()
+    answered(filled, COUNT)
+    stopped(process, filled)  # idle
+    assert outcome(filled) == expected
+
+
+@pytest.mark.chaos
+def test_a_stop_in_a_replay_leaves_everything_as_it_was(filled, start):
+    """Three pages to answer again, in the middle of which the stop comes."""
+    push(filled, rows(3_000, seed=2), COUNT + 1)
+    total = COUNT + 3_000
+    drain(engine(filled, batch=2000, snapshot_every=10**9), total)
+    before = outcome(filled)
+    process = start()
+    wait_until(lambda: filled.state().epoch == 2)
+    stopped(process, filled)
+    assert outcome(filled) == before
+    process = start()
+    wait_until(lambda: filled.state().epoch == 3)
+    stopped(process, filled)
+    assert finished(filled, total) == before
+
+
+@pytest.mark.slow
+def test_a_stop_while_a_refit_hangs_ends_in_time_and_changes_no_byte(filled, start, lagging):
+    process = start("--batch", "1", lag=15)
+    answered(filled, 30)
+    child = refit_process_of(process.pid)
+    os.kill(child, signal.SIGSTOP)
+    stands = filled.length(filled.keys.out)
+    wait_until(lambda: waits(filled, stands))
+    stopped(process, filled)
+    process = start(lag=15)
+    answered(filled, COUNT)
+    stopped(process, filled)
+    assert outcome(filled) == lagging
+
+
+def waits(store, before):
+    """Return whether nothing was answered in a while: the feed waits for a refit."""
+    reached = store.length(store.keys.out)
+    time.sleep(0.5)
+    return store.length(store.keys.out) == reached < COUNT
+
+
+class Slow(InlineRefitter):
+    """Takes a tenth of a second longer than it should, which is more than ten times as long."""
+
+    def result(self):
+        time.sleep(0.1)
+        return super().result()
+
+
+def test_refits_that_are_ten_times_slower_take_effect_at_the_same_examples(filled, lagging):
+    drain(engine(filled, config=LAGGING, refits=Slow(LAGGING)), COUNT)
+    assert outcome(filled) == lagging
+
+
+@pytest.mark.chaos
+def test_refit_processes_killed_all_along_a_feed_change_no_byte(filled, lagging):
+    killed = []
+    with ProcessRefitter(LAGGING, patience=60.0) as refits:
+        running = engine(filled, config=LAGGING, refits=refits)
+        for goal in (40, 60, 150):
+            drain(running, goal)
+            killed.append(refits.pid)
+            os.kill(refits.pid, signal.SIGKILL)
+        drain(running, COUNT)
+    assert len({*killed}) == 3
+    assert outcome(filled) == lagging

@@ -1,0 +1,46 @@
+"""A stop that comes while Redis does not answer: nothing half done is left behind."""
+
+import pytest
+from fault_feed import COUNT, drain, engine, outcome, push, rows
+
+from workers.errors import PositionMoved, Stopped
+from workers.stopping import Stop
+from workers.store import Store
+
+
+class Refusing(Store):
+    """A store whose next commit comes to nothing; from then on it works again."""
+
+    refusal = None
+
+    def commit(self, commit):
+        refusal, self.refusal = self.refusal, None
+        if refusal is not None:
+            raise refusal
+        super().commit(commit)
+
+
+@pytest.mark.parametrize("refusal", [Stopped("no answer"), PositionMoved("elsewhere")])
+def test_a_stop_in_a_batch_that_was_not_committed_leaves_no_snapshot_of_it(
+    embedded_url, feed, expected, refusal
+):
+    """With the feed moved, the position is read again, and the stop ends the replay."""
+    stop = Stop()
+    with Refusing(embedded_url, feed, stop, block_ms=20) as store:
+        push(store, rows())
+        drain(engine(store), 50)
+        running = engine(store, stop=stop)
+        drain(running, 70)
+        store.refusal = refusal
+
+        def ask_and_read(cursor, count):
+            stop.request()
+            return Store.read(store, cursor, count)
+
+        store.read = ask_and_read
+        running.run()
+        assert store.state().snapshot is None
+        assert store.state().position.seq == 70
+    with Store(embedded_url, feed, block_ms=20) as store:
+        drain(engine(store), COUNT)
+        assert outcome(store) == expected
