@@ -369,6 +369,20 @@ def test_answers_without_an_id_are_rejected_by_name(redis_url, feed):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("repeating", [0, 1])
+def test_a_repeat_that_a_source_answered_as_one_is_joined_to_nothing(redis_url, feed, repeating):
+    rows = examples()[:60]
+    names = [f"{feed}-{i}" for i in range(2)]
+    repeated = [*rows[:31], rows[30], *rows[31:]]
+    for i, name in enumerate(names):
+        answer(redis_url, name, repeated if i == repeating else rows, {"dedupe_window": 10})
+    service.run(names, feed, redis_url, join_window=5, once=True)
+    found, letters = messages(redis_url, feed)
+    joined = [message["id"] for message in found if message["status"] != "rejected"]
+    assert joined == [name for i, (name, _, _) in enumerate(rows) if i != 40]
+    assert [letter[b"code"] for letter in letters].count(b"no_id") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

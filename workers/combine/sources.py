@@ -121,7 +121,8 @@ class Source:
             entry=entry[0],
             after=after,
             seq=message["seq"],
-            id=message.get("id"),
+            # A repeat was answered, and joined, under its id already.
+            id=None if message["status"] == "duplicate" else message.get("id"),
             rejected=rejected,
             bounds=bounds(message, self.evidence) if message["status"] == "ok" else None,
             label=None if rejected else labels[entry[0]],
