@@ -105,7 +105,7 @@ def test_a_black_hole_stops_the_feed_and_it_goes_on_when_the_hole_closes(
     assert stands.seq < COUNT
     proxy.is_black_hole = False
     proxy.forget()
-    assert finished(direct, COUNT, errors, seconds=10.0) == expected
+    assert finished(direct, COUNT, errors) == expected
 
 
 def test_a_worker_on_a_line_that_hangs_is_fenced_when_it_comes_back(
