@@ -35,7 +35,7 @@ CODES: dict[str, str] = {
 }
 
 JOIN_CODES: dict[str, str] = {
-    "no_id": "An answer of a source carries no producer's id, or repeats one: nothing is joined to it.",
+    "no_id": "An answer of a source has no producer's id, or repeats one: nothing is joined to it.",
     "unmatched": "A source has no answer to the id within the window.",
     "no_answer": "Every source rejected the example.",
     "label": "The sources carry different labels; the answer stands, and learns none of them.",

@@ -103,14 +103,14 @@ class Answering:
     def _given_up(self, row: Row) -> Iterator[tuple[Answer, str, str]]:
         for feed, answer in row.given_up:
             if answer.id is None:
-                yield answer, "no_id", f"an answer of feed {self._feeds[feed]!r} has no id of its own"
+                yield answer, "no_id", f"an answer of feed {self._feeds[feed]!r} has no own id"
             else:
                 yield answer, "unmatched", self._missing(self._feeds[0], answer.id)
 
     def _refusal(self, row: Row) -> tuple[str, str] | None:
         """Return code and reason where a row cannot be answered."""
         if row.first.id is None:
-            return "no_id", f"an answer of feed {self._feeds[0]!r} has no id of its own"
+            return "no_id", f"an answer of feed {self._feeds[0]!r} has no own id"
         for feed, answer in zip(self._feeds, row.answers, strict=True):
             if answer is None:
                 return "unmatched", self._missing(feed, row.first.id)
