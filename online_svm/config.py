@@ -1,5 +1,6 @@
 """Every setting of the predictor: its name, default and limits, in one model."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -63,11 +64,11 @@ class PredictorConfig(BaseModel):
         "scale", description="Kernel width; 'scale' is 1 / (n_features * variance of T)."
     )
     degree: int = Field(3, ge=1, le=20, description="Degree of the poly kernel.")
-    coef0: float = Field(0.0, ge=0, description="Constant term of the poly kernel.")
+    coef0: float = Field(0.0, ge=0, le=1e4, description="Constant term of the poly kernel.")
     tol: float = Field(1e-3, gt=0, le=0.1, description="Solver tolerance (as in scikit-learn).")
-    class_weight: dict[Label, Annotated[float, Field(gt=0)]] | Literal["balanced"] | None = Field(
-        None, description="Multiplies C for a class."
-    )
+    class_weight: (
+        dict[Label, Annotated[float, Field(ge=1e-6, le=1e6)]] | Literal["balanced"] | None
+    ) = Field(None, description="Multiplies C for a class.")
 
     scale: Literal["standard", "none"] = Field(
         "standard", description="Scaling of the features, fitted on the proper training set."
@@ -135,8 +136,10 @@ class PredictorConfig(BaseModel):
             raise ValueError("features: a name is declared twice")
         if isinstance(self.features, tuple) and not self.features:
             raise ValueError("features: declare at least one name")
-        if not isinstance(self.gamma, str) and self.gamma <= 0:
-            raise ValueError("gamma: must be positive, or 'scale'")
+        if not isinstance(self.gamma, str) and not 1e-300 <= self.gamma <= 1e12:
+            raise ValueError("gamma: must be from 1e-300 to 1e12, or 'scale'")
+        if isinstance(self.class_weight, dict) and self.classes is not None:
+            _check_declared("class_weight", self.class_weight, self.classes)
         if self.refit_lag is not None and self.refit_lag >= self.refit_every:
             raise ValueError("refit_lag: must be smaller than refit_every")
         if self.learner == "psvm" and len(self.classes or ()) != 2:
@@ -185,3 +188,9 @@ def _check_integers(labels: tuple[str, ...]) -> None:
             canonical = ""
         if canonical != label:
             raise ValueError(f"classes: {label!r} is not an integer, but labels = 'integer'")
+
+
+def _check_declared(name: str, labels: Iterable[str], classes: tuple[str, ...]) -> None:
+    for label in labels:
+        if label not in classes:
+            raise ValueError(f"{name}: {label!r} is not among the declared classes")

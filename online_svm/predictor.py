@@ -326,8 +326,8 @@ class OnlinePredictor:
         restored = OnlinePredictor(self.config, self._refitter)
         try:
             restored._load(header, arrays)
-            learner = arrays["learner"].tobytes() if "learner" in arrays else None
-            self._refitter.reset(learner)
+            needs_learner = restored._active is not None or restored._pending is not None
+            self._refitter.reset(arrays["learner"].tobytes() if needs_learner else None)
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise InvalidSnapshot(f"the snapshot lacks or contradicts itself: {error}") from error
         self.__dict__.update(restored.__dict__)
@@ -335,6 +335,8 @@ class OnlinePredictor:
     def _load(self, header: dict[str, Any], arrays: Arrays) -> None:
         declared = self.config.classes is not None
         self.n = header["n"]
+        if type(self.n) is not int or self.n < 0:
+            raise ValueError(f"n is {self.n!r}")
         self.schema.names = None if header["names"] is None else tuple(header["names"])
         self.schema.dimension = header["dimension"]
         self._labels.load(header["labels"])

@@ -6,7 +6,8 @@ predictor is a `RefitTask` one way and a `RefitResult` the other, both plain arr
 is a function of the tasks so far, whoever computes it.
 """
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -257,6 +258,9 @@ class Learner:
         variance = float(self._scaling.transform(training).var()) if len(training) else 0.0
         per_feature = 1.0 / (self._rows.shape[1] * variance) if variance > 0.0 else 1.0
         self._gamma = per_feature if config.gamma == "scale" else float(config.gamma)
+        if config.kernel == "poly":
+            limit = poly_limit(self._gamma, config.degree, config.coef0, self._rows.shape[1])
+            self._scaling = replace(self._scaling, limit=np.array([limit]))
         self._fitted_on = int(trains.sum())
         self._machine = None
 
@@ -357,7 +361,21 @@ class InlineRefitter:
         return self._learner.state()
 
     def reset(self, state: bytes | None) -> None:
-        """Continue from `state`, or from nothing."""
-        self._learner, self._task = Learner(self._config), None
+        """Continue from `state`, or from nothing; a state that cannot be read changes nothing."""
+        learner = Learner(self._config)
         if state is not None:
-            self._learner.load(state)
+            learner.load(state)
+        self._learner, self._task = learner, None
+
+
+def poly_limit(gamma: float, degree: int, coef0: float, n_features: int) -> float:
+    """Return the size of features up to which a polynomial kernel stays below 1e100.
+
+    Examples
+    --------
+    >>> limit = poly_limit(0.25, 4, 1.0, n_features=4)
+    >>> round((0.25 * 4 * limit**2 + 1.0) ** 4 / 1e100, 6)
+    1.0
+    """
+    largest: float = 1e100 ** (1.0 / degree)
+    return math.sqrt(max(largest - coef0, 0.0) / (gamma * n_features))

@@ -1,6 +1,6 @@
 """Scaling of the features, fitted on a proper training set."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -18,6 +18,9 @@ class Scaling:
     Attributes
     ----------
     mean, width, fill : ndarray of shape (n_features,)
+    limit : ndarray of shape (1,)
+        Scaled values beyond it, in size, count as it: a polynomial kernel of larger ones would
+        overflow. Infinite for the other kernels.
 
     Examples
     --------
@@ -29,6 +32,7 @@ class Scaling:
     mean: Floats
     width: Floats
     fill: Floats
+    limit: Floats = field(default_factory=lambda: np.array([np.inf]))
 
     @classmethod
     def fit(cls, X: Floats, *, standard: bool) -> Self:
@@ -58,9 +62,10 @@ class Scaling:
 
     def arrays(self) -> Arrays:
         """Return the attributes by name."""
-        return {"mean": self.mean, "width": self.width, "fill": self.fill}
+        return {"mean": self.mean, "width": self.width, "fill": self.fill, "limit": self.limit}
 
     def transform(self, X: Floats) -> Floats:
         """Return `X`, shape (n, n_features), filled and scaled, value by value."""
         scaled: Floats = (np.where(np.isnan(X), self.fill, X) - self.mean) / self.width
-        return scaled
+        limit = self.limit[0]
+        return scaled if np.isinf(limit) else np.clip(scaled, -limit, limit)

@@ -75,7 +75,7 @@ class FeatureSchema:
             vector = self._vector(x)
         else:
             raise InvalidExample("unparsable", f"x is a {type(x).__name__}, not an array or object")
-        self.check(vector)
+        self.check(vector, sorted(x) if isinstance(x, Mapping) else None)
         return vector
 
     def label(self, y: object) -> str | None:
@@ -126,12 +126,16 @@ class FeatureSchema:
             raise InvalidExample("out_of_range", f"p is {float(p)!r}; send a number from 0 to 1")
         return float(p) + 0.0  # -0 is 0
 
-    def check(self, vector: Floats) -> None:
-        """Raise InvalidExample for the first value of `vector` that cannot be computed with."""
+    def check(self, vector: Floats, names: Sequence[str] | None = None) -> None:
+        """Raise InvalidExample for the first value of `vector` that cannot be computed with.
+
+        `names` name the features where the schema does not yet.
+        """
         bad = invalid_values(vector, self.allows_missing)
         if bad.any():
             first = int(np.argmax(bad))
-            raise _value_error(float(vector[first]), self._name(first))
+            shown = self._name(first) if names is None else repr(names[first])
+            raise _value_error(float(vector[first]), shown)
 
     def _vector(self, x: NDArray[np.float64] | Sequence[object]) -> Floats:
         if isinstance(x, np.ndarray):
@@ -170,7 +174,9 @@ class FeatureSchema:
                 return float("nan")
             label = repr(name) if name is not None else self._name(index)
             raise InvalidExample("missing_feature", f"feature {label} is missing; send a number")
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        if isinstance(value, bool | np.bool_) or not isinstance(
+            value, int | float | np.integer | np.floating
+        ):
             label = repr(name) if name is not None else self._name(index)
             raise InvalidExample("unparsable", f"feature {label} is not a number")
         try:

@@ -17,6 +17,7 @@ from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.example import Example
 from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.predictor import OnlinePredictor
+from online_svm.snapshot import pack, unpack
 from online_svm.venn.split import is_early_refit, is_refit_due, training_mask
 
 Stream = tuple[NDArray[np.float64], list[str | None]]
@@ -343,3 +344,41 @@ def test_named_features_are_answered_like_the_array_in_sorted_order() -> None:
     for x, label in zip(X, labels, strict=True):
         named = {"b": x[1], "c": x[2], "a": x[0]}
         assert arrays.step(Example(x, label)) == names.step(Example(named, label))
+
+
+@pytest.mark.parametrize("degree", [3, 4, 20])
+@pytest.mark.parametrize("scale", ["standard", "none"])
+def test_huge_features_get_a_defined_answer_from_a_polynomial_kernel(
+    degree: int, scale: str
+) -> None:
+    X, labels = stream(60)
+    config = PredictorConfig(kernel="poly", degree=degree, scale=scale, gamma=1.0)  # type: ignore[arg-type]
+    predictor = OnlinePredictor(config)
+    predictor.step_many(X * 1e-3, labels)
+    for label in (None, "c0", "c1"):
+        answer = predictor.step(Example([1e100, -1e100, 1e52], label))
+        assert np.isfinite(answer.scores).all()
+    assert np.isfinite(predictor.step_many(X, labels)[-1].scores).all()
+
+
+def test_a_snapshot_whose_learner_is_damaged_changes_nothing() -> None:
+    X, labels = stream(60)
+    predictor = OnlinePredictor(CONFIGS[0])
+    predictor.step_many(X[:40], labels[:40])
+    twin = OnlinePredictor(CONFIGS[0])
+    twin.step_many(X[:40], labels[:40])
+    header, arrays = unpack(predictor.snapshot())
+    del header["format"]
+    for damage in ({"learner": np.zeros(9, dtype=np.uint8)}, {"learner": None}):
+        kept = {name: a for name, a in (arrays | damage).items() if a is not None}
+        with pytest.raises(InvalidSnapshot):
+            predictor.restore(pack(header, kept))
+    assert rows(predictor.step_many(X[40:], labels[40:])) == rows(
+        twin.step_many(X[40:], labels[40:])
+    )
+
+
+@pytest.mark.parametrize("weights", [{"c9": 2.0}, {"c0": 1e308}])
+def test_a_class_weight_that_cannot_work_is_named(weights: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="class_weight"):
+        PredictorConfig(classes=("c0", "c1"), class_weight=weights)

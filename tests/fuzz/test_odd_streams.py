@@ -79,10 +79,20 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_an_odd_stream_gets_defined_answers(name, kernel):
+@pytest.mark.parametrize(
+    "machine",
+    [
+        {"kernel": "rbf"},
+        {"kernel": "linear"},
+        {"kernel": "poly"},
+        {"kernel": "poly", "degree": 20, "coef0": 1.0},
+        {"kernel": "poly", "degree": 4, "scale": "none", "gamma": 1.0},
+    ],
+    ids=str,
+)
+def test_an_odd_stream_gets_defined_answers(name, machine):
     options, examples = STREAMS[name]
-    config = PredictorConfig(window=200, refit_every=100, kernel=kernel, **options)
+    config = PredictorConfig(window=200, refit_every=100, **machine, **options)
     found = answers(config, examples)
     assert len(found) == len(examples)
     for message in found:

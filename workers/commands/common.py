@@ -52,7 +52,7 @@ def embedded_url() -> str:
     from workers.embedded import ensure
 
     server = ensure()
-    note(f"embedded Redis in {server.directory}{' (started)' if server.was_started else ''}")
+    note(f"embedded Redis at {server.url}{' (started)' if server.was_started else ''}")
     return server.url
 
 
