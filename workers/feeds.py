@@ -27,6 +27,13 @@ class NoSuchSnapshot(BadConfiguration):
     """A feed that has no snapshot yet."""
 
 
+def require(store: Store) -> None:
+    """Raise NoSuchFeed if nothing is stored under the feed's keys."""
+    if not store.types():
+        feed = store.keys.feed
+        raise NoSuchFeed(f"no feed {feed!r}: push examples to it, or see online-svm status")
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """How a feed stands.
@@ -83,9 +90,8 @@ def status(store: Store) -> Status:
     NoSuchFeed
         If nothing of it is there.
     """
+    require(store)
     keys, state = store.keys, store.state()
-    if state is None and not store.types():
-        raise NoSuchFeed(f"no feed {keys.feed!r}: push examples to it, or see online-svm status")
     cursor = b"0-0" if state is None else state.position.cursor
     pointers = () if state is None else (state.snapshot, state.previous)
     return Status(

@@ -104,6 +104,8 @@ def rows(source: str, reading: Reading) -> Iterator[Row]:
     if path.is_file():
         return _read(lambda: _open(path), reading.format or _format_of(path), reading)
     _refuse_probability(reading, "a data set by name")
+    if reading.label is not None:
+        raise BadSource(f"a data set by name has its own label; leave out --label {reading.label}")
     return _named(source, reading)
 
 

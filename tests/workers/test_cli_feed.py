@@ -382,3 +382,16 @@ def test_reset_refuses_a_feed_that_a_worker_holds(run, store, feed):
     assert "held by 'me'" in err
     assert run("reset", feed, "--yes", "--force")[0] == 0
     assert store.types() == {}
+
+
+@pytest.mark.parametrize("command", ["dlq", "tail"])
+def test_a_feed_that_does_not_exist_is_said_so(run, command):
+    code, _, told = run(command, "nosuch")
+    assert code == 2
+    assert "no feed 'nosuch'" in told
+
+
+def test_push_refuses_a_label_for_a_set_that_has_its_own(run, feed):
+    code, _, told = run("push", feed, "Phishing", "--label", "colour")
+    assert code == 2
+    assert "--label colour" in told

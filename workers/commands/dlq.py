@@ -22,9 +22,10 @@ def dlq(
     """Show the last rejected entries: ID, reason code, reason, size, and how each began."""
     import orjson
 
-    from workers.feeds import newest
+    from workers.feeds import newest, require
 
     with feed_store(feed, redis, config) as store:
+        require(store)
         for entry_id, flat in newest(store, store.keys.dlq, count):
             fields = dict(zip(flat[::2], flat[1::2], strict=True))
             shown = {"id": entry_id.decode()} | {

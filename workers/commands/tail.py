@@ -31,9 +31,11 @@ def tail(
     ] = "out",
 ) -> None:
     """Show the last answers of a feed; --json prints the payloads as they are stored."""
-    from workers.feeds import payload
+    from workers.feeds import payload, require
 
     with feed_store(feed, redis, config) as store:
+        if not follow:
+            require(store)
         key = store.keys.out if stream == "out" else store.keys.met
         for entry in _entries(store, key, count, follow):
             data = payload(entry)
