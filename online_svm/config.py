@@ -137,7 +137,7 @@ class PredictorConfig(BaseModel):
         if isinstance(self.features, tuple) and not self.features:
             raise ValueError("features: declare at least one name")
         if not isinstance(self.gamma, str) and not 1e-300 <= self.gamma <= 1e12:
-            raise ValueError("gamma: must be from 1e-300 to 1e12, or 'scale'")
+            raise ValueError("gamma: must be positive, or 'scale'; at most 1e12, at least 1e-300")
         if isinstance(self.class_weight, dict) and self.classes is not None:
             _check_declared("class_weight", self.class_weight, self.classes)
         if self.refit_lag is not None and self.refit_lag >= self.refit_every:

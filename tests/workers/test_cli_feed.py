@@ -220,7 +220,12 @@ def test_tail_shows_answers_and_rejections_in_words(answered, run):
 def test_tail_follows_a_feed_until_it_is_interrupted(answered, redis_url):
     feed, _ = answered
     command = [sys.executable, "-m", "workers.cli", "tail", feed, "-n", "1", "--json", "--follow"]
-    tail = subprocess.Popen([*command, "--redis", redis_url], stdout=subprocess.PIPE)
+    tail = subprocess.Popen(
+        [*command, "--redis", redis_url],
+        stdout=subprocess.PIPE,
+        # Where the tests run in the background of a shell, SIGINT is ignored and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     try:
         assert orjson.loads(tail.stdout.readline())["id"] == "bad one"
         with Store(redis_url, feed) as store:
@@ -235,6 +240,7 @@ def test_tail_follows_a_feed_until_it_is_interrupted(answered, redis_url):
         assert tail.wait(10) == 130
     finally:
         tail.kill()
+        tail.wait()
         tail.stdout.close()
 
 
