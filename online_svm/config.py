@@ -80,7 +80,7 @@ class PredictorConfig(BaseModel):
     )
     train_fraction: float = Field(0.7, gt=0, lt=1, description="Share of the training part.")
     window: Annotated[int, Field(ge=10)] | None = Field(
-        2000, description="Learned examples that are kept; null keeps all."
+        2000, description="Learned examples that are kept; none keeps all."
     )
     refit_every: int = Field(250, ge=1, description="Learned examples between two refits.")
     refit_lag: int | None = Field(

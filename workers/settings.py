@@ -8,6 +8,7 @@ The predictor's settings are inherited from the one model that declares them.
 import difflib
 import os
 import tomllib
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -22,18 +23,9 @@ from pydantic_settings import (
 )
 
 from online_svm.config import PredictorConfig
+from workers.environment import PREFIX, PROCESS_ENVIRONMENT
 from workers.errors import BadConfiguration
 from workers.texts import parse_text
-
-PREFIX = "ONLINE_SVM_"
-PROCESS_ENVIRONMENT: dict[str, str] = {
-    "ONLINE_SVM_CONFIG": "TOML file with settings, as --config",
-    "ONLINE_SVM_DATA": "directory of the benchmark data sets",
-    "ONLINE_SVM_FAILPOINT": "where the process dies, for tests: after-commit:3",
-    "XDG_STATE_HOME": "the embedded server lives in online-svm below it (else ~/.local/state)",
-    "NO_COLOR": "no colours in the terminal",
-}
-"""Environment variables that are not settings of a feed: name and meaning."""
 
 Policy = Literal["trim", "block"]
 
@@ -178,7 +170,7 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
 
 
 class _Environment(EnvSettingsSource):
-    """The variables ONLINE_SVM_*, with lists written `a,b,c` and null written `none`."""
+    """The variables ONLINE_SVM_*, with lists written `a,b,c` and None written `none`."""
 
     def __call__(self) -> dict[str, Any]:
         # The inherited method drops a None, which a variable set to "none" means.
@@ -196,9 +188,15 @@ class _File(TomlConfigSettingsSource):
     def __call__(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key, value in super().__call__().items():
-            values |= value if key in _TABLES and isinstance(value, dict) else {key: value}
-        fields = self.settings_cls.model_fields
-        _refuse_unknown(values, fields, "setting")
+            found = value if key in _TABLES and isinstance(value, dict) else {key: value}
+            _refuse_unknown(found, self.settings_cls.model_fields, "setting")
+            for name in found:
+                if name in values:
+                    raise BadConfiguration(
+                        f"setting {name}: the file gives it twice, in two tables or in one and at "
+                        "the top; keep one"
+                    )
+            values |= found
         return parsed(values)
 
 
@@ -226,12 +224,12 @@ def load(flags: Mapping[str, Any], config: Path | None = None) -> WorkerSettings
         With one line that names the setting, what is wrong and, where a name is unknown, the
         nearest known one.
     """
-    chosen = config or _path_from_environment()
+    chosen = _path(config)
     _refuse_unknown_variables()
     _refuse_unknown(flags, WorkerSettings.model_fields, "setting")
 
     class Loaded(WorkerSettings):
-        model_config = SettingsConfigDict(toml_file=_existing(chosen))
+        model_config = SettingsConfigDict(toml_file=chosen)
 
     try:
         return Loaded(**parsed(flags))
@@ -241,12 +239,32 @@ def load(flags: Mapping[str, Any], config: Path | None = None) -> WorkerSettings
         raise BadConfiguration(f"{chosen}: not TOML: {error}") from None
 
 
-def _path_from_environment() -> Path | None:
+def origins(flags: Mapping[str, Any], config: Path | None = None) -> dict[str, str]:
+    """Return where the value of each setting comes from: option, environment, file or default.
+
+    Parameters
+    ----------
+    flags, config : as for `load`, which took them
+
+    Examples
+    --------
+    >>> found = origins({"batch": 3})
+    >>> found["batch"], found["lease"]
+    ('option', 'default')
+    """
+    given = {
+        "option": flags,
+        "environment": _Environment(WorkerSettings)(),
+        "file": _File(WorkerSettings, _path(config))(),
+    }
+    first = ChainMap(*(dict.fromkeys(values, origin) for origin, values in given.items()))
+    return {name: first.get(name, "default") for name in WorkerSettings.model_fields}
+
+
+def _path(config: Path | None) -> Path | None:
+    """Return the settings file: the given one, or the one that the environment names."""
     named = os.environ.get("ONLINE_SVM_CONFIG")
-    return Path(named) if named else None
-
-
-def _existing(path: Path | None) -> Path | None:
+    path = config or (Path(named) if named else None)
     if path is not None and not path.is_file():
         raise BadConfiguration(f"{path}: no such file; give --config the path of a TOML file")
     return path

@@ -24,11 +24,12 @@ from workers import snapshots
 from workers.agreement import agreement
 from workers.answering import process
 from workers.codec import decode
+from workers.environment import PROCESS_ENVIRONMENT
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
 from workers.lease import Holder
 from workers.position import START, Position
 from workers.recent import RecentIds
-from workers.settings import PROCESS_ENVIRONMENT, Limits, WorkerSettings, load
+from workers.settings import Limits, WorkerSettings, load
 from workers.sources import BadSource, Reading, rows
 from workers.state import FeedState, Pointer, initial_fields
 

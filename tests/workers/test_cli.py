@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from workers import cli, embedded
-from workers.settings import WorkerSettings
+from workers.commands import common
+from workers.settings import WorkerSettings, load
 from workers.store import Store
 
 
@@ -103,11 +104,88 @@ def test_the_settings_are_shown_as_a_file_that_can_be_read_back(run, tmp_path):
     code, out, _ = run("config", "show", *flags)
     assert code == 0
     path = tmp_path / "settings.toml"
-    path.write_text(out.replace('redis = "none"\n', ""))
+    path.write_text(out)
     shown = json.loads(run("config", "show", "--json", *flags)[1])
     read_back = json.loads(run("config", "show", "--json", "--config", str(path))[1])
     assert read_back == shown
     assert shown["class_weight"] == {"a": 2.0, "b": 1.0}
+
+
+def test_the_settings_are_shown_with_where_each_comes_from(run, tmp_path, monkeypatch):
+    path = tmp_path / "settings.toml"
+    path.write_text("[worker]\nredis = 'redis://me:hunter2@h/0'\nbatch = 8\n")
+    monkeypatch.setenv("ONLINE_SVM_CLASSES", "a,b")
+    code, out, _ = run("config", "show", "--config", str(path), "--window", "none")
+    assert code == 0
+    lines = [line for line in out.splitlines() if line and not line.startswith("#")]
+    assert 'redis = "redis://h/0"  # file' in lines
+    assert 'classes = ["a", "b"]  # environment' in lines
+    assert 'window = "none"  # option' in lines
+    assert 'features = "none"  # default' in lines
+    assert len(lines) == len(WorkerSettings.model_fields)
+
+
+EVERY_WAY_IN = [
+    *(("status",), ("tail", "f"), ("push", "f", "Phishing"), ("export", "f", "--csv", "-")),
+    *(("verify", "f"), ("check", "f"), ("worker", "f"), ("dlq", "f"), ("fork", "f")),
+    *(("combine", "f", "g", "--into", "h"), ("reset", "f", "--yes"), ("config", "show")),
+    ("snapshot", "f", "--out", "x"),
+]
+
+
+@pytest.mark.parametrize("command", EVERY_WAY_IN, ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bach = 3\n", "unknown setting 'bach': did you mean batch?"),
+        ("redis = 'redis://a'\n[worker]\nredis = 'redis://b'\n", "setting redis: the file gives"),
+        ("batch = 0\n", "setting batch: "),
+    ],
+)
+def test_every_command_refuses_a_file_that_cannot_work(run, tmp_path, command, text, message):
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    for more in ([], ["--redis", "redis://127.0.0.1:1"]):
+        code, out, err = run(*command, "--config", str(path), *more)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"online-svm: {message}")
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("flag", "variable", "text", "host"),
+    [
+        ("flag", "variable", "redis = 'redis://top'", "flag"),
+        (None, "variable", "redis = 'redis://top'", "variable"),
+        (None, None, "redis = 'redis://top'", "top"),
+        (None, None, "[worker]\nredis = 'redis://table'", "table"),
+        ("flag", None, None, "flag"),
+    ],
+)
+def test_every_command_finds_redis_by_the_rule_of_the_settings(
+    tmp_path, monkeypatch, flag, variable, text, host
+):
+    path = None
+    if text is not None:
+        path = tmp_path / "settings.toml"
+        path.write_text(text)
+    if variable is not None:
+        monkeypatch.setenv("ONLINE_SVM_REDIS", f"redis://{variable}")
+    given = flag and f"redis://{flag}"
+    assert common.redis_url(given, path) == f"redis://{host}"
+    assert load({"redis": given} if given else {}, path).url == f"redis://{host}"
+
+
+@pytest.mark.parametrize("source", ["flag", "variable", "file"])
+def test_none_is_the_embedded_server_wherever_it_is_said(tmp_path, monkeypatch, source):
+    monkeypatch.setattr(common, "embedded_url", lambda: "unix:///embedded")
+    path = None
+    if source == "file":
+        path = tmp_path / "settings.toml"
+        path.write_text("redis = 'none'\n")
+    elif source == "variable":
+        monkeypatch.setenv("ONLINE_SVM_REDIS", "none")
+    assert common.redis_url("none" if source == "flag" else None, path) == "unix:///embedded"
 
 
 def test_the_settings_are_shown_without_the_password(run, monkeypatch):

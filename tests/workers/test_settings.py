@@ -2,8 +2,9 @@ import pytest
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
+from workers.environment import PROCESS_ENVIRONMENT
 from workers.errors import BadConfiguration
-from workers.settings import PROCESS_ENVIRONMENT, Limits, WorkerSettings, load
+from workers.settings import Limits, WorkerSettings, load, origins
 
 SECRET = "hunter2secret"
 
@@ -94,6 +95,29 @@ def test_an_unknown_key_of_the_file_is_refused_with_the_nearest_one(toml):
 def test_an_unknown_table_of_the_file_is_refused(toml):
     with pytest.raises(BadConfiguration, match=r"unknown setting 'predictors'"):
         load({}, toml("[predictors]\nC = 3\n"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "batch = 7\n[worker]\nbatch = 8\n",
+        "batch = 7\n[worker]\nbatch = 7\n",
+        "[worker]\nbatch = 7\n[predictor]\nbatch = 8\n",
+    ],
+)
+def test_a_setting_that_the_file_gives_twice_is_refused(toml, text):
+    with pytest.raises(BadConfiguration, match=r"^setting batch: the file gives it twice"):
+        load({}, toml(text))
+
+
+def test_each_setting_is_known_by_where_it_comes_from(toml, monkeypatch):
+    path = toml("batch = 1\nblock_ms = 2\n[predictor]\nC = 3.0\nwindow = 'none'\n")
+    monkeypatch.setenv("ONLINE_SVM_BATCH", "10")
+    monkeypatch.setenv("ONLINE_SVM_BLOCK_MS", "20")
+    found = origins({"batch": "100"}, path)
+    assert list(found) == list(WorkerSettings.model_fields)
+    expected = {"batch": "option", "block_ms": "environment", "C": "file", "window": "file"}
+    assert {name: origin for name, origin in found.items() if origin != "default"} == expected
 
 
 def test_an_unknown_variable_is_refused_with_the_nearest_one(monkeypatch):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from workers.environment import PREFIX
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -32,19 +34,22 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 def redis_url(given: str | None, config: Path | None = None) -> str:
-    """Return the URL of Redis: the flag, the environment, the file, else the embedded server.
+    """Return the URL of Redis that `workers.settings.load` gives, else the embedded server's."""
+    # Where a flag is all there is, nothing is left to resolve, and the models of the settings take
+    # a tenth of a second to load, which `status` and `tail` need not wait for.
+    if (
+        config is None
+        and _is_url(given)
+        and not any(name.startswith(PREFIX) for name in os.environ)
+    ):
+        return given or embedded_url()
+    from workers.settings import load
 
-    The same order as for every setting; done by hand because the settings take a quarter of a
-    second to load, which `status` and `tail` should not wait for.
-    """
-    from workers.credentials import FILES, complete
+    return load({} if given is None else {"redis": given}, config).url or embedded_url()
 
-    in_file = _worker_settings(config)
-    url = given or os.environ.get("ONLINE_SVM_REDIS") or in_file.get("redis")
-    files = {
-        name: os.environ.get(f"ONLINE_SVM_{name.upper()}") or in_file.get(name) for name in FILES
-    }
-    return complete(url, files) or embedded_url()
+
+def _is_url(given: str | None) -> bool:
+    return given is None or "://" in given
 
 
 def embedded_url() -> str:
@@ -54,24 +59,6 @@ def embedded_url() -> str:
     server = ensure()
     note(f"embedded Redis at {server.url}{' (started)' if server.was_started else ''}")
     return server.url
-
-
-def _worker_settings(config: Path | None) -> dict[str, str]:
-    """Return the texts of the settings file that say where Redis is and how to get in."""
-    import tomllib
-
-    from workers.errors import BadConfiguration
-
-    named = config or os.environ.get("ONLINE_SVM_CONFIG")
-    if not named:
-        return {}
-    try:
-        values = tomllib.loads(Path(named).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadConfiguration(f"{named}: {error}") from None
-    table = values.get("worker", {})
-    flat = (table if isinstance(table, dict) else {}) | values
-    return {name: value for name, value in flat.items() if isinstance(value, str)}
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import typer
 from workers.commands.common import Config, Json, Redis
 from workers.commands.options import with_settings
 from workers.commands.worker import given_flags
+from workers.environment import PREFIX, PROCESS_ENVIRONMENT
 
 
 def register(app: typer.Typer) -> None:
@@ -18,39 +19,46 @@ def register(app: typer.Typer) -> None:
 
 @with_settings
 def show(redis: Redis = None, config: Config = None, json: Json = False, **settings: Any) -> None:
-    """Print every setting with its value, as a TOML file; credentials are left out."""
+    """Print every setting with its value and where that is from; credentials are left out.
+
+    The text is a TOML file that `--config` takes: each value as a file would give it.
+    """
     import orjson
 
-    from workers.settings import PREFIX, PROCESS_ENVIRONMENT, WorkerSettings, load
+    from workers.settings import WorkerSettings, load, origins
 
-    values = load(given_flags(settings, redis, None), config).shown()
+    flags = given_flags(settings, redis, None)
+    values = load(flags, config).shown()
     if json:
         print(orjson.dumps(values).decode())
         return
+    froms = origins(flags, config)
+    print('# "none" is no value (null in JSON), where a setting may have none.')
     for name, value in values.items():
-        print(f"# {WorkerSettings.model_fields[name].description}")
-        text = _toml(value)
-        print(f"{name} = {text}" if text is not None else f'{name} = "none"')
+        print(f"\n# {WorkerSettings.model_fields[name].description}")
+        print(f"{name} = {_toml(value)}  # {froms[name]}")
+    _show_environment()
+
+
+def _show_environment() -> None:
     print(f"\n# Each setting is also an environment variable: {PREFIX}BATCH, {PREFIX}GAMMA, ...")
     print("# Environment variables that are not settings:")
     for name, meaning in PROCESS_ENVIRONMENT.items():
         print(f"#   {name}: {meaning}")
 
 
-def _toml(value: Any) -> str | None:
-    """Return a value as TOML writes it; None has no such form.
+def _toml(value: Any) -> str:
+    """Return a value as the settings file writes it; TOML has no null, so None is a text.
 
     Examples
     --------
-    >>> _toml(["a", "b"]), _toml({"a": 1.0}), _toml(True)
-    ('["a", "b"]', '{"a" = 1.0}', 'true')
+    >>> _toml(["a", "b"]), _toml({"a": 1.0}), _toml(True), _toml(None)
+    ('["a", "b"]', '{"a" = 1.0}', 'true', '"none"')
     """
     import orjson
 
-    if value is None:
-        return None
     if isinstance(value, list):
-        return f"[{', '.join(str(_toml(item)) for item in value)}]"
+        return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_toml(k)} = {_toml(v)}' for k, v in value.items())}}}"
-    return orjson.dumps(value).decode()
+    return orjson.dumps("none" if value is None else value).decode()

@@ -1,0 +1,11 @@
+"""The environment variables of this program, named without loading the models of the settings."""
+
+PREFIX = "ONLINE_SVM_"
+PROCESS_ENVIRONMENT: dict[str, str] = {
+    "ONLINE_SVM_CONFIG": "TOML file with settings, as --config",
+    "ONLINE_SVM_DATA": "directory of the benchmark data sets",
+    "ONLINE_SVM_FAILPOINT": "where the process dies, for tests: after-commit:3",
+    "XDG_STATE_HOME": "the embedded server lives in online-svm below it (else ~/.local/state)",
+    "NO_COLOR": "no colours in the terminal",
+}
+"""Environment variables that are not settings of a feed: name and meaning."""
