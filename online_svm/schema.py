@@ -17,6 +17,7 @@ LARGEST = 1e100
 SMALLEST = float(np.finfo(np.float64).tiny)
 MAX_LABEL = 256
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_KINDS = {str: "text", bool: "true or false", list: "an array", dict: "an object"}
 
 
 class FeatureSchema:
@@ -134,8 +135,8 @@ class FeatureSchema:
         bad = invalid_values(vector, self.allows_missing)
         if bad.any():
             first = int(np.argmax(bad))
-            shown = self._name(first) if names is None else repr(names[first])
-            raise _value_error(float(vector[first]), shown)
+            shown = self.shown(first) if names is None else repr(names[first])
+            raise value_error(float(vector[first]), shown)
 
     def _vector(self, x: NDArray[np.float64] | Sequence[object]) -> Floats:
         if isinstance(x, np.ndarray):
@@ -172,20 +173,24 @@ class FeatureSchema:
         if value is None:
             if self.allows_missing:
                 return float("nan")
-            label = repr(name) if name is not None else self._name(index)
+            label = repr(name) if name is not None else self.shown(index)
             raise InvalidExample("missing_feature", f"feature {label} is missing; send a number")
         if isinstance(value, bool | np.bool_) or not isinstance(
             value, int | float | np.integer | np.floating
         ):
-            label = repr(name) if name is not None else self._name(index)
-            raise InvalidExample("unparsable", f"feature {label} is not a number")
+            label = repr(name) if name is not None else self.shown(index)
+            kind = _KINDS.get(type(value), "not a number")
+            raise InvalidExample("unparsable", f"feature {label} is {kind}; send a number")
         try:
             return float(value)
         except OverflowError:
             return float("inf")
 
-    def _name(self, index: int) -> str:
-        return str(index) if self.names is None else repr(self.names[index])
+    def shown(self, index: int) -> str:
+        """Return a feature as messages show it: its name, or its index where there is none."""
+        if self.names is None or index >= len(self.names):
+            return str(index)
+        return repr(self.names[index])
 
 
 def invalid_values(values: Floats, allows_missing: bool) -> NDArray[np.bool_]:
@@ -228,7 +233,14 @@ def _dimension_error(found: int, expected: int) -> InvalidExample:
     return InvalidExample("dimension", f"x has {found} features, this feed takes {expected}")
 
 
-def _value_error(value: float, name: str) -> InvalidExample:
+def value_error(value: float, name: str) -> InvalidExample:
+    """Return why a number cannot be a feature; `name` as `FeatureSchema.shown` gives it.
+
+    Examples
+    --------
+    >>> value_error(float("inf"), "0").reason
+    'feature 0 is infinite; send a finite number'
+    """
     if np.isnan(value):
         return InvalidExample("not_finite", f"feature {name} is NaN; send a finite number")
     if np.isinf(value):

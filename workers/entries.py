@@ -9,7 +9,7 @@ import orjson
 
 from online_svm.errors import InvalidExample
 from online_svm.prediction import Floats
-from online_svm.schema import FeatureSchema
+from online_svm.schema import FeatureSchema, value_error
 from workers.settings import Limits
 
 Fields = Mapping[bytes, bytes] | Sequence[bytes]
@@ -55,7 +55,7 @@ def read(
         read_id(given[b"id"], limits)
     label = read_label(given[b"y"], schema, limits) if b"y" in given else None
     probability = read_probability(given[b"p"], schema) if b"p" in given else None
-    x = _read_x(given[b"x"]) if b"x" in given else _read_raw(given[b"xb"])
+    x = _read_x(given[b"x"], schema) if b"x" in given else _read_raw(given[b"xb"])
     row = schema.row(x)
     if schema.dimension is None:
         _check_adoptable(x, limits)
@@ -141,11 +141,11 @@ def _read_raw(raw: bytes) -> Floats:
     return np.frombuffer(raw, dtype="<f8").astype(np.float64)
 
 
-def _read_x(raw: bytes) -> list[object] | dict[str, object]:
+def _read_x(raw: bytes, schema: FeatureSchema) -> list[object] | dict[str, object]:
     try:
         x = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise _why_unparsable(raw, str(error)) from None
+        raise _why_unparsable(raw, str(error), schema) from None
     if isinstance(x, dict):
         # Every name takes two quotation marks; if there are more, a name may be there twice.
         if raw.count(b'"') != 2 * len(x):
@@ -164,16 +164,19 @@ def _check_repeats(raw: bytes, distinct: int) -> None:
         raise InvalidExample("duplicate_field", "a feature name is in x twice")
 
 
-def _why_unparsable(raw: bytes, message: str) -> InvalidExample:
+def _why_unparsable(raw: bytes, message: str, schema: FeatureSchema) -> InvalidExample:
     """Tell numbers that JSON cannot hold (NaN, 1e999) from text that is not JSON."""
+    not_json = InvalidExample("unparsable", f"x is not JSON: {message.split(':')[0][:80]}")
     try:
         x = json.loads(raw.decode(), parse_int=float)
     except (ValueError, RecursionError):
-        return InvalidExample("unparsable", f"x is not JSON: {message.split(':')[0][:80]}")
-    values = x.values() if isinstance(x, dict) else x if isinstance(x, list) else [x]
-    if any(isinstance(value, float) and not np.isfinite(value) for value in values):
-        return InvalidExample("not_finite", "x holds NaN or an infinity; send finite numbers")
-    return InvalidExample("unparsable", f"x is not JSON: {message.split(':')[0][:80]}")
+        return not_json
+    values = x.items() if isinstance(x, dict) else enumerate(x if isinstance(x, list) else ())
+    for feature, value in values:
+        if isinstance(value, float) and not np.isfinite(value):
+            named = repr(feature[:40]) if isinstance(feature, str) else schema.shown(feature)
+            return value_error(value, named)
+    return not_json
 
 
 def _check_adoptable(x: list[object] | dict[str, object] | Floats, limits: Limits) -> None:

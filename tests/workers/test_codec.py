@@ -64,6 +64,7 @@ def code_of(*pairs, limits=None, **settings_):
         (b"[01, 2]", "unparsable"),
         (b"[1, 2]\0", "unparsable"),
         (b"12", "unparsable"),
+        (b"NaN", "unparsable"),
         (b'"[1, 2]"', "unparsable"),
         (b"null", "unparsable"),
         (b"", "unparsable"),
@@ -99,6 +100,28 @@ def test_an_array_that_cannot_be_used_is_rejected_with_its_code(x, code):
 )
 def test_an_object_that_cannot_be_used_is_rejected_with_its_code(x, code):
     assert code_of((b"x", x), features=("a", "b")) == code
+
+
+@pytest.mark.parametrize(
+    ("x", "settings_", "reason"),
+    [
+        (b"[1, NaN]", {}, "feature 1 is NaN; send a finite number"),
+        (b"[1, -Infinity]", {}, "feature 1 is infinite; send a finite number"),
+        (b"[1, 1e999]", {"features": ("b", "a")}, "feature 'b' is infinite; send a finite number"),
+        (b"[1, 2, NaN]", {"features": ("b", "a")}, "feature 2 is NaN; send a finite number"),
+        (b'{"b": 1e999}', {}, "feature 'b' is infinite; send a finite number"),
+        (b'{"' + b"b" * 50 + b'": NaN}', {}, f"feature '{'b' * 40}' is NaN; send a finite number"),
+        (b'{"a": "nan"}', {}, "feature 'a' is text; send a number"),
+        (b'["1e999"]', {}, "feature 0 is text; send a number"),
+        (b"[true]", {}, "feature 0 is true or false; send a number"),
+        (b"[[1]]", {}, "feature 0 is an array; send a number"),
+    ],
+)
+def test_a_value_that_is_no_finite_number_is_rejected_by_the_name_of_its_feature(
+    x, settings_, reason
+):
+    decoded = decode([entry((b"x", x))], schema_of(**settings_), Limits())
+    assert decoded.rejected[0].reason == reason
 
 
 @pytest.mark.parametrize(
