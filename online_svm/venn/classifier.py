@@ -10,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from online_svm.errors import InvalidInput
 from online_svm.history import Tail
-from online_svm.venn.answers import VennAnswers, VennSet
+from online_svm.venn.answers import VennAnswers
+from online_svm.venn.latest import LatestSet
 from online_svm.venn.multiprobability import multiprobabilities
 from online_svm.venn.scheme import VennScheme
 from online_svm.venn.scorers import make_scorer
-from online_svm.venn.split import is_refit_due, training_mask
+from online_svm.venn.split import is_refit_due, parts, training_mask
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -153,7 +154,10 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         elif classes is not None and list(np.unique(np.asarray(classes))) != list(self.classes_):
             raise InvalidInput("classes: not the same as at the first call")
         codes = self._encode(labels)
-        return np.stack([self._step(rows[i : i + 1], codes[i : i + 1]) for i in range(len(rows))])
+        bounds = np.tile([0.0, 1.0], (len(rows), len(self.classes_), 1))
+        for i in range(len(rows)):
+            self._step(rows[i : i + 1], codes[i : i + 1], bounds[i])
+        return bounds
 
     def predict_multiproba(self, X: ArrayLike) -> Floats:
         """Return p^j(y) at [row, j, y], shape (n_samples, n_classes, n_classes).
@@ -164,9 +168,9 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
             If the taxonomy has none: "venn-abers" with more than two classes.
         """
         rows = self._queries(X)
-        if self._set is None or len(self._seen) < 2:
+        if self._latest is None or len(self._seen) < 2:
             return multiprobabilities(np.zeros((len(rows), len(self.classes_)), dtype=np.int64))
-        return self._set.multiprobabilities(self._scorer.score(rows))
+        return self._latest.venn.multiprobabilities(self._scorer.score(rows))
 
     def predict_interval(self, X: ArrayLike) -> Floats:
         """Return lower and upper probabilities, shape (n_samples, n_classes, 2)."""
@@ -207,7 +211,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self._n = 0
         self._seen: set[int] = set()
         self._codes = Tail(np.empty(0, dtype=np.int64))
-        self._set: VennSet | None = None
+        self._latest: LatestSet | None = None
 
     def _encode(self, labels: NDArray[Any]) -> Ints:
         places = np.searchsorted(self.classes_, labels)
@@ -217,40 +221,43 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
             raise InvalidInput(f"y: label {unknown[0]!r} is not among the declared classes")
         return codes
 
-    def _step(self, row: Floats, code: Ints) -> Floats:
-        """Return the interval of one row, shape (n_classes, 2), then learn it."""
-        scores = self._hold(row, code)
-        answers = VennAnswers.vacuous(1, len(self.classes_))
-        if scores is not None and self._set is not None:
-            met = self._set.answer(scores, code)
-            answers = met if len(self._seen) > 1 else answers
-        self._seen.update(code.tolist())
+    def _step(self, row: Floats, code: Ints, bounds: Floats) -> None:
+        """Write the interval of one row to `bounds`, which holds [0, 1]; then learn it."""
+        scores, latest = self._hold(row, code), self._latest
+        is_due = is_refit_due(self._n + 1, self.refit_every)
+        if scores is not None and latest is not None:
+            warm = len(self._seen) > 1
+            if is_due and warm:  # the next refit scores and counts all of them again
+                latest.answer_last(scores, bounds)
+            elif not is_due:
+                met = latest.venn.answer(scores, code)
+                if warm:
+                    bounds[:, 0], bounds[:, 1] = met.lower[0], met.upper[0]
+        self._seen.add(int(code[0]))
         self._n += 1
-        if is_refit_due(self._n, self.refit_every):
+        if is_due:
             self._refit()
-        return np.column_stack([answers.lower[0], answers.upper[0]])
 
     def _hold(self, rows: Floats, codes: Ints) -> Floats | None:
         """Hold rows that come next; return their scores by the present machine, if any."""
         self._codes.append(codes)
-        trains = np.zeros(len(codes), dtype=np.bool_)
+        trains = None
         if self.split != "oldest":
-            trains = self._mask(self._codes.stop - len(codes), self._codes.stop)
+            stop = self._codes.stop
+            trains = training_mask(self.split, stop - len(codes), stop, self.train_fraction)
         return self._scorer.extend(rows, codes, trains)
 
     def _refit(self) -> None:
-        """Train on the proper training set of the newest examples; count the others."""
+        """Train on the proper training set of the newest examples; the others calibrate."""
         start = 0 if self.window is None else max(0, self._n - self.window)
         if start > self._codes.first:
             self._scorer.forget(start - self._codes.first)
             self._codes.drop_before(start)
-        mask = self._mask(start, self._n)
-        scores = self._scorer.train(mask)
+        split = parts(self.split, start, self._n, self.train_fraction)
+        scores = self._scorer.train(split)
         fitted = self._scorer.training_scores() if self._scheme.uses_training else scores[:0]
-        self._set = self._scheme.begin(fitted, scores, self._codes.since(start)[~mask])
-
-    def _mask(self, start: int, stop: int) -> NDArray[np.bool_]:
-        return training_mask(self.split, start, stop, self.train_fraction)
+        codes = self._codes.since(start)[split.calibration]
+        self._latest = LatestSet(self._scheme, fitted, scores, codes)
 
     def _queries(self, X: ArrayLike) -> Floats:
         check_is_fitted(self, "classes_")
@@ -260,6 +267,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     def _answers(self, X: ArrayLike) -> VennAnswers:
         """Answer rows, none of which joins the calibration set."""
         rows = self._queries(X)
-        if self._set is None or len(self._seen) < 2:
+        if self._latest is None or len(self._seen) < 2:
             return VennAnswers.vacuous(len(rows), len(self.classes_))
-        return self._set.answer(self._scorer.score(rows), np.full(len(rows), -1))
+        return self._latest.venn.answer(self._scorer.score(rows), np.full(len(rows), -1))

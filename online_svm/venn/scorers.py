@@ -11,6 +11,7 @@ from online_svm.history import Tail
 from online_svm.kernels import Kernel
 from online_svm.svm.machine import RollingMachine
 from online_svm.svm.online import OnlineSVC
+from online_svm.venn.split import Parts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -20,18 +21,18 @@ Bools = NDArray[np.bool_]
 class Scorer(Protocol):
     """Holds examples in order of arrival and scores them by what it was last trained on."""
 
-    def extend(self, X: Floats, codes: Ints, trains: Bools) -> Floats | None:
+    def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
         """Hold more examples and return their scores; None before the first training.
 
         `trains` marks those that join T at the next training, where the split knows that as they
-        come.
+        come; None where it does not.
         """
 
     def forget(self, count: int) -> None:
         """Give up the oldest examples."""
 
-    def train(self, mask: Bools) -> Floats:
-        """Train on the held examples that `mask` marks; return the scores of the others."""
+    def train(self, parts: Parts) -> Floats:
+        """Train on a part of the held examples; return the scores of the others."""
 
     def training_scores(self) -> Floats:
         """Return the scores of T, right after `train`, shape (n_training, n_scores)."""
@@ -67,7 +68,7 @@ class MachineScorer:
         self._codes = Tail(np.empty(0, dtype=np.int64))
         self._fitted_on = 0
 
-    def extend(self, X: Floats, codes: Ints, trains: Bools) -> Floats | None:
+    def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
         """Hold more examples and return their scores; None before the first training."""
         if self._rows is None:
             self._rows = Tail(X)
@@ -84,18 +85,18 @@ class MachineScorer:
         if self._machine is not None:
             self._machine.forget(count)
 
-    def train(self, mask: Bools) -> Floats:
+    def train(self, parts: Parts) -> Floats:
         """Train from the last solution; return the scores of the observers."""
-        size = int(mask.sum())
-        stale = self._svc.gamma == "scale" and size >= 2 * self._fitted_on
-        if self._machine is None or stale:
-            self._machine, self._fitted_on = self._new_machine(mask), size
-        elif size > self._machine.n_training:
-            self._machine.promote(size - self._machine.n_training)
+        machine, size = self._machine, parts.size
+        if machine is None or (self._svc.gamma == "scale" and size >= 2 * self._fitted_on):
+            machine = self._machine = self._new_machine(parts)
+            self._fitted_on = size
+        elif size > machine.n_training:
+            machine.promote(size - machine.n_training)
         if self._svc.class_weight is not None:
-            self._machine.set_penalties(self._penalties(mask))
-        self._machine.solve()
-        return self._machine.observer_values()
+            machine.set_penalties(self._penalties(parts))
+        machine.solve()
+        return machine.observer_values()
 
     def training_scores(self) -> Floats:
         """Return the scores of T, right after `train`, shape (n_training, n_scores)."""
@@ -107,10 +108,10 @@ class MachineScorer:
         assert self._machine is not None
         return self._machine.model().scores(X)
 
-    def _new_machine(self, mask: Bools) -> RollingMachine:
+    def _new_machine(self, parts: Parts) -> RollingMachine:
         assert self._rows is not None
         svc, X = self._svc, self._rows.since(self._rows.first)
-        kernel = Kernel(svc.kernel, _gamma(svc.gamma, X[mask]), svc.degree, svc.coef0)
+        kernel = Kernel(svc.kernel, _gamma(svc.gamma, X[parts.training]), svc.degree, svc.coef0)
         machine = RollingMachine(
             kernel,
             np.full(len(self._classes), float(svc.C)),
@@ -118,12 +119,14 @@ class MachineScorer:
             window=self._window,
             cache_mb=svc.cache_mb,
         )
+        mask = np.zeros(len(X), dtype=np.bool_)
+        mask[parts.training] = True
         machine.extend(X, self._codes.since(self._codes.first), training=mask)
         return machine
 
-    def _penalties(self, mask: Bools) -> Floats:
-        """Return C times the weight of each class, for T as `mask` marks it."""
-        codes = self._codes.since(self._codes.first)[mask]
+    def _penalties(self, parts: Parts) -> Floats:
+        """Return C times the weight of each class in T."""
+        codes = self._codes.since(self._codes.first)[parts.training]
         present = np.unique(codes)
         weights = np.ones(len(self._classes))
         weights[present] = compute_class_weight(
@@ -147,9 +150,9 @@ class EstimatorScorer:
         self._codes = Tail(np.empty(0, dtype=np.int64))
         self._fitted: Any = None
         self._present: Ints = np.empty(0, dtype=np.int64)
-        self._mask: Bools = np.empty(0, dtype=np.bool_)
+        self._training: slice | Bools = slice(0)
 
-    def extend(self, X: Floats, codes: Ints, trains: Bools) -> Floats | None:  # noqa: ARG002  (the mask at training decides)
+    def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:  # noqa: ARG002  (the mask at training decides)
         """Hold more examples and return their scores; None before the first training."""
         if self._rows is None:
             self._rows = Tail(X)
@@ -164,20 +167,21 @@ class EstimatorScorer:
         self._rows.drop_before(self._rows.first + count)
         self._codes.drop_before(self._codes.first + count)
 
-    def train(self, mask: Bools) -> Floats:
-        """Fit a clone of the estimator on the held examples that `mask` marks."""
+    def train(self, parts: Parts) -> Floats:
+        """Fit a clone of the estimator on a part of the held examples; score the others."""
         assert self._rows is not None
         X, codes = self._rows.since(self._rows.first), self._codes.since(self._codes.first)
-        self._present = np.unique(codes[mask])
+        self._training = parts.training
+        labels = codes[self._training]
+        self._present = np.unique(labels)
         if len(self._present) > 1:
-            self._fitted = clone(self._estimator).fit(X[mask], self._classes[codes[mask]])
-        self._mask = mask
-        return self.score(X[~mask])
+            self._fitted = clone(self._estimator).fit(X[self._training], self._classes[labels])
+        return self.score(X[parts.calibration])
 
     def training_scores(self) -> Floats:
         """Return the scores of T, right after `train`, shape (n_training, n_scores)."""
         assert self._rows is not None
-        return self.score(self._rows.since(self._rows.first)[self._mask])
+        return self.score(self._rows.since(self._rows.first)[self._training])
 
     def score(self, X: Floats) -> Floats:
         """Return one score a class (-1 for one absent from T, +1 for an only one)."""

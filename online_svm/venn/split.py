@@ -1,6 +1,7 @@
 """The rolling split of the available examples into proper training and calibration."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,22 @@ from online_svm.errors import InvalidInput
 
 Bools = NDArray[np.bool_]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Parts(NamedTuple):
+    """The available examples in two parts.
+
+    Attributes
+    ----------
+    training, calibration : slice or ndarray of bool
+        Index of the proper training set among them, and of the others.
+    size : int
+        Examples that train.
+    """
+
+    training: slice | Bools
+    calibration: slice | Bools
+    size: int
 
 
 def training_mask(split: str, start: int, stop: int, train_fraction: float, seed: int = 0) -> Bools:
@@ -46,10 +63,30 @@ def training_mask(split: str, start: int, stop: int, train_fraction: float, seed
     [True, False, False, True]
     """
     if split == "oldest":
-        return np.arange(stop - start) < math.ceil(train_fraction * (stop - start))
+        return np.arange(stop - start) < _oldest(stop - start, train_fraction)
     if split == "interleaved":
         return _uniform(seed, start, stop) < train_fraction
     raise InvalidInput(f"split: {split!r} is unknown; use 'oldest' or 'interleaved'")
+
+
+def parts(split: str, start: int, stop: int, train_fraction: float) -> Parts:
+    """Return the parts that `training_mask` makes; slices where the oldest train.
+
+    Raises
+    ------
+    InvalidInput
+        If `split` is unknown.
+
+    Examples
+    --------
+    >>> parts("oldest", 10, 14, 0.7)
+    Parts(training=slice(0, 3, None), calibration=slice(3, None, None), size=3)
+    """
+    if split == "oldest":
+        size = _oldest(stop - start, train_fraction)
+        return Parts(slice(0, size), slice(size, None), size)
+    mask = training_mask(split, start, stop, train_fraction)
+    return Parts(mask, ~mask, int(np.count_nonzero(mask)))
 
 
 def is_refit_due(n: int, refit_every: int) -> bool:
@@ -86,6 +123,10 @@ def next_refit(n: int, refit_every: int) -> int:
     while early <= n:
         early *= 2
     return min(early, multiple)
+
+
+def _oldest(n: int, train_fraction: float) -> int:
+    return math.ceil(train_fraction * n)
 
 
 def _uniform(seed: int, start: int, stop: int) -> NDArray[np.float64]:
