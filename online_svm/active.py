@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from online_svm.arrays import Arrays, nest, under
 from online_svm.calibration.one_against_all import OneAgainstAll
-from online_svm.config import PredictorConfig
+from online_svm.config import MIXED, PredictorConfig
 from online_svm.implied import implied_probabilities
 from online_svm.labels import ClassView
 from online_svm.maps import fit_maps, interval_maps, restore_maps
@@ -27,6 +27,11 @@ Ints = NDArray[np.int64]
 SELECTED = (
     "some examples have a probability instead of a label: exact for those that get a label, for "
     "all only if which they get does not depend on the example"
+)
+
+CROSSFIT = (
+    "split is crossfit: the calibration scores are out of fold, by machines that trained on the "
+    "rest of the calibration set"
 )
 
 
@@ -194,9 +199,11 @@ class ActiveModel:
         return np.concatenate([probabilities, np.zeros((len(probabilities), 1))], axis=1)
 
     def _probabilities(self, rows: Floats, scores: Floats) -> dict[str, Floats]:
-        """Return what each published map gives to scaled rows and their scores."""
+        """Return what each published map gives to scaled rows and their scores, but for mixed."""
         return {
-            name: self._padded(self._by_map(name, rows, scores)) for name in self.config.published
+            name: self._padded(self._by_map(name, rows, scores))
+            for name in self.config.published
+            if name != MIXED
         }
 
     def _by_map(self, name: str, rows: Floats, scores: Floats) -> Floats:
@@ -223,6 +230,8 @@ class ActiveModel:
             return "none", self.calibration.reason
         if not self.view.declared:
             return "approximate", "classes are discovered, not declared"
+        if self.config.split == "crossfit":
+            return "approximate", CROSSFIT
         if self.has_probabilities:
             return "approximate", SELECTED
         return "exact", None

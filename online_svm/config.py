@@ -14,7 +14,9 @@ MapName = Literal[
     "evidential-isotonic",
     "evidential-logistic",
     "implied",
+    "mixed",
 ]
+MIXED: MapName = "mixed"
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
 Label = Annotated[str, Field(min_length=1, max_length=256)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -75,9 +77,12 @@ class PredictorConfig(BaseModel):
     )
     rescale_every: int = Field(20, ge=1, description="Refits between two fits of the scaling.")
 
-    split: Literal["interleaved", "oldest"] = Field(
-        "interleaved", description="How the window is split into proper training and calibration."
+    split: Literal["interleaved", "oldest", "crossfit"] = Field(
+        "interleaved",
+        description="How the window is split into proper training and calibration; 'crossfit' uses "
+        "all of it for both, each example scored by a machine that did not train on it.",
     )
+    folds: int = Field(5, ge=2, le=20, description="Machines, and parts of the window (crossfit).")
     train_fraction: float = Field(0.7, gt=0, lt=1, description="Share of the training part.")
     window: Annotated[int, Field(ge=10)] | None = Field(
         2000, description="Learned examples that are kept; none keeps all."
@@ -91,13 +96,22 @@ class PredictorConfig(BaseModel):
     )
 
     maps: tuple[MapName, ...] = Field(
-        ("platt", "isotonic", "binning"), description="Probability maps published beside Venn."
+        ("platt", "isotonic", "binning"),
+        description="Probability maps published beside Venn; 'mixed' weighs Venn and the other "
+        "maps by how probable they made the labels so far, and has no guarantee.",
     )
     map_data: Literal["calibration", "training"] = Field(
         "calibration", description="Scores the maps are fitted on ('training' as in the paper)."
     )
     maps_every: int | None = Field(
         None, ge=1, description="Refit the maps at this many examples since activation."
+    )
+    mixed_share: float = Field(
+        0.001,
+        ge=0,
+        le=1,
+        description="Part of its weights that the mixed map spreads evenly after each label, to "
+        "follow what is best now; 0 is the plain Bayes mixture.",
     )
     n_bins: int = Field(10, ge=1, le=1000, description="Bins of the binning maps.")
     implied_models: int = Field(
@@ -146,6 +160,8 @@ class PredictorConfig(BaseModel):
             raise ValueError(
                 "learner: psvm learns probabilities of the second of two classes; declare two"
             )
+        if self.split == "crossfit" and self.learner != "svc":
+            raise ValueError("split: crossfit needs learner = 'svc'")
         if len(set(self.maps)) != len(self.maps):
             raise ValueError("maps: a map is named twice")
         return self
@@ -159,12 +175,17 @@ class PredictorConfig(BaseModel):
     def published(self) -> tuple[str, ...]:
         """Names of the published maps: those asked for, and the sigmoid that a P-SVM brings.
 
+        The mixed map comes last, since it is made of the others.
+
         Examples
         --------
-        >>> PredictorConfig(learner="psvm", classes=("0", "1"), maps=("platt",)).published
-        ('platt', 'psvm')
+        >>> maps = ("mixed", "platt")
+        >>> PredictorConfig(learner="psvm", classes=("0", "1"), maps=maps).published
+        ('platt', 'psvm', 'mixed')
         """
-        return (*self.maps, "psvm") if self.learner == "psvm" else self.maps
+        fitted = tuple(name for name in self.maps if name != MIXED)
+        own = ("psvm",) if self.learner == "psvm" else ()
+        return (*fitted, *own, *(name for name in self.maps if name == MIXED))
 
     @classmethod
     def paper(cls, classes: list[str] | tuple[str, ...], **changes: object) -> Self:

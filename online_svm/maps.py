@@ -1,7 +1,8 @@
 """The probability maps a predictor publishes, by name.
 
-All but "implied" (see implied.py) are maps of the scores, fitted on the calibration set. Some of
-them give an interval as well: belief and plausibility, or the two values of Venn-Abers.
+All but "implied" (see implied.py) and "mixed" (see mixture.py) are maps of the scores, fitted on
+the calibration set. Some of them give an interval as well: belief and plausibility, or the two
+values of Venn-Abers.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.platt import PlattScaling
 from online_svm.calibration.venn_abers import VennAbers
-from online_svm.config import PredictorConfig
+from online_svm.config import MIXED, PredictorConfig
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -65,7 +66,7 @@ def restore_maps(config: PredictorConfig, arrays: Arrays) -> dict[str, OneAgains
 
 
 def _score_maps(config: PredictorConfig) -> list[str]:
-    return [name for name in config.maps if name != "implied"]
+    return [name for name in config.maps if name not in ("implied", MIXED)]
 
 
 def _maker(config: PredictorConfig, name: str) -> Callable[[], ScoreMap]:

@@ -25,6 +25,7 @@ from online_svm.example import Example
 from online_svm.history import Tail
 from online_svm.labels import LabelIndex
 from online_svm.maps import interval_maps
+from online_svm.mixture import Mixture
 from online_svm.pending import PendingRefit
 from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.refit import InlineRefitter, RefitResult, RefitTask, Refitter
@@ -32,7 +33,7 @@ from online_svm.schema import FeatureSchema
 from online_svm.snapshot import pack, unpack
 from online_svm.targets import checked_probabilities
 from online_svm.validity import StreamValidity
-from online_svm.venn.split import is_early_refit, next_refit, training_mask
+from online_svm.venn.split import is_early_refit, next_refit, window_parts
 from online_svm.warming import warming_block
 
 Floats = NDArray[np.float64]
@@ -87,6 +88,7 @@ class OnlinePredictor:
         self._active: ActiveModel | None = None
         self._pending: PendingRefit | None = None
         self._models = self._calibrations = 0
+        self._mixture = Mixture.of(config)
         self._validity = StreamValidity(config.published)
 
     @property
@@ -185,6 +187,8 @@ class OnlinePredictor:
         else:
             columns = self._active.view.columns(codes)
             block = self._active.answer(X, columns, before)
+            if self._mixture is not None:
+                block = self._mixture.added_to(block, columns)
             self._validity.update(block, columns)
         self._learn(X[learns], codes[learns], probs[learns])
         return block
@@ -257,12 +261,12 @@ class OnlinePredictor:
             return
         config = self.config
         result = pending.result or self._refitter.result()
-        trains = training_mask(
+        trains, calibrates = window_parts(
             config.split, pending.start, pending.freeze, config.train_fraction, config.seed
         )
         codes = self._codes.since(pending.start)
         frozen = len(trains)
-        outside = np.concatenate([codes[:frozen][~trains], codes[frozen:]])
+        outside = np.concatenate([codes[:frozen][calibrates], codes[frozen:]])
         self._models += 1
         self._calibrations += 1
         active = ActiveModel(config, result, pending.view, self._models, codes[:frozen][trains])
@@ -298,6 +302,8 @@ class OnlinePredictor:
             "probs": self._probs.since(self._probs.first),
         }
         arrays |= nest("validity", self._validity.state())
+        if self._mixture is not None:
+            arrays |= nest("mixture", self._mixture.state())
         if self._rows is not None:
             header["rows_first"] = self._rows.first
             arrays["rows"] = self._rows.since(self._rows.first)
@@ -344,6 +350,8 @@ class OnlinePredictor:
         self._probs = Tail(arrays["probs"], header["codes_first"])
         self._models, self._calibrations = header["models"], header["calibrations"]
         self._validity.load(under("validity", arrays))
+        if self._mixture is not None:
+            self._mixture.load(under("mixture", arrays))
         if "rows" in arrays:
             self._rows = Tail(arrays["rows"], header["rows_first"])
         if "pending" in header:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from online_svm import frames
 from online_svm.arrays import Arrays, nest, under
 from online_svm.config import PredictorConfig
+from online_svm.crossfit import FoldMachines
 from online_svm.implied import train_banks
 from online_svm.kernels import Kernel
 from online_svm.scaling import Scaling
@@ -23,7 +24,7 @@ from online_svm.svm.machine import STRICTNESS, RollingMachine
 from online_svm.svm.model import KernelModel
 from online_svm.svm.packed_bank import PackedBank
 from online_svm.svm.tube import fit_tubes
-from online_svm.venn.split import training_mask
+from online_svm.venn.split import fold_numbers, window_parts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -100,7 +101,8 @@ class RefitResult:
     scaling : Scaling
         What to apply to a row before the model.
     calibration_scores : ndarray of shape (n_calibration, n_scores)
-        Of the available examples outside the proper training set, in order.
+        Of the available examples outside the proper training set, in order; of all of them, out
+        of fold, where they are cross-fitted.
     training_scores : ndarray of shape (n_training, n_scores)
         Of the proper training set.
     banks : tuple of PackedBank
@@ -168,7 +170,7 @@ class Learner:
         self.config = config
         self._start = 0
         self._rows: Floats = np.empty((0, 0))
-        self._machine: RollingMachine | None = None
+        self._machine: RollingMachine | FoldMachines | None = None
         self._scaling: Scaling | None = None
         self._gamma = 0.0
         self._n_classes = 0
@@ -224,15 +226,16 @@ class Learner:
         self._rows = parts["rows"].copy()
         self._scaling = Scaling(**under("scaling", parts))
         if "machine" in own:
-            self._machine = RollingMachine.from_state(
+            kind = FoldMachines if self.config.split == "crossfit" else RollingMachine
+            self._machine = kind.from_state(
                 {"header": own["machine"], "arrays": under("machine", parts)}
             )
 
     def _mask(self, task: RefitTask) -> Bools:
         config = self.config
-        return training_mask(
+        return window_parts(
             config.split, task.start, task.freeze, config.train_fraction, config.seed
-        )
+        )[0]
 
     def _hold(self, task: RefitTask, forgotten: int) -> None:
         kept = self._rows[forgotten:].reshape(-1, task.X.shape[1])
@@ -285,7 +288,9 @@ class Learner:
             banks=self._train_banks(task, trains),
         )
 
-    def _advance(self, task: RefitTask, forgotten: int, trains: Bools) -> RollingMachine:
+    def _advance(
+        self, task: RefitTask, forgotten: int, trains: Bools
+    ) -> RollingMachine | FoldMachines:
         """Return the machine over the available examples, old ones gone and new ones added."""
         assert self._scaling is not None
         machine = self._machine
@@ -295,7 +300,10 @@ class Learner:
             machine.forget(forgotten)
             new = len(machine)
         X = self._scaling.transform(self._rows[new:])
-        if self.config.split == "oldest":
+        if isinstance(machine, FoldMachines):
+            folds = fold_numbers(task.start, task.freeze, machine.folds, self.config.seed)
+            machine.extend(X, task.codes[new:], folds[new:])
+        elif self.config.split == "oldest":
             machine.extend(X, task.codes[new:])
             machine.promote(int(trains.sum()) - machine.n_training)
         else:
@@ -303,9 +311,11 @@ class Learner:
         self._machine, self._n_classes = machine, task.n_classes
         return machine
 
-    def _new_machine(self, n_classes: int) -> RollingMachine:
+    def _new_machine(self, n_classes: int) -> RollingMachine | FoldMachines:
         config = self.config
         penalties = np.full(n_classes, config.C)
+        if config.split == "crossfit":
+            return FoldMachines(self._kernel(), penalties, config.tol, config.window, config.folds)
         return RollingMachine(self._kernel(), penalties, tol=config.tol, window=config.window)
 
     def _train_banks(self, task: RefitTask, trains: Bools) -> tuple[PackedBank, ...]:

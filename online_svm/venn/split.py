@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from online_svm.errors import InvalidInput
 
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -87,6 +88,41 @@ def parts(split: str, start: int, stop: int, train_fraction: float) -> Parts:
         return Parts(slice(0, size), slice(size, None), size)
     mask = training_mask(split, start, stop, train_fraction)
     return Parts(mask, ~mask, int(np.count_nonzero(mask)))
+
+
+def window_parts(
+    split: str, start: int, stop: int, train_fraction: float, seed: int = 0
+) -> tuple[Bools, Bools]:
+    """Return which of the examples numbered start ... stop - 1 train, and which calibrate.
+
+    Parameters and errors are those of `training_mask`; `split` may also be "crossfit", where all
+    examples do both (see `fold_numbers`).
+
+    Examples
+    --------
+    >>> trains, calibrates = window_parts("oldest", 0, 3, 0.6)
+    >>> trains.tolist(), calibrates.tolist()
+    ([True, True, False], [False, False, True])
+    >>> window_parts("crossfit", 0, 2, 0.6)
+    (array([ True,  True]), array([ True,  True]))
+    """
+    if split == "crossfit":
+        return np.ones(stop - start, dtype=np.bool_), np.ones(stop - start, dtype=np.bool_)
+    trains = training_mask(split, start, stop, train_fraction, seed)
+    return trains, ~trains
+
+
+def fold_numbers(start: int, stop: int, folds: int, seed: int = 0) -> Ints:
+    """Return the fold of each of the examples numbered start ... stop - 1, from 0 to folds - 1.
+
+    By the hash that interleaves: an example keeps its fold in every window, blind to its label.
+
+    Examples
+    --------
+    >>> fold_numbers(5, 9, 5).tolist(), fold_numbers(0, 9, 5)[5:].tolist()
+    ([2, 4, 3, 1], [2, 4, 3, 1])
+    """
+    return (_uniform(seed, start, stop) * folds).astype(np.int64)
 
 
 def is_refit_due(n: int, refit_every: int) -> bool:

@@ -1,0 +1,143 @@
+"""Cross-fitting: machines that each leave out one fold of the window, and score it."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from online_svm.arrays import Arrays, nest, under
+from online_svm.kernels import Floats, Kernel
+from online_svm.svm.machine import RollingMachine, State
+from online_svm.svm.model import KernelModel
+from online_svm.svm.rows import Ints
+
+
+class FoldMachines:
+    """k machines over one window: machine f trains on all folds but f, and observes fold f.
+
+    The score that an example is answered with is the mean over the machines. That is one machine
+    itself, whose coefficients are the means, so it costs one pass over the support vectors of
+    all. Each of them trained on (k - 1)/k of the window, as those that gave the out-of-fold scores
+    did.
+
+    Parameters
+    ----------
+    kernel, penalties, tol, window
+        As for `RollingMachine`.
+    folds : int
+        k, at least 2.
+
+    Examples
+    --------
+    >>> machines = FoldMachines(Kernel("linear"), [1.0, 1.0], tol=1e-6, window=None, folds=2)
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> machines.extend(X, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
+    >>> machines.solve()
+    >>> machines.observer_values().round(4).ravel().tolist()
+    [-1.6667, -0.3333, 0.3333, 1.6667]
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        penalties: Sequence[float] | Floats,
+        tol: float,
+        window: int | None,
+        folds: int,
+    ) -> None:
+        self._machines = [RollingMachine(kernel, penalties, tol, window) for _ in range(folds)]
+        self._folds = np.empty(0, dtype=np.int64)
+
+    @property
+    def folds(self) -> int:
+        """Number of machines."""
+        return len(self._machines)
+
+    def __len__(self) -> int:
+        return len(self._folds)
+
+    def extend(self, X: Floats, codes: Ints, folds: Ints) -> None:
+        """Add points, each to the training points of all machines but that of its fold.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, d)
+        codes, folds : ndarray of shape (m,)
+            Class and fold of each point.
+        """
+        for f, machine in enumerate(self._machines):
+            machine.extend(X, codes, training=folds != f)
+        self._folds = np.concatenate([self._folds, folds])
+
+    def forget(self, count: int) -> None:
+        """Let the oldest `count` points leave."""
+        for machine in self._machines:
+            machine.forget(count)
+        self._folds = self._folds[count:]
+
+    def set_penalties(self, penalties: Floats) -> None:
+        """Change the penalty of each class."""
+        for machine in self._machines:
+            machine.set_penalties(penalties)
+
+    def solve(self) -> None:
+        """Bring every machine to its optimum."""
+        for machine in self._machines:
+            machine.solve()
+
+    def observer_values(self) -> Floats:
+        """Return the decision value of each point by the machine that did not train on it.
+
+        Returns
+        -------
+        ndarray of shape (n, S), in order of arrival
+        """
+        values = np.empty((len(self), self._machines[0].n_machines))
+        for f, machine in enumerate(self._machines):
+            values[self._folds == f] = machine.observer_values()
+        return values
+
+    def training_values(self) -> Floats:
+        """Return the mean decision value of each point over all machines, shape (n, S)."""
+        return self._mean([machine.decision_values() for machine in self._machines])
+
+    def model(self) -> KernelModel:
+        """Return the mean of the machines as a scorer of new points."""
+        first = self._machines[0]
+        points = np.empty((len(self), first.training_points().shape[1]))
+        coefs = np.zeros((self.folds, first.n_machines, len(self)))
+        for f, machine in enumerate(self._machines):
+            trains = self._folds != f
+            points[trains] = machine.training_points()
+            coefs[f][:, trains] = machine.coefficients()
+        coef = self._mean(list(coefs))
+        support = np.flatnonzero((coef != 0.0).any(axis=0))
+        intercept = self._mean([machine.intercept for machine in self._machines])
+        return KernelModel.build(first.kernel, points[support], coef[:, support], intercept)
+
+    def state(self) -> State:
+        """Return a header and arrays from which `from_state` continues bit for bit."""
+        states = [machine.state() for machine in self._machines]
+        arrays: Arrays = {"folds": self._folds}
+        for f, state in enumerate(states):
+            arrays |= nest(str(f), state["arrays"])
+        return {"header": {"machines": [state["header"] for state in states]}, "arrays": arrays}
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Return the machines whose `state` this is."""
+        arrays = state["arrays"]
+        restored = cls.__new__(cls)
+        restored._machines = [
+            RollingMachine.from_state({"header": header, "arrays": under(str(f), arrays)})
+            for f, header in enumerate(state["header"]["machines"])
+        ]
+        restored._folds = arrays["folds"].copy()
+        return restored
+
+    def _mean(self, values: list[Floats]) -> Floats:
+        """Return the mean, added in the order of the folds."""
+        total = values[0].copy()
+        for more in values[1:]:
+            total += more
+        return total / self.folds

@@ -1,0 +1,182 @@
+"""Cross-fitting against scikit-learn's SVC fitted fold by fold, and against itself."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from online_svm.calibration.platt import PlattScaling
+from online_svm.config import PredictorConfig
+from online_svm.crossfit import FoldMachines
+from online_svm.kernels import Kernel
+from online_svm.prediction import PredictionBlock
+from online_svm.predictor import OnlinePredictor
+from online_svm.refit import Learner, RefitResult, RefitTask
+from online_svm.venn.split import fold_numbers, window_parts
+from workers.refit_pool import ProcessRefitter
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def stream(n: int, n_classes: int = 2) -> tuple[Floats, Ints, list[str | None]]:
+    rng = np.random.default_rng(n_classes)
+    codes = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, 3)) + codes[:, None]
+    return X, codes, [f"c{code}" for code in codes]
+
+
+def config_of(**changes: Any) -> PredictorConfig:
+    settings = {"split": "crossfit", "folds": 3, "gamma": 0.3, "refit_every": 40, "window": 100}
+    return PredictorConfig.model_validate(settings | changes)
+
+
+def run(predictor: OnlinePredictor, X: Floats, labels: list[str | None], size: int) -> list[Any]:
+    out: list[Any] = []
+    for begin in range(0, len(X), size):
+        for answer in predictor.step_many(X[begin : begin + size], labels[begin : begin + size]):
+            is_block = isinstance(answer, PredictionBlock)
+            out += [answer.row(i) for i in range(len(answer))] if is_block else [answer]
+    return out
+
+
+def separate_fits(
+    X: Floats, codes: Ints, folds: Ints, n_classes: int, asked: Floats
+) -> tuple[Floats, Floats]:
+    """Return out-of-fold scores, and the mean scores of other rows."""
+    targets = [codes == 1] if n_classes == 2 else [codes == k for k in range(n_classes)]
+    own, mean = np.empty((len(X), len(targets))), np.zeros((len(asked), len(targets)))
+    for f in range(3):
+        for s, target in enumerate(targets):
+            svc = SVC(gamma=0.3, tol=1e-7).fit(X[folds != f], target[folds != f])
+            own[folds == f, s] = svc.decision_function(X[folds == f])
+            mean[:, s] += svc.decision_function(asked) / 3
+    return own, mean
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_are_those_of_machines_fitted_one_by_one_without_each_fold(n_classes: int) -> None:
+    X, codes, labels = stream(260, n_classes)
+    config = config_of(tol=1e-7, refit_lag=0, rescale_every=1, metrics_every=10**6)
+    predictor = OnlinePredictor(config)
+    predictor.step_many(X[:240], labels[:240])
+    held = slice(140, 240)
+    scaler = StandardScaler().fit(X[held])
+    own, mean = separate_fits(
+        scaler.transform(X[held]), codes[held], fold_numbers(140, 240, 3), n_classes,
+        scaler.transform(X[240:]),
+    )  # fmt: skip
+    assert predictor._active is not None
+    np.testing.assert_allclose(predictor._active.calibration.scores, own, atol=2e-5)
+    found = predictor._active.score(X[240:])
+    np.testing.assert_allclose(found, mean, atol=2e-5)
+    if n_classes == 2:
+        platt = PlattScaling().fit(own[:, 0], codes[held] == 1)
+        given = [answer.maps["platt"][1] for answer in run(predictor, X[240:], [None] * 20, 20)]
+        np.testing.assert_allclose(given, platt.predict(mean[:, 0]), atol=1e-4)
+
+
+def test_the_whole_window_and_what_was_learned_since_calibrates() -> None:
+    X, _, labels = stream(130)
+    predictor = OnlinePredictor(config_of(refit_lag=15, window=80))
+    predictor.step_many(X[:95], labels[:95])
+    assert predictor._active is not None
+    assert len(predictor._active.calibration.codes) == 80
+    assert len(predictor._active.training_columns) == 80
+    predictor.step_many(X[95:], labels[95:])
+    assert len(predictor._active.calibration.codes) == 80  # the newest `window`
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_mean_machine_scores_as_the_mean_of_the_machines(n_classes: int) -> None:
+    X, codes, _ = stream(90, n_classes)
+    machines = FoldMachines(Kernel("rbf", 0.4), np.ones(n_classes), 1e-3, None, 4)
+    machines.extend(X, codes, fold_numbers(0, 90, 4))
+    machines.solve()
+    np.testing.assert_allclose(machines.model().scores(X), machines.training_values(), atol=1e-12)
+    separate = [machine.model().scores(X) for machine in machines._machines]
+    np.testing.assert_allclose(machines.model().scores(X), np.mean(separate, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"maps": ("mixed", "platt"), "maps_every": 9}, {"class_weight": "balanced"}]
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_answers_do_not_depend_on_the_batch_size(changes: Any, n_classes: int) -> None:
+    X, _, labels = stream(170, n_classes)
+    whole = OnlinePredictor(config_of(**changes))
+    expected = run(whole, X, labels, 170)
+    for size in (1, 7, 33):
+        predictor = OnlinePredictor(config_of(**changes))
+        assert run(predictor, X, labels, size) == expected
+        assert predictor.snapshot() == whole.snapshot()
+
+
+def test_a_restored_predictor_continues_byte_for_byte() -> None:
+    X, _, labels = stream(200)
+    whole = OnlinePredictor(config_of(metrics_every=10**6))
+    expected = run(whole, X, labels, 200)
+    for cut in (0, 15, 40, 50, 79, 121, 165):
+        first = OnlinePredictor(config_of(metrics_every=10**6))
+        second = OnlinePredictor(config_of(metrics_every=10**6))
+        run(first, X[:cut], labels[:cut], 20)
+        second.restore(first.snapshot())
+        assert second.snapshot() == first.snapshot()
+        assert run(second, X[cut:], labels[cut:], 20) == expected[cut:]
+        assert second.snapshot() == whole.snapshot()
+
+
+def test_a_refit_in_another_process_changes_no_bit() -> None:
+    X, _, labels = stream(170)
+    inline = OnlinePredictor(config_of())
+    expected = run(inline, X, labels, 20)
+    with ProcessRefitter(config_of()) as refitter:
+        apart = OnlinePredictor(config_of(), refitter)
+        assert run(apart, X, labels, 20) == expected
+        assert apart.snapshot() == inline.snapshot()
+
+
+def test_a_result_survives_the_pipe() -> None:
+    X, codes, _ = stream(60, 3)
+    result = Learner(config_of()).refit(RefitTask(0, 60, 0, X, codes, np.ones(3)))
+    assert RefitResult.from_bytes(result.to_bytes()).to_bytes() == result.to_bytes()
+    assert result.calibration_scores.shape == result.training_scores.shape == (60, 3)
+
+
+def test_the_guarantee_is_approximate_and_says_why() -> None:
+    X, _, labels = stream(60)
+    answer = run(OnlinePredictor(config_of(classes=("c0", "c1"))), X, labels, 60)[-1]
+    assert answer.guarantee == "approximate"
+    assert "out of fold" in answer.reason
+
+
+def test_a_fold_with_one_class_or_none_is_answered() -> None:
+    X = np.arange(12.0)[:, None]
+    labels = ["c0"] * 9 + ["c1"] * 3
+    answers = run(OnlinePredictor(config_of(folds=20)), X, [*labels], 1)
+    assert [answer.status for answer in answers] == ["warming"] * 10 + ["ok"] * 2
+    assert all(np.isfinite(answer.scores).all() for answer in answers)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_an_example_keeps_its_fold_in_every_window(seed: int) -> None:
+    whole = fold_numbers(0, 20_000, 5, seed)
+    np.testing.assert_array_equal(fold_numbers(700, 900, 5, seed), whole[700:900])
+    counts = np.bincount(whole)
+    assert len(counts) == 5
+    assert np.abs(counts - 4000).max() < 4 * np.sqrt(20_000 * 0.2 * 0.8)
+
+
+def test_the_parts_of_the_other_splits_exclude_each_other() -> None:
+    for split in ("oldest", "interleaved"):
+        trains, calibrates = window_parts(split, 3, 50, 0.7)
+        assert (trains ^ calibrates).all()
+
+
+@pytest.mark.parametrize("learner", ["psvm"])
+def test_only_the_ordinary_machine_is_cross_fitted(learner: str) -> None:
+    with pytest.raises(ValueError, match="crossfit needs learner = 'svc'"):
+        config_of(learner=learner, classes=("c0", "c1"))
