@@ -77,15 +77,16 @@ def _online_svm(
 
 
 def _run(app: typer.Typer, given: list[str]) -> int:
-    from workers.errors import WorkerError
+    from online_svm.errors import OnlineSVMError
+    from workers.errors import WorkerError, exit_code
 
     try:
         app(args=given, prog_name="online-svm")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
-    except WorkerError as error:
+    except (WorkerError, OnlineSVMError) as error:
         print(f"online-svm: {' '.join(str(error).split())}", file=sys.stderr)
-        return error.exit_code
+        return exit_code(error)
     except BrokenPipeError:
         # The reader of our output is gone (`tail | head`); leave nothing to flush into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -22,7 +22,13 @@ WorkerError
 └── CommitRefused            -   the engine reads its position again and goes on
     ├── PositionMoved            the committed cursor is not the one this batch starts from
     └── BatchChanged             the entries after the cursor are not this batch
+
+An error of the library (online_svm/errors.py) that reaches the end of a command has the code of
+the kind it is of: 4 for a snapshot that cannot be read, 2 for an argument that cannot be used.
+Any other exception is a fault of the program: a traceback, and 1.
 """
+
+from online_svm.errors import InvalidSnapshot, OnlineSVMError
 
 
 class WorkerError(Exception):
@@ -125,3 +131,17 @@ class PositionMoved(CommitRefused):
 
 class BatchChanged(CommitRefused):
     """The entries after the cursor are not this batch."""
+
+
+def exit_code(error: WorkerError | OnlineSVMError) -> int:
+    """Return the exit code of a command that ends with this error.
+
+    Examples
+    --------
+    >>> exit_code(Fenced()), exit_code(InvalidSnapshot()), exit_code(OnlineSVMError())
+    (3, 4, 2)
+    """
+    if isinstance(error, WorkerError):
+        return error.exit_code
+    kind = StateLost if isinstance(error, InvalidSnapshot) else BadConfiguration
+    return kind.exit_code

@@ -328,6 +328,8 @@ def _river_rows(name: str, reading: Reading) -> Iterator[Row]:
     if not isinstance(kind, type) or not issubclass(kind, datasets.base.FileDataset):
         from workers.data import NAMES
 
+        if Path(name).is_dir():
+            raise BadSource(f"{name}: a directory; name a file in it")
         raise BadSource(
             f"{name}: no such file, and no data set of that name; known: {', '.join(NAMES)}, "
             "Phishing, ImageSegments, Bananas"

@@ -12,6 +12,7 @@ from workers import snapshots
 from workers.answering import Outcome, process
 from workers.codec import Fields
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, SnapshotsLost
+from workers.feeds import require
 from workers.position import START, Position, parse_id
 from workers.recent import RecentIds
 from workers.settings import Limits
@@ -217,9 +218,11 @@ def _just_before(entry_id: tuple[int, int]) -> bytes:
 
 
 def _state(store: Store) -> FeedState:
+    require(store)
     state = store.state()
     if state is None:
-        raise BadConfiguration(f"there is no feed {store.keys.feed!r}; see online-svm status")
+        feed = store.keys.feed
+        raise BadConfiguration(f"feed {feed!r} has no answers yet: online-svm worker {feed}")
     return state
 
 

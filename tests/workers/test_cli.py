@@ -8,8 +8,10 @@ import sys
 
 import pytest
 
+from online_svm.errors import InvalidConfig, InvalidInput, InvalidSnapshot
 from workers import cli, embedded
 from workers.commands import common
+from workers.errors import Fenced, RefitFailed
 from workers.settings import WorkerSettings, load
 from workers.store import Store
 
@@ -80,6 +82,7 @@ def test_every_setting_is_a_flag_of_the_worker(run):
         (["worker", "bad name", "--redis", "redis://127.0.0.1:1"], "feed name 'bad name'"),
         (["worker", "f", "--redis", "redis://127.0.0.1:1"], "does not answer"),
         (["status", "--redis", "http://h"], "redis URL"),
+        (["demo", "--picture", "/dev/null/x/curves.png"], "/dev/null/x/curves.png: cannot be "),
         (["push", "f", "/nowhere.csv", "--redis", "redis://127.0.0.1:1"], "no such file"),
         (["reset", "f", "--redis", "redis://127.0.0.1:1"], "Say --yes"),
     ],
@@ -90,6 +93,37 @@ def test_what_cannot_work_ends_with_one_line_and_code_2(run, arguments, message)
     assert err.count("\n") == 1
     assert err.startswith("online-svm: ")
     assert message in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidInput("X: 3 columns"), 2),
+        (InvalidConfig("C: must be positive"), 2),
+        (InvalidSnapshot("not a snapshot"), 4),
+        (RefitFailed("the refit process failed"), 1),
+        (Fenced("a newer worker"), 3),
+    ],
+)
+def test_an_error_raised_on_purpose_ends_a_command_with_one_line_and_its_code(
+    run, monkeypatch, error, code
+):
+    def broken(*arguments):
+        raise error
+
+    monkeypatch.setattr("workers.feeds.names", broken)
+    monkeypatch.setattr("workers.store.Store.__enter__", lambda store: store)
+    said = f"online-svm: {error}\n"
+    assert run("status", "--redis", "redis://127.0.0.1:1") == (code, "", said)
+
+
+def test_a_fault_of_the_program_is_a_traceback(monkeypatch):
+    def broken(*arguments):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("workers.store.Store.__enter__", broken)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["status", "--redis", "redis://127.0.0.1:1"])
 
 
 def test_an_unknown_variable_is_refused_by_the_worker(run, monkeypatch):

@@ -280,6 +280,35 @@ def test_export_writes_one_row_an_answer(answered, run, tmp_path):
     assert table[-1]["id"] == "bad one"
 
 
+def test_export_goes_to_standard_output_unless_a_file_is_named(answered, run, tmp_path):
+    feed, _ = answered
+    path = tmp_path / "out.csv"
+    run("export", feed, "--csv", str(path))
+    for more in ([], ["--csv"], ["-"], ["--csv", "-"]):
+        assert run("export", feed, *more)[:2] == (0, path.read_text())
+    assert path.read_text().startswith("entry,")
+
+
+@pytest.mark.parametrize("command", [("export",), ("snapshot", "--out")])
+def test_a_file_that_cannot_be_written_is_told_in_one_line(answered, run, command, tmp_path):
+    feed, _ = answered
+    path = tmp_path / "nowhere" / "file"
+    code, _, err = run(command[0], feed, *command[1:], str(path))
+    assert code == 2
+    assert err == f"online-svm: {path}: cannot be written: No such file or directory\n"
+
+
+def test_a_feed_that_is_pushed_and_not_answered_is_told_from_none(run, feed, source):
+    code, _, err = run("verify", feed)
+    assert (code, err.startswith(f"online-svm: no feed {feed!r}")) == (2, True)
+    run("push", feed, str(source), "--limit", "3")
+    code, _, err = run("verify", feed)
+    assert (code, err) == (2, f"online-svm: feed {feed!r} has no answers yet: online-svm worker "
+                              f"{feed}\n")  # fmt: skip
+    assert run("export", feed)[:2] == (0, "entry\n")
+    assert "\n  snapshots  none yet\n" in run("status", feed)[1]
+
+
 def test_verify_finds_the_answers_identical(answered, run):
     feed, _ = answered
     code, out, _ = run("verify", feed, "--json")

@@ -27,3 +27,13 @@ def test_the_demo_answers_two_feeds_draws_the_curves_and_leaves_nothing(tmp_path
     assert not Path(server[1]).exists()
     # The server and both workers were started with this directory in their arguments.
     assert processes_that_mention(server[1]) == []
+
+
+def test_the_workers_of_the_demonstration_do_not_see_the_settings_of_the_user(monkeypatch):
+    from workers.demo.run import _without_settings
+
+    monkeypatch.setenv("ONLINE_SVM_REDIS_PASSWORD_FILE", "/nowhere")
+    monkeypatch.setenv("XDG_STATE_HOME", "/tmp")
+    left = _without_settings()
+    assert left["XDG_STATE_HOME"] == "/tmp"
+    assert not any(name.startswith("ONLINE_SVM_") for name in left)

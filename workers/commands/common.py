@@ -70,6 +70,25 @@ def feed_store(feed: str, redis: str | None, config: Path | None = None) -> "Ite
         yield store
 
 
+@contextmanager
+def writing(path: Path) -> "Iterator[None]":
+    """Say in one line why a file of the user's choice cannot be written.
+
+    Raises
+    ------
+    BadConfiguration
+        For what the system says against it.
+    """
+    from workers.errors import BadConfiguration
+
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise BadConfiguration(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
 def note(text: str) -> None:
     """Tell the user something that is not the result: on standard error."""
     print(text, file=sys.stderr, flush=True)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from workers.commands.common import writing
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -13,7 +15,10 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     picture: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the picture of the curves goes.")
+        Path,
+        typer.Option(
+            metavar="FILE", dir_okay=False, help="Where the picture of the curves goes, a PNG."
+        ),
     ] = Path("demo-output/curves.png"),
     speed: Annotated[
         float, typer.Option(min=0.1, max=1000.0, help="Push this many times as fast.")
@@ -24,4 +29,6 @@ def demo(
 
     from workers.demo.run import run
 
+    with writing(picture):
+        picture.parent.mkdir(parents=True, exist_ok=True)  # not a minute later, when it is drawn
     run(picture, Console(), speed)

@@ -35,4 +35,7 @@ def dlq(
             if json:
                 print(orjson.dumps(shown).decode())
             else:
-                print(f"{shown['id']}  {shown['code']}: {shown['reason']}  {shown['head'][:60]!r}")
+                print(
+                    f"{shown['id']}  {shown['code']}: {shown['reason']}  {shown['size']} bytes: "
+                    f"{shown['head'][:60]!r}"
+                )

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, feed_store, note
+from workers.commands.common import Config, Feed, Redis, feed_store, note, writing
 
 if TYPE_CHECKING:
     from workers.store import Store
+
+STANDARD_OUTPUT = Path("-")
 
 
 def register(app: typer.Typer) -> None:
@@ -22,18 +24,24 @@ def register(app: typer.Typer) -> None:
 
 def export(
     feed: Feed,
-    csv: Annotated[
-        str, typer.Option("--csv", metavar="FILE", help="Where to; - is standard output.")
-    ],
+    target: Annotated[
+        Path, typer.Argument(metavar="[FILE]", help="Where to; - is standard output.")
+    ] = STANDARD_OUTPUT,
+    csv: Annotated[  # noqa: ARG001  (it says which form is wanted, and there is one)
+        bool, typer.Option("--csv", help="As CSV, which is the only form.")
+    ] = True,
     redis: Redis = None,
     config: Config = None,
 ) -> None:
     """Write the kept answers of a feed as CSV: a row an answer, a column a number."""
+    from workers.feeds import require
+
     with feed_store(feed, redis, config) as store:
+        require(store)
         # Which columns there are depends on all rows: classes are met as the stream goes.
-        columns = list(dict.fromkeys(name for row in _rows(store) for name in row))
-        with _opened(csv) as target:
-            count = _write(target, columns, _rows(store))
+        columns = list(dict.fromkeys(("entry", *(name for row in _rows(store) for name in row))))
+        with writing(target), _opened(target) as file:
+            count = _write(file, columns, _rows(store))
     note(f"{count:,} answers exported")
 
 
@@ -93,9 +101,9 @@ def _write(target: TextIO, columns: list[str], rows: Iterator[dict[str, Any]]) -
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[TextIO]:
-    if path == "-":
+def _opened(path: Path) -> Iterator[TextIO]:
+    if path == STANDARD_OUTPUT:
         yield sys.stdout
         return
-    with Path(path).open("w", encoding="utf-8", newline="") as target:
+    with path.open("w", encoding="utf-8", newline="") as target:
         yield target

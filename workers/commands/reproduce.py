@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.commands.common import Json, note
+from workers.commands.common import Json, note, writing
 from workers.reproduce import PAPERS, reproduction
 
 if TYPE_CHECKING:
@@ -62,15 +62,11 @@ def reproduce(
 
 
 def _write(name: str, result: dict[str, Any], out: Path) -> list[Path]:
-    from workers.errors import BadConfiguration
-
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         path = out / f"{name}.json"
         path.write_text(_as_json(result) + "\n", encoding="utf-8")
         return [path, *reproduction(name).draw(result, out)]
-    except OSError as error:
-        raise BadConfiguration(f"--out {out}: {error.strerror or error}") from None
 
 
 def _as_json(result: dict[str, Any]) -> str:

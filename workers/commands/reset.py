@@ -31,4 +31,7 @@ def reset(
     confirm(f"Reset feed {feed!r}: delete {what} for good?", yes)
     with feed_store(feed, redis, config) as store:
         gone = forget(store, with_input, force)
-    note(f"feed {feed!r} was reset: {gone} keys deleted")
+    if gone:
+        note(f"feed {feed!r} was reset: {gone} keys deleted")
+    else:
+        note(f"no feed {feed!r}: nothing to delete")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, feed_store, note
+from workers.commands.common import Config, Feed, Redis, feed_store, note, writing
 
 
 def register(app: typer.Typer) -> None:
@@ -15,7 +15,9 @@ def register(app: typer.Typer) -> None:
 
 def snapshot(
     feed: Feed,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Where to.", show_default=False)
+    ],
     redis: Redis = None,
     config: Config = None,
 ) -> None:
@@ -24,5 +26,6 @@ def snapshot(
 
     with feed_store(feed, redis, config) as store:
         name, data = feeds.newest_snapshot(store)
-    out.write_bytes(data)
+    with writing(out):
+        out.write_bytes(data)
     note(f"{len(data):,} bytes of {name} saved to {out}")

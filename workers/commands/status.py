@@ -41,7 +41,7 @@ def status(
         else:
             print("\n" * (i > 0) + describe(found))
     if not wanted and not json:
-        print("no feeds yet: online-svm worker FEED begins one")
+        print("no worker has begun a feed yet: online-svm worker FEED begins one")
 
 
 def describe(found: "Status") -> str:
@@ -55,12 +55,23 @@ def describe(found: "Status") -> str:
         f"  waiting    {waiting}",
         f"  kept       {found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected",
         f"  worker     {found.holder or 'none'} ({found.epoch} so far)",
-        f"  snapshots  at n = {', '.join(f'{n:,}' for n in found.snapshots) or 'none'}",
+        f"  snapshots  {_snapshots(found.snapshots)}",
         f"  digest     {found.digest[:16]}",
     ]
     if found.validity is not None:
         lines.append(f"  validity   {_validity(found.validity)}")
     return "\n".join(lines)
+
+
+def _snapshots(at: list[int]) -> str:
+    """Return where a feed can be continued from.
+
+    Examples
+    --------
+    >>> _snapshots([]), _snapshots([20_000, 10_000])
+    ('none yet', 'at n = 20,000 and 10,000')
+    """
+    return f"at n = {' and '.join(f'{n:,}' for n in at)}" if at else "none yet"
 
 
 def _validity(message: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """What `online-svm demo` does, step by step."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from workers.connection import client
 from workers.curves import draw_curves
 from workers.demo.feeds import Plan, Progress
 from workers.demo.view import Rate, line, methods_table, render
+from workers.environment import PREFIX
 from workers.errors import WorkerError
 from workers.ingest import Pace, push, shuffled
 from workers.keys import FeedKeys
@@ -98,7 +100,9 @@ def _worker(plan: Plan, data: list[Row], url: str) -> Iterator[subprocess.Popen[
         *(sys.executable, "-m", "workers.cli", "worker", plan.feed, "--redis", url),
         *("--classes", ",".join(classes), "--metrics-every", "25"),
     ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, env=_without_settings(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     try:
         yield process
     finally:
@@ -108,6 +112,11 @@ def _worker(plan: Plan, data: list[Row], url: str) -> Iterator[subprocess.Popen[
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
+
+
+def _without_settings() -> dict[str, str]:
+    """Return the environment without the user's settings, which are for feeds of the user's."""
+    return {name: text for name, text in os.environ.items() if not name.startswith(PREFIX)}
 
 
 def _wait_for_workers(
