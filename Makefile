@@ -29,7 +29,7 @@ test: $(VENV)/.dev   ## the default test suite
 chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every byte (minutes)
 	$(BIN)/python -m pytest -m "chaos and not chaos_full" -s
 
-chaos-full: $(VENV)/.dev  ## the same, and workers that die at any two failpoints (an hour)
+chaos-full: $(VENV)/.dev  ## the same, and workers that die at any two failpoints (eight minutes more)
 	$(BIN)/python -m pytest -m chaos -s
 
 # FUZZ_ENTRIES fuzzed entries in a real stream, and FUZZ_FACTOR times the examples of the suite.

@@ -1,13 +1,11 @@
 """The real command dies just before and just after each call to Redis: the same bytes."""
 
-import itertools
 import os
-import signal
 import subprocess
 
 import pytest
-from fault_feed import finished, push, rows, wait_until
-from fault_workers import command
+from fault_feed import finished, push, rows
+from fault_workers import command, end
 
 from workers.failpoints import EXIT_CODE, NAMES, VARIABLE
 from workers.store import Store
@@ -47,28 +45,10 @@ def begin(store, nursery, point):
     store.call("HSET", store.keys.state, "environment", "{}")
 
 
-def end(store, worker):
-    """Stop a worker that has answered everything and still lives; return its exit code."""
-    wait_until(lambda: worker.poll() is not None or is_done(store, worker), 60.0)
-    if worker.poll() is None:
-        worker.send_signal(signal.SIGTERM)
-    return worker.wait(20)
-
-
-def is_done(store, worker):
-    """Return whether everything is answered and this worker, up and running, has the feed."""
-    state = store.state()
-    return state is not None and state.position.seq == COUNT and is_holder(store, worker)
-
-
-def is_holder(store, worker):
-    return f'"pid": {worker.pid},'.encode() in (store.call("GET", store.keys.lease) or b"")
-
-
 def check(store, nursery, expected_of, results):
     """Let a worker finish, and compare."""
     worker = nursery.start(store.keys.feed, store.url)
-    assert end(store, worker) == 0
+    assert end(store, worker, COUNT) == 0
     found = finished(store, COUNT)
     if "expected" not in results:
         results["expected"] = expected_of(COUNT)
@@ -87,26 +67,10 @@ def test_a_command_that_dies_at_a_failpoint(prepared, nursery, expected_of, resu
         stderr=subprocess.PIPE,
     )
     try:
-        assert end(prepared, process) == EXIT_CODE, process.stderr.read().decode()[-2000:]
+        assert end(prepared, process, COUNT) == EXIT_CODE, process.stderr.read().decode()[-2000:]
     finally:
         process.kill()
         process.communicate()
     told(f"died {point}", check(prepared, nursery, expected_of, results))
 
 
-@pytest.mark.chaos
-@pytest.mark.chaos_full
-@pytest.mark.parametrize(("first", "second"), [*itertools.product(PASSED, PASSED)])
-def test_workers_that_die_at_two_failpoints_one_after_the_other(
-    prepared, nursery, expected_of, results, told, first, second
-):
-    begin(prepared, nursery, first)
-    options = ("--batch", "10", "--snapshot-every", "20")
-    codes = [
-        end(prepared, nursery.start(prepared.keys.feed, prepared.url, *options, failpoint=point))
-        for point in (first, second)
-    ]
-    # The second point may lie behind once the first worker has died: then it stops in order.
-    assert codes[0] == EXIT_CODE
-    assert codes[1] in (EXIT_CODE, 0)
-    told(f"died {first}, then {second}", check(prepared, nursery, expected_of, results))

@@ -90,3 +90,16 @@ def finished(store, count, errors=(), seconds=30.0):
 
     wait_until(is_done, seconds, "the feed does not get on")
     return outcome(store)
+
+
+def saved(store):
+    """Return an image of all keys of a server: key, milliseconds left of it, content."""
+    keys = sorted(store.call("KEYS", "*"))
+    return [(key, max(0, store.call("PTTL", key)), store.call("DUMP", key)) for key in keys]
+
+
+def restore(store, image):
+    """Put a server back to what it was."""
+    store.call("FLUSHDB")
+    for key, left, content in image:
+        store.call("RESTORE", key, left, content)

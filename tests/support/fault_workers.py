@@ -12,6 +12,8 @@ import sys
 import time
 from contextlib import suppress
 
+from fault_feed import CONFIG, wait_until
+
 OPTIONS = [
     "--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "0",
     "--metrics-every", "10", "--gamma", "0.5", "--quiet", "--accept-environment",
@@ -55,6 +57,24 @@ class Forked:
         return self.returncode
 
 
+def end(store, worker, goal):
+    """Stop a worker that has answered `goal` entries and still lives; return its exit code."""
+    wait_until(lambda: worker.poll() is not None or is_done(store, worker, goal), 60.0)
+    if worker.poll() is None:
+        worker.send_signal(signal.SIGTERM)
+    return worker.wait(20)
+
+
+def is_done(store, worker, goal):
+    """Return whether everything is answered and this worker, up and running, has the feed."""
+    state = store.state()
+    return state is not None and state.position.seq == goal and is_holder(store, worker)
+
+
+def is_holder(store, worker):
+    return f'"pid": {worker.pid},'.encode() in (store.call("GET", store.keys.lease) or b"")
+
+
 class Nursery:
     """The parent, and every worker that it ever started."""
 
@@ -85,8 +105,6 @@ class Nursery:
 
 
 def _warm():
-    from fault_feed import CONFIG
-
     import workers.service
     from online_svm.example import Example
     from online_svm.predictor import OnlinePredictor
