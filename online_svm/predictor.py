@@ -334,7 +334,7 @@ class OnlinePredictor:
             restored._load(header, arrays)
             needs_learner = restored._active is not None or restored._pending is not None
             self._refitter.reset(arrays["learner"].tobytes() if needs_learner else None)
-        except (LookupError, TypeError, ValueError, OverflowError) as error:
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
             raise InvalidSnapshot(f"the snapshot lacks or contradicts itself: {error}") from error
         self.__dict__.update(restored.__dict__)
 

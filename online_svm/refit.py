@@ -19,6 +19,7 @@ from online_svm.config import PredictorConfig
 from online_svm.crossfit import FoldMachines
 from online_svm.implied import train_banks
 from online_svm.kernels import Kernel
+from online_svm.learner_state import opened
 from online_svm.scaling import Scaling
 from online_svm.svm.machine import STRICTNESS, RollingMachine
 from online_svm.svm.model import KernelModel
@@ -155,7 +156,13 @@ class Refitter(Protocol):
         """Return the learner after the last finished task, for a snapshot; none is under way."""
 
     def reset(self, state: bytes | None) -> None:
-        """Continue from `state`, or from nothing; a task under way is forgotten."""
+        """Continue from `state`, or from nothing; a task under way is forgotten.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the state cannot be read; the refitter is as it was then.
+        """
 
 
 class Learner:
@@ -218,8 +225,14 @@ class Learner:
         return frames.join(own, parts | {"rows": self._rows})
 
     def load(self, state: bytes) -> None:
-        """Continue from what `state` returned."""
-        own, parts = frames.split(state)
+        """Continue from what `state` returned.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the bytes are damaged or contradict themselves; nothing has changed then.
+        """
+        own, parts = opened(self.config, state)
         self._start, self._gamma = own["start"], own["gamma"]
         self._n_classes, self._refits = own["n_classes"], own["refits"]
         self._fitted_on = own["fitted_on"]

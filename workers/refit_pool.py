@@ -20,6 +20,7 @@ from typing import IO, Self
 import structlog
 
 from online_svm.config import PredictorConfig
+from online_svm.learner_state import opened
 from online_svm.refit import Learner, RefitResult, RefitTask
 from workers.errors import RefitFailed, Stopped
 from workers.stopping import Stop
@@ -65,7 +66,7 @@ class ProcessRefitter:
     def __init__(
         self, config: PredictorConfig, patience: float = PATIENCE, stop: Stop | None = None
     ) -> None:
-        self._config = config.model_dump_json().encode()
+        self._config = config
         self._patience, self._stop = patience, stop or Stop()
         self._base: bytes | None = None
         self._history: list[Message] = []
@@ -116,7 +117,15 @@ class ProcessRefitter:
         return self._base
 
     def reset(self, state: bytes | None) -> None:
-        """Continue from `state`, or from nothing; a task under way is forgotten."""
+        """Continue from `state`, or from nothing; a task under way is forgotten.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the state cannot be read; it is looked at here, before a task depends on it.
+        """
+        if state is not None:
+            opened(self._config, state)
         is_busy, self._exchange = self._exchange is not None, None
         self._base, self._history = state, []
         if is_busy:
@@ -157,7 +166,8 @@ class ProcessRefitter:
     def _set_up(self) -> list[Message]:
         """Return the messages that bring any child to where the learner is."""
         load = [] if self._base is None else [(LOAD, self._base)]
-        return [(CONFIG, self._config), *load, *self._history]
+        config = self._config.model_dump_json().encode()
+        return [(CONFIG, config), *load, *self._history]
 
     def _restart(self) -> None:
         self.close()

@@ -224,7 +224,7 @@ class HeldPoints:
             return size
         wanted = _granules(size + size // 2)
         if self._window is not None:
-            wanted = min(wanted, _granules(self._window + 1))
+            wanted = min(wanted, largest_ring(self._window))
         return max(wanted, _granules(need))
 
     def _empty(self, dimension: int, train: int, seen: int) -> Bank:
@@ -253,6 +253,17 @@ def _copy(old: Bank, source: Ints, new: Bank, target: Ints) -> None:
     new.codes[target] = old.codes[source]
     new.arrival[target] = old.arrival[source]
     new.sums[:, target] = old.sums[:, source]
+
+
+def largest_ring(window: int) -> int:
+    """Return the capacity beyond which no ring grows while at most `window` points are held.
+
+    Examples
+    --------
+    >>> largest_ring(100)
+    128
+    """
+    return _granules(window + 1)
 
 
 def _granules(n: int) -> int:

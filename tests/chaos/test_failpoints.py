@@ -72,5 +72,3 @@ def test_a_command_that_dies_at_a_failpoint(prepared, nursery, expected_of, resu
         process.kill()
         process.communicate()
     told(f"died {point}", check(prepared, nursery, expected_of, results))
-
-

@@ -2,20 +2,28 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from online_svm import frames
 from online_svm.config import PredictorConfig
 from online_svm.predictor import OnlinePredictor
+from online_svm.refit import InlineRefitter
+from online_svm.snapshot import pack, unpack
+from workers import snapshots
 from workers.agreement import agreement
 from workers.engine import Engine
 from workers.errors import (
     ConfigurationChanged,
     EnvironmentChanged,
     ReplayMismatch,
+    SnapshotsLost,
     StateLost,
     Stopped,
 )
+from workers.recent import RecentIds
 from workers.recovery import Recovery
+from workers.refit_pool import ProcessRefitter
 from workers.settings import Limits
 from workers.state import Agreement
 from workers.stopping import Stop
@@ -91,3 +99,57 @@ def test_a_stop_ends_a_replay(worked):
     stop.request()
     with pytest.raises(Stopped):
         recovery(worked, stop=stop)()
+
+
+def forge(store, name, damage):
+    """Damage the learner within a kept snapshot, and record it as if it had always been so."""
+    state, recent = store.state(), RecentIds(Limits().dedupe_window)
+    stored = snapshots.read(store, getattr(state, name), OURS.config_hash)
+    header, arrays = unpack(recent.take(stored.body))
+    del header["format"]
+    arrays["learner"] = np.frombuffer(damage(arrays["learner"].tobytes()), dtype=np.uint8)
+    body = recent.beside(pack(header, arrays))
+    feed = store.keys.feed
+    pointer, data = snapshots.encode(feed, OURS.config_hash, stored.position, body)
+    store.call("SET", store.keys.snapshot(pointer.n, pointer.sha256), data)
+    store.call("HSET", store.keys.state, name, pointer.encode())
+
+
+def truncated(learner):
+    return learner[: len(learner) // 2]
+
+
+def nonsense(learner):
+    return b"\1\2\3\4" * (len(learner) // 4)
+
+
+def without_classes(learner):
+    own, parts = frames.split(learner)
+    return frames.join(own | {"n_classes": 0}, parts)
+
+
+@pytest.fixture(scope="module", params=[InlineRefitter, ProcessRefitter])
+def refits(request):
+    made = request.param(CONFIG)
+    yield made
+    if isinstance(made, ProcessRefitter):
+        made.close()
+
+
+@pytest.mark.parametrize("damage", [truncated, nonsense, without_classes])
+def test_a_learner_that_cannot_be_read_makes_the_previous_snapshot_be_used(worked, refits, damage):
+    """The checksum holds; and a refit elsewhere would see the damage only when it is due."""
+    forge(worked, "snapshot", damage)
+
+    def fresh():
+        refits.reset(None)
+        return OnlinePredictor(CONFIG, refits)
+
+    taking = Recovery(worked, OURS, Limits(), fresh, "tester", Stop())
+    recovered = taking()
+    assert recovered.replayed == 60
+    assert recovered.position == worked.state().position
+    assert recovered.kept.newest == worked.state().previous
+    forge(worked, "previous", damage)
+    with pytest.raises(SnapshotsLost, match="learner"):
+        taking()

@@ -1,0 +1,153 @@
+"""A learner's state is taken whole or refused, before any compiled code sees it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from online_svm import frames
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
+from online_svm.learner_state import opened
+from online_svm.predictor import OnlinePredictor
+from online_svm.refit import InlineRefitter, Learner
+
+CONFIG = PredictorConfig(classes=("a", "b", "c"), window=80, refit_every=20, gamma=0.5)
+OTHERS = [
+    CONFIG.model_copy(update={"classes": ("a", "b"), "kernel": "poly", "scale": "standard"}),
+    CONFIG.model_copy(update={"classes": None, "split": "interleaved", "missing": "mean"}),
+    PredictorConfig(classes=("a", "b"), window=20, refit_every=7, learner="psvm"),
+    PredictorConfig(classes=("a", "b"), window=None, refit_every=50, refit_lag=0),
+    CONFIG.model_copy(update={"split": "crossfit"}),
+]
+
+
+class Recorder(InlineRefitter):
+    """Keeps its tasks, and the state before each of them."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.seen = []
+
+    def submit(self, task):
+        self.seen.append((task, self.state() if self.seen else None))
+        super().submit(task)
+
+
+def recorded(config, count=400):
+    """Return the tasks of a stream of three classes, or two, and the states before them."""
+    generator, refitter = np.random.default_rng(4), Recorder(config)
+    X = generator.normal(size=(count, 3))
+    labels = np.where(X[:, 0] + generator.normal(size=count) > 0, "a", "b")
+    if config.classes is None or len(config.classes) == 3:
+        labels[::5] = "c"
+    if config.missing == "mean":
+        X[::7, 1] = np.nan
+    OnlinePredictor(config, refitter).step_many(X, labels.tolist())
+    return refitter.seen[1:]
+
+
+@pytest.fixture(scope="module")
+def last():
+    """The last task of a stream, and the state before it."""
+    return recorded(CONFIG)[-1]
+
+
+@pytest.mark.parametrize("config", [CONFIG, *OTHERS])
+def test_every_state_that_a_learner_leaves_can_be_continued_from(config):
+    steps = recorded(config)
+    assert len(steps) > 3
+    for task, state in steps:
+        learner = Learner(config)
+        learner.load(state)
+        assert learner.state() == state
+        assert learner.refit(task).freeze == task.freeze
+
+
+@given(st.data())
+def test_a_state_that_was_cut_is_refused_and_leaves_the_learner_as_it_was(last, data):
+    _, state = last
+    learner = Learner(CONFIG)
+    learner.load(state)
+    with pytest.raises(InvalidSnapshot, match="learner"):
+        learner.load(state[: data.draw(st.integers(0, len(state) - 1))])
+    assert learner.state() == state
+
+
+def of_another_size(array):
+    return np.concatenate([array, array[:1]])
+
+
+ARRAYS = [
+    "rows", "scaling.mean", "scaling.width", "scaling.fill", "scaling.limit", "machine.rings",
+    "machine.X", "machine.codes", "machine.arrival", "machine.arrivals", "machine.weights",
+    "machine.sums", "machine.b", "machine.penalties",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_an_array_of_another_size_or_type_is_refused(last, name):
+    own, parts = frames.split(last[1])
+    assert set(ARRAYS) == set(parts)
+    for changed in (of_another_size(parts[name]), parts[name].astype("<f4"), parts[name][None]):
+        with pytest.raises(InvalidSnapshot):
+            opened(CONFIG, frames.join(own, parts | {name: changed}))
+    del parts[name]
+    with pytest.raises(InvalidSnapshot):
+        opened(CONFIG, frames.join(own, parts))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("machine.codes", 3),
+        ("machine.codes", -1),
+        ("machine.arrival", 1 << 40),
+        ("machine.rings", 1 << 40),  # sizes that would ask for terabytes
+        ("machine.rings", -1),
+        ("machine.rings", 0),
+        ("machine.X", np.nan),
+        ("machine.weights", np.inf),
+        ("machine.penalties", -1.0),
+        ("scaling.mean", np.nan),
+    ],
+)
+def test_values_that_lead_out_of_the_arrays_are_refused(last, name, value):
+    own, parts = frames.split(last[1])
+    changed = np.full_like(parts[name], value)
+    with pytest.raises(InvalidSnapshot):
+        Learner(CONFIG).load(frames.join(own, parts | {name: changed}))
+
+
+plain = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 1 << 70), st.floats(), st.text(max_size=3),
+    st.lists(st.integers(0, 3), max_size=6),
+)  # fmt: skip
+
+
+@given(st.data())
+def test_a_header_with_another_value_is_refused_or_can_be_computed_with(last, data):
+    task, state = last
+    own, parts = frames.split(state)
+    holder = own["machine"] if data.draw(st.booleans()) else own
+    # The number of the first row is another's to know: the task that follows names it too.
+    name = data.draw(st.sampled_from(sorted(set(holder) - {"start"})))
+    holder[name] = data.draw(plain)
+    learner = Learner(CONFIG)
+    try:
+        learner.load(frames.join(own, parts))
+    except InvalidSnapshot as error:
+        assert "learner" in str(error)  # noqa: PT017  (either outcome is fine)
+    else:
+        assert np.isfinite(learner.refit(task).calibration_scores).all()
+
+
+def test_folds_that_contradict_the_machines_are_refused():
+    config = CONFIG.model_copy(update={"split": "crossfit"})
+    own, parts = frames.split(recorded(config)[-1][1])
+    for folds in (parts["machine.folds"][::-1] * 0, parts["machine.folds"] + 1):
+        with pytest.raises(InvalidSnapshot, match="folds"):
+            opened(config, frames.join(own, parts | {"machine.folds": folds}))
+    own["machine"]["machines"].pop()
+    with pytest.raises(InvalidSnapshot, match="folds"):
+        opened(config, frames.join(own, parts))
