@@ -61,7 +61,7 @@ def line(data: bytes) -> str:
     if message["status"] == "duplicate":
         return f"{seq}  duplicate: id {message['id']!r} was answered at {message['first']:,}"
     if message["status"] == "warming":
-        return f"{seq}  warming up: {message['reason']}"
+        return f"{seq}  {message['reason']}"  # which says that it is warming up
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
     note = "" if message["reason"] is None else f" ({message['reason']})"
     return (

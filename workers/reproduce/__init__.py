@@ -37,7 +37,20 @@ class Reproduction(Protocol):
         """Run the experiments."""
 
     def draw(self, result: dict[str, Any], out_dir: Path | str) -> list[Path]:
-        """Draw the figures of a result."""
+        """Draw every figure as PNG.
+
+        Parameters
+        ----------
+        result : dict
+            What `run` returned, also after a round trip through JSON.
+        out_dir : path
+            Made if it is not there.
+
+        Returns
+        -------
+        list of Path
+            The files written.
+        """
 
 
 def reproduction(name: str) -> Reproduction:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
@@ -26,11 +25,11 @@ from online_svm.calibration.evidential.binomial import (
 from online_svm.calibration.evidential.logistic import LOGISTIC_MODELS
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.platt import PlattScaling
+from workers.reproduce.figures import BLUE, GREEN, GREY, RED, save
 
 Floats = NDArray[np.float64]
 Result = dict[str, Any]
 
-BLUE, RED, GREEN, GREY = "#1f5fa8", "#c03028", "#2e7d32", "#6b6b6b"
 MODEL_COLOURS = {"likelihood": BLUE, "confidence": RED, "dempster": GREEN}
 METHOD_COLOURS = {"logistic": BLUE, "isotonic": RED, "binning": GREEN}
 N_BINS = 6  # about as many as the paper's figures have
@@ -39,22 +38,7 @@ SCORE = 0.5  # the score of figure 6
 
 
 def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG.
-
-    Parameters
-    ----------
-    result : dict
-        What `run` returned, also after a round trip through JSON.
-    out_dir : path
-        Made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-    """
-    directory = Path(out_dir)
-    directory.mkdir(parents=True, exist_ok=True)
+    """Draw every figure as PNG; see `workers.reproduce.Reproduction.draw`."""
     scores = np.array(result["example"]["scores"])
     labels = np.array(result["example"]["labels"])
     figures = {
@@ -64,14 +48,7 @@ def draw(result: Result, out_dir: Path | str) -> list[Path]:
         "evidential-table-2": _table_2(result["table_2"]),
         "evidential-three-classifiers": _three_classifiers(result["three_classifiers"]),
     }
-    return [_save(figure, directory / f"{name}.png") for name, figure in figures.items()]
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    FigureCanvasAgg(figure)
-    # A fixed date and software field would differ between installations of matplotlib.
-    figure.savefig(path, dpi=110, metadata={"Software": None})
-    return path
+    return save(figures, out_dir)
 
 
 def _grid(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:

@@ -5,38 +5,22 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from online_svm.calibration.isotonic import IsotonicMap
+from workers.reproduce.figures import BLUE, GREY, RED, save
 
 Result = dict[str, Any]
 Floats = NDArray[np.float64]
 
-BLUE, RED, GREEN, GREY = "#1f5fa8", "#c03028", "#2e7d32", "#6b6b6b"
 METHODS = {"raw": ("raw score", GREY), "platt": ("Platt", RED), "implied": ("implied", BLUE)}
 BINS = 10  # of equal width, as in the paper's figure 12
 REACH = 4.0  # of the toy plane
 
 
 def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG.
-
-    Parameters
-    ----------
-    result : dict
-        What `run` returned, also after a round trip through JSON.
-    out_dir : path
-        Made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-    """
-    directory = Path(out_dir)
-    directory.mkdir(parents=True, exist_ok=True)
+    """Draw every figure as PNG; see `workers.reproduce.Reproduction.draw`."""
     figures = {
         "implied-fan": _fan(result["toy"]),
         "implied-votes": _german_votes(result["test"]),
@@ -44,14 +28,7 @@ def draw(result: Result, out_dir: Path | str) -> list[Path]:
         "implied-calibration": _calibration(result["test"]),
         "implied-halves": _halves(result["splits"]),
     }
-    return [_save(figure, directory / f"{name}.png") for name, figure in figures.items()]
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    FigureCanvasAgg(figure)
-    # A software field would differ between installations of matplotlib.
-    figure.savefig(path, dpi=110, metadata={"Software": None})
-    return path
+    return save(figures, out_dir)
 
 
 def _fan(toy: Result) -> Figure:

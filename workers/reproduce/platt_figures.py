@@ -5,47 +5,25 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from scipy.special import expit
 
+from workers.reproduce.figures import BLUE, GREEN, GREY, RED, save
+
 Result = dict[str, Any]
 
-BLUE, RED, GREEN, GREY = "#1f5fa8", "#c03028", "#2e7d32", "#6b6b6b"
 COLOURS = {"three-fold": "black", "training scores": RED, "hold-out 30 %": GREEN}
 FEWEST = 5  # examples a bin needs for its posterior to be drawn
 LIMIT = 3.0
 
 
 def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG.
-
-    Parameters
-    ----------
-    result : dict
-        What `run` returned, also after a round trip through JSON.
-    out_dir : path
-        Made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-    """
-    directory = Path(out_dir)
-    directory.mkdir(parents=True, exist_ok=True)
+    """Draw every figure as PNG; see `workers.reproduce.Reproduction.draw`."""
     figures = {
         "platt-densities": _grid(result["tasks"], _densities),
         "platt-sigmoid": _grid(result["tasks"], _posterior),
     }
-    return [_save(figure, directory / f"{name}.png") for name, figure in figures.items()]
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    FigureCanvasAgg(figure)
-    # A software field would differ between installations of matplotlib.
-    figure.savefig(path, dpi=110, metadata={"Software": None})
-    return path
+    return save(figures, out_dir)
 
 
 def _grid(tasks: list[Result], panel: Any) -> Figure:

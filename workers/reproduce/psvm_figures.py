@@ -5,51 +5,28 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from workers.reproduce.figures import BLUE, GREY, RED, save
 from workers.reproduce.psvm_trials import PLANE_MEAN, PLANE_VARIANCE
 
 Result = dict[str, Any]
 Floats = NDArray[np.float64]
 
-BLUE, RED, GREY = "#1f5fa8", "#c03028", "#6b6b6b"
 NAMES = {"psvm": ("P-SVM", BLUE), "csvm": ("C-SVM with Platt", RED)}
 
 
 def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG.
-
-    Parameters
-    ----------
-    result : dict
-        What `run` returned, also after a round trip through JSON.
-    out_dir : path
-        Made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-    """
-    directory = Path(out_dir)
-    directory.mkdir(parents=True, exist_ok=True)
+    """Draw every figure as PNG; see `workers.reproduce.Reproduction.draw`."""
     figures = {
         "psvm-line": _line(result["curves"]),
         "psvm-settings": _settings(result["line"]),
         "psvm-plane": _plane(result["grid"]),
         "psvm-noise": _noise(result["plane"]),
     }
-    return [_save(figure, directory / f"{name}.png") for name, figure in figures.items()]
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    FigureCanvasAgg(figure)
-    # A software field would differ between installations of matplotlib.
-    figure.savefig(path, dpi=110, metadata={"Software": None})
-    return path
+    return save(figures, out_dir)
 
 
 def _line(curves: Result) -> Figure:

@@ -6,34 +6,18 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from workers.reproduce.figures import BLUE, GREY, RED, save
 from workers.reproduce.venn_protocol import MAPS, VENN
 
 Result = dict[str, Any]
 
-BLUE, RED, GREY = "#1f5fa8", "#c03028", "#6b6b6b"
 FLOOR = 1e-12  # smaller p-values are drawn here
 
 
 def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG.
-
-    Parameters
-    ----------
-    result : dict
-        What `run` returned, also after a round trip through JSON.
-    out_dir : path
-        Made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-    """
-    directory = Path(out_dir)
-    directory.mkdir(parents=True, exist_ok=True)
+    """Draw every figure as PNG; see `workers.reproduce.Reproduction.draw`."""
     runs, adult = result["runs"], result["adult"]
     figures = {
         "venn-car": _cumulative(runs, "car", "sigma"),
@@ -44,14 +28,7 @@ def draw(result: Result, out_dir: Path | str) -> list[Path]:
     if any(run["reading"] == "gamma" for run in runs):
         figures["venn-car-gamma"] = _cumulative(runs, "car", "gamma")
         figures["venn-wine-gamma"] = _cumulative(runs, "wine", "gamma")
-    return [_save(figure, directory / f"{name}.png") for name, figure in figures.items()]
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    FigureCanvasAgg(figure)
-    # A software field would differ between installations of matplotlib.
-    figure.savefig(path, dpi=110, metadata={"Software": None})
-    return path
+    return save(figures, out_dir)
 
 
 def _cumulative(runs: list[Result], data: str, reading: str) -> Figure:
