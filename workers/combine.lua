@@ -18,77 +18,30 @@
 --      then m times  id, payload
 --           r times  id, code, reason, size, head
 --
--- Returns {code, detail ...}, as commit.lua does: OK, LOST, FENCED, ALREADY, CURSOR, TYPE, OUTPUT.
---
--- Nothing in Redis rolls back. So every check comes before the first write; and the first write is
--- an XADD, which Redis refuses at out-of-memory, and with it the whole script.
+-- Returns {code, detail ...}: OK, or what streams.lua refuses.
 
-local call, pcall_, A = redis.call, redis.pcall, ARGV
 local m, r = tonumber(A[10]), tonumber(A[11])
 local first_out = 12
 local first_dlq = first_out + 2 * m
 local cursor = A[first_dlq - 2]
 
-local function type_of(key) return call('TYPE', key)['ok'] end
-
--- Parts of IDs reach 2^64, beyond what Lua's numbers hold: canonical decimals compare by length,
--- then digit by digit.
-local function less(a, b)
-  if #a ~= #b then return #a < #b end
-  return a < b
-end
-
-local function is_before(a, b)
-  local a_time, a_count = string.match(a, '^(%d+)-(%d+)$')
-  local b_time, b_count = string.match(b, '^(%d+)-(%d+)$')
-  if a_time ~= b_time then return less(a_time, b_time) end
-  return less(a_count, b_count)
-end
-
-local function last_generated(key)
-  local info = call('XINFO', 'STREAM', key)
-  for i = 1, #info, 2 do
-    if info[i] == 'last-generated-id' then return info[i + 1] end
-  end
-end
-
 -- 1. Is this the writer, and does the combination stand where this batch begins?
-local kind = type_of(KEYS[1])
-if kind == 'none' then return {'LOST'} end
-if kind ~= 'hash' then return {'TYPE', KEYS[1], kind} end
-local st = call('HMGET', KEYS[1], 'epoch', 'cursor', 'seq', 'digest')
-if st[1] ~= A[1] then return {'FENCED', st[1] or ''} end
-if st[2] == cursor then return {'ALREADY', st[3] or '', st[4] or ''} end
-if st[2] ~= A[2] then return {'CURSOR', st[2] or ''} end
+local refused = position_refused(KEYS[1], A[1], A[2], cursor)
+if refused then return refused end
 
 -- 2. Can everything be written?
 local counts, firsts = {m, r}, {first_out, first_dlq}
 for i = 1, 2 do
-  local key = KEYS[1 + i]
-  kind = type_of(key)
-  if kind == 'stream' then
-    local id = A[firsts[i]]
-    if counts[i] > 0 and not is_before(last_generated(key), id) then
-      return {'OUTPUT', key, id}
-    end
-  elseif kind ~= 'none' then
-    return {'TYPE', key, kind}
-  end
+  refused = stream_refused(KEYS[1 + i], counts[i], A[firsts[i]])
+  if refused then return refused end
 end
 
 -- 3. Write.
-for i = first_out, first_dlq - 1, 2 do call('XADD', KEYS[2], A[i], 'p', A[i + 1]) end
-for i = first_dlq, first_dlq + 5 * r - 1, 5 do
-  call('XADD', KEYS[3], A[i],
-    'code', A[i + 1], 'reason', A[i + 2], 'size', A[i + 3], 'head', A[i + 4])
-end
+add_payloads(KEYS[2], m, first_out)
+add_letters(KEYS[3], r, first_dlq)
 call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5],
   'joined', A[6], 'combiner', A[7])
 
 -- The batch is committed. What follows is housekeeping: a failure must not look like a refusal.
-for i = 1, 2 do
-  if counts[i] > 0 and A[7 + i] ~= '0' then
-    pcall_('XTRIM', KEYS[1 + i], 'MAXLEN', '~', A[7 + i])
-  end
-end
+for i = 1, 2 do trim(KEYS[1 + i], counts[i], A[7 + i]) end
 return {'OK'}

@@ -29,7 +29,14 @@ PAGE = 1000
 # A snapshot that no commit came to point at (the worker died in between) goes by itself.
 _UNREFERENCED_SECONDS = 3600
 
-_COMMIT = Script((files("workers") / "commit.lua").read_text("utf-8"), "commit")
+
+def commit_script(name: str) -> Script:
+    """Return a script that commits, with the functions all of them share before it."""
+    parts = (files("workers") / f"{part}.lua" for part in ("streams", name))
+    return Script("".join(part.read_text("utf-8") for part in parts), name)
+
+
+_COMMIT = commit_script("commit")
 
 # Take the feed over. KEYS 1 st; ARGV 1 writer, then the fields of a new feed, or none where the
 # feed must exist. HSET and PERSIST are used here so that a missing permission shows before the

@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from importlib.resources import files
 
 from workers.combine.join import Mark
 from workers.commits import Commit
-from workers.connection import Argument, Script
+from workers.connection import Argument
 from workers.errors import StateLost
-from workers.store import Store
+from workers.store import Store, commit_script
 
-_COMMIT = Script((files("workers") / "combine.lua").read_text("utf-8"))
+_COMMIT = commit_script("combine")
 
 
 class TargetStore(Store):

@@ -1,0 +1,79 @@
+-- What commit.lua and combine.lua share; it stands before each of them, as one script.
+--
+-- A function that refuses returns what the script returns then, {code, detail ...}, or nil:
+--   LOST                   there is no st: the feed was flushed or deleted
+--   FENCED, epoch          the epoch in st is not the writer's
+--   ALREADY, seq, digest   this batch was committed before: the reply got lost
+--   CURSOR, cursor         st stands somewhere else
+--   TYPE, key, type        a key holds another type
+--   OUTPUT, key, id        a stream already holds this ID or a later one
+--
+-- Nothing in Redis rolls back. So every check comes before the first write; and the first write is
+-- an XADD, which Redis refuses at out-of-memory, and with it the whole script.
+
+local call, pcall_, A = redis.call, redis.pcall, ARGV
+
+local function type_of(key) return call('TYPE', key)['ok'] end
+
+-- Parts of IDs reach 2^64, beyond what Lua's numbers hold: canonical decimals compare by length,
+-- then digit by digit.
+local function less(a, b)
+  if #a ~= #b then return #a < #b end
+  return a < b
+end
+
+local function is_before(a, b)
+  local a_time, a_count = string.match(a, '^(%d+)-(%d+)$')
+  local b_time, b_count = string.match(b, '^(%d+)-(%d+)$')
+  if a_time ~= b_time then return less(a_time, b_time) end
+  return less(a_count, b_count)
+end
+
+-- Not the top entry: that one may have been deleted, and Redis would still refuse the ID.
+local function last_generated(key)
+  local info = call('XINFO', 'STREAM', key)
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then return info[i + 1] end
+  end
+end
+
+-- Is this the writer, and does the feed stand where this batch begins? `after` is where it ends;
+-- the same as `before` where there is no batch.
+local function position_refused(st, epoch, before, after)
+  local kind = type_of(st)
+  if kind == 'none' then return {'LOST'} end
+  if kind ~= 'hash' then return {'TYPE', st, kind} end
+  local held = call('HMGET', st, 'epoch', 'cursor', 'seq', 'digest')
+  if held[1] ~= epoch then return {'FENCED', held[1] or ''} end
+  if after ~= before and held[2] == after then return {'ALREADY', held[3] or '', held[4] or ''} end
+  if held[2] ~= before then return {'CURSOR', held[2] or ''} end
+end
+
+-- Can `count` entries be added to a stream, the first of them under the ID `first`?
+local function stream_refused(key, count, first)
+  local kind = type_of(key)
+  if kind ~= 'stream' and kind ~= 'none' then return {'TYPE', key, kind} end
+  if kind == 'stream' and count > 0 and not is_before(last_generated(key), first) then
+    return {'OUTPUT', key, first}
+  end
+end
+
+-- Add `count` payloads: id, payload, id, payload, ... from argument `first`.
+local function add_payloads(key, count, first)
+  for i = first, first + 2 * count - 1, 2 do call('XADD', key, A[i], 'p', A[i + 1]) end
+end
+
+-- Add `count` dead letters: id, code, reason, size, head, ... from argument `first`.
+local function add_letters(key, count, first)
+  for i = first, first + 5 * count - 1, 5 do
+    call('XADD', key, A[i],
+      'code', A[i + 1], 'reason', A[i + 2], 'size', A[i + 3], 'head', A[i + 4])
+  end
+end
+
+-- Drop the oldest entries of a stream that was added to, down to about `keep`; '0' keeps all. It
+-- comes after the commit, so a failure must not look like a refusal.
+local function trim(key, count, keep)
+  if count > 0 and keep ~= '0' then pcall_('XTRIM', key, 'MAXLEN', '~', keep) end
+end
+
