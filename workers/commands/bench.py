@@ -1,8 +1,13 @@
 """`bench`: figures beside a peer, measured in the same run."""
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from workers.commands.common import Json
+from workers.commands.common import Json, note
+
+WIDTH = 120  # columns of a table where the output is no terminal
 
 
 def register(app: typer.Typer) -> None:
@@ -14,6 +19,7 @@ def register(app: typer.Typer) -> None:
     group.command("solver")(solver)
     group.command("worker")(worker)
     group.command("methods")(methods)
+    group.command("quality")(quality)
     app.add_typer(group, name="bench")
 
 
@@ -46,3 +52,50 @@ def methods(json: Json = False) -> None:
             print(orjson.dumps(result.plain()).decode(), flush=True)
         else:
             print(result, flush=True)
+
+
+def quality(
+    shuffles: Annotated[
+        int | None,
+        typer.Option(
+            "--shuffles", min=1, metavar="N", help="Orders of a shuffled stream. [default: 10]"
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two orders.")] = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Where the data files are; default $ONLINE_SVM_DATA.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure the probabilities against rolling SVCs, the venn-abers package and river's models.
+
+    Four streams, each example answered before it is learned: log loss, Brier score, accuracy,
+    calibration error and seconds. The venn-abers package comes with the dev extra.
+    """
+    from workers.bench import quality as bench
+    from workers.bench.quality_report import comparisons, progress, tables
+
+    orders = shuffles or (bench.QUICK_SHUFFLES if quick else bench.SHUFFLES)
+    with progress(bench.count(orders)) as tell:
+        found, skipped = bench.run(tell, orders, data_dir)
+    if json:
+        import orjson
+
+        rows = [one.plain() for one in found] + [one.plain() for one in comparisons(found)]
+        for row in rows:
+            print(orjson.dumps(row).decode())
+    else:
+        from rich.console import Console
+
+        console = Console()
+        console = console if console.is_terminal else Console(width=WIDTH)
+        for table in tables(found):
+            console.print(table)
+    for line in skipped:
+        note(f"not measured: {line}")

@@ -1,0 +1,135 @@
+"""The measured qualities as tables, and each of ours beside the best rolling SVC."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from workers.bench.quality import MEASURES, Quality, standard_error
+from workers.bench.quality_methods import EVERY
+from workers.bench.quality_streams import STREAMS
+
+HEADINGS = {
+    "log_loss": "log loss",
+    "brier": "Brier",
+    "accuracy": "accuracy",
+    "ece": "ECE",
+    "seconds": "seconds",
+}
+NEAR = {"ours": 0.02, "ours, refits at once": 0.02, "ours, crossfit": 0.005,
+        "ours, crossfit, refits at once": 0.005}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Log loss of one of ours less that of the best rolling SVC, over the same orders.
+
+    Attributes
+    ----------
+    ours, peer : Quality
+    difference : float
+        Mean over the orders; negative is in our favour.
+    error : float or None
+        Its standard error, from the differences of each order.
+    most : float
+        The difference that is asked for: none in time order, where the split should pay.
+    """
+
+    ours: Quality
+    peer: Quality
+    difference: float
+    error: float | None
+    most: float
+
+    def plain(self) -> dict[str, object]:
+        """Return it as JSON values."""
+        return {
+            "stream": self.ours.stream,
+            "method": self.ours.method,
+            "peer": self.peer.method,
+            "difference": self.difference,
+            "error": self.error,
+            "most": self.most,
+        }
+
+
+def comparisons(qualities: Sequence[Quality]) -> list[Comparison]:
+    """Return our probabilities beside the rolling SVC with the least mean log loss."""
+    found = []
+    for name in dict.fromkeys(quality.stream for quality in qualities):
+        here = [quality for quality in qualities if quality.stream == name]
+        rolling = [quality for quality in here if quality.method.startswith("rolling SVC")]
+        if not rolling:
+            continue
+        peer = min(rolling, key=lambda quality: quality.mean("log_loss"))
+        found += [_compared(quality, peer) for quality in here if _group(quality) in NEAR]
+    return found
+
+
+def tables(qualities: Sequence[Quality]) -> Iterator[Table]:
+    """Yield a table a stream, then the differences."""
+    for name in dict.fromkeys(quality.stream for quality in qualities):
+        yield _of_stream([quality for quality in qualities if quality.stream == name])
+    yield _of_differences(comparisons(qualities))
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """Yield what to call with each task that ended: a bar on a terminal, else lines."""
+    if not sys.stderr.isatty():
+        yield lambda line: print(line, file=sys.stderr, flush=True)
+        return
+    columns = (MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda line: bar.update(task, advance=1, description=line.partition(": ")[2])
+
+
+def _group(quality: Quality) -> str:
+    return quality.method.partition(": ")[0]
+
+
+def _compared(ours: Quality, peer: Quality) -> Comparison:
+    differences = ours.values["log_loss"] - peer.values["log_loss"]
+    is_shuffled = STREAMS[ours.stream].is_shuffled
+    most = NEAR[_group(ours)] if is_shuffled or "crossfit" in ours.method else 0.0
+    return Comparison(ours, peer, float(differences.mean()), standard_error(differences), most)
+
+
+def _of_stream(qualities: Sequence[Quality]) -> Table:
+    first = qualities[0]
+    orders = len(first.values["log_loss"])
+    order = f"{orders} shuffles" if STREAMS[first.stream].is_shuffled else "in time order"
+    title = f"{first.stream}: {first.examples:,} examples, {order}, scored from example {EVERY}"
+    table = Table("", title=title, title_justify="left")
+    for measure in MEASURES:
+        table.add_column(HEADINGS[measure], justify="right")
+    for quality in qualities:
+        table.add_row(quality.method, *(_cell(quality, measure) for measure in MEASURES))
+    return table
+
+
+def _of_differences(compared: Sequence[Comparison]) -> Table:
+    title = "log loss less that of the best rolling SVC, and the most that is asked for"
+    table = Table("stream", "ours", "difference", "at most", "", title=title, title_justify="left")
+    for one in compared:
+        difference = _with_error(one.difference, one.error, sign=True)
+        verdict = "" if one.difference <= one.most else "more"
+        table.add_row(one.ours.stream, one.ours.method, difference, f"{one.most:.3f}", verdict)
+    return table
+
+
+def _cell(quality: Quality, measure: str) -> str:
+    if measure == "seconds":
+        return f"{quality.mean(measure):.2f}"
+    error = quality.error(measure) if measure == "log_loss" else None
+    return _with_error(quality.mean(measure), error)
+
+
+def _with_error(value: float, error: float | None, *, sign: bool = False) -> str:
+    shown = f"{value:+.4f}" if sign else f"{value:.4f}"
+    return shown if error is None else f"{shown} ± {error:.4f}"
