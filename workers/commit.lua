@@ -25,6 +25,7 @@
 --
 -- Returns {code, detail ...}: OK, what streams.lua refuses, or
 --   GAP                    the entries after the cursor are not this batch
+--   DELETED, cursor, gone  input after the cursor was taken away, unread (Redis 7 and later)
 --   SNAPSHOT               the snapshot to point at is not there (it expired, unreferenced)
 
 local GROUP = 'osvm'
@@ -34,6 +35,22 @@ local first_met = first_out + 2 * m
 local first_dlq = first_met + 2 * k
 local cursor = A[2]
 if m > 0 then cursor = A[first_met - 2] end
+
+-- From Redis 7 on a stream knows the last entry that XDEL took, and how many it ever got. What was
+-- gone before the feed began stands in st as "count id" and is not missed. Trimming takes from the
+-- start, so the count says more only once nothing up to the cursor is left.
+-- Returns nothing, or what st should say for the feed to go on without the missing entries.
+local function missing(info, before, seq, gone)
+  local deleted, added = info['max-deleted-entry-id'], info['entries-added']
+  if not deleted then return nil end
+  local count, known = string.match(gone or '- 0-0', '^(%S+) (%S+)$')
+  local is_missing = deleted ~= known and is_before(before, deleted)
+  if tonumber(count) and is_before(before, info['first-entry'][1]) then
+    local unread = added - info['length'] - tonumber(seq)
+    if unread > tonumber(count) then is_missing, count = true, string.format('%.0f', unread) end
+  end
+  return is_missing and count .. ' ' .. deleted or nil
+end
 
 -- 1. Is this the writer, and is the feed where this batch begins?
 local refused = position_refused(KEYS[1], A[1], A[2], cursor)
@@ -52,6 +69,9 @@ if m > 0 then
     if held[i][1] ~= A[id] then return {'GAP'} end
     id = id + 2
   end
+  local st = call('HMGET', KEYS[1], 'seq', 'gone')
+  local gone = missing(info_of(KEYS[2]), A[2], st[1], st[2])
+  if gone then return {'DELETED', A[2], gone} end
 end
 
 -- 3. Can everything be written?

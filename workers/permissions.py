@@ -30,7 +30,7 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
     st, lease, snap = keys.state, keys.lease, keys.snapshot(0, "0" * 8)
     reads: list[Command] = [
         *[(name, key) for key in (keys.out, keys.met, keys.dlq) for name in ("TYPE", "XLEN")],
-        *[("XINFO", "STREAM", key) for key in (keys.out, keys.met, keys.dlq)],
+        *[("XINFO", "STREAM", key) for key in (keys.out, keys.met, keys.dlq, keys.input)],
         ("INFO", "server"), ("SCAN", "0"), ("TYPE", keys.input), ("EXISTS", snap), ("GET", snap),
         ("HGETALL", st), ("HGET", st, "epoch"), ("HMGET", st, "epoch"), ("EXISTS", st),
         ("TYPE", st), ("TYPE", lease), ("GET", lease), ("XRANGE", keys.input, "-", "+"),

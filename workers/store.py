@@ -9,6 +9,7 @@ from workers.connection import TIMEOUT, Argument, Connection, Script
 from workers.errors import (
     BatchChanged,
     Fenced,
+    InputLost,
     InvalidStoredSnapshot,
     OutputAhead,
     PositionMoved,
@@ -38,13 +39,22 @@ def commit_script(name: str) -> Script:
 
 _COMMIT = commit_script("commit")
 
-# Take the feed over. KEYS 1 st; ARGV 1 writer, then the fields of a new feed, or none where the
-# feed must exist. HSET and PERSIST are used here so that a missing permission shows before the
-# first commit does, not in the middle of it.
+# Take the feed over. KEYS 1 st, 2 in; ARGV 1 writer, then the fields of a new feed, or none where
+# the feed must exist. HSET and PERSIST are used here so that a missing permission shows before the
+# first commit does, not in the middle of it. The entries that a new feed finds gone, which Redis
+# counts from version 7 on, are not missed later: see commit.lua.
 _FENCE = Script("""
 if redis.call('EXISTS', KEYS[1]) == 0 then
   if #ARGV == 1 then return {} end
   redis.call('HSET', KEYS[1], unpack(ARGV, 2))
+  local flat, info = redis.pcall('XINFO', 'STREAM', KEYS[2]), {}
+  for i = 1, #flat, 2 do info[flat[i]] = flat[i + 1] end
+  if flat['err'] then
+    redis.call('HSET', KEYS[1], 'gone', '0 0-0')
+  elseif info['entries-added'] then
+    local count = string.format('%.0f', info['entries-added'] - info['length'])
+    redis.call('HSET', KEYS[1], 'gone', count .. ' ' .. info['max-deleted-entry-id'])
+  end
 end
 redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[1], 'writer', ARGV[1])
@@ -202,7 +212,8 @@ class Store:
             If the feed must exist and does not.
         """
         fields = [] if new is None else initial_fields(new)
-        reply = self._connection.evaluate(_FENCE, [self.keys.state], [writer, *fields])
+        keys = [self.keys.state, self.keys.input]
+        reply = self._connection.evaluate(_FENCE, keys, [writer, *fields])
         if not reply:
             raise _lost(self.keys)
         return FeedState.parse(_pairs(reply), self.keys.state)
@@ -236,7 +247,7 @@ class Store:
             If a newer worker owns the feed.
         PositionMoved, BatchChanged, InvalidStoredSnapshot
             If nothing was written and the engine can go on after reading again.
-        StateLost, OutputAhead, WrongKeyType
+        StateLost, InputLost, OutputAhead, WrongKeyType
             If nothing was written and the feed cannot be continued.
         """
         reply = self._connection.evaluate(_COMMIT, self._commit_keys(commit), self._args(commit))
@@ -285,6 +296,8 @@ class Store:
             raise PositionMoved(f"the feed stands elsewhere than at {commit.before.cursor!r}")
         if code == b"GAP":
             raise BatchChanged("the entries after the cursor are not the ones that were read")
+        if code == b"DELETED":
+            raise InputLost(_unread(self.keys, *detail))
         if code == b"SNAPSHOT":
             raise InvalidStoredSnapshot("the snapshot expired before the commit")
         if code == b"LOST":
@@ -306,6 +319,14 @@ def _check_same(after: Position, seq: str, digest: str) -> None:
             f"the feed stands at {after.cursor.decode()} with other answers than this worker's: "
             "run online-svm verify to find the first difference"
         )
+
+
+def _unread(keys: FeedKeys, cursor: str, gone: str) -> str:
+    return (
+        f"input lost: entries of {keys.input} after {cursor} were deleted or trimmed before they "
+        "were read. Put the stream back from a backup; or go on without them: "
+        f"HSET {keys.state} gone '{gone}'; or: online-svm reset {keys.feed}"
+    )
 
 
 def _lost(keys: FeedKeys) -> StateLost:

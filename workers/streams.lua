@@ -29,12 +29,10 @@ local function is_before(a, b)
   return less(a_count, b_count)
 end
 
--- Not the top entry: that one may have been deleted, and Redis would still refuse the ID.
-local function last_generated(key)
-  local info = call('XINFO', 'STREAM', key)
-  for i = 1, #info, 2 do
-    if info[i] == 'last-generated-id' then return info[i + 1] end
-  end
+local function info_of(key)
+  local flat, info = call('XINFO', 'STREAM', key), {}
+  for i = 1, #flat, 2 do info[flat[i]] = flat[i + 1] end
+  return info
 end
 
 -- Is this the writer, and does the feed stand where this batch begins? `after` is where it ends;
@@ -53,7 +51,9 @@ end
 local function stream_refused(key, count, first)
   local kind = type_of(key)
   if kind ~= 'stream' and kind ~= 'none' then return {'TYPE', key, kind} end
-  if kind == 'stream' and count > 0 and not is_before(last_generated(key), first) then
+  if kind == 'none' or count == 0 then return nil end
+  -- Not the top entry: that one may have been deleted, and Redis would still refuse the ID.
+  if not is_before(info_of(key)['last-generated-id'], first) then
     return {'OUTPUT', key, first}
   end
 end

@@ -1,0 +1,146 @@
+"""Input taken away before anybody read it: where Redis keeps a trace of it, the worker stops."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from fault_feed import drain, engine, payloads, push, rows
+
+from workers.errors import InputLost
+from workers.store import Store
+
+ANSWERED, COUNT = 50, 100
+
+
+@pytest.fixture
+def remembering_url(request):
+    """URL of a Redis of version 7 or later, which remembers what was deleted."""
+    found = shutil.which("redis-server")
+    if found is None:
+        pytest.skip("no redis-server is installed on this system; the embedded one is 6.2")
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    if int(re.search(r"v=(\d+)", said)[1]) < 7:
+        pytest.skip(f"the redis-server of this system is older than 7: {said}")
+    return request.getfixturevalue("system_url")
+
+
+@pytest.fixture
+def kept(remembering_url, feed):
+    """A feed of 100 entries, to be answered there."""
+    with Store(remembering_url, feed, block_ms=20) as store:
+        push(store, rows()[:COUNT])
+        yield store
+
+
+def delete_one_that_comes_next(store):
+    store.call("XDEL", store.keys.input, "53-0")
+
+
+def delete_one_that_comes_later(store):
+    store.call("XDEL", store.keys.input, "90-0")
+
+
+def delete_all_and_add_one(store):
+    waiting = [f"{i}-0" for i in range(ANSWERED + 1, COUNT + 1)]
+    store.call("XDEL", store.keys.input, *waiting)
+    push(store, rows()[COUNT : COUNT + 1], COUNT + 1)
+
+
+def trim(store):
+    store.call("XTRIM", store.keys.input, "MINID", "70-0")
+
+
+def push_with_a_bound(store):
+    """As a producer may, and Redis cannot forbid it."""
+    fields = rows()[COUNT]
+    store.call("XADD", store.keys.input, "MAXLEN", "20", f"{COUNT + 1}-0", *fields)
+
+
+FAULTS = [
+    delete_one_that_comes_next, delete_one_that_comes_later, delete_all_and_add_one, trim,
+    push_with_a_bound,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("takes_away", FAULTS)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_from_redis_7_on_unread_input_that_is_gone_stops_the_worker(kept, takes_away, restarts):
+    running = engine(kept)
+    drain(running, ANSWERED)
+    if restarts:
+        running = engine(kept)
+    before = payloads(kept), kept.state().position
+    takes_away(kept)
+    with pytest.raises(InputLost, match=r"input lost: entries .* after 50-0 .* before they were"):
+        running.turn()
+    assert (payloads(kept), kept.state().position) == before
+
+
+@pytest.mark.parametrize("takes_away", FAULTS)
+def test_the_message_says_how_to_go_on_without_it_and_the_next_loss_stops_again(kept, takes_away):
+    running = engine(kept)
+    drain(running, ANSWERED)
+    running.snapshot()  # so that the next worker needs none of the input before it
+    takes_away(kept)
+    with pytest.raises(InputLost) as lost:
+        engine(kept).turn()
+    key, gone = re.search(r"HSET (\S+) gone '(\S+ \S+)'", str(lost.value)).groups()
+    kept.call("HSET", key, "gone", gone)
+    left = [entry[0] for page in kept.pages(kept.keys.input, b"50-0") for entry in page]
+    running = engine(kept)
+    drain(running, ANSWERED + len(left))
+    assert [entry_id for entry_id, _ in payloads(kept)[0]][ANSWERED:] == left
+    push(kept, rows()[-10:], 201)
+    kept.call("XDEL", kept.keys.input, "205-0")
+    with pytest.raises(InputLost):
+        running.turn()
+
+
+def test_what_was_gone_before_the_feed_began_is_not_missed(kept):
+    kept.call("XDEL", kept.keys.input, "30-0")
+    kept.call("XTRIM", kept.keys.input, "MINID", "20-0")
+    running = engine(kept)
+    drain(running, 80)
+    trim(kept)  # by now all of it is answered
+    kept.call("XDEL", kept.keys.input, "100-0")
+    push(kept, rows()[:10], 101)
+    drain(running, 90)
+
+
+def test_answered_input_may_go(kept):
+    running = engine(kept, snapshot_every=20)  # trims the input itself
+    drain(running, 60)
+    kept.call("XTRIM", kept.keys.input, "MINID", "61-0")
+    drain(running, 80)
+    kept.call("XDEL", kept.keys.input, "80-0", "79-0")
+    drain(running, COUNT)
+    kept.call("XTRIM", kept.keys.input, "MAXLEN", "0")
+    push(kept, rows()[:10], 101)
+    drain(running, COUNT + 10)
+
+
+def test_a_feed_that_begins_before_its_input_misses_none_of_it(remembering_url, feed):
+    with Store(remembering_url, feed, block_ms=20) as store:
+        running = engine(store)
+        push(store, rows()[:COUNT])
+        trim(store)
+        with pytest.raises(InputLost):
+            running.turn()
+
+
+def test_before_redis_7_an_entry_that_is_deleted_unread_was_never_there(embedded_url, feed):
+    """Nothing tells it from one that was not pushed: there is no answer, and no empty example."""
+    outcomes = []
+    for name, takes_away in (("never", False), ("deleted", True)):
+        with Store(embedded_url, f"{feed}-{name}", block_ms=20) as store:
+            push(store, rows()[:ANSWERED])
+            running = engine(store)
+            drain(running, ANSWERED)
+            if takes_away:
+                push(store, rows()[ANSWERED : ANSWERED + 1], ANSWERED + 1)
+                assert store.call("XDEL", store.keys.input, f"{ANSWERED + 1}-0") == 1
+            push(store, rows()[ANSWERED + 1 : COUNT], ANSWERED + 2)
+            drain(running, COUNT - 1)
+            outcomes.append((payloads(store), store.state().position))
+    assert outcomes[0] == outcomes[1]
