@@ -4,23 +4,21 @@ from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import (
+    Bools,
     Floats,
     Ints,
     State,
-    check_fitted,
-    check_scores,
-    check_training,
     read_floats,
     read_ints,
 )
 from online_svm.calibration.diagram import Blocks, TiedCounts, midpoints, pool_ties
+from online_svm.calibration.fitted import PointMap
 from online_svm.errors import InvalidInput
 
 
-class ScoreBinning:
+class ScoreBinning(PointMap):
     """P(positive) is the frequency of positives in the bin that holds the score.
 
     The sorted examples are cut into `n_bins` bins whose sizes differ by at most one. Tied examples
@@ -51,6 +49,7 @@ class ScoreBinning:
     array([0. , 0. , 0.5, 0.5])
     """
 
+    _learned = "totals_"
     edges_: Floats
     totals_: Ints
     positives_: Ints
@@ -60,72 +59,18 @@ class ScoreBinning:
             raise InvalidInput(f"n_bins: must be at least 1, not {n_bins}")
         self.n_bins = n_bins
 
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and 0/1 labels.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-        labels : array-like of shape (n_samples,)
-            1 for the positive class, 0 for the other.
-
-        Returns
-        -------
-        ScoreBinning
-            Itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, a label not 0 or 1, or the lengths differ.
-
-        Examples
-        --------
-        >>> ScoreBinning(n_bins=3).fit([1.0, 1.0, 2.0], [0, 1, 1]).totals_
-        array([2, 1])
-        """
-        bins = equal_count_bins(pool_ties(*check_training(scores, labels)), self.n_bins)
+    def _fit(self, scores: Floats, positive: Bools) -> None:
+        bins = equal_count_bins(pool_ties(scores, positive), self.n_bins)
         self.edges_ = midpoints(bins.upper[:-1], bins.lower[1:])
         self.totals_, self.positives_ = bins.totals, bins.positives
-        return self
 
-    def predict(self, scores: ArrayLike) -> Floats:
-        """Return P(positive) for each score.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, or the map is not fitted.
-
-        Examples
-        --------
-        >>> ScoreBinning(n_bins=1).fit([0.0, 1.0], [0, 1]).predict([7.0])
-        array([0.5])
-        """
-        check_fitted(hasattr(self, "totals_"), "ScoreBinning")
-        values = check_scores(scores)
+    def _predict(self, scores: Floats) -> Floats:
         if not len(self.totals_):
-            return np.full(len(values), 0.5)
-        inside = np.searchsorted(self.edges_, values, side="left")
+            return np.full(len(scores), 0.5)
+        inside = np.searchsorted(self.edges_, scores, side="left")
         return np.asarray((self.positives_ / self.totals_)[inside], dtype=np.float64)
 
-    def state(self) -> State:
-        """Return the fitted map as arrays.
-
-        Examples
-        --------
-        >>> sorted(ScoreBinning().fit([0.0, 1.0], [0, 1]).state())
-        ['edges', 'n_bins', 'positives', 'totals']
-        """
-        check_fitted(hasattr(self, "totals_"), "ScoreBinning")
+    def _state(self) -> State:
         return {
             "n_bins": np.array([self.n_bins], dtype=np.int64),
             "edges": self.edges_,
@@ -134,20 +79,7 @@ class ScoreBinning:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
-        """Return the map that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or has another type or length.
-
-        Examples
-        --------
-        >>> fitted = ScoreBinning().fit([0.0, 1.0], [0, 1])
-        >>> ScoreBinning.from_state(fitted.state()).predict([0.2])
-        array([0.])
-        """
+    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
         restored = cls(int(read_ints(state, "n_bins", 1)[0]))
         restored.totals_ = read_ints(state, "totals")
         restored.positives_ = read_ints(state, "positives", len(restored.totals_))

@@ -4,22 +4,20 @@ from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import (
+    Bools,
     Floats,
     Ints,
     State,
-    check_fitted,
-    check_scores,
-    check_training,
     read_floats,
 )
 from online_svm.calibration.diagram import isotonic_blocks, pool_ties
+from online_svm.calibration.fitted import PointMap
 from online_svm.errors import InvalidSnapshot
 
 
-class IsotonicMap:
+class IsotonicMap(PointMap):
     """The non-decreasing map from scores to P(positive) that is closest to the labels.
 
     Tied scores are pooled, then adjacent violators. Inside a block of scores the map is constant,
@@ -48,68 +46,19 @@ class IsotonicMap:
     array([0.  , 0.25, 0.5 , 1.  ])
     """
 
+    _learned = "values_"
     lower_: Floats
     upper_: Floats
     values_: Floats
 
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and 0/1 labels.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-        labels : array-like of shape (n_samples,)
-            1 for the positive class, 0 for the other.
-
-        Returns
-        -------
-        IsotonicMap
-            Itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, a label not 0 or 1, or the lengths differ.
-
-        Examples
-        --------
-        >>> IsotonicMap().fit([0.0, 1.0, 1.0], [0, 1, 0]).values_
-        array([0. , 0.5])
-        """
-        counts = pool_ties(*check_training(scores, labels))
-        blocks = isotonic_blocks(counts)
+    def _fit(self, scores: Floats, positive: Bools) -> None:
+        blocks = isotonic_blocks(pool_ties(scores, positive))
         self.lower_, self.upper_ = blocks.lower, blocks.upper
         self.values_ = blocks.positives / blocks.totals
-        return self
 
-    def predict(self, scores: ArrayLike) -> Floats:
-        """Return P(positive) for each score.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, or the map is not fitted.
-
-        Examples
-        --------
-        >>> IsotonicMap().fit([0.0, 1.0], [0, 1]).predict([0.75])
-        array([0.75])
-        """
-        check_fitted(hasattr(self, "values_"), "IsotonicMap")
-        values = check_scores(scores)
+    def _predict(self, scores: Floats) -> Floats:
         if not len(self.values_):
-            return np.full(len(values), 0.5)
-        return self._interpolate(values)
-
-    def _interpolate(self, scores: Floats) -> Floats:
+            return np.full(len(scores), 0.5)
         block = np.maximum(np.searchsorted(self.lower_, scores, side="right") - 1, 0)
         after = np.minimum(block + 1, len(self.values_) - 1)
         low, high = self.values_[block], self.values_[after]
@@ -117,32 +66,11 @@ class IsotonicMap:
         # Rounding could lift the far end of a gap an ulp above the next block.
         return np.asarray(np.minimum(low + share * (high - low), high), dtype=np.float64)
 
-    def state(self) -> State:
-        """Return the fitted map as arrays.
-
-        Examples
-        --------
-        >>> sorted(IsotonicMap().fit([0.0, 1.0], [0, 1]).state())
-        ['lower', 'upper', 'values']
-        """
-        check_fitted(hasattr(self, "values_"), "IsotonicMap")
+    def _state(self) -> State:
         return {"lower": self.lower_, "upper": self.upper_, "values": self.values_}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
-        """Return the map that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or has another type or length.
-
-        Examples
-        --------
-        >>> state = IsotonicMap().fit([0.0, 1.0], [0, 1]).state()
-        >>> IsotonicMap.from_state(state).predict([0.25])
-        array([0.25])
-        """
+    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
         restored = cls()
         restored.values_ = read_floats(state, "values")
         restored.lower_ = read_floats(state, "lower", len(restored.values_))

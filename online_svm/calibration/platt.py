@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from online_svm.calibration import sigmoid
@@ -14,12 +13,10 @@ from online_svm.calibration.base import (
     Floats,
     Ints,
     State,
-    check_fitted,
-    check_scores,
-    check_training,
     read_floats,
     read_ints,
 )
+from online_svm.calibration.fitted import PointMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 Method = Literal["newton", "model-trust"]
@@ -28,7 +25,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 TARGETS: tuple[Targets, ...] = get_args(Targets)
 
 
-class PlattScaling:
+class PlattScaling(PointMap):
     """P(positive | f) = 1 / (1 + exp(A f + B)), by maximum likelihood (Platt 1999).
 
     Parameters
@@ -71,6 +68,7 @@ class PlattScaling:
     array([0.338, 0.5  , 0.662])
     """
 
+    _learned = "A_"
     A_: float
     B_: float
     loss_: float
@@ -84,77 +82,21 @@ class PlattScaling:
         self.method = method
         self.targets = targets
 
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit slope and offset to scores and 0/1 labels.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-        labels : array-like of shape (n_samples,)
-            1 for the positive class, 0 for the other.
-
-        Returns
-        -------
-        PlattScaling
-            Itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, a label not 0 or 1, the lengths differ, or raw targets have
-            no finite optimum (one class only, or separable scores).
-
-        Examples
-        --------
-        >>> PlattScaling().fit([3.0, 4.0], [1, 1]).predict([-100.0])
-        array([0.75])
-        """
-        values, positive = check_training(scores, labels)
+    def _fit(self, scores: Floats, positive: Bools) -> None:
         if self.targets == "raw":
-            _check_finite_optimum(values, positive)
+            _check_finite_optimum(scores, positive)
         high, low = self._target_values(positive)
         self._set_constant(positive, high, low)
         self.wrong_sign_ = False
-        if 0 < np.count_nonzero(positive) < len(positive) and values.min() < values.max():
-            self._set_optimum(values, positive, high, low)
-        return self
+        if 0 < np.count_nonzero(positive) < len(positive) and scores.min() < scores.max():
+            self._set_optimum(scores, positive, high, low)
 
-    def predict(self, scores: ArrayLike) -> Floats:
-        """Return P(positive) for each score.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, or the map is not fitted.
-
-        Examples
-        --------
-        >>> PlattScaling().fit([-1.0, 1.0], [0, 1]).predict([1.0]).round(3)
-        array([0.667])
-        """
-        check_fitted(hasattr(self, "A_"), "PlattScaling")
-        values = check_scores(scores)
+    def _predict(self, scores: Floats) -> Floats:
         with np.errstate(over="ignore"):  # an infinite product is a probability of 0 or 1
-            line = self.A_ * values + self.B_
+            line = self.A_ * scores + self.B_
         return np.asarray(expit(-line), dtype=np.float64)
 
-    def state(self) -> State:
-        """Return the fitted map as arrays.
-
-        Examples
-        --------
-        >>> sorted(PlattScaling().fit([0.0, 1.0], [0, 1]).state())
-        ['options', 'parameters']
-        """
-        check_fitted(hasattr(self, "A_"), "PlattScaling")
+    def _state(self) -> State:
         options = (METHODS.index(self.method), TARGETS.index(self.targets), self.wrong_sign_)
         return {
             "parameters": np.array([self.A_, self.B_, self.loss_]),
@@ -162,20 +104,7 @@ class PlattScaling:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
-        """Return the map that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or has another type, length or range.
-
-        Examples
-        --------
-        >>> fitted = PlattScaling().fit([0.0, 1.0], [0, 1])
-        >>> PlattScaling.from_state(fitted.state()).A_ == fitted.A_
-        True
-        """
+    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
         options = read_ints(state, "options", 3).tolist()
         if options[0] not in (0, 1) or options[1] not in (0, 1):
             raise InvalidSnapshot(f"map state: {options} names no method and targets")

@@ -8,15 +8,14 @@ from numpy.typing import ArrayLike
 
 from online_svm._jit import jit
 from online_svm.calibration.base import (
+    Bools,
     Floats,
     Ints,
     State,
-    check_fitted,
-    check_scores,
-    check_training,
     read_floats,
 )
 from online_svm.calibration.diagram import TiedCounts, hull_links, pool_ties
+from online_svm.calibration.fitted import FittedMap
 from online_svm.errors import InvalidInput
 
 
@@ -66,7 +65,7 @@ def brier_point(p0: ArrayLike, p1: ArrayLike) -> Floats:
     return np.asarray(upper - upper**2 / 2.0 + lower**2 / 2.0, dtype=np.float64)
 
 
-class VennAbers:
+class VennAbers(FittedMap):
     """P(positive) as an interval: isotonic fits with the example added as negative and positive.
 
     For a score s, p0 is the isotonic value at s when (s, negative) joins the calibration set, p1
@@ -98,6 +97,7 @@ class VennAbers:
            [0.66666667, 1.        ]])
     """
 
+    _learned = "p1_"
     scores_: Floats
     p0_: Floats
     p1_: Floats
@@ -105,38 +105,14 @@ class VennAbers:
     log_loss_point = staticmethod(log_loss_point)
     brier_point = staticmethod(brier_point)
 
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and 0/1 labels of the calibration examples.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-        labels : array-like of shape (n_samples,)
-            1 for the positive class, 0 for the other.
-
-        Returns
-        -------
-        VennAbers
-            Itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, a label not 0 or 1, or the lengths differ.
-
-        Examples
-        --------
-        >>> VennAbers().fit([1.0, 1.0], [0, 1]).p1_
-        array([0.66666667, 1.        ])
-        """
-        counts = pool_ties(*check_training(scores, labels))
+    def _fit(self, scores: Floats, positive: Bools) -> None:
+        counts = pool_ties(scores, positive)
         self.scores_ = counts.scores
         positives, examples = _with_one_positive(*counts.diagram())
         self.p1_ = np.append(positives / examples, 1.0)
         # A negative added to a set is a positive added to its mirror image.
         negatives, examples = _with_one_positive(*_mirror(counts).diagram())
         self.p0_ = np.append(0.0, ((examples - negatives) / examples)[::-1])
-        return self
 
     def predict_interval(self, scores: ArrayLike) -> Floats:
         """Return p0 and p1 for each score.
@@ -160,8 +136,7 @@ class VennAbers:
         >>> VennAbers().fit([], []).predict_interval([0.0])
         array([[0., 1.]])
         """
-        check_fitted(hasattr(self, "p1_"), "VennAbers")
-        values = check_scores(scores)
+        values = self._asked(scores)
         at_most = np.searchsorted(self.scores_, values, side="right")
         below = np.searchsorted(self.scores_, values, side="left")
         return np.column_stack((self.p0_[at_most], self.p1_[below]))
@@ -183,32 +158,11 @@ class VennAbers:
         interval = self.predict_interval(scores)
         return log_loss_point(interval[:, 0], interval[:, 1])
 
-    def state(self) -> State:
-        """Return the fitted map as arrays.
-
-        Examples
-        --------
-        >>> sorted(VennAbers().fit([0.0, 1.0], [0, 1]).state())
-        ['p0', 'p1', 'scores']
-        """
-        check_fitted(hasattr(self, "p1_"), "VennAbers")
+    def _state(self) -> State:
         return {"scores": self.scores_, "p0": self.p0_, "p1": self.p1_}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
-        """Return the map that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or has another type or length.
-
-        Examples
-        --------
-        >>> fitted = VennAbers().fit([0.0, 1.0], [0, 1])
-        >>> VennAbers.from_state(fitted.state()).predict([0.5])
-        array([0.5])
-        """
+    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
         restored = cls()
         restored.scores_ = read_floats(state, "scores")
         restored.p0_ = read_floats(state, "p0", len(restored.scores_) + 1)

@@ -1,25 +1,21 @@
 """What the evidential maps share: masses at a score, and what is read off them."""
 
-from abc import ABC, abstractmethod
-from typing import Self
+from abc import abstractmethod
 
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import Floats, State
+from online_svm.calibration.base import Floats
 from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
+from online_svm.calibration.fitted import FittedMap
 from online_svm.errors import InvalidInput
 
 
-class EvidentialMap(ABC):
+class EvidentialMap(FittedMap):
     """A map from scores of a two-class machine to mass functions on {0, 1}.
 
     It is a `ScoreMap` by its pignistic probability and an `IntervalMap` by belief and
     plausibility. Fitted on no example it is vacuous. Its masses carry no guarantee of their own.
     """
-
-    @abstractmethod
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and labels of shape (n_samples,); a label is 1 (positive) or 0."""
 
     @abstractmethod
     def mass(self, scores: ArrayLike) -> Floats:
@@ -28,10 +24,6 @@ class EvidentialMap(ABC):
     @abstractmethod
     def contour(self, s: float, tau: ArrayLike) -> Floats:
         """Return the plausibility at score s of each proportion of positives tau in [0, 1]."""
-
-    @abstractmethod
-    def state(self) -> State:
-        """Return the fitted map as one-dimensional arrays of float64 or int64."""
 
     def predict_interval(self, scores: ArrayLike) -> Floats:
         """Return Bel({1}) and Pl({1}) for each score.

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import Floats, Ints, State, check_training, read_ints
+from online_svm.calibration.base import Bools, Floats, Ints, State, read_ints
 from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import pool_ties
 from online_svm.calibration.evidential.binomial import BinomialModel
@@ -56,63 +55,18 @@ class EvidentialBinning(BlockMap):
             raise InvalidInput(f"n_bins: must be at least 1, not {n_bins}")
         self.n_bins = n_bins
 
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and 0/1 labels.
+    def _fit(self, scores: Floats, positive: Bools) -> None:
+        self._set_blocks(equal_count_bins(pool_ties(scores, positive), self.n_bins))
 
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-        labels : array-like of shape (n_samples,)
-            1 for the positive class, 0 for the other.
-
-        Returns
-        -------
-        EvidentialBinning
-            Itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, a label not 0 or 1, or the lengths differ.
-
-        Examples
-        --------
-        >>> EvidentialBinning(n_bins=3).fit([], []).mass([1.0]).tolist()
-        [[0.0, 0.0, 1.0]]
-        """
-        counts = pool_ties(*check_training(scores, labels))
-        self._set_blocks(equal_count_bins(counts, self.n_bins))
-        return self
-
-    def state(self) -> State:
-        """Return the fitted map as arrays.
-
-        Examples
-        --------
-        >>> sorted(EvidentialBinning().fit([0.0, 1.0], [0, 1]).state())
-        ['alpha', 'edges', 'model', 'n_bins', 'positives', 'totals']
-        """
-        return super().state() | {"n_bins": np.array([self.n_bins], dtype=np.int64)}
+    def _state(self) -> State:
+        return super()._state() | {"n_bins": np.array([self.n_bins], dtype=np.int64)}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
-        """Return the map that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or has another type, length or range.
-
-        Examples
-        --------
-        >>> fitted = EvidentialBinning().fit([0.0, 1.0], [0, 1])
-        >>> EvidentialBinning.from_state(fitted.state()).mass([0.2]).tolist()
-        [[0.0, 0.5, 0.5]]
-        """
+    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
         n_bins = int(read_ints(state, "n_bins", 1)[0])
         if n_bins < 1:
             raise InvalidSnapshot(f"map state: {n_bins} is no number of bins")
-        restored = super().from_state(state)
+        restored = super()._restore(state)
         restored.n_bins = n_bins
         return restored
 

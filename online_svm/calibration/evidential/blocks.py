@@ -12,8 +12,6 @@ from online_svm.calibration.base import (
     Ints,
     State,
     check_finite,
-    check_fitted,
-    check_scores,
     read_floats,
     read_ints,
 )
@@ -47,6 +45,7 @@ class BlockMap(EvidentialMap):
         m({1}), m({0}), m({0, 1}) of each block.
     """
 
+    _learned = "totals_"
     edges_: Floats
     totals_: Ints
     positives_: Ints
@@ -83,7 +82,7 @@ class BlockMap(EvidentialMap):
         >>> EvidentialBinning("dempster", n_bins=1).fit([0.0, 1.0, 2.0], [0, 1, 1]).mass([5.0])
         array([[0.5 , 0.25, 0.25]])
         """
-        values = self._checked(scores)
+        values = self._asked(scores)
         return self.masses_[self._block(values)] if len(self.totals_) else vacuous(len(values))
 
     def contour(self, s: float, tau: ArrayLike) -> Floats:
@@ -113,23 +112,14 @@ class BlockMap(EvidentialMap):
         >>> EvidentialIsotonic().fit([0.0, 1.0], [0, 1]).contour(1.0, [0.0, 0.25, 1.0])
         array([0.  , 0.25, 1.  ])
         """
-        block = self._block(self._checked([s]))
+        block = self._block(self._asked([s]))
         proportions = check_proportions(tau)
         if not len(self.totals_):
             return np.ones(len(proportions))
         k, n = self.positives_[block], self.totals_[block]
         return binomial_contour(self.model, k, n, proportions, self.alpha)
 
-    def state(self) -> State:
-        """Return the fitted map as arrays.
-
-        Examples
-        --------
-        >>> from online_svm.calibration.evidential import EvidentialIsotonic
-        >>> sorted(EvidentialIsotonic().fit([0.0, 1.0], [0, 1]).state())
-        ['alpha', 'edges', 'model', 'positives', 'totals']
-        """
-        check_fitted(hasattr(self, "totals_"), type(self).__name__)
+    def _state(self) -> State:
         return {
             "model": np.array([BINOMIAL_MODELS.index(self.model)], dtype=np.int64),
             "alpha": np.array([self.alpha]),
@@ -139,21 +129,7 @@ class BlockMap(EvidentialMap):
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
-        """Return the map that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or has another type, length or range.
-
-        Examples
-        --------
-        >>> from online_svm.calibration.evidential import EvidentialIsotonic
-        >>> state = EvidentialIsotonic().fit([0.0, 1.0], [0, 1]).state()
-        >>> EvidentialIsotonic.from_state(state).totals_
-        array([1, 1])
-        """
+    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
         model, alpha = (
             int(read_ints(state, "model", 1)[0]),
             float(read_floats(state, "alpha", 1)[0]),
@@ -175,10 +151,6 @@ class BlockMap(EvidentialMap):
     def _set(self, edges: Floats, totals: Ints, positives: Ints) -> None:
         self.edges_, self.totals_, self.positives_ = edges, totals, positives
         self.masses_ = self._shape(binomial_mass(self.model, positives, totals, self.alpha))
-
-    def _checked(self, scores: ArrayLike) -> Floats:
-        check_fitted(hasattr(self, "totals_"), type(self).__name__)
-        return check_scores(scores)
 
     def _block(self, scores: Floats) -> Ints:
         return np.searchsorted(self.edges_, scores, side="left")

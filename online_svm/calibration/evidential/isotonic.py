@@ -1,11 +1,8 @@
 """Belief functions from the blocks of isotonic regression (Xu et al. 2016, section 4.2)."""
 
-from typing import Self
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import Floats, check_training
+from online_svm.calibration.base import Bools, Floats
 from online_svm.calibration.diagram import isotonic_blocks, pool_ties
 from online_svm.calibration.evidential.blocks import BlockMap
 from online_svm.calibration.evidential.masses import stack
@@ -47,32 +44,8 @@ class EvidentialIsotonic(BlockMap):
     [[0.0, 0.5], [0.333, 0.667], [0.5, 1.0]]
     """
 
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and 0/1 labels.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-        labels : array-like of shape (n_samples,)
-            1 for the positive class, 0 for the other.
-
-        Returns
-        -------
-        EvidentialIsotonic
-            Itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, a label not 0 or 1, or the lengths differ.
-
-        Examples
-        --------
-        >>> EvidentialIsotonic().fit([0.0, 1.0, 1.0, 2.0], [0, 0, 1, 1]).totals_
-        array([1, 2, 1])
-        """
-        self._set_blocks(isotonic_blocks(pool_ties(*check_training(scores, labels))))
-        return self
+    def _fit(self, scores: Floats, positive: Bools) -> None:
+        self._set_blocks(isotonic_blocks(pool_ties(scores, positive)))
 
     def _shape(self, masses: Floats) -> Floats:
         """Draw the envelopes; the least m({0}) so far is the highest plausibility so far."""

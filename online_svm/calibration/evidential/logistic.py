@@ -9,12 +9,10 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from online_svm.calibration.base import (
+    Bools,
     Floats,
     Ints,
     State,
-    check_fitted,
-    check_scores,
-    check_training,
     read_floats,
     read_ints,
 )
@@ -73,6 +71,7 @@ class EvidentialLogistic(EvidentialMap):
            [0.35, 0.97]])
     """
 
+    _learned = "line_"
     line_: Line | None
     table_: IgnoranceTable | None
     _likelihood: Likelihood | None
@@ -89,39 +88,13 @@ class EvidentialLogistic(EvidentialMap):
         self.alpha = check_alpha(alpha)
         self.targets: Targets = targets
 
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and 0/1 labels.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-        labels : array-like of shape (n_samples,)
-            1 for the positive class, 0 for the other.
-
-        Returns
-        -------
-        EvidentialLogistic
-            Itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, a label not 0 or 1, the lengths differ, or raw targets have
-            no finite optimum (one class only, or separable scores).
-
-        Examples
-        --------
-        >>> EvidentialLogistic().fit([], []).mass([1.0]).tolist()
-        [[0.0, 0.0, 1.0]]
-        """
-        values, positive = check_training(scores, labels)
+    def _fit(self, scores: Floats, positive: Bools) -> None:
         self.line_ = self.table_ = self._likelihood = None
-        if len(values):
-            self._likelihood = fit_line(values, positive, self.targets)
+        if len(scores):
+            self._likelihood = fit_line(scores, positive, self.targets)
             self.line_ = self._likelihood.line
             if self.model == "likelihood":
                 self.table_ = IgnoranceTable.build(self._likelihood)
-        return self
 
     def mass(self, scores: ArrayLike) -> Floats:
         """Return m({1}), m({0}) and m({0, 1}) for each score.
@@ -145,8 +118,7 @@ class EvidentialLogistic(EvidentialMap):
         >>> fitted.mass([2.0]).round(2)
         array([[0.08, 0.01, 0.91]])
         """
-        check_fitted(hasattr(self, "line_"), "EvidentialLogistic")
-        values = check_scores(scores)
+        values = self._asked(scores)
         if self.line_ is None:
             return vacuous(len(values))
         t = self.line_.standardise(values)
@@ -182,8 +154,7 @@ class EvidentialLogistic(EvidentialMap):
         >>> fitted.contour(0.0, [0.1, 0.5, 0.9]).round(3)
         array([0.237, 1.   , 0.237])
         """
-        check_fitted(hasattr(self, "line_"), "EvidentialLogistic")
-        score, proportions = check_scores([s]), check_proportions(tau)
+        score, proportions = self._asked([s]), check_proportions(tau)
         if self.line_ is None or self.line_.undetermined(score)[0]:
             return np.ones(len(proportions))
         t = self.line_.standardise(score)
@@ -210,20 +181,12 @@ class EvidentialLogistic(EvidentialMap):
         >>> round(fitted.parameter_contour(0.0, 0.0), 3)
         0.621
         """
-        check_fitted(hasattr(self, "line_"), "EvidentialLogistic")
+        self._require_fit()
         examples = self._examples()
         line = examples.line
         return examples.relative(-theta0 - theta1 * line.centre, -theta1 * line.width)
 
-    def state(self) -> State:
-        """Return the fitted map as arrays; the examples are not among them.
-
-        Examples
-        --------
-        >>> sorted(EvidentialLogistic().fit([0.0, 1.0], [0, 1]).state())
-        ['alpha', 'coefficients', 'knots', 'line', 'options']
-        """
-        check_fitted(hasattr(self, "line_"), "EvidentialLogistic")
+    def _state(self) -> State:
         options = (LOGISTIC_MODELS.index(self.model), TARGETS.index(self.targets))
         line, table = self.line_, self.table_
         return {
@@ -235,21 +198,7 @@ class EvidentialLogistic(EvidentialMap):
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
-        """Return the map that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or has another type, length or range.
-
-        Examples
-        --------
-        >>> fitted = EvidentialLogistic().fit([0.0, 1.0], [0, 1])
-        >>> restored = EvidentialLogistic.from_state(fitted.state())
-        >>> bool((restored.mass([0.2]) == fitted.mass([0.2])).all())
-        True
-        """
+    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
         model, targets = read_ints(state, "options", 2).tolist()
         alpha = float(read_floats(state, "alpha", 1)[0])
         if model not in (0, 1) or targets not in (0, 1) or not 0.0 <= alpha <= 1.0:

@@ -1,0 +1,140 @@
+"""What all maps that are fitted to scores and 0/1 labels do alike."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+from numpy.typing import ArrayLike
+
+from online_svm.calibration.base import (
+    Bools,
+    Floats,
+    Ints,
+    State,
+    check_fitted,
+    check_scores,
+    check_training,
+)
+
+
+class FittedMap(ABC):
+    """What every map does alike: check scores and labels, ask to be fitted, be stored.
+
+    A subclass says how it is fitted (`_fit`), and what of it is stored (`_state`) and read back
+    (`_restore`); `_learned` names an attribute that it has once it is fitted.
+    """
+
+    _learned: ClassVar[str]
+
+    @abstractmethod
+    def _fit(self, scores: Floats, positive: Bools) -> None: ...
+
+    @abstractmethod
+    def _state(self) -> State: ...
+
+    @classmethod
+    @abstractmethod
+    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self: ...
+
+    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
+        """Fit to scores and 0/1 labels.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+        labels : array-like of shape (n_samples,)
+            1 for the positive class, 0 for the other.
+
+        Returns
+        -------
+        Self
+            The map itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, a label not 0 or 1, or the lengths differ; with raw targets,
+            also where they have no finite optimum (one class only, or separable scores).
+
+        Examples
+        --------
+        >>> from online_svm import ScoreBinning
+        >>> ScoreBinning(n_bins=3).fit([1.0, 1.0, 2.0], [0, 1, 1]).totals_
+        array([2, 1])
+        """
+        self._fit(*check_training(scores, labels))
+        return self
+
+    def state(self) -> State:
+        """Return the fitted map as one-dimensional arrays of float64 or int64.
+
+        Raises
+        ------
+        InvalidInput
+            If the map is not fitted.
+
+        Examples
+        --------
+        >>> from online_svm import VennAbers
+        >>> sorted(VennAbers().fit([0.0, 1.0], [0, 1]).state())
+        ['p0', 'p1', 'scores']
+        """
+        self._require_fit()
+        return self._state()
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
+        """Return the map that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If an array is absent or has another type, length or range.
+
+        Examples
+        --------
+        >>> from online_svm import IsotonicMap
+        >>> state = IsotonicMap().fit([0.0, 1.0], [0, 1]).state()
+        >>> IsotonicMap.from_state(state).predict([0.25])
+        array([0.25])
+        """
+        return cls._restore(state)
+
+    def _require_fit(self) -> None:
+        check_fitted(hasattr(self, self._learned), type(self).__name__)
+
+    def _asked(self, scores: ArrayLike) -> Floats:
+        """Return the scores that a fitted map is asked about."""
+        self._require_fit()
+        return check_scores(scores)
+
+
+class PointMap(FittedMap):
+    """A map that gives one probability for a score; a subclass says which (`_predict`)."""
+
+    @abstractmethod
+    def _predict(self, scores: Floats) -> Floats: ...
+
+    def predict(self, scores: ArrayLike) -> Floats:
+        """Return P(positive) for each score.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, or the map is not fitted.
+
+        Examples
+        --------
+        >>> from online_svm import PlattScaling
+        >>> PlattScaling().fit([-1.0, 1.0], [0, 1]).predict([1.0]).round(3)
+        array([0.667])
+        """
+        return self._predict(self._asked(scores))
