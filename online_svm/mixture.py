@@ -11,6 +11,7 @@ from online_svm._jit import jit
 from online_svm.arrays import Arrays
 from online_svm.calibration.base import read_floats
 from online_svm.config import MIXED, PredictorConfig
+from online_svm.errors import InvalidSnapshot
 from online_svm.prediction import PredictionBlock
 
 Floats = NDArray[np.float64]
@@ -114,9 +115,12 @@ class Mixture:
         Raises
         ------
         InvalidSnapshot
-            If they are of another number of probabilities.
+            If they are of another number of probabilities, or not finite.
         """
-        self._logs = read_floats(arrays, "logs", len(self._logs)).copy()
+        logs = read_floats(arrays, "logs", len(self._logs))
+        if not np.isfinite(logs).all():
+            raise InvalidSnapshot("mixture: a weight is not finite")
+        self._logs = logs.copy()
 
 
 @jit

@@ -103,7 +103,9 @@ class PredictionMessage(Message):
         description="Probability of each class by each published map, normalised over the classes. "
         "For more than two of them `implied` is a heuristic: shares of the votes of one bank a "
         "class, divided by their sum. The learner `psvm` adds its own, `psvm`: "
-        "1 / (1 + exp(-a f)), fitted on no data. No map carries a guarantee."
+        "1 / (1 + exp(-a f)), fitted on no data. `mixed`, last, is the mean of `probabilities` and "
+        "the other maps, each clipped below at 1e-6, weighted by how probable it made the labels "
+        "so far. No map carries a guarantee."
     )
     map_intervals: dict[str, list[Interval]] | None = Field(
         None,
