@@ -1,14 +1,31 @@
-"""The page of guarantees names tests that exist."""
+"""The page of guarantees names tests that exist, and says rightly where they run."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NAMED = sorted(
-    set(re.findall(r"`(tests/[\w/.]+)::(\w+)`", (ROOT / "docs/guarantees.md").read_text()))
-)
+PAGE = (ROOT / "docs/guarantees.md").read_text()
+TEST = re.compile(r"`(tests/[\w/.]+)::(\w+)`")
+NAMED = sorted(set(TEST.findall(PAGE)))
+ROWS = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if TEST.search(line)]
+PLACES = {"chaos_full": "chaos-full", "chaos": "chaos", "fuzz": "fuzz"}
+
+
+def place(path, name):
+    """Return where a test runs: by its own markers, or else by those of its module."""
+    module = ast.parse((ROOT / path).read_text())
+    (test,) = (node for node in module.body if getattr(node, "name", None) == name)
+    of_module = [
+        node.value
+        for node in module.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    marks = " ".join(ast.unparse(mark) for mark in (*test.decorator_list, *of_module))
+    found = (place for mark, place in PLACES.items() if re.search(rf"mark\.{mark}\b", marks))
+    return next(found, "default")
 
 
 @pytest.mark.parametrize(("path", "name"), NAMED)
@@ -16,5 +33,12 @@ def test_every_test_that_the_page_names_exists(path, name):
     assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.MULTILINE)
 
 
+@pytest.mark.parametrize("row", [row for row in ROWS if len(row) == 4], ids=lambda row: row[0])
+def test_every_line_says_where_its_tests_run(row):
+    *_, tests, where = row
+    assert set(where.split("; ")) == {place(*named) for named in TEST.findall(tests)}
+
+
 def test_the_page_names_tests():
     assert len(NAMED) > 40
+    assert len(ROWS) > 40
