@@ -76,7 +76,7 @@ class PredictionMessage(Message):
     v: Literal[1] = Field(1, description="Version of this schema.")
     status: Literal["ok", "warming"] = Field(
         description="`warming` until a refit has seen two classes: label, probability, svm_label "
-        "and category are then null, and the lists and maps are empty."
+        "and category are then null, the maps and all lists but `classes` empty."
     )
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
@@ -146,7 +146,7 @@ class CombinedMessage(PredictionMessage):
     """
 
     status: Literal["ok", "warming"] = Field(
-        description="`warming` while every source is; lists and maps are then empty."
+        description="`warming` while every source is; maps and lists but `classes` are then empty."
     )
     seq: int = Field(ge=0, description="Answers of the first source before this one.")
     n: int = Field(ge=0, description="Labels learned before this answer.")
@@ -293,7 +293,9 @@ class DeadLetter(BaseModel):
     code: str = Field(description="Reason code; see the table of codes.")
     reason: str = Field(description="What was wrong, for a person.")
     size: int = Field(ge=0, description="Bytes of the input entry: field names and values.")
-    head: bytes = Field(max_length=1024, description="The first KiB of the input entry.")
+    head: bytes = Field(
+        max_length=1024, description="Its fields as lines `name=value`, the first KiB of them."
+    )
 
 
 STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
