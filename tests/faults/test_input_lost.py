@@ -106,6 +106,7 @@ def test_what_was_gone_before_the_feed_began_is_not_missed(kept):
     kept.call("XDEL", kept.keys.input, "100-0")
     push(kept, rows()[:10], 101)
     drain(running, 90)
+    assert kept.state().position.cursor == b"110-0"
 
 
 def test_answered_input_may_go(kept):
@@ -118,6 +119,7 @@ def test_answered_input_may_go(kept):
     kept.call("XTRIM", kept.keys.input, "MAXLEN", "0")
     push(kept, rows()[:10], 101)
     drain(running, COUNT + 10)
+    assert kept.length(kept.keys.out) == COUNT + 10
 
 
 def test_a_feed_that_begins_before_its_input_misses_none_of_it(remembering_url, feed):

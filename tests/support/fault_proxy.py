@@ -12,6 +12,8 @@ class Proxy:
     Attributes
     ----------
     port : int
+    target : int
+        Port that new connections are forwarded to.
     delay : float
         Seconds that each reply is held back.
     is_black_hole : bool
@@ -24,7 +26,7 @@ class Proxy:
     """
 
     def __init__(self, target):
-        self._target, self._closed, self._age = target, False, 0
+        self.target, self._closed, self._age = target, False, 0
         self.delay, self.is_black_hole, self.cuts = 0.0, False, []
         self.accepted = self.cut = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -57,7 +59,7 @@ class Proxy:
         age, is_cut = self._age, False
         with client:
             try:
-                server = socket.create_connection(("127.0.0.1", self._target))
+                server = socket.create_connection(("127.0.0.1", self.target))
             except OSError:
                 return
             with server:

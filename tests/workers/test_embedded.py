@@ -159,6 +159,7 @@ def test_a_temporary_server_ends_even_if_its_user_is_killed():
     user = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     directory = Path(user.stdout.readline().strip())
     pid = int((directory / "redis.pid").read_text())
+    assert process_start(pid) is not None
     user.kill()
     user.wait()
     user.stdout.close()

@@ -67,11 +67,15 @@ def test_a_feed_that_is_reset_while_a_push_waits_is_counted_anew(store, redis_ur
     ingest.push(ROWS[:50], redis_url, feed)
     answer(store, 10)
 
-    def reset(_waiting):
+    told = []
+
+    def reset(waiting):
+        told.append(waiting)
         store.call("DEL", store.keys.state, store.keys.input)
 
     with HighWater(redis_url, feed, 20, reset, seconds=0.0) as wait:
         wait(0)
+    assert told == [20], "it waited, and the reset let it go"
 
 
 def test_a_refusal_says_how_to_go_on(store, redis_url, feed):

@@ -78,9 +78,14 @@ def test_a_holder_whose_process_id_was_given_to_another_process_is_dead():
 
 
 def test_a_zombie_process_is_dead():
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    while process_start(process.pid) is not None:
-        time.sleep(0.01)
+    """It has ended, and nobody has asked how: its id is still taken."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    holder = replace(Holder.here("x"), pid=process.pid, started=process_start(process.pid))
+    assert not holder.is_dead()
+    process.stdin.close()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ends, and is left as it is
+    assert holder.is_dead()
+    os.kill(process.pid, 0)
     process.wait()
 
 
