@@ -20,12 +20,13 @@ from workers.verify import verify
 
 COUNT = 150
 CONFIG = PredictorConfig(
-    classes=("a", "b", "c"), maps=("implied", "evidential-logistic"), implied_models=9,
-    window=60, refit_every=20, metrics_every=50,
+    classes=("a", "b", "c"), maps=("mixed", "implied", "evidential-logistic"), implied_models=9,
+    split="crossfit", folds=3, window=60, refit_every=20, metrics_every=50,
 )  # fmt: skip
 FLAGS = [
-    "--classes", "a,b,c", "--maps", "implied,evidential-logistic", "--implied-models", "9",
-    "--window", "60", "--refit-every", "20", "--metrics-every", "50",
+    "--classes", "a,b,c", "--maps", "mixed,implied,evidential-logistic", "--implied-models", "9",
+    "--split", "crossfit", "--folds", "3", "--window", "60",
+    "--refit-every", "20", "--metrics-every", "50",
 ]  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def test_a_feed_answers_with_the_maps_it_is_asked_for(one_store, stream):
         expected += encode_block(block, [len(expected)], [None])
     assert answers(store) == expected
     last = PredictionMessage.model_validate_json(answers(store)[-1])
-    assert list(last.maps) == ["implied", "evidential-logistic"]
+    assert list(last.maps) == ["implied", "evidential-logistic", "mixed"]
     assert list(last.map_intervals) == ["evidential-logistic"]
     assert verify(store).is_identical
 
