@@ -13,11 +13,6 @@ from numpy.typing import NDArray
 from online_svm.arrays import Arrays, under
 from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.binning import ScoreBinning
-from online_svm.calibration.evidential import (
-    EvidentialBinning,
-    EvidentialIsotonic,
-    EvidentialLogistic,
-)
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.platt import PlattScaling
@@ -70,14 +65,25 @@ def _score_maps(config: PredictorConfig) -> list[str]:
 
 
 def _maker(config: PredictorConfig, name: str) -> Callable[[], ScoreMap]:
-    model, alpha = config.evidential_model, config.evidential_alpha
+    if name.startswith("evidential-"):
+        return _evidential_maker(config, name)
     makers: dict[str, Callable[[], ScoreMap]] = {
         "platt": PlattScaling,
         "isotonic": IsotonicMap,
         "binning": lambda: ScoreBinning(n_bins=config.n_bins),
         "venn-abers": VennAbers,
-        "evidential-binning": lambda: EvidentialBinning(model, config.n_bins, alpha),
-        "evidential-isotonic": lambda: EvidentialIsotonic(model, alpha),
-        "evidential-logistic": lambda: EvidentialLogistic(model, alpha),
+    }
+    return makers[name]
+
+
+def _evidential_maker(config: PredictorConfig, name: str) -> Callable[[], ScoreMap]:
+    # Imported here: a worker that does not publish these maps starts without them.
+    from online_svm.calibration import evidential
+
+    model, alpha = config.evidential_model, config.evidential_alpha
+    makers: dict[str, Callable[[], ScoreMap]] = {
+        "evidential-binning": lambda: evidential.EvidentialBinning(model, config.n_bins, alpha),
+        "evidential-isotonic": lambda: evidential.EvidentialIsotonic(model, alpha),
+        "evidential-logistic": lambda: evidential.EvidentialLogistic(model, alpha),
     }
     return makers[name]

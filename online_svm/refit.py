@@ -24,7 +24,6 @@ from online_svm.scaling import Scaling
 from online_svm.svm.machine import STRICTNESS, RollingMachine
 from online_svm.svm.model import KernelModel
 from online_svm.svm.packed_bank import PackedBank
-from online_svm.svm.tube import fit_tubes
 from online_svm.venn.split import fold_numbers, window_parts
 
 Floats = NDArray[np.float64]
@@ -284,6 +283,9 @@ class Learner:
         """Fit a P-SVM on T, from nothing, and score every available example by it."""
         assert self._scaling is not None
         assert task.probs is not None
+        # Imported where it is used: it needs scipy, and every refit process would wait for that.
+        from online_svm.svm.tube import fit_tubes
+
         X = self._scaling.transform(self._rows)
         signs = np.where(task.codes < 0, 0.0, 2.0 * task.codes - 1.0)
         prices = np.append(self._penalties(task, trains), self.config.C_prob)[task.codes]

@@ -8,6 +8,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from workers.starting import importing
+
 COMMANDS = (
     "demo",
     "worker",
@@ -36,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     given = list(sys.argv[1:] if arguments is None else arguments)
     # A command that only reads must not wait for the imports of the others.
     wanted = given[:1] if given[:1] and given[0] in COMMANDS else COMMANDS
-    sys.exit(_run(application(wanted), given))
+    with importing():
+        app = application(wanted)
+    sys.exit(_run(app, given))
 
 
 def application(commands: Sequence[str] = COMMANDS) -> typer.Typer:

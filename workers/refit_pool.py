@@ -4,31 +4,33 @@ The result takes effect at an example number that was fixed when the refit began
 may be slow, die or hang without a trace in any answer: another one is set up from the last state
 that was fetched, the tasks since are computed again, and the feed waits meanwhile.
 
-On the pipe each message is one byte (its kind), eight bytes (the length) and the body; nothing is
-pickled. `python -m workers.refit_pool` is the other end.
+refit_child.py is the other end of the pipe, and says what goes through it.
 """
 
-import os
-import struct
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
-from typing import IO, Self
+from typing import Self
 
 import structlog
 
 from online_svm.config import PredictorConfig
 from online_svm.learner_state import opened
-from online_svm.refit import Learner, RefitResult, RefitTask
+from online_svm.refit import RefitResult, RefitTask
+from workers import refit_child
 from workers.errors import RefitFailed, Stopped
+from workers.refit_child import (
+    CONFIG,
+    FAILED,
+    LOAD,
+    STATE,
+    TASK,
+    Child,
+    Message,
+    read_message,
+    write_message,
+)
 from workers.stopping import Stop
-
-CONFIG, LOAD, TASK, STATE = b"C", b"L", b"T", b"S"
-DONE, FAILED = b"D", b"F"
-
-Message = tuple[bytes, bytes]
 
 ATTEMPTS = 3
 """Processes to try a task in before giving up: a third failure is no accident."""
@@ -39,14 +41,9 @@ PATIENCE = 300.0
 # Seconds between two looks at the stop while a reply is awaited.
 _LOOK = 0.2
 
-_HEAD = struct.Struct(">cQ")
 # Fetching the state costs about as much as sending it; when the tasks since weigh more than it
 # does, and more than this, the state replaces them.
 _MIN_HISTORY_BYTES = 1 << 20
-
-_ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
 
 log = structlog.get_logger("online_svm.refit")
 
@@ -135,12 +132,7 @@ class ProcessRefitter:
 
     def close(self) -> None:
         """End the child process."""
-        self._child.kill()
-        self._child.wait()
-        for pipe in (self._child.stdin, self._child.stdout):
-            assert pipe is not None
-            with suppress(BrokenPipeError):  # what was buffered has no reader any more
-                pipe.close()
+        refit_child.end(self._child)
 
     def _ask(self, request: Message) -> "_Exchange":
         """Send a request, after whatever sets the learner up for it."""
@@ -174,14 +166,7 @@ class ProcessRefitter:
         self._start()
 
     def _start(self) -> None:
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "workers.refit_pool"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | _ONE_THREAD,
-            # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe does.
-            start_new_session=True,
-        )
+        self._child = refit_child.begin()
         self._pending = self._set_up()
 
 
@@ -192,7 +177,7 @@ class _ChildFailed(Exception):
 class _Exchange:
     """Messages to the child, each with its reply, by a thread: killing the child ends it."""
 
-    def __init__(self, child: subprocess.Popen[bytes], messages: list[Message]) -> None:
+    def __init__(self, child: Child, messages: list[Message]) -> None:
         self.messages = messages
         self._child = child
         self._reply: Message | None = None
@@ -236,70 +221,3 @@ class _Exchange:
                 if reply[0] == FAILED:
                     break
             self._reply = reply
-
-
-def write_message(pipe: IO[bytes], kind: bytes, body: bytes = b"") -> None:
-    """Write one message."""
-    pipe.write(_HEAD.pack(kind, len(body)))
-    pipe.write(body)
-    pipe.flush()
-
-
-def read_message(pipe: IO[bytes]) -> Message:
-    """Return kind and body of the next message.
-
-    Raises
-    ------
-    EOFError
-        If the other end is gone.
-    """
-    kind, length = _HEAD.unpack(_exactly(pipe, _HEAD.size))
-    return kind, _exactly(pipe, length)
-
-
-def _exactly(pipe: IO[bytes], size: int) -> bytes:
-    data = pipe.read(size)
-    if len(data) != size:
-        raise EOFError("the pipe was closed")
-    return data
-
-
-def serve(source: IO[bytes], target: IO[bytes]) -> None:
-    """Answer messages until the pipe is closed."""
-    learner: Learner | None = None
-    while True:
-        try:
-            kind, body = read_message(source)
-        except EOFError:
-            return
-        if kind == CONFIG:
-            learner = Learner(PredictorConfig.model_validate_json(body))
-        assert learner is not None
-        try:
-            write_message(target, *_answer(learner, kind, body))
-        except BrokenPipeError:
-            return
-
-
-def _answer(learner: Learner, kind: bytes, body: bytes) -> Message:
-    try:
-        if kind == TASK:
-            return DONE, learner.refit(RefitTask.from_bytes(body)).to_bytes()
-        if kind == STATE:
-            return DONE, learner.state()
-        if kind == LOAD:
-            learner.load(body)
-    except Exception as error:  # whatever it is, the parent reports it and tries elsewhere
-        return FAILED, repr(error).encode()
-    return DONE, b""
-
-
-def _main() -> None:
-    """Serve on standard input and output; a stray print must not get between the messages."""
-    target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(sys.stdin.buffer, target)
-
-
-if __name__ == "__main__":
-    _main()

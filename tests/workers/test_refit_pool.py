@@ -15,7 +15,8 @@ from online_svm.refit import InlineRefitter, Learner
 from workers import refit_pool
 from workers.errors import RefitFailed
 from workers.lease import process_start
-from workers.refit_pool import CONFIG, DONE, TASK, ProcessRefitter, read_message, write_message
+from workers.refit_child import CONFIG, DONE, TASK, read_message, write_message
+from workers.refit_pool import ProcessRefitter
 
 SETTINGS = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, gamma=0.5)
 
@@ -131,7 +132,7 @@ def test_a_long_history_is_replaced_by_the_state(refitter, tasks, expected, monk
 
 def test_the_process_ends_with_the_pipe(tasks, expected):
     child = subprocess.Popen(
-        [sys.executable, "-m", "workers.refit_pool"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", "workers.refit_child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     write_message(child.stdin, CONFIG, SETTINGS.model_dump_json().encode())
     assert read_message(child.stdout) == (DONE, b"")

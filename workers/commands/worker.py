@@ -8,6 +8,7 @@ import typer
 from workers.commands.common import Config, Feed, Redis, embedded_url
 from workers.commands.options import with_settings
 from workers.errors import BadConfiguration
+from workers.starting import imported, importing
 
 
 def register(app: typer.Typer) -> None:
@@ -43,16 +44,18 @@ def worker(
     **settings: Any,
 ) -> None:
     """Answer a feed, each example before its label is learned, until stopped."""
-    from workers import logs
-    from workers import settings as known
+    with importing():
+        from workers import logs
+        from workers import settings as known
 
-    flags = given_flags(settings, redis, sigma)
-    loaded = known.load(flags, config)
-    logs.configure()
-    url = loaded.url or embedded_url()
-    from workers import service
-    from workers.progress import WorkerProgress
-
+        loaded = known.load(given_flags(settings, redis, sigma), config)
+        logs.configure()
+        url = loaded.url or embedded_url()
+    # What takes long comes last: a wrong setting is told at once.
+    with importing():
+        from workers import service
+        from workers.progress import WorkerProgress
+    imported()
     if quiet:
         service.run(feed, loaded, url, name, accept_environment)
         return

@@ -7,7 +7,6 @@ so they are taken at about a hundred scores and their logarithms interpolated by
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import CubicSpline, PPoly
 
 from online_svm.calibration.base import Floats
 from online_svm.calibration.evidential.line import Likelihood
@@ -46,6 +45,10 @@ class IgnoranceTable:
         scores = 2.0 * knots[1:-1] / (1.0 - knots[1:-1] ** 2)
         inner = [_both_sides(likelihood, score, rule) for score in scores.tolist()]
         values = np.array([_limit(likelihood, -1.0), *inner, _limit(likelihood, 1.0)])
+        # Imported where they are used, here and below: they take a sixth of a second, for which
+        # workers that do not publish this map need not wait.
+        from scipy.interpolate import CubicSpline
+
         return cls(knots, np.ascontiguousarray(CubicSpline(knots, values).c))
 
     @classmethod
@@ -56,6 +59,8 @@ class IgnoranceTable:
 
     def evaluate(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return the logarithms of both mean plausibilities at standardised scores."""
+        from scipy.interpolate import PPoly
+
         values = PPoly.construct_fast(self.coefficients, self.knots)(compactify(scores))
         logs = np.minimum(values, 0.0)
         return logs[:, 0], logs[:, 1]
