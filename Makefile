@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test chaos chaos-full fuzz lint types audit doctest clean
+.PHONY: help demo test chaos chaos-full soak fuzz lint types audit doctest clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -31,6 +31,11 @@ chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every 
 
 chaos-full: $(VENV)/.dev  ## the same, and workers that die at any two failpoints (eight minutes more)
 	$(BIN)/python -m pytest -m chaos -s
+
+# SOAK_EXAMPLES=10000000 for the long run; the curve is a picture for .png, else a table.
+soak: $(VENV)/.run   ## 2 million examples: memory, key sizes and rate must stay level (minutes)
+	$(BIN)/online-svm bench soak --entries $${SOAK_EXAMPLES:-2000000} \
+		--curve $${SOAK_CURVE:-build/soak.png}
 
 # FUZZ_ENTRIES fuzzed entries in a real stream, and FUZZ_FACTOR times the examples of the suite.
 fuzz: $(VENV)/.dev   ## feed everything that parses with garbage, at length (about five minutes)

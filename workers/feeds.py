@@ -164,7 +164,7 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     """
     _refuse_in_use(store, force)
     keys = store.keys
-    going = [keys.state, keys.out, keys.met, keys.dlq, keys.lease, *_snapshot_keys(store)]
+    going = [keys.state, keys.out, keys.met, keys.dlq, keys.lease, *snapshot_keys(store)]
     if with_input:
         going.append(keys.input)
         store.call("SREM", REGISTRY, keys.feed)
@@ -226,7 +226,8 @@ def _holder(store: Store) -> str | None:
     return None if holder.is_dead() else holder.name
 
 
-def _snapshot_keys(store: Store) -> Iterator[str]:
+def snapshot_keys(store: Store) -> Iterator[str]:
+    """Yield the keys of all snapshots of the feed, referenced or not (a scan)."""
     cursor = b"0"
     while True:
         cursor, found = store.call(

@@ -1,7 +1,7 @@
-"""One line of a benchmark: ours beside a peer's, measured in the same run."""
+"""Lines of a benchmark: ours beside a peer's, measured in the same run, or beside a bound."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +44,41 @@ class Row:
             return f"{self.name:<58}{rates}"
         times = f"{1e3 * self.ours:10.3f} ms {1e3 * self.peer:10.2f} ms {self.ratio:7.1f} x"
         return f"{self.name:<44}{times}  {self.note}"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One figure and its bound.
+
+    Attributes
+    ----------
+    name : str
+    measured, bound : float
+    is_least : bool
+        The bound is the least that may be measured; else the most.
+
+    Examples
+    --------
+    >>> print(Check("entries of in", 5100.0, 5000.0))
+    entries of in                                      5,100.00  at most        5,000.00  BROKEN
+    """
+
+    name: str
+    measured: float
+    bound: float
+    is_least: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        side = "at least" if self.is_least else "at most"
+        return {"name": self.name, "measured": self.measured, side: self.bound, "ok": self.holds}
+
+    @property
+    def holds(self) -> bool:
+        """Whether the bound is kept."""
+        return self.measured >= self.bound if self.is_least else self.measured <= self.bound
+
+    def __str__(self) -> str:
+        side = "at least" if self.is_least else "at most "
+        verdict = "ok" if self.holds else "BROKEN"
+        return f"{self.name:<42}{self.measured:>17,.2f}  {side} {self.bound:>14,.2f}  {verdict}"

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from workers.commands import bench_service
 from workers.commands.common import Json, note
 
 WIDTH = 120  # columns of a table where the output is no terminal
@@ -20,6 +21,7 @@ def register(app: typer.Typer) -> None:
     group.command("worker")(worker)
     group.command("methods")(methods)
     group.command("quality")(quality)
+    bench_service.register(group)
     app.add_typer(group, name="bench")
 
 
