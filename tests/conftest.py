@@ -5,6 +5,7 @@ system is used as well where there is one.
 """
 
 import itertools
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -15,11 +16,17 @@ from hypothesis import settings
 
 from workers import embedded
 from workers.data import DataNotFound, load
+from workers.environment import PREFIX
 from workers.store import Store
 
 # The first example compiles numba kernels, which takes longer than any sensible deadline.
 settings.register_profile("online-svm", deadline=None, derandomize=True)
 settings.load_profile("online-svm")
+
+# No test sees the settings of who runs it; where the data sets are is for all to know.
+for _name in [name for name in os.environ if name.startswith(PREFIX)]:
+    if _name != "ONLINE_SVM_DATA":
+        del os.environ[_name]
 
 _numbers = itertools.count(1)
 

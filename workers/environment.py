@@ -1,5 +1,7 @@
 """The environment variables of this program, named without loading the models of the settings."""
 
+import os
+
 PREFIX = "ONLINE_SVM_"
 PROCESS_ENVIRONMENT: dict[str, str] = {
     "ONLINE_SVM_CONFIG": "TOML file with settings, as --config",
@@ -9,3 +11,9 @@ PROCESS_ENVIRONMENT: dict[str, str] = {
     "NO_COLOR": "no colours in the terminal",
 }
 """Environment variables that are not settings of a feed: name and meaning."""
+
+
+def may_hold_settings() -> bool:
+    """Return whether a variable is a setting, misspelt or not, or names a file of settings."""
+    others = PROCESS_ENVIRONMENT.keys() - {"ONLINE_SVM_CONFIG"}
+    return any(name.startswith(PREFIX) and name not in others for name in os.environ)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import time
 
 import orjson
 import pytest
+from commands import flags_of, work
 
 from online_svm.config import PredictorConfig
 from online_svm.example import Example
@@ -26,17 +26,9 @@ SETTINGS = {
     "refit_lag": "0",
     "metrics_every": "40",
 }
-FLAGS = [part for name, text in SETTINGS.items()
-         for part in (f"--{name.replace('_', '-')}", text)]  # fmt: skip
+FLAGS = flags_of(SETTINGS)
 ROWS = 180
 SEED = 3
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
-    for name in list(os.environ):
-        if name.startswith("ONLINE_SVM_"):
-            monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="module")
@@ -67,24 +59,6 @@ def phishing():
     return shuffled(rows("Phishing", Reading()), SEED)[:ROWS]
 
 
-def work(url, feed, seq, notes):
-    """Run the command until the feed has answered `seq` entries, then stop it; return its notes."""
-    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", url, *FLAGS]
-    with notes.open("w") as target, subprocess.Popen(command, stderr=target) as worker:
-        try:
-            deadline = time.monotonic() + 60
-            with Store(url, feed) as store:
-                while (state := store.state()) is None or state.position.seq < seq:
-                    assert worker.poll() is None, notes.read_text()
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
-            worker.send_signal(signal.SIGTERM)
-            assert worker.wait(20) == 0, notes.read_text()
-        finally:
-            worker.kill()
-    return notes.read_text()
-
-
 def copy(url, source, target, *names):
     """Copy keys of one feed to another; return the store of the copy's keys as they now are."""
     with Store(url, source) as store, Store(url, target) as made:
@@ -108,7 +82,7 @@ def answered(redis_url, source):
     """A feed that the real command has answered, and what it told."""
     with pytest.raises(SystemExit):
         cli.main(["push", "answered", str(source), "--redis", redis_url])
-    told = work(redis_url, "answered", ROWS + 1, source.with_suffix(".log"))
+    told = work(redis_url, "answered", SETTINGS, ROWS + 1, source.with_suffix(".log"))
     return "answered", told
 
 
@@ -396,7 +370,7 @@ def test_a_feed_that_was_reset_is_answered_again_byte_for_byte(
     assert run("reset", feed, "--yes")[0] == 0
     assert set(store.types()) == {store.keys.input}
     assert not store.has_snapshots()
-    work(redis_url, feed, ROWS + 1, tmp_path / "notes")
+    work(redis_url, feed, SETTINGS, ROWS + 1, tmp_path / "notes")
     assert store.state().position == before
 
 

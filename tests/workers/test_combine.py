@@ -1,7 +1,6 @@
 """`combine` on a real Redis, over the answers of two real workers with different configurations."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -37,13 +36,6 @@ OWN = {
     "rbf": {"maps": ("platt", "evidential-logistic")},
     "linear": {"kernel": "linear", "maps": ("platt",)},
 }
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
-    for name in list(os.environ):
-        if name.startswith("ONLINE_SVM_"):
-            monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The users of deploy/redis/users.acl do their work and nothing else; what lacks is named."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -21,13 +20,6 @@ PASSWORD = "pw-of-the-test"
 RULES = {line.split()[1]: line.split()[2:] for line in ACL.read_text().splitlines()}
 SETTINGS = ["--classes", "true,false", "--window", "60", "--refit-every", "20", "--refit-lag", "0",
             "--metrics-every", "20", "--snapshot-every", "50", "--batch", "16"]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
-    for name in list(os.environ):
-        if name.startswith("ONLINE_SVM_"):
-            monkeypatch.delenv(name)
 
 
 @pytest.fixture(params=[*RULES][2:])

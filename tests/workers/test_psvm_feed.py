@@ -2,14 +2,11 @@
 
 import csv
 import math
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import orjson
 import pytest
+from commands import work
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor import OnlinePredictor
@@ -39,25 +36,6 @@ def examples():
     yield (0.0, 0.0, "", 1.5)  # no probability: refused
 
 
-def work(url, seq, notes):
-    """Run the real command until it has answered `seq` entries, then stop it."""
-    flags = [part for name, text in SETTINGS.items()
-             for part in (f"--{name.replace('_', '-')}", text)]  # fmt: skip
-    command = [sys.executable, "-m", "workers.cli", "worker", FEED, "--redis", url, *flags]
-    with notes.open("w") as target, subprocess.Popen(command, stderr=target) as worker:
-        try:
-            deadline = time.monotonic() + 60
-            with Store(url, FEED) as store:
-                while (state := store.state()) is None or state.position.seq < seq:
-                    assert worker.poll() is None, notes.read_text()
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
-            worker.send_signal(signal.SIGTERM)
-            assert worker.wait(20) == 0, notes.read_text()
-        finally:
-            worker.kill()
-
-
 def run(*arguments):
     with pytest.raises(SystemExit) as ended:
         cli.main([*arguments])
@@ -80,9 +58,9 @@ def answered(source):
     with embedded.temporary() as server:
         push = ("push", FEED, str(source), "--prob", "doubt", "--redis", server.url)
         assert run(*push, "--limit", "103") == 0
-        work(server.url, 103, source.with_suffix(".first"))
+        work(server.url, FEED, SETTINGS, 103, source.with_suffix(".first"))
         assert run(*push, "--skip", "103") == 0
-        work(server.url, ROWS + 2, source.with_suffix(".second"))
+        work(server.url, FEED, SETTINGS, ROWS + 2, source.with_suffix(".second"))
         yield server.url
 
 

@@ -9,15 +9,6 @@ from workers.settings import Limits, WorkerSettings, load, origins
 SECRET = "hunter2secret"
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
-    import os
-
-    for name in list(os.environ):
-        if name.startswith("ONLINE_SVM_"):
-            monkeypatch.delenv(name)
-
-
 @pytest.fixture
 def toml(tmp_path):
     def write(text):

@@ -1,6 +1,5 @@
 """TLS with verification, against a redis-server that speaks it: certificates made here."""
 
-import os
 import shutil
 import socket
 import subprocess
@@ -106,13 +105,6 @@ def start(certificates):
 @pytest.fixture(scope="module")
 def port(start):
     return start("server")
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
-    for name in list(os.environ):
-        if name.startswith("ONLINE_SVM_"):
-            monkeypatch.delenv(name)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """What the commands share: their options, and the way to Redis. Light: it imports on demand."""
 
-import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.environment import PREFIX
+from workers.environment import may_hold_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,11 +36,7 @@ def redis_url(given: str | None, config: Path | None = None) -> str:
     """Return the URL of Redis that `workers.settings.load` gives, else the embedded server's."""
     # Where a flag is all there is, nothing is left to resolve, and the models of the settings take
     # a tenth of a second to load, which `status` and `tail` need not wait for.
-    if (
-        config is None
-        and _is_url(given)
-        and not any(name.startswith(PREFIX) for name in os.environ)
-    ):
+    if config is None and _is_url(given) and not may_hold_settings():
         return given or embedded_url()
     from workers.settings import load
 
