@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from online_svm.arrays import Arrays, under
 from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.binning import ScoreBinning
+from online_svm.calibration.columns import LabelledColumns
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.platt import PlattScaling
@@ -46,8 +47,9 @@ def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str
     columns : ndarray of shape (n,)
         Class index of each example.
     """
+    labelled = LabelledColumns(scores, columns)
     return {
-        name: OneAgainstAll(_maker(config, name)).fit(scores, columns)
+        name: OneAgainstAll(_maker(config, name)).fit_columns(labelled)
         for name in _score_maps(config)
     }
 

@@ -62,7 +62,11 @@ class Scaling:
 
     def transform(self, X: Floats) -> Floats:
         """Return `X`, shape (n, n_features), filled and scaled, value by value."""
-        scaled: Floats = (np.where(np.isnan(X), self.fill, X) - self.mean) / self.width
+        scaled: Floats = X - self.mean
+        scaled /= self.width
+        missing = np.isnan(scaled)
+        if missing.any():
+            scaled = np.where(missing, (self.fill - self.mean) / self.width, scaled)
         limit = self.limit[0]
         return scaled if np.isinf(limit) else np.clip(scaled, -limit, limit)
 

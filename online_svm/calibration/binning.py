@@ -6,19 +6,18 @@ from typing import Self
 import numpy as np
 
 from online_svm.calibration.base import (
-    Bools,
     Floats,
     Ints,
     State,
     read_floats,
     read_ints,
 )
-from online_svm.calibration.diagram import Blocks, TiedCounts, midpoints, pool_ties
-from online_svm.calibration.fitted import PointMap
+from online_svm.calibration.diagram import Blocks, TiedCounts, midpoints
+from online_svm.calibration.fitted import CountsMap, PointMap
 from online_svm.errors import InvalidInput
 
 
-class ScoreBinning(PointMap):
+class ScoreBinning(CountsMap, PointMap):
     """P(positive) is the frequency of positives in the bin that holds the score.
 
     The sorted examples are cut into `n_bins` bins whose sizes differ by at most one. Tied examples
@@ -59,8 +58,8 @@ class ScoreBinning(PointMap):
             raise InvalidInput(f"n_bins: must be at least 1, not {n_bins}")
         self.n_bins = n_bins
 
-    def _fit(self, scores: Floats, positive: Bools) -> None:
-        bins = equal_count_bins(pool_ties(scores, positive), self.n_bins)
+    def _fit_counts(self, counts: TiedCounts) -> None:
+        bins = equal_count_bins(counts, self.n_bins)
         self.edges_ = midpoints(bins.upper[:-1], bins.lower[1:])
         self.totals_, self.positives_ = bins.totals, bins.positives
 
@@ -95,6 +94,7 @@ def equal_count_bins(counts: TiedCounts, n_bins: int) -> Blocks:
 
     Examples
     --------
+    >>> from online_svm.calibration.diagram import pool_ties
     >>> counts = pool_ties(np.array([1.0, 2.0, 2.0, 2.0]), np.array([True, False, True, True]))
     >>> equal_count_bins(counts, 2).totals
     array([1, 3])
@@ -103,8 +103,11 @@ def equal_count_bins(counts: TiedCounts, n_bins: int) -> Blocks:
     n_samples = int(ends[-1]) if len(ends) else 0
     twice_middle = 2 * ends - counts.totals - 1
     bins = twice_middle * n_bins // (2 * n_samples) if n_samples else twice_middle
-    first = np.flatnonzero(np.diff(bins, prepend=-1))
-    last = np.append(first[1:], len(bins))[: len(first)] - 1
+    is_first = np.ones(len(bins), dtype=np.bool_)
+    np.not_equal(bins[1:], bins[:-1], out=is_first[1:])
+    first = np.flatnonzero(is_first)
+    last = np.empty_like(first)
+    last[:-1], last[-1:] = first[1:] - 1, len(bins) - 1
     return Blocks(
         lower=counts.scores[first],
         upper=counts.scores[last],

@@ -74,12 +74,14 @@ def pool_ties(scores: Floats, labels: Bools) -> TiedCounts:
     """
     order = np.argsort(scores)  # not stable, several times faster; sums over ties need no order
     ordered = scores[order] + 0.0  # -0.0 becomes 0.0: which of the two leads a tie is left open
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)])
+    is_end = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_end[:-1])
+    ends = np.flatnonzero(is_end)
     running = np.cumsum(labels[order], dtype=np.int64)
     return TiedCounts(
         scores=ordered[ends],
-        totals=np.diff(ends + 1, prepend=0).astype(np.int64),
-        positives=np.diff(running[ends], prepend=0).astype(np.int64),
+        totals=_differences(ends + 1),
+        positives=_differences(running[ends]),
     )
 
 
@@ -98,8 +100,8 @@ def isotonic_blocks(counts: TiedCounts) -> Blocks:
     return Blocks(
         lower=counts.scores[corners[:-1]],
         upper=counts.scores[corners[1:] - 1],
-        totals=np.diff(totals[corners]),
-        positives=np.diff(positives[corners]),
+        totals=_differences(totals[corners])[1:],
+        positives=_differences(positives[corners])[1:],
     )
 
 
@@ -173,4 +175,13 @@ def hull_corners(links: Ints) -> Ints:
 
 
 def _from_zero(counts: Ints) -> Ints:
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)))
+    sums = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=sums[1:])
+    return sums
+
+
+def _differences(sums: Ints) -> Ints:
+    """Return what was added up; the first sum is the first summand."""
+    counts = sums.copy()
+    counts[1:] -= sums[:-1]
+    return counts

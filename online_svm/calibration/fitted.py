@@ -15,6 +15,7 @@ from online_svm.calibration.base import (
     check_scores,
     check_training,
 )
+from online_svm.calibration.diagram import TiedCounts, pool_ties
 
 
 class FittedMap(ABC):
@@ -107,6 +108,34 @@ class FittedMap(ABC):
         """Return the scores that a fitted map is asked about."""
         self._require_fit()
         return check_scores(scores)
+
+
+class CountsMap(FittedMap):
+    """A map that needs to know no more than the counts at the distinct scores.
+
+    A subclass says how it is fitted to them (`_fit_counts`). So several maps can be fitted to one
+    count.
+    """
+
+    @abstractmethod
+    def _fit_counts(self, counts: TiedCounts) -> None: ...
+
+    def fit_counts(self, counts: TiedCounts) -> Self:
+        """Fit as `fit` does on the examples that were counted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from online_svm import IsotonicMap
+        >>> counts = pool_ties(np.array([0.0, 1.0]), np.array([False, True]))
+        >>> IsotonicMap().fit_counts(counts).values_
+        array([0., 1.])
+        """
+        self._fit_counts(counts)
+        return self
+
+    def _fit(self, scores: Floats, positive: Bools) -> None:
+        self._fit_counts(pool_ties(scores, positive))
 
 
 class PointMap(FittedMap):

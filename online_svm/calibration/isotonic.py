@@ -6,18 +6,17 @@ from typing import Self
 import numpy as np
 
 from online_svm.calibration.base import (
-    Bools,
     Floats,
     Ints,
     State,
     read_floats,
 )
-from online_svm.calibration.diagram import isotonic_blocks, pool_ties
-from online_svm.calibration.fitted import PointMap
+from online_svm.calibration.diagram import TiedCounts, isotonic_blocks
+from online_svm.calibration.fitted import CountsMap, PointMap
 from online_svm.errors import InvalidSnapshot
 
 
-class IsotonicMap(PointMap):
+class IsotonicMap(CountsMap, PointMap):
     """The non-decreasing map from scores to P(positive) that is closest to the labels.
 
     Tied scores are pooled, then adjacent violators. Inside a block of scores the map is constant,
@@ -51,8 +50,8 @@ class IsotonicMap(PointMap):
     upper_: Floats
     values_: Floats
 
-    def _fit(self, scores: Floats, positive: Bools) -> None:
-        blocks = isotonic_blocks(pool_ties(scores, positive))
+    def _fit_counts(self, counts: TiedCounts) -> None:
+        blocks = isotonic_blocks(counts)
         self.lower_, self.upper_ = blocks.lower, blocks.upper
         self.values_ = blocks.positives / blocks.totals
 

@@ -12,10 +12,11 @@ from online_svm.calibration.base import (
     Ints,
     ScoreMap,
     State,
-    check_finite,
     check_fitted,
     read_ints,
 )
+from online_svm.calibration.columns import LabelledColumns, check_columns
+from online_svm.calibration.fitted import CountsMap
 from online_svm.errors import InvalidInput
 
 
@@ -77,13 +78,19 @@ class OneAgainstAll:
         >>> len(OneAgainstAll(PlattScaling).fit(scores, [0, 1, 2]).maps_)
         3
         """
-        columns = check_columns(scores)
-        classes = check_codes(codes, len(columns), max(columns.shape[1], 2))
-        first = 1 if columns.shape[1] == 1 else 0
-        self.maps_ = [
-            self.make_map().fit(columns[:, j], classes == first + j)
-            for j in range(columns.shape[1])
-        ]
+        return self.fit_columns(LabelledColumns(scores, codes))
+
+    def fit_columns(self, columns: LabelledColumns) -> Self:
+        """Fit one map a column, as `fit` does, by what other maps may have asked for already.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.isotonic import IsotonicMap
+        >>> columns = LabelledColumns([[-1.0], [1.0]], [0, 1])
+        >>> OneAgainstAll(IsotonicMap).fit_columns(columns).predict([[0.0]])
+        array([[0.5, 0.5]])
+        """
+        self.maps_ = [_fitted(self.make_map(), columns, j) for j in range(len(columns))]
         return self
 
     def predict(self, scores: ArrayLike) -> Floats:
@@ -197,6 +204,13 @@ class OneAgainstAll:
         return columns
 
 
+def _fitted(map_: ScoreMap, columns: LabelledColumns, j: int) -> ScoreMap:
+    if isinstance(map_, CountsMap):
+        map_.fit_counts(columns.counts(j))
+        return map_
+    return map_.fit(columns.scores[:, j], columns.positive(j))
+
+
 def _interval(map_: ScoreMap, scores: Floats) -> Floats:
     if not isinstance(map_, IntervalMap):
         raise InvalidInput(f"{type(map_).__name__}: gives points, no intervals; use predict")
@@ -224,46 +238,6 @@ def normalise_rows(values: Floats) -> Floats:
     shares = values / np.where(empty, 1.0, total)[:, np.newaxis]
     shares[empty] = 1.0 / values.shape[1]
     return shares
-
-
-def check_codes(codes: ArrayLike, n_samples: int, n_classes: int) -> Ints:
-    """Return class codes as int64, or raise InvalidInput if one is not in [0, n_classes).
-
-    Examples
-    --------
-    >>> check_codes([0, 2], 2, 3)
-    array([0, 2])
-    """
-    values = np.asarray(codes)
-    if values.shape != (n_samples,) or (values.dtype.kind not in "iub" and n_samples):
-        raise InvalidInput(
-            f"codes: expected {n_samples} integers, one a row of scores, got {values.dtype} "
-            f"of shape {values.shape}"
-        )
-    if n_samples and not (values.min() >= 0 and values.max() < n_classes):
-        raise InvalidInput(f"codes: must lie in 0..{n_classes - 1} for this number of columns")
-    return values.astype(np.int64)
-
-
-def check_columns(scores: ArrayLike) -> Floats:
-    """Return rows of scores as float64, or raise InvalidInput if they are no finite matrix.
-
-    Examples
-    --------
-    >>> check_columns([[1, 2], [3, 4]])
-    array([[1., 2.],
-           [3., 4.]])
-    """
-    try:
-        columns = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("scores: expected rows of numbers, all of one length") from error
-    if columns.ndim != 2 or not columns.shape[1]:
-        raise InvalidInput(
-            "scores: expected shape (n, 1) for two classes, or one column a class, "
-            f"got {columns.shape}"
-        )
-    return check_finite(columns, "scores")
 
 
 def state_part(state: Mapping[str, Floats | Ints], prefix: str) -> State:

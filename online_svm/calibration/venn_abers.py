@@ -8,14 +8,13 @@ from numpy.typing import ArrayLike
 
 from online_svm._jit import jit
 from online_svm.calibration.base import (
-    Bools,
     Floats,
     Ints,
     State,
     read_floats,
 )
-from online_svm.calibration.diagram import TiedCounts, hull_links, pool_ties
-from online_svm.calibration.fitted import FittedMap
+from online_svm.calibration.diagram import TiedCounts, hull_links
+from online_svm.calibration.fitted import CountsMap
 from online_svm.errors import InvalidInput
 
 
@@ -65,7 +64,7 @@ def brier_point(p0: ArrayLike, p1: ArrayLike) -> Floats:
     return np.asarray(upper - upper**2 / 2.0 + lower**2 / 2.0, dtype=np.float64)
 
 
-class VennAbers(FittedMap):
+class VennAbers(CountsMap):
     """P(positive) as an interval: isotonic fits with the example added as negative and positive.
 
     For a score s, p0 is the isotonic value at s when (s, negative) joins the calibration set, p1
@@ -105,8 +104,7 @@ class VennAbers(FittedMap):
     log_loss_point = staticmethod(log_loss_point)
     brier_point = staticmethod(brier_point)
 
-    def _fit(self, scores: Floats, positive: Bools) -> None:
-        counts = pool_ties(scores, positive)
+    def _fit_counts(self, counts: TiedCounts) -> None:
         self.scores_ = counts.scores
         positives, examples = _with_one_positive(*counts.diagram())
         self.p1_ = np.append(positives / examples, 1.0)

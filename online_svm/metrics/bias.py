@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import Floats
-from online_svm.calibration.one_against_all import check_codes
+from online_svm.calibration.columns import check_codes
 from online_svm.errors import InvalidInput
 
 

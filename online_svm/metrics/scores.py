@@ -5,8 +5,8 @@ from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import Bools, Floats, Ints, check_labels, check_scores
 from online_svm.calibration.binning import equal_count_bins
+from online_svm.calibration.columns import check_codes
 from online_svm.calibration.diagram import pool_ties
-from online_svm.calibration.one_against_all import check_codes
 from online_svm.errors import InvalidInput
 
 CLIP = 1e-6  # a probability below it counts as this much in the log loss: an infinity says nothing

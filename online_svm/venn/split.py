@@ -6,9 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from online_svm._jit import jit
 from online_svm.errors import InvalidInput
 
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -165,14 +167,24 @@ def _oldest(n: int, train_fraction: float) -> int:
     return math.ceil(train_fraction * n)
 
 
-def _uniform(seed: int, start: int, stop: int) -> NDArray[np.float64]:
+def _uniform(seed: int, start: int, stop: int) -> Floats:
     """Return numbers in [0, 1), one an event, by the SplitMix64 generator (Steele et al. 2014)."""
-    state = (np.arange(start, stop).astype(np.uint64) + np.uint64(1)) * _GOLDEN
-    mixed = _mix(state ^ _mix(np.array([seed], dtype=np.uint64) + _GOLDEN))
-    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    numbers = np.empty(stop - start)
+    _fill(np.uint64(seed), start, numbers)
+    return numbers
 
 
-def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+@jit
+def _fill(seed: np.uint64, start: int, numbers: Floats) -> None:
+    key = _mix(seed + _GOLDEN)
+    state = np.uint64(start) * _GOLDEN
+    for i in range(len(numbers)):
+        state += _GOLDEN
+        numbers[i] = np.float64(_mix(state ^ key) >> np.uint64(11)) * 2.0**-53
+
+
+@jit
+def _mix(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

@@ -14,7 +14,7 @@ def report():
 
 
 def test_every_row_is_a_ratio_of_two_times_of_the_same_run(report):
-    assert len(report.rows) == 3 * 2 + 1 + 1
+    assert len(report.rows) == 3 * 2 + 1 + 2
     assert all(row.ratio == row.peer / row.ours > 0 for row in report.rows)
 
 

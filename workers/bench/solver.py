@@ -20,6 +20,7 @@ from online_svm.kernels import Kernel
 from online_svm.svm.machine import RollingMachine
 from online_svm.svm.online import OnlineSVC
 from online_svm.venn.classifier import InductiveVennClassifier
+from workers.bench.refits import refit_rows
 from workers.bench.report import Row
 from workers.data import load
 
@@ -116,7 +117,9 @@ def run(
             report.add(result)
     for size, steps in (WINDOWS if windows is None else windows).items():
         report.add(_rolling(size, steps))
-    report.add(_refits(refits))
+    X, codes = _noisy(REFIT_WINDOW + (refits + 2) * REFIT_EVERY)
+    for row in refit_rows(X, codes, refits, _svc_fit_seconds):
+        report.add(row)
     return report
 
 
@@ -249,25 +252,3 @@ def _svc_fit_seconds(X: Floats, codes: Ints) -> float:
             SVC(gamma=1 / N_FEATURES).fit(X, codes)
         times.append(clock.seconds)
     return min(times)
-
-
-def _refits(refits: int) -> Row:
-    """Solve for the default schedule and score the rest of the window; SVC only fits."""
-    X, codes = _noisy(REFIT_WINDOW + refits * REFIT_EVERY)
-    trains = np.random.default_rng(1).random(len(X)) < TRAIN_FRACTION
-    machine, ours, peers = _machine(1 / N_FEATURES, window=REFIT_WINDOW), [], []
-    machine.extend(X[:REFIT_WINDOW], codes[:REFIT_WINDOW], training=trains[:REFIT_WINDOW])
-    machine.solve()
-    for first in range(REFIT_WINDOW, len(X), REFIT_EVERY):
-        new, clock = slice(first, first + REFIT_EVERY), Clock()
-        with clock.running():
-            machine.forget(REFIT_EVERY)
-            machine.extend(X[new], codes[new], training=trains[new])
-            machine.solve()
-            machine.observer_values()
-            machine.model()
-        ours.append(clock.seconds)
-        held = slice(new.stop - REFIT_WINDOW, new.stop)
-        peers.append(_svc_fit_seconds(X[held][trains[held]], codes[held][trains[held]]))
-    name = f"refit, {REFIT_EVERY} in and out of {REFIT_WINDOW}"
-    return Row(name, float(np.median(ours)), float(np.median(peers)), "medians; SVC.fit alone")

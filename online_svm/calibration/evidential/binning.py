@@ -5,9 +5,9 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import Bools, Floats, Ints, State, read_ints
+from online_svm.calibration.base import Floats, Ints, State, read_ints
 from online_svm.calibration.binning import equal_count_bins
-from online_svm.calibration.diagram import pool_ties
+from online_svm.calibration.diagram import TiedCounts
 from online_svm.calibration.evidential.binomial import BinomialModel
 from online_svm.calibration.evidential.blocks import BlockMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
@@ -55,8 +55,8 @@ class EvidentialBinning(BlockMap):
             raise InvalidInput(f"n_bins: must be at least 1, not {n_bins}")
         self.n_bins = n_bins
 
-    def _fit(self, scores: Floats, positive: Bools) -> None:
-        self._set_blocks(equal_count_bins(pool_ties(scores, positive), self.n_bins))
+    def _fit_counts(self, counts: TiedCounts) -> None:
+        self._set_blocks(equal_count_bins(counts, self.n_bins))
 
     def _state(self) -> State:
         return super()._state() | {"n_bins": np.array([self.n_bins], dtype=np.int64)}

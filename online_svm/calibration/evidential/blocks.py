@@ -24,10 +24,11 @@ from online_svm.calibration.evidential.binomial import (
     binomial_mass,
 )
 from online_svm.calibration.evidential.masses import vacuous
+from online_svm.calibration.fitted import CountsMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 
-class BlockMap(EvidentialMap):
+class BlockMap(CountsMap, EvidentialMap):
     """A map that is constant on each block of scores; between two it changes half way.
 
     Parameters

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from online_svm.calibration.base import Bools, Floats
-from online_svm.calibration.diagram import isotonic_blocks, pool_ties
+from online_svm.calibration.base import Floats
+from online_svm.calibration.diagram import TiedCounts, isotonic_blocks
 from online_svm.calibration.evidential.blocks import BlockMap
 from online_svm.calibration.evidential.masses import stack
 
@@ -44,8 +44,8 @@ class EvidentialIsotonic(BlockMap):
     [[0.0, 0.5], [0.333, 0.667], [0.5, 1.0]]
     """
 
-    def _fit(self, scores: Floats, positive: Bools) -> None:
-        self._set_blocks(isotonic_blocks(pool_ties(scores, positive)))
+    def _fit_counts(self, counts: TiedCounts) -> None:
+        self._set_blocks(isotonic_blocks(counts))
 
     def _shape(self, masses: Floats) -> Floats:
         """Draw the envelopes; the least m({0}) so far is the highest plausibility so far."""
