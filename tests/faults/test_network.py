@@ -6,9 +6,16 @@ import pytest
 from fault_feed import COUNT, drain, engine, finished, outcome, wait_until
 from fault_proxy import Proxy
 
+from workers.backoff import CAP
 from workers.store import _COMMIT, Store
 
 COMMIT = _COMMIT.sha1.encode()
+
+PATIENCE = 0.5
+"""Seconds for a reply, here."""
+
+RECOVERY = 2 * (PATIENCE + CAP) + 1.0
+"""Either connection gives up and steps back once; a second for the work and a busy machine."""
 
 
 @pytest.fixture
@@ -83,19 +90,21 @@ def test_two_seconds_of_latency_make_the_worker_slow_and_nothing_else(proxy, url
 
 
 def test_half_open_connections_are_given_up_and_replaced(proxy, url, direct, at_work, expected):
-    _, errors = at_work(url, timeout=0.5, batch=2)
+    _, errors = at_work(url, timeout=PATIENCE, batch=2)
     for goal in (40, 120):
         wait_until(lambda goal=goal: direct.length(direct.keys.out) >= goal)
-        accepted = proxy.accepted
+        accepted, stands = proxy.accepted, direct.length(direct.keys.out)
         proxy.forget()
-        wait_until(lambda accepted=accepted: proxy.accepted > accepted)
+        is_back = lambda n=stands: direct.length(direct.keys.out) > n + 2  # noqa: E731  (one use)
+        wait_until(is_back, RECOVERY)
+        assert proxy.accepted > accepted
     assert finished(direct, COUNT, errors) == expected
 
 
 def test_a_black_hole_stops_the_feed_and_it_goes_on_when_the_hole_closes(
     proxy, url, direct, at_work, expected
 ):
-    _, errors = at_work(url, timeout=0.5, batch=2)
+    _, errors = at_work(url, timeout=PATIENCE, batch=2)
     wait_until(lambda: direct.length(direct.keys.out) >= 40)
     proxy.is_black_hole = True
     time.sleep(1.5)
@@ -105,13 +114,14 @@ def test_a_black_hole_stops_the_feed_and_it_goes_on_when_the_hole_closes(
     assert stands.seq < COUNT
     proxy.is_black_hole = False
     proxy.forget()
+    wait_until(lambda: direct.state().position.seq > stands.seq, RECOVERY)
     assert finished(direct, COUNT, errors) == expected
 
 
 def test_a_worker_on_a_line_that_hangs_is_fenced_when_it_comes_back(
     proxy, url, direct, at_work, expected
 ):
-    _, errors = at_work(url, timeout=0.5, batch=2)
+    _, errors = at_work(url, timeout=PATIENCE, batch=2)
     wait_until(lambda: direct.length(direct.keys.out) >= 40)
     proxy.is_black_hole = True
     successor = engine(direct)

@@ -88,6 +88,17 @@ def test_two_that_start_at_once_share_one_server(directory):
     assert sorted(server.was_started for server in found) == [False, False, False, True]
 
 
+def test_settings_that_an_earlier_server_left_are_not_read(directory, tmp_path):
+    directory.mkdir(mode=0o700)
+    stale = f"port 6399\nappendonly no\ndir {tmp_path}\nmaxmemory-policy allkeys-lru\n"
+    (directory / "redis.conf").write_text(stale)
+    server = embedded.ensure(directory)
+    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+        settings = client.config_get("*")
+    assert (settings["port"], settings["appendonly"]) == ("0", "yes")
+    assert (settings["dir"], settings["maxmemory-policy"]) == (str(directory), "noeviction")
+
+
 def test_it_outlives_the_process_that_started_it(directory):
     code = "import sys, pathlib; from workers import embedded; "
     code += "print(embedded.ensure(pathlib.Path(sys.argv[1])).was_started)"

@@ -1,6 +1,7 @@
 """The loop: the same bytes however the stream is cut, and what it does about refusals."""
 
 import json
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from workers.position import MET, OUT, chain
 from workers.preflight import check_snapshots
 from workers.recovery import Recovery
 from workers.settings import Limits
+from workers.state import Pointer
 from workers.stopping import Stop
 from workers.store import Store
 
@@ -191,22 +193,58 @@ def test_a_stop_with_nothing_new_leaves_no_further_snapshot(store):
     assert store.state().previous is None
 
 
-def flip(store, pointer):
-    """Change one bit in the middle of a stored snapshot."""
+def flip(data):
+    """Change one bit in the middle."""
+    changed = bytearray(data)
+    changed[len(data) // 2] ^= 1
+    return bytes(changed)
+
+
+def cut(data):
+    return data[: len(data) // 2]
+
+
+def of_another_feed(data):
+    return data.replace(b'"feed": "', b'"feed": "not-', 1)
+
+
+def of_a_newer_format(data):
+    return data.replace(b'"format": 1', b'"format": 2', 1)
+
+
+def damage(store, name, change, is_recorded=False):
+    """Change a kept snapshot, or remove it; perhaps as if it had been recorded like that."""
+    pointer = getattr(store.state(), name)
     key = store.keys.snapshot(pointer.n, pointer.sha256)
-    data = bytearray(store.get_snapshot(key))
-    data[len(data) // 2] ^= 1
-    store.call("SET", key, bytes(data))
+    data = change(store.get_snapshot(key))
+    assert data != store.get_snapshot(key)
+    store.call("DEL", key)
+    if is_recorded:
+        pointer = Pointer(pointer.n, sha256(data).hexdigest(), pointer.cursor)
+        key = store.keys.snapshot(pointer.n, pointer.sha256)
+        store.call("HSET", store.keys.state, name, pointer.encode())
+    if data is not None:
+        store.call("SET", key, data)
     return key
 
 
-def test_a_damaged_snapshot_is_passed_over_and_later_dropped(another):
+@pytest.mark.parametrize(
+    ("change", "is_recorded"),
+    [
+        (flip, False),
+        (cut, False),
+        (lambda _: None, False),
+        (of_another_feed, True),
+        (of_a_newer_format, True),
+    ],
+)
+def test_a_damaged_snapshot_is_passed_over_and_later_dropped(another, change, is_recorded):
     whole, store = another("whole"), another("damaged")
     for each in (whole, store):
         push(each, rows())
     drain(engine(whole))
     drain(engine(store, batch=10, snapshot_every=50), 130)
-    damaged = flip(store, store.state().snapshot)
+    damaged = damage(store, "snapshot", change, is_recorded)
     drain(engine(store, batch=10, snapshot_every=50))
     assert payloads(store) == payloads(whole)
     state = store.state()
@@ -219,9 +257,9 @@ def test_a_damaged_snapshot_is_passed_over_and_later_dropped(another):
 def test_two_damaged_snapshots_are_state_lost_and_nothing_is_written(store):
     push(store, rows())
     drain(engine(store, batch=10, snapshot_every=50), 130)
-    state, before = store.state(), payloads(store)
-    for pointer in (state.snapshot, state.previous):
-        flip(store, pointer)
+    before = payloads(store)
+    for name in ("snapshot", "previous"):
+        damage(store, name, flip)
     with pytest.raises(SnapshotsLost, match="damaged"):
         engine(store)
     assert payloads(store) == before

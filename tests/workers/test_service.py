@@ -235,4 +235,33 @@ def test_a_flushed_redis_exits_4(start, own_redis):
         # Nothing arrives any more: the lease that is gone tells the worker.
         _, said = process.communicate(timeout=20)
         assert process.returncode == 4, said
-        assert answered(store) == 0
+        assert "Redis was flushed" in said
+        assert store.call("KEYS", "*") == []
+
+
+@pytest.mark.slow
+def test_a_feed_whose_state_was_deleted_is_not_begun_again_unless_one_is_told_to(start, own_redis):
+    """Neither by the worker that runs nor by one that starts."""
+    with Store(own_redis.url, "f") as store:
+        for i in range(2):
+            store.call("XADD", store.keys.input, f"{i + 1}-0", "x", "[1]", "y", "a")
+        first = start("f", url=own_redis.url)
+        wait_until(lambda: answered(store) == 2)
+        store.call("DEL", store.keys.state)
+        store.call("XADD", store.keys.input, "3-0", "x", "[1]", "y", "a")
+        for process in (first, start("f", url=own_redis.url)):
+            _, said = process.communicate(timeout=30)
+            assert process.returncode == 4, said
+            assert "online-svm reset f" in said
+            assert (answered(store), store.call("EXISTS", store.keys.state)) == (2, 0)
+
+
+def test_a_key_of_another_type_exits_4_and_nothing_is_written(start, own_redis):
+    with Store(own_redis.url, "f") as store:
+        store.call("SET", store.keys.out, "foreign")
+        process = start("f", url=own_redis.url)
+        _, said = process.communicate(timeout=30)
+        assert process.returncode == 4, said
+        assert "holds a string, not a stream: move that key away" in said
+        assert "Traceback" not in said
+        assert store.call("KEYS", "*") == [store.keys.out.encode()]
