@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import signal
 import subprocess
 import sys
@@ -297,9 +298,11 @@ def test_verify_compares_the_whole_history_with_its_source(answered, run, source
     code, out, _ = run("verify", feed, "--input", str(source))
     assert code == 0
     assert out.endswith("identical\n")
-    code, _, err = run("verify", feed, "--input", str(source), "--shuffle", "1")
+    code, out, err = run("verify", feed, "--input", str(source), "--shuffle", "1")
     assert code == 5
     assert "differ" in err
+    assert out.count("\ndiffers at ") == 3
+    assert re.search(r"\n\.\.\. and 1\d\d more that differ\nNOT identical\n$", out)
 
 
 def test_verify_ends_with_code_5_where_an_answer_is_gone(answered, run, redis_url, feed):

@@ -22,6 +22,8 @@ from workers.commands.push import (
 if TYPE_CHECKING:
     from workers.verify import Difference, Verification
 
+SHOWN = 3  # differences: the later ones usually follow from the first
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -79,7 +81,9 @@ def describe(found: "Verification") -> str:
         f"digest committed {found.committed.digest.hex()}"
         + ("" if found.has_ids else " (not comparable: early IDs are no longer kept)"),
     ]
-    lines += [_difference(difference) for difference in found.differences]
+    lines += [_difference(difference) for difference in found.differences[:SHOWN]]
+    if found.n_differences > SHOWN:
+        lines.append(f"... and {found.n_differences - SHOWN:,} more that differ")
     return "\n".join([*lines, "identical" if found.is_identical else "NOT identical"])
 
 
