@@ -38,9 +38,9 @@ def push(store, entries, first=1):
         store.call("XADD", store.keys.input, f"{first + i}-0", *fields)
 
 
-def engine(store, batch=10, config=CONFIG, stop=None, refits=None, **options):
+def engine(store, batch=10, config=CONFIG, stop=None, refits=None, limits=None, **options):
     """Return an engine that has taken the feed over."""
-    limits, stop = Limits(), stop or Stop()
+    limits, stop = limits or Limits(), stop or Stop()
     refits = refits or InlineRefitter(config)
 
     def fresh():
