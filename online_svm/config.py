@@ -49,10 +49,28 @@ class PredictorConfig(BaseModel):
         "reject", description="A missing value rejects the example, or becomes the training mean."
     )
 
-    learner: Literal["svc", "psvm"] = Field(
+    learner: Literal["svc", "psvm", "linear"] = Field(
         "svc",
-        description="The machine that scores: the ordinary SVM, or the P-SVM, which also learns "
-        "from probabilities.",
+        description="The machine that scores: the ordinary SVM, the P-SVM, which also learns "
+        "from probabilities, or a linear SVM on a feature map of the kernel, which keeps what it "
+        "learned before the window.",
+    )
+    feature_map: Literal["nystroem", "fourier"] = Field(
+        "nystroem", description="Feature map of the linear learner; fourier is of rbf only."
+    )
+    n_components: int = Field(
+        500,
+        ge=1,
+        le=10_000,
+        description="Features of that map; Nystroem has at most one for each "
+        "training example of the first full window.",
+    )
+    fading: float = Field(
+        0.999,
+        gt=0,
+        le=1,
+        description="What the linear learner keeps of the time before the window at each new "
+        "example; 1 keeps all, for streams that do not drift.",
     )
     kernel: Literal["rbf", "linear", "poly"] = Field("rbf", description="Kernel function.")
     C: float = Field(1.0, gt=0, le=1e6, description="Penalty of a margin violation.")
@@ -160,11 +178,21 @@ class PredictorConfig(BaseModel):
             raise ValueError(
                 "learner: psvm learns probabilities of the second of two classes; declare two"
             )
+        if self.learner == "linear":
+            self._check_linear()
         if self.split == "crossfit" and self.learner != "svc":
             raise ValueError("split: crossfit needs learner = 'svc'")
         if len(set(self.maps)) != len(self.maps):
             raise ValueError("maps: a map is named twice")
         return self
+
+    def _check_linear(self) -> None:
+        if self.window is None:
+            raise ValueError("learner: linear needs a window, which bounds its calibration set")
+        if "implied" in self.maps:
+            raise ValueError("maps: implied is a bank of kernel machines; not with learner linear")
+        if self.feature_map == "fourier" and self.kernel != "rbf":
+            raise ValueError("feature_map: fourier needs kernel = 'rbf'; take nystroem")
 
     @property
     def lag(self) -> int:

@@ -25,6 +25,7 @@ from online_svm.svm.rows import (
     TRAIN_SIZE,
     TRAIN_TAIL,
 )
+from online_svm.venn.split import window_parts
 
 Header = dict[str, Any]
 
@@ -64,6 +65,37 @@ def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
     if "machine" in own:
         check = _check_folds if config.split == "crossfit" else _check_machine
         check(config, own["n_classes"], own["machine"], under("machine", parts), (n, d))
+    if config.learner == "linear":
+        trains = window_parts(
+            config.split, own["start"], own["start"] + n, config.train_fraction, config.seed
+        )[0]
+        shape = (int(trains.sum()), d)
+        _check_linear(config, own["n_classes"], under("linear", parts), shape)
+
+
+def _check_linear(
+    config: PredictorConfig, classes: int, arrays: Arrays, shape: tuple[int, int]
+) -> None:
+    """Check a map and the machines on it, over training rows of that shape."""
+    n, d = shape
+    _check_array(arrays, "is_settled", "|b1", (1,))
+    if not under("map", arrays):  # as long as nothing was there to fit one on
+        _require(not under("machine", arrays) and not arrays["is_settled"][0], "machine")
+        return
+    if config.feature_map == "fourier":
+        size = config.n_components
+        _check_array(arrays, "map.weights", _FLOATS, (d, size))
+        _check_array(arrays, "map.offset", _FLOATS, (size,))
+    else:
+        size = len(arrays["map.landmarks"])
+        _require(0 < size <= config.n_components, "map.landmarks")
+        _check_array(arrays, "map.landmarks", _FLOATS, (size, d))
+        _check_array(arrays, "map.normalization", _FLOATS, (size, size))
+    machines = 1 if classes == 2 else classes
+    _require(classes >= 2, "n_classes")
+    _check_array(arrays, "machine.past", _FLOATS, (machines, size + 1))
+    _check_array(arrays, "machine.alpha", _FLOATS, (machines, n))
+    _check_range(arrays, "machine.codes", n, classes)
 
 
 def _check_folds(

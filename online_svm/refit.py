@@ -20,7 +20,9 @@ from online_svm.crossfit import FoldMachines
 from online_svm.implied import train_banks
 from online_svm.kernels import Kernel
 from online_svm.learner_state import opened
+from online_svm.linear_learner import LinearLearner
 from online_svm.scaling import Scaling
+from online_svm.svm.fourier import FourierModel
 from online_svm.svm.machine import STRICTNESS, RollingMachine
 from online_svm.svm.model import KernelModel
 from online_svm.svm.packed_bank import PackedBank
@@ -96,7 +98,7 @@ class RefitResult:
     ----------
     freeze : int
         As in the task.
-    model : KernelModel
+    model : KernelModel or FourierModel
         The fitted machine, over scaled features.
     scaling : Scaling
         What to apply to a row before the model.
@@ -111,7 +113,7 @@ class RefitResult:
     """
 
     freeze: int
-    model: KernelModel
+    model: KernelModel | FourierModel
     scaling: Scaling
     calibration_scores: Floats
     training_scores: Floats
@@ -123,18 +125,23 @@ class RefitResult:
         parts |= {"calibration": self.calibration_scores, "training": self.training_scores}
         for k, bank in enumerate(self.banks):
             parts |= nest(f"bank.{k}", bank.arrays())
-        header = {"freeze": self.freeze, "banks": len(self.banks)}
-        return frames.join(header | {"kernel": asdict(self.model.kernel)}, parts)
+        header: dict[str, Any] = {"freeze": self.freeze, "banks": len(self.banks)}
+        if isinstance(self.model, KernelModel):
+            header["kernel"] = asdict(self.model.kernel)
+        return frames.join(header, parts)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Return the result that `to_bytes` wrote."""
         header, parts = frames.split(data)
-        kernel = Kernel(**header["kernel"])
+        kernel = Kernel(**header.get("kernel", {}))
         banks = [under(f"bank.{k}", parts) for k in range(header["banks"])]
+        model = under("model", parts)
         return cls(
             freeze=header["freeze"],
-            model=KernelModel.from_arrays(kernel, under("model", parts)),
+            model=KernelModel.from_arrays(kernel, model)
+            if "kernel" in header
+            else FourierModel.from_arrays(model),
             scaling=Scaling(**under("scaling", parts)),
             calibration_scores=parts["calibration"],
             training_scores=parts["training"],
@@ -177,6 +184,7 @@ class Learner:
         self._start = 0
         self._rows: Floats = np.empty((0, 0))
         self._machine: RollingMachine | FoldMachines | None = None
+        self._linear = LinearLearner(config)
         self._scaling: Scaling | None = None
         self._gamma = 0.0
         self._n_classes = 0
@@ -185,10 +193,13 @@ class Learner:
 
     def refit(self, task: RefitTask) -> RefitResult:
         """Fit on the proper training set of `task` and score every available example."""
-        trains = self._mask(task)
+        trains = self._parts(task.start, task.freeze - task.start)
         self._refits += 1
         forgotten = min(task.start - self._start, len(self._rows))
+        left = int(self._parts(self._start, len(self._rows))[:forgotten].sum())
         self._hold(task, forgotten)
+        if self.config.learner == "linear":
+            return self._fit_linear(task, trains, left, forgotten)
         if self._is_rescaling_due(trains):
             self._rescale(trains)
         if self.config.learner == "psvm":
@@ -221,6 +232,8 @@ class Learner:
             machine = self._machine.state()
             own["machine"] = machine["header"]
             parts |= nest("machine", machine["arrays"])
+        if self.config.learner == "linear":
+            parts |= nest("linear", self._linear.arrays())
         return frames.join(own, parts | {"rows": self._rows})
 
     def load(self, state: bytes) -> None:
@@ -242,12 +255,16 @@ class Learner:
             self._machine = kind.from_state(
                 {"header": own["machine"], "arrays": under("machine", parts)}
             )
+        if self.config.learner == "linear":
+            training = self._rows[self._parts(self._start, len(self._rows))]
+            X, linear = self._scaling.transform(training), under("linear", parts)
+            self._linear.restore(self._kernel(), linear, X, self._n_classes)
 
-    def _mask(self, task: RefitTask) -> Bools:
+    def _parts(self, start: int, count: int) -> Bools:
+        """Return which of `count` examples from number `start` on are in T."""
         config = self.config
-        return window_parts(
-            config.split, task.start, task.freeze, config.train_fraction, config.seed
-        )[0]
+        stop = start + count
+        return window_parts(config.split, start, stop, config.train_fraction, config.seed)[0]
 
     def _hold(self, task: RefitTask, forgotten: int) -> None:
         kept = self._rows[forgotten:].reshape(-1, task.X.shape[1])
@@ -303,6 +320,29 @@ class Learner:
             banks=self._train_banks(task, trains),
         )
 
+    def _fit_linear(self, task: RefitTask, trains: Bools, left: int, forgotten: int) -> RefitResult:
+        """Teach T to the linear machines, and score every available example by them."""
+        linear, is_full = self._linear, len(trains) == self.config.window
+        doubled = int(trains.sum()) >= 2 * self._fitted_on
+        if self._scaling is None or (not linear.is_settled and (doubled or is_full)):
+            self._rescale(trains)
+            assert self._scaling is not None
+            X = self._scaling.transform(self._rows)
+            linear.begin(self._kernel(), X[trains], is_full)
+        else:
+            X = self._scaling.transform(self._rows)
+        codes, penalties = task.codes[trains], self._penalties(task, trains)
+        model = linear.learn(X[trains], codes, penalties, left, forgotten)
+        scores = model.scores(X)
+        self._n_classes = task.n_classes
+        return RefitResult(
+            freeze=task.freeze,
+            model=model,
+            scaling=self._scaling,
+            calibration_scores=scores[~trains],
+            training_scores=scores[trains],
+        )
+
     def _advance(
         self, task: RefitTask, forgotten: int, trains: Bools
     ) -> RollingMachine | FoldMachines:
@@ -344,7 +384,8 @@ class Learner:
 
     def _kernel(self) -> Kernel:
         config = self.config
-        wide = config.learner == "psvm"  # the Newton steps of its solver want all 53 bits
+        # The Newton steps of the P-SVM's solver want all 53 bits, as does a Nystroem map.
+        wide = config.learner != "svc"
         return Kernel(config.kernel, self._gamma, config.degree, config.coef0, wide)
 
     def _penalties(self, task: RefitTask, trains: Bools) -> Floats:

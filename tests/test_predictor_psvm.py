@@ -269,7 +269,7 @@ def test_a_training_set_of_probabilities_alone_is_learned() -> None:
     assert low.maps["implied"] == (0.5, 0.5)  # no label was there to vote on
 
 
-@pytest.mark.parametrize("learner", ["svc", "psvm"])
+@pytest.mark.parametrize("learner", ["svc", "psvm", "linear"])
 @pytest.mark.parametrize("scale", ["standard", "none"])
 def test_a_training_set_of_nothing_leaves_an_answer(learner: str, scale: str) -> None:
     X, labels, _ = stream(60, share=0.0)
