@@ -6,8 +6,9 @@ depends on which entries share a batch; what is accepted, and every reason code,
 slow way alone.
 """
 
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import orjson
@@ -23,6 +24,7 @@ from workers.settings import Limits
 
 Fields = one.Fields
 Entry = tuple[bytes, Fields]
+Constants = tuple[tuple[str, str | int | None], ...]
 
 _SINGLY = 16  # below this many, reading by column has no advantage
 
@@ -206,7 +208,7 @@ def _prediction_columns(block: PredictionBlock) -> list[list[bytes]]:
         _floats(block.upper[own]),
         _floats(block.point[own]),
         _floats(block.point),
-        _floats(np.stack((block.lower, block.upper), axis=2)),
+        _floats(_beside(block.lower, block.upper)),
         *(_floats(values) for values in block.maps.values()),
         *(_floats(values) for values in (block.map_intervals or {}).values()),
         _floats(block.scores),
@@ -217,24 +219,35 @@ def _prediction_columns(block: PredictionBlock) -> list[list[bytes]]:
 
 
 def _template(block: PredictionBlock) -> bytes:
-    maps = b",".join(_constant(name) + b":[%b]" for name in block.maps)
+    intervals = None if block.map_intervals is None else tuple(block.map_intervals)
+    return _made_template(block.classes, tuple(block.maps), intervals, _constants(block))
+
+
+# It changes with the model only, and for a single row costs as much to make as to fill.
+@lru_cache(maxsize=16)
+def _made_template(
+    classes: tuple[str | None, ...],
+    maps: tuple[str, ...],
+    map_intervals: tuple[str, ...] | None,
+    constants: Constants,
+) -> bytes:
     return (
         _constant_head("ok")
         + b'"label":%b,"lower":%b,"upper":%b,"probability":%b,"classes":'
-        + _constant(block.classes)
+        + _constant(classes)
         + b',"probabilities":[%b],"intervals":[[%b]],"maps":{'
-        + maps
+        + b",".join(_constant(name) + b":[%b]" for name in maps)
         + b"},"
-        + _map_intervals_template(block)
+        + _map_intervals_template(map_intervals)
         + b'"scores":[%b],"svm_label":%b,"category":%b,"category_size":%b,'
-        + _constant_tail(block)
+        + _constant_tail(constants)
     )
 
 
-def _map_intervals_template(block: PredictionBlock) -> bytes:
-    if block.map_intervals is None:
+def _map_intervals_template(names: Iterable[str] | None) -> bytes:
+    if names is None:
         return b""
-    maps = b",".join(_constant(name) + b":[[%b]]" for name in block.map_intervals)
+    maps = b",".join(_constant(name) + b":[[%b]]" for name in names)
     return b'"map_intervals":{' + maps + b"},"
 
 
@@ -244,9 +257,9 @@ def _warming_template(block: PredictionBlock) -> bytes:
         + b'"label":null,"lower":0.0,"upper":1.0,"probability":null,"classes":'
         + _constant(block.classes)
         + b',"probabilities":[],"intervals":[],"maps":{},'
-        + _map_intervals_template(block)
+        + _map_intervals_template(block.map_intervals)
         + b'"scores":[],"svm_label":null,"category":null,"category_size":%b,'
-        + _constant_tail(block)
+        + _constant_tail(_constants(block))
     )
 
 
@@ -254,9 +267,19 @@ def _constant_head(status: str) -> bytes:
     return b'{"v":%d,"status":"%b",%%b"seq":%%b,"n":%%b,' % (VERSION, status.encode())
 
 
-def _constant_tail(block: PredictionBlock) -> bytes:
-    names = ("model", "calibration", "taxonomy", "guarantee", "reason")
-    return _constant({name: getattr(block, name) for name in names})[1:]
+def _constants(block: PredictionBlock) -> Constants:
+    """Return what all rows of the block have in common, in the order of the message."""
+    return (
+        ("model", block.model),
+        ("calibration", block.calibration),
+        ("taxonomy", block.taxonomy),
+        ("guarantee", block.guarantee),
+        ("reason", block.reason),
+    )
+
+
+def _constant_tail(constants: Constants) -> bytes:
+    return _constant(dict(constants))[1:]
 
 
 def _constant(value: object) -> bytes:
@@ -271,6 +294,13 @@ def _id_parts(ids: Sequence[str | None]) -> list[bytes]:
 def _integers(column: NDArray[np.int64]) -> list[bytes]:
     text = orjson.dumps(np.ascontiguousarray(column), option=orjson.OPT_SERIALIZE_NUMPY)
     return text[1:-1].split(b",")
+
+
+def _beside(lower: Floats, upper: Floats) -> Floats:
+    """Return the pairs of two arrays of one shape, along a new last axis."""
+    pairs = np.empty((*lower.shape, 2))
+    pairs[..., 0], pairs[..., 1] = lower, upper
+    return pairs
 
 
 def _floats(values: Floats) -> list[bytes]:

@@ -23,7 +23,10 @@ def intervals(counts: Ints) -> Floats:
     [[[0.25, 0.5], [0.5, 0.75]], [[0.0, 1.0], [0.0, 1.0]]]
     """
     total = counts.sum(axis=1, keepdims=True) + 1
-    return np.stack([counts / total, (counts + 1) / total], axis=2)
+    bounds = np.empty((*counts.shape, 2))
+    np.divide(counts, total, out=bounds[:, :, 0])
+    np.divide(counts + 1, total, out=bounds[:, :, 1])
+    return bounds
 
 
 def multiprobabilities(counts: Ints) -> Floats:
