@@ -5,6 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from online_svm.venn.split import is_early_refit
+
 MapName = Literal[
     "platt",
     "isotonic",
@@ -112,6 +114,12 @@ class PredictorConfig(BaseModel):
         description="Learned examples between the start of a refit and its effect; "
         "default refit_every - 1, so that a background refit has all the time there is.",
     )
+    early_until: int = Field(
+        0,
+        ge=0,
+        description="Refits that begin below this many learned examples take effect at once, as "
+        "those below refit_every always do: answers improve fastest then, and a refit is short.",
+    )
 
     maps: tuple[MapName, ...] = Field(
         ("platt", "isotonic", "binning"),
@@ -198,6 +206,18 @@ class PredictorConfig(BaseModel):
     def lag(self) -> int:
         """Learned examples between the freeze of a refit and its activation."""
         return self.refit_every - 1 if self.refit_lag is None else self.refit_lag
+
+    def lag_at(self, n: int) -> int:
+        """Return the lag of a refit that begins after n learned examples.
+
+        Examples
+        --------
+        >>> config = PredictorConfig(early_until=500)
+        >>> [config.lag_at(n) for n in (160, 250, 500)]
+        [0, 0, 249]
+        """
+        is_early = n < self.early_until or is_early_refit(n, self.refit_every)
+        return 0 if is_early else self.lag
 
     @property
     def published(self) -> tuple[str, ...]:

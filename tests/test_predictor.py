@@ -247,6 +247,17 @@ def test_models_take_effect_exactly_lag_examples_after_their_freeze() -> None:
     assert changes == [10, 20, 40, 63, 113]
 
 
+def test_refits_that_begin_early_take_effect_at_once() -> None:
+    X, labels = stream(260)
+    config = PredictorConfig(window=60, refit_every=50, refit_lag=13, early_until=150)
+    answers = rows(OnlinePredictor(config).step_many(X, labels))
+    versions = [p.model for p in answers]
+    changes = [n for n in range(1, 260) if versions[n] != versions[n - 1]]
+    assert changes == [10, 20, 40, 50, 100, 163, 213]
+    predictor = OnlinePredictor(config)
+    assert [predictor.step(Example(x, y)) for x, y in zip(X, labels, strict=True)] == answers
+
+
 def test_maps_are_refitted_at_every_multiple_since_activation() -> None:
     X, labels = stream(100)
     config = PredictorConfig(refit_every=40, refit_lag=0, maps_every=15)

@@ -81,7 +81,7 @@ def test_streams_are_shuffled_by_the_seed_or_kept_in_time_order(data_set):
     X, codes = stream("elec2", seed=5)
     np.testing.assert_array_equal(X, data.X[:10_000])
     assert len(codes) == 10_000
-    assert len(tasks_of(["bananas", "elec2"], 4, None, None)) == 5 * len(METHODS)
+    assert len(tasks_of(["bananas", "elec2"], 4)) == 5 * len(METHODS)
 
 
 def test_the_first_examples_are_not_scored_of_any_method(monkeypatch):
@@ -142,6 +142,13 @@ def test_in_time_order_the_default_has_to_be_better():
     assert (one.most, one.error) == (0.0, None)
 
 
+def test_a_variant_shows_the_answers_it_is_asked_for(examples):
+    X, codes = (values[:90] for values in examples)
+    whole, part = ours(X, codes, early_until=2000), METHODS["ours, early until 2000"](X, codes)
+    assert list(part) == ["Venn", "platt", "mixed"]
+    assert all((part[name] == whole[name]).all() for name in part)
+
+
 def test_a_method_that_cannot_run_here_is_named_and_the_rest_is_measured(monkeypatch):
     monkeypatch.setitem(sys.modules, "venn_abers", None)
     assert "pip install 'online-svm[dev]'" in measure(Task("phishing", 0, "venn-abers package"))
@@ -165,8 +172,8 @@ def test_the_command_prints_tables_or_json_and_says_what_is_missing(
 ):
     asked = []
 
-    def measured(tell, shuffles, data_dir):
-        asked.append(shuffles)
+    def measured(tell, shuffles, data_dir, streams):
+        asked.append((shuffles, streams))
         tell("1 of 1: done")
         rows = [quality_of("ours: platt", [0.3]), quality_of("rolling SVC, sigmoid", [0.29])]
         return rows, ["elec2: no file"]
@@ -174,7 +181,7 @@ def test_the_command_prints_tables_or_json_and_says_what_is_missing(
     monkeypatch.setattr(quality, "run", measured)
     for option in ([], ["--json"]):
         with pytest.raises(SystemExit) as ended:
-            cli.main(["bench", "quality", *flags, *option])
+            cli.main(["bench", "quality", "--stream", "phishing", *flags, *option])
         assert ended.value.code == 0
         out, error = capsys.readouterr()
         assert "not measured: elec2: no file" in error
@@ -186,4 +193,11 @@ def test_the_command_prints_tables_or_json_and_says_what_is_missing(
         else:
             assert "rolling SVC, sigmoid" in out
             assert "+0.0100" in out
-    assert asked == [orders, orders]
+    assert asked == [(orders, ("phishing",))] * 2
+
+
+def test_a_stream_that_is_not_known_is_named(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["bench", "quality", "--stream", "phising"])
+    assert ended.value.code == 2
+    assert "one of phishing, bananas, adult, elec2" in capsys.readouterr().err

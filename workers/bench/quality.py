@@ -116,13 +116,16 @@ def run(
 
 
 def tasks_of(
-    streams: Sequence[str], shuffles: int, data_dir: Path | str | None, limit: int | None
+    streams: Sequence[str],
+    shuffles: int,
+    data_dir: Path | str | None = None,
+    limit: int | None = None,
 ) -> list[Task]:
     """Return the tasks of a run: one order of a stream in time order, `shuffles` of another.
 
     Examples
     --------
-    >>> len(tasks_of(["phishing", "elec2"], 3, None, None)) == (3 + 1) * len(METHODS)
+    >>> len(tasks_of(["phishing", "elec2"], shuffles=3)) == (3 + 1) * len(METHODS)
     True
     """
     return [
@@ -131,11 +134,6 @@ def tasks_of(
         for method in METHODS
         for seed in range(shuffles if STREAMS[name].is_shuffled else 1)
     ]
-
-
-def count(shuffles: int) -> int:
-    """Return the number of tasks of a run over all streams."""
-    return len(tasks_of(tuple(STREAMS), shuffles, None, None))
 
 
 def measure(task: Task) -> dict[str, dict[str, float]] | str:

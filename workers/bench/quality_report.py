@@ -20,8 +20,7 @@ HEADINGS = {
     "ece": "ECE",
     "seconds": "seconds",
 }
-NEAR = {"ours": 0.02, "ours, refits at once": 0.02, "ours, crossfit": 0.005,
-        "ours, crossfit, refits at once": 0.005}  # fmt: skip
+NEAR, NEAR_CROSSFIT = 0.02, 0.005  # of the best rolling SVC where the order has no meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +57,17 @@ class Comparison:
 
 
 def comparisons(qualities: Sequence[Quality]) -> list[Comparison]:
-    """Return our probabilities beside the rolling SVC with the least mean log loss."""
-    found = []
-    for name in dict.fromkeys(quality.stream for quality in qualities):
-        here = [quality for quality in qualities if quality.stream == name]
-        rolling = [quality for quality in here if quality.method.startswith("rolling SVC")]
-        if not rolling:
-            continue
-        peer = min(rolling, key=lambda quality: quality.mean("log_loss"))
-        found += [_compared(quality, peer) for quality in here if _group(quality) in NEAR]
-    return found
+    """Return our probabilities on a stream beside the rolling SVC with the least mean log loss."""
+    rolling = [quality for quality in qualities if quality.method.startswith("rolling SVC")]
+    if not rolling:
+        return []
+    peer = min(rolling, key=lambda quality: quality.mean("log_loss"))
+    return [_compared(quality, peer) for quality in qualities if quality.method.startswith("ours")]
 
 
 def tables(qualities: Sequence[Quality]) -> Iterator[Table]:
-    """Yield a table a stream, then the differences."""
-    for name in dict.fromkeys(quality.stream for quality in qualities):
-        yield _of_stream([quality for quality in qualities if quality.stream == name])
+    """Yield the table of one stream, then that of the differences."""
+    yield _of_stream(qualities)
     yield _of_differences(comparisons(qualities))
 
 
@@ -89,15 +83,12 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
         yield lambda line: bar.update(task, advance=1, description=line.partition(": ")[2])
 
 
-def _group(quality: Quality) -> str:
-    return quality.method.partition(": ")[0]
-
-
 def _compared(ours: Quality, peer: Quality) -> Comparison:
     differences = ours.values["log_loss"] - peer.values["log_loss"]
-    is_shuffled = STREAMS[ours.stream].is_shuffled
-    most = NEAR[_group(ours)] if is_shuffled or "crossfit" in ours.method else 0.0
-    return Comparison(ours, peer, float(differences.mean()), standard_error(differences), most)
+    mean, error = float(differences.mean()), standard_error(differences)
+    if "crossfit" in ours.method:
+        return Comparison(ours, peer, mean, error, NEAR_CROSSFIT)
+    return Comparison(ours, peer, mean, error, NEAR if STREAMS[ours.stream].is_shuffled else 0.0)
 
 
 def _of_stream(qualities: Sequence[Quality]) -> Table:

@@ -1,12 +1,16 @@
 """`bench`: figures beside a peer, measured in the same run."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers.commands import bench_service
 from workers.commands.common import Json, note
+from workers.errors import BadConfiguration
+
+if TYPE_CHECKING:
+    from workers.bench.quality import Quality
 
 WIDTH = 120  # columns of a table where the output is no terminal
 
@@ -57,6 +61,10 @@ def methods(json: Json = False) -> None:
 
 
 def quality(
+    stream: Annotated[
+        list[str] | None,
+        typer.Option("--stream", metavar="NAME", help="Only this one; may be repeated."),
+    ] = None,
     shuffles: Annotated[
         int | None,
         typer.Option(
@@ -81,23 +89,36 @@ def quality(
     calibration error and seconds. The venn-abers package comes with the dev extra.
     """
     from workers.bench import quality as bench
-    from workers.bench.quality_report import comparisons, progress, tables
+    from workers.bench.quality_report import progress
+    from workers.bench.quality_streams import STREAMS
 
     orders = shuffles or (bench.QUICK_SHUFFLES if quick else bench.SHUFFLES)
-    with progress(bench.count(orders)) as tell:
-        found, skipped = bench.run(tell, orders, data_dir)
-    if json:
-        import orjson
+    for name in stream or tuple(STREAMS):
+        if name not in STREAMS:
+            raise BadConfiguration(f"--stream {name}: unknown; one of {', '.join(STREAMS)}")
+        with progress(len(bench.tasks_of([name], orders))) as tell:
+            found, skipped = bench.run(tell, orders, data_dir, (name,))
+        _show_json(found) if json else _show_tables(found)
+        for line in skipped:
+            note(f"not measured: {line}")
 
-        rows = [one.plain() for one in found] + [one.plain() for one in comparisons(found)]
-        for row in rows:
-            print(orjson.dumps(row).decode())
-    else:
-        from rich.console import Console
 
-        console = Console()
-        console = console if console.is_terminal else Console(width=WIDTH)
-        for table in tables(found):
-            console.print(table)
-    for line in skipped:
-        note(f"not measured: {line}")
+def _show_json(found: "list[Quality]") -> None:
+    import orjson
+
+    from workers.bench.quality_report import comparisons
+
+    rows = [one.plain() for one in found] + [one.plain() for one in comparisons(found)]
+    for row in rows:
+        print(orjson.dumps(row).decode(), flush=True)
+
+
+def _show_tables(found: "list[Quality]") -> None:
+    from rich.console import Console
+
+    from workers.bench.quality_report import tables
+
+    console = Console()
+    console = console if console.is_terminal else Console(width=WIDTH)
+    for table in tables(found) if found else ():
+        console.print(table)
