@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from online_svm.example import Example
     from online_svm.prediction import Prediction
     from online_svm.predictor import OnlinePredictor
+    from online_svm.svm.feature_svc import FeatureMapSVC
     from online_svm.svm.implied import ImpliedPosterior
     from online_svm.svm.online import OnlineSVC
     from online_svm.svm.probabilistic import ProbabilisticSVC
@@ -35,6 +36,7 @@ _HOMES = {
     "EvidentialIsotonic": "calibration.evidential",
     "EvidentialLogistic": "calibration.evidential",
     "Example": "example",
+    "FeatureMapSVC": "svm.feature_svc",
     "ImpliedPosterior": "svm.implied",
     "InductiveVennClassifier": "venn.classifier",
     "InvalidExample": "errors",
@@ -60,6 +62,7 @@ __all__ = [
     "EvidentialIsotonic",
     "EvidentialLogistic",
     "Example",
+    "FeatureMapSVC",
     "ImpliedPosterior",
     "InductiveVennClassifier",
     "InvalidExample",

@@ -10,6 +10,11 @@ From then on each refit gives the new examples of T to a `ProximalMachine`; thos
 window live on in its weights. An example outside T trains neither this model nor any later one as
 long as it is outside (with an interleaved split: ever), so calibration examples are as fresh to
 the model as its next one, and the guarantee is that of the other learners.
+
+The defaults (Nystroem, 500 components, fading .999) were chosen by the log loss of the Venn
+predictor on river's Bananas and Phishing and on synthetic streams whose boundary stands still,
+turns slowly or jumps. There its ratio to that of the kernel machine was .98 to 1.02; with Fourier
+features up to 1.09, with a fading of .9998 up to 1.05, with .998 the same as with .999.
 """
 
 import numpy as np

@@ -32,6 +32,24 @@ def checked_examples(
     return rows, labels
 
 
+def checked_more(
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike
+) -> tuple[Floats, NDArray[Any]]:
+    """Return X and y as `checked_examples` does, X of as many features as were noted.
+
+    Raises
+    ------
+    InvalidInput
+        If X is not such a finite matrix, or y not one class label for each of its rows.
+    """
+    try:
+        rows, labels = validate_data(estimator, X, y, dtype=np.float64, reset=False)
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+    return rows, labels
+
+
 def checked_rows(estimator: BaseEstimator, X: ArrayLike) -> Floats:
     """Return X as a float64 matrix of as many features as the estimator was fitted on.
 
@@ -115,7 +133,7 @@ def class_penalties(
         A label that is not in the mapping has weight 1.
     classes : ndarray of shape (n_classes,)
     codes : ndarray of shape (n,)
-        Class of each example; all occur.
+        Class of each example; one that does not occur has weight 1 if "balanced".
 
     Examples
     --------
@@ -129,6 +147,8 @@ def class_penalties(
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise InvalidConfig(f"class_weight: {class_weight!r} is unknown; use 'balanced'")
-        return C * len(codes) / (len(classes) * np.bincount(codes))
+        counts = np.bincount(codes, minlength=len(classes))
+        shares = len(codes) / (len(classes) * np.maximum(counts, 1))
+        return C * np.where(counts > 0, shares, 1.0)
     weights = [positive(class_weight.get(k, 1.0), "class_weight") for k in classes.tolist()]
     return C * np.array(weights, dtype=np.float64)

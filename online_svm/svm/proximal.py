@@ -76,6 +76,11 @@ class ProximalMachine:
         """S: one machine for two classes, else one a class."""
         return 1 if self.n_classes == 2 else self.n_classes
 
+    @property
+    def codes(self) -> Ints:
+        """Classes of the points held, oldest first."""
+        return self._codes
+
     def __len__(self) -> int:
         return len(self._codes)
 
