@@ -7,10 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fault_feed import CONFIG, COUNT, drain, engine, finished, outcome, push, rows, wait_until
 
 from online_svm.refit import InlineRefitter
+from workers.bench.processes import is_running
 from workers.refit_pool import ProcessRefitter
 from workers.store import Store
 
@@ -114,6 +116,31 @@ def test_a_stop_while_a_refit_hangs_ends_in_time_and_changes_no_byte(filled, sta
     answered(filled, COUNT)
     stopped(process, filled)
     assert outcome(filled) == lagging
+
+
+@pytest.mark.slow
+def test_a_stop_while_a_refit_computes_ends_in_time_and_changes_no_byte(filled, start, feed):
+    """Labels are noise and a margin violation is dear, so that the refit takes a while."""
+    options = ["--window", "600", "--refit-every", "300", "--C", "1e6", "--tol", "1e-5"]
+    changes = {"window": 600, "refit_every": 300, "refit_lag": 200, "C": 1e6, "tol": 1e-5}
+    labels = np.random.default_rng(1).choice(["a", "b"], 320)
+    noise = [[*fields[:3], str(y)] for fields, y in zip(rows(320, seed=2), labels, strict=True)]
+    push(filled, noise, COUNT + 1)
+    total = COUNT + len(noise)
+    with Store(filled.url, f"{feed}-whole", block_ms=20) as whole:
+        push(whole, [*rows(), *noise])
+        drain(engine(whole, config=CONFIG.model_copy(update=changes)), total)
+        expected = outcome(whole)
+    process = start("--batch", "1", *options, lag=200)
+    answered(filled, 310)  # the refit of the first 300 good ones has begun
+    child = refit_process_of(process.pid)
+    wait_until(lambda: is_running(child))
+    stopped(process, filled)
+    assert filled.state().position.seq < total
+    process = start(*options, lag=200)
+    answered(filled, total)
+    stopped(process, filled)
+    assert outcome(filled) == expected
 
 
 def waits(store, before):
