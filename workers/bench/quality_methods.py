@@ -169,7 +169,10 @@ METHODS: dict[str, Callable[[Floats, Ints], Answers]] = {
         ours, only=MAIN, split="crossfit", early_until=WINDOW
     ),
     "ours, crossfit, no lag": partial(ours, only=MAIN, split="crossfit", refit_lag=0),
-    "ours, venn-abers taxonomy": partial(ours, taxonomy="venn-abers", maps=()),
+    "ours, venn-abers taxonomy": partial(ours, only=("Venn", "mixed"), taxonomy="venn-abers"),
+    "ours, venn-abers taxonomy, early until 2000": partial(
+        ours, only=("Venn", "mixed"), taxonomy="venn-abers", early_until=WINDOW
+    ),
     "rolling SVC, sigmoid": partial(rolling_svc, method="sigmoid"),
     "rolling SVC, isotonic": partial(rolling_svc, method="isotonic"),
     "venn-abers package": venn_abers_package,
