@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workers.commands import bench_service
+from workers.commands.bench_linear import linear
 from workers.commands.common import Json, note
 from workers.errors import BadConfiguration
 
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
     group.command("worker")(worker)
     group.command("methods")(methods)
     group.command("quality")(quality)
+    group.command("linear")(linear)
     bench_service.register(group)
     app.add_typer(group, name="bench")
 
