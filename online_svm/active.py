@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.arrays import Arrays, nest, under
+from online_svm.arrays import Arrays, check_floats, check_indices, nest, under
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.implied import implied_probabilities
@@ -180,6 +180,12 @@ class ActiveModel:
         """Return the active model that `state` described."""
         view = ClassView(header["labels"], config.classes is not None)
         result = RefitResult.from_bytes(arrays["result"].tobytes())
+        scores, training = arrays["set.scores"], arrays["training_columns"]
+        check_floats(arrays, "set.scores", (len(scores), result.calibration_scores.shape[1]))
+        check_indices(arrays, "set.codes", (len(scores),), len(view.classes))
+        # A probability (-1) is no label.
+        size = (len(result.training_scores),)
+        check_indices({"columns": training + 1}, "columns", size, len(view.classes) + 1)
         active = cls(config, result, view, header["version"], np.empty(0, dtype=np.int64))
         active.training_columns = arrays["training_columns"]
         active.calibration_version = header["calibration_version"]

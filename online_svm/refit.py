@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm import frames
-from online_svm.arrays import Arrays, nest, under
+from online_svm.arrays import Arrays, check_floats, nest, require, under
 from online_svm.config import PredictorConfig
 from online_svm.crossfit import FoldMachines
 from online_svm.implied import train_banks
@@ -132,8 +132,15 @@ class RefitResult:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Return the result that `to_bytes` wrote."""
+        """Return the result that `to_bytes` wrote.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            If parts are missing, or do not fit one another.
+        """
         header, parts = frames.split(data)
+        _check_result(parts)
         kernel = Kernel(**header.get("kernel", {}))
         banks = [under(f"bank.{k}", parts) for k in range(header["banks"])]
         model = under("model", parts)
@@ -147,6 +154,19 @@ class RefitResult:
             training_scores=parts["training"],
             banks=tuple(PackedBank.from_arrays(kernel, arrays) for arrays in banks),
         )
+
+
+def _check_result(parts: Arrays) -> None:
+    """Raise ValueError or LookupError unless scores, scaling and model fit one another."""
+    d = parts["scaling.mean"].size
+    for name in ("mean", "width", "fill"):
+        check_floats(parts, f"scaling.{name}", (d,))
+    require("model.vectors" not in parts or len(parts["model.vectors"]) == d, "model.vectors")
+    machines = parts["calibration"].shape[1]
+    for name in ("calibration", "training"):
+        check_floats(parts, name, (len(parts[name]), machines))
+    if "model.intercept" in parts:
+        require(len(parts["model.intercept"]) == machines, "model.intercept")
 
 
 class Refitter(Protocol):

@@ -11,6 +11,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.learner_state import opened
 from online_svm.predictor import OnlinePredictor
 from online_svm.refit import InlineRefitter, Learner
+from online_svm.snapshot import pack, unpack
 
 CONFIG = PredictorConfig(classes=("a", "b", "c"), window=80, refit_every=20, gamma=0.5)
 OTHERS = [
@@ -153,3 +154,56 @@ def test_folds_that_contradict_the_machines_are_refused():
     own["machine"]["machines"].pop()
     with pytest.raises(InvalidSnapshot, match="folds"):
         opened(config, frames.join(own, parts))
+
+
+def restored(config, header, arrays):
+    """Return what restoring says when it refuses; empty if it does not."""
+    del header["format"]
+    try:
+        OnlinePredictor(config).restore(pack(header, arrays))
+    except InvalidSnapshot as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "model.vectors", "model.coef", "model.intercept", "scaling.mean", "scaling.width",
+        "calibration", "training", "bank.0.moves", "bank.0.sides", "bank.0.free",
+        "bank.0.move_ends", "bank.0.free_ends", "bank.0.free_coef", "bank.0.highest",
+    ],
+)  # fmt: skip
+def test_an_active_model_whose_numbers_lead_out_of_its_arrays_is_refused(implied, name):
+    """It was made by the same program; but a snapshot is not trusted to be intact."""
+    header, arrays = unpack(implied)
+    own, parts = frames.split(arrays["active.result"].tobytes())
+    changed = [np.repeat(parts[name], 2, axis=-1), parts[name].astype("<f4")]
+    if parts[name].dtype == np.int64:
+        changed += [np.full_like(parts[name], 10**9), np.full_like(parts[name], -(10**9))]
+    for array in changed:
+        result = frames.join(own, parts | {name: array})
+        arrays["active.result"] = np.frombuffer(result, dtype=np.uint8)
+        assert "does not fit" in restored(IMPLIED, dict(header), arrays)
+
+
+@pytest.mark.parametrize("name", ["active.set.codes", "active.training_columns"])
+def test_columns_that_lead_out_of_the_classes_are_refused(implied, name):
+    header, arrays = unpack(implied)
+    for value in (-2, 3, 10**9):
+        changed = arrays | {name: np.full_like(arrays[name], value)}
+        assert "does not fit" in restored(IMPLIED, dict(header), changed)
+
+
+IMPLIED = PredictorConfig(
+    classes=("a", "b"), window=60, refit_every=20, maps=("implied",), implied_models=5
+)
+
+
+@pytest.fixture(scope="module")
+def implied():
+    """A snapshot of a predictor that publishes the implied map."""
+    generator, predictor = np.random.default_rng(4), OnlinePredictor(IMPLIED)
+    X = generator.normal(size=(100, 2))
+    predictor.step_many(X, np.where(X[:, 0] > 0, "a", "b").tolist())
+    return predictor.snapshot()

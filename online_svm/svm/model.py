@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm._jit import jit
+from online_svm.arrays import check_floats
 from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_block
 from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes
 
@@ -95,5 +96,15 @@ class KernelModel:
 
     @classmethod
     def from_arrays(cls, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Return the model whose `arrays` these are."""
+        """Return the model whose `arrays` these are.
+
+        Raises
+        ------
+        ValueError
+            If they do not fit one another.
+        """
+        machines, (d, n) = len(arrays["intercept"]), arrays["vectors"].shape
+        check_floats(arrays, "vectors", (d, n))
+        check_floats(arrays, "coef", (machines, n))
+        check_floats(arrays, "intercept", (machines,))
         return cls(kernel, arrays["vectors"], arrays["coef"], arrays["intercept"])

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm._jit import jit
+from online_svm.arrays import Arrays, check_floats, check_indices, require
 from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_row
 from online_svm.svm.implied_bank import shares_of
 from online_svm.svm.model import KernelModel
@@ -127,9 +128,33 @@ class PackedBank:
 
     @classmethod
     def from_arrays(cls, kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the bank whose `arrays` these are."""
+        """Return the bank whose `arrays` these are.
+
+        Raises
+        ------
+        ValueError
+            If they do not fit one another.
+        """
         # Copies: views of bytes are read-only, and would have the code compiled again.
-        return cls(kernel, Packing(**{name: values.copy() for name, values in arrays.items()}))
+        copied = {name: values.copy() for name, values in arrays.items()}
+        _check(copied)
+        return cls(kernel, Packing(**copied))
+
+
+def _check(arrays: Arrays) -> None:
+    """Raise ValueError if a number would lead out of an array."""
+    m, (d, n) = len(arrays["intercept"]), arrays["vectors"].shape
+    moves, free = len(arrays["moves"]), len(arrays["free"])
+    check_floats(arrays, "vectors", (d, n))
+    for name in ("intercept", "highest", "lowest"):
+        check_floats(arrays, name, (m,))
+    check_indices({"moves": np.abs(arrays["moves"]) - 1}, "moves", (moves,), n)
+    check_indices(arrays, "sides", (moves,), 2)
+    check_indices(arrays, "free", (free,), n)
+    check_floats(arrays, "free_coef", (free,))
+    for name, size in (("move_ends", moves), ("free_ends", free)):
+        check_indices(arrays, name, (m,), size + 1)
+        require((np.diff(arrays[name]) >= 0).all(), name)
 
 
 @jit

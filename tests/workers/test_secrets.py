@@ -114,6 +114,7 @@ def test_what_a_worker_says_and_stores_is_free_of_it(guarded, tmp_path):
             assert worker.wait(20) == 0
         assert "trying again" in log.read_text()
         assert SECRET not in log.read_text()
+        assert store.length(store.keys.met) == 5, "reports of validity are searched as well"
         found = [json.dumps(everything(store, key), default=repr) for key in keys(store)]
     assert len(found) >= 6
     assert not any(SECRET in text for text in found)
