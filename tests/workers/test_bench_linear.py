@@ -39,7 +39,7 @@ def test_accuracy_and_log_loss_are_those_of_the_published_answers(data):
 @pytest.mark.parametrize("feature_map", ["nystroem", "fourier"])
 def test_the_cost_is_that_of_the_last_examples_before_each_size(monkeypatch, feature_map):
     monkeypatch.setattr(linear, "SIZES", (1000, 2000, 4000))
-    monkeypatch.setattr(linear, "STRETCH", 500)
+    monkeypatch.setattr(linear, "STRETCH", 250)
     monkeypatch.setattr(linear, "PEER_SIZE", 1000)
     first, second = cost(2000, feature_map)
     assert first.name == "an example, after 1,000 / kernel machine"
@@ -49,7 +49,6 @@ def test_the_cost_is_that_of_the_last_examples_before_each_size(monkeypatch, fea
 
 
 def test_refits_are_part_of_the_cost(monkeypatch):
-    monkeypatch.setattr(linear, "STRETCH", 1000)
     config = PredictorConfig(classes=("a", "b"), learner="linear", window=400, n_components=50)
     seldom = config.model_copy(update={"refit_every": 100_000, "refit_lag": 0})
     (_, often), (_, without) = next(costs(config, [3000])), next(costs(seldom, [3000]))
