@@ -26,6 +26,9 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 CACHE_MB = 200.0  # as `RollingMachine`; the rows are given back after each refit
+# Pair steps of a whole bank, as many as one `RollingMachine` may take: a machine needs hundreds,
+# one that cannot converge (huge C, repeated rows with both labels) must not hold up the stream.
+MOST_STEPS = 10_000_000
 
 
 def train_banks(
@@ -78,7 +81,9 @@ def _train(config: PredictorConfig, kernel: Kernel, rows: Rows, positive: Bools)
     if positive.all() or not positive.any():
         return _unanimous(kernel, rows.points.shape[1], m, 1.0 if positive.all() else -1.0)
     penalties = np.full(len(positive), config.C)
-    bank = ImpliedBank.fit(kernel, rows, positive, penalties, m, tol=config.tol)
+    bank = ImpliedBank.fit(
+        kernel, rows, positive, penalties, m, tol=config.tol, max_steps=MOST_STEPS // m
+    )
     z, z_rest = class_weights(m, bank.odds, "balanced")
     return PackedBank.pack(bank.model, z * config.C, -z_rest * config.C)
 

@@ -16,7 +16,9 @@ from online_svm.kernels import Kernel
 from online_svm.prediction import Prediction, PredictionBlock
 from online_svm.predictor import OnlinePredictor
 from online_svm.refit import Learner, RefitResult, RefitTask
+from online_svm.svm.batch import fixed_rows
 from online_svm.svm.implied import ImpliedPosterior
+from online_svm.svm.implied_bank import ImpliedBank
 from online_svm.venn.split import training_mask
 
 Floats = NDArray[np.float64]
@@ -149,3 +151,28 @@ def test_class_weights_have_no_part_in_the_implied_map() -> None:
     plain, uneven = Learner(config_of()).refit(task), Learner(config_of()).refit(weighted)
     np.testing.assert_array_equal(plain.banks[0].shares(X), uneven.banks[0].shares(X))
     assert (plain.model.scores(X) != uneven.model.scores(X)).any()
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-16, 1.0])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_bank_over_huge_features_ends_and_gives_the_same_probabilities_again(
+    kernel: Any, spread: float
+) -> None:
+    rng = np.random.default_rng(0)
+    X: Floats = 1e100 * (1.0 - spread * rng.integers(0, 5, size=(20, 3)))
+    codes = np.arange(20) % 2
+    config = PredictorConfig(implied_models=99)
+    banks = [train_banks(config, Kernel(kernel), X, codes, 2) for _ in range(2)]
+    found = [implied_probabilities(bank, X) for bank in banks]
+    assert found[0].tobytes() == found[1].tobytes()
+    np.testing.assert_allclose(found[0].sum(axis=1), 1.0)
+    assert ((found[0] > 0.0) & (found[0] < 1.0)).all()
+
+
+def test_a_machine_stops_where_its_slacks_are_rounding() -> None:
+    rng = np.random.default_rng(28)
+    X: Floats = 1e100 * (1.0 - 1e-16 * rng.integers(0, 5, size=(8, 3)))
+    positive = rng.integers(0, 2, 8).astype(bool)
+    kernel = Kernel("linear")
+    bank = ImpliedBank.fit(kernel, fixed_rows(kernel, X, 1.0), positive, np.ones(8), 9)
+    assert bank.steps < 10_000

@@ -16,6 +16,7 @@ from online_svm.svm.solver import maximise
 
 MEGABYTE = 1 << 20
 LEAST_ROUND = 50  # pair steps before Newton steps are tried
+ROUNDING = 2.0**-52
 
 
 def fixed_rows(kernel: Kernel, X: Floats, cache_mb: float) -> Rows:
@@ -63,6 +64,16 @@ def _settle_free(
 
 
 @jit
+def _largest_term(lower: Floats, upper: Floats, diagonal: Floats) -> float:
+    """Return how large a term of a slack can be: bound times kernel value."""
+    widest, largest = 0.0, 0.0
+    for i in range(len(lower)):
+        widest = max(widest, upper[i] - lower[i])
+        largest = max(largest, diagonal[i])
+    return widest * largest
+
+
+@jit
 def advance(
     rows: Rows,
     z: Floats,
@@ -83,9 +94,13 @@ def advance(
     steps : int
         Pair steps taken.
     done : bool
-        Whether no pair violates optimality by `tol`.
+        Whether no pair violates optimality by `tol`, or by the rounding of a slack; or the round
+        changed no coefficient. Where kernel values are huge (a linear kernel of unscaled
+        features), slacks may be known no better, and steps too short to be told from none beside
+        the bounds: further rounds would do no more.
     """
-    n = len(z)
+    n, before = len(z), beta.copy()
+    tol = max(tol, ROUNDING * _largest_term(lower, upper, rows.diagonal))
     cost = _newton_cost(len(free_variables(lower, upper, beta)), n)
     # A pair step passes twice over the slacks. A round pays for the Newton step to come, and the
     # Newton steps may take twice the round's work.
@@ -94,7 +109,10 @@ def advance(
     if highest - lowest < tol or math.isinf(highest):
         return steps, True
     _settle_free(rows, z, lower, upper, beta, F, 4 * n * limit)
-    return steps, False
+    if (beta != before).any():
+        return steps, False
+    sum_rows(rows, beta, F)  # the steps moved F, if no coefficient
+    return steps, True
 
 
 def constant(grow: Floats, shrink: Floats, free: Floats) -> float:
