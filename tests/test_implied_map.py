@@ -159,7 +159,7 @@ def test_a_bank_over_huge_features_ends_and_gives_the_same_probabilities_again(
     kernel: Any, spread: float
 ) -> None:
     rng = np.random.default_rng(0)
-    X: Floats = 1e100 * (1.0 - spread * rng.integers(0, 5, size=(20, 3)))
+    X = 1e100 * (1.0 - spread * rng.integers(0, 5, size=(20, 3)).astype(np.float64))
     codes = np.arange(20) % 2
     config = PredictorConfig(implied_models=99)
     banks = [train_banks(config, Kernel(kernel), X, codes, 2) for _ in range(2)]
@@ -171,7 +171,7 @@ def test_a_bank_over_huge_features_ends_and_gives_the_same_probabilities_again(
 
 def test_a_machine_stops_where_its_slacks_are_rounding() -> None:
     rng = np.random.default_rng(28)
-    X: Floats = 1e100 * (1.0 - 1e-16 * rng.integers(0, 5, size=(8, 3)))
+    X = 1e100 * (1.0 - 1e-16 * rng.integers(0, 5, size=(8, 3)).astype(np.float64))
     positive = rng.integers(0, 2, 8).astype(bool)
     kernel = Kernel("linear")
     bank = ImpliedBank.fit(kernel, fixed_rows(kernel, X, 1.0), positive, np.ones(8), 9)
