@@ -20,6 +20,7 @@ from online_svm.venn.taxonomy import svm_classes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 # Given which examples have labels, the labelled ones are still i.i.d. and independent of T. So the
 # theorem holds for them, whatever decides who gets a label; but what an answer is about may yet
@@ -94,12 +95,14 @@ class ActiveModel:
         calibration_version : int
             Number of calibrations so far.
         """
-        since = self.score(X_since)
-        scores = np.concatenate([self.result.calibration_scores, since])
         columns = self.view.columns(codes)
         labelled = columns >= 0
-        self._set = self._make_set(scores[labelled], columns[labelled])
         self.has_probabilities = not labelled.all() or bool((self.training_columns < 0).any())
+        old = self.result.calibration_scores
+        first = _first_of_newest(labelled, self.config.window)
+        scores = np.concatenate([old[first:], self.score(X_since[max(first - len(old), 0) :])])
+        columns, labelled = columns[first:], labelled[first:]
+        self._set = self._make_set(scores[labelled], columns[labelled])
         self.refit_maps(calibration_version)
 
     def refit_maps(self, calibration_version: int) -> None:
@@ -241,3 +244,15 @@ class ActiveModel:
         if self.has_probabilities:
             return "approximate", SELECTED
         return "exact", None
+
+
+def _first_of_newest(labelled: Bools, limit: int | None) -> int:
+    """Return the place of the first of the newest `limit` labelled: what is before it is not kept.
+
+    Examples
+    --------
+    >>> _first_of_newest(np.array([True, True, False, True]), 2)
+    1
+    """
+    places = np.flatnonzero(labelled)
+    return 0 if limit is None or len(places) <= limit else int(places[-limit])

@@ -56,9 +56,9 @@ class LabelIndex:
         self.labels = list(labels)
         self._codes = {label: code for code, label in enumerate(self.labels)}
 
-    def view(self) -> "ClassView":
-        """Return the classes as they are known now, for a model fitted now."""
-        return ClassView(self.labels, self.declared)
+    def view(self, count: int | None = None) -> "ClassView":
+        """Return the classes as they are known now, or were when there were `count` of them."""
+        return ClassView(self.labels[:count], self.declared)
 
     def _code(self, label: str) -> int:
         if label not in self._codes:

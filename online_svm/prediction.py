@@ -1,6 +1,6 @@
 """What comes out of the predictor: columns for a run of examples, or one row of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,6 +11,10 @@ Ints = NDArray[np.int64]
 Intervals = tuple[tuple[float, float], ...]
 Status = Literal["ok", "warming"]
 Guarantee = Literal["exact", "approximate", "none"]
+
+_COLUMNS = (
+    "n", "label", "svm_label", "point", "lower", "upper", "scores", "category", "category_size",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,19 @@ class PredictionBlock:
 
     def __len__(self) -> int:
         return len(self.n)
+
+    def part(self, begin: int, stop: int) -> "PredictionBlock":
+        """Return rows begin ... stop - 1 as a block; the arrays are views."""
+        if begin == 0 and stop == len(self):
+            return self
+        rows = slice(begin, stop)
+        intervals = self.map_intervals
+        return replace(
+            self,
+            **{name: getattr(self, name)[rows] for name in _COLUMNS},
+            maps={name: values[rows] for name, values in self.maps.items()},
+            map_intervals=intervals and {name: values[rows] for name, values in intervals.items()},
+        )
 
     def row(self, i: int) -> "Prediction":
         """Return the prediction of the i-th example of the block."""

@@ -9,8 +9,13 @@ The schedule goes by n, the number of learned examples, alone:
 
 Between two such points nothing but counts changes, so rows are answered in blocks; where the
 blocks of a caller begin and end changes no bit of any answer.
+
+What a refit is given depends on the examples alone and on no answer. So it is submitted as soon as
+its examples have come, be they answered yet or not, and in line behind the refit before it: that
+gives it more time where it is computed elsewhere, and changes nothing else.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +43,7 @@ from online_svm.warming import warming_block
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 class OnlinePredictor:
@@ -87,8 +93,12 @@ class OnlinePredictor:
         self._rows: Tail | None = None
         self._active: ActiveModel | None = None
         self._pending: PendingRefit | None = None
+        self._following: PendingRefit | None = None  # within `step_many` only
         self._models = self._calibrations = 0
         self._mixture = Mixture.of(config)
+        self._frozen = 0  # examples learned at the last freeze that was due
+        self._given = 0  # rows before this one were given to a refit
+        self._arrivals = [0] * len(self._labels.labels)  # number of the first example of a label
         self._validity = StreamValidity(config.published)
 
     @property
@@ -155,17 +165,22 @@ class OnlinePredictor:
         has_label = np.array([label is not None for label in labels], dtype=np.bool_)
         are_taken = self.config.learner == "psvm"
         probs = checked_probabilities(probabilities, has_label, are_taken=are_taken)
+        codes = self._labels.codes(labels)
+        learns = has_label | ~np.isnan(probs)
+        before = self.n + np.cumsum(learns) - learns  # examples learned before each row
+        self._hold(X[learns], codes[learns], probs[learns])
         answers: list[PredictionBlock | ValidityReport] = []
-        learned = np.cumsum(has_label | ~np.isnan(probs))
         begin = 0
         while begin < len(labels):
-            until = learned[begin - 1] if begin else 0
-            due = int(until) + self._next_event() - self.n
-            stop = min(int(np.searchsorted(learned, due)) + 1, len(labels))
+            self._freeze_what_is_held()
+            due = self._next_change()
+            stop = len(labels) if due is None else int(np.searchsorted(before, due))
             stop = self._until_selected(probs, begin, stop) if are_taken else stop
-            answers.append(self._answer(X[begin:stop], labels[begin:stop], probs[begin:stop]))
-            if learned[stop - 1] == due:
-                answers.extend(self._fire())
+            rows = slice(begin, stop)
+            self.n = int(before[stop - 1]) + int(learns[stop - 1])
+            answers += self._answer(X[rows], codes[rows], learns[rows], before[rows])
+            if self.n == due:
+                self._change()
             begin = stop
         return answers
 
@@ -176,57 +191,64 @@ class OnlinePredictor:
         given = np.flatnonzero(~np.isnan(probs[begin:stop]))
         return begin + int(given[0]) + 1 if len(given) else stop
 
-    def _answer(self, X: Floats, labels: Sequence[str | None], probs: Floats) -> PredictionBlock:
-        """Answer rows between two events, and learn those with a label or a probability."""
-        codes = self._labels.codes(labels)
-        learns = (codes >= 0) | ~np.isnan(probs)
-        before = self.n + np.cumsum(learns) - learns
-        if self._active is None:
+    def _answer(
+        self, X: Floats, codes: Ints, learns: Bools, before: Ints
+    ) -> list[PredictionBlock | ValidityReport]:
+        """Answer rows that one model answers, with one fit of its maps, and report on them."""
+        active = self._active
+        if active is None:
             intervals = bool(interval_maps(self.config))
+            columns = codes
             block = warming_block(self._declared, before, map_intervals=intervals)
         else:
-            columns = self._active.view.columns(codes)
-            block = self._active.answer(X, columns, before)
+            columns = active.view.columns(codes)
+            block = active.answer(X, columns, before)
             if self._mixture is not None:
                 block = self._mixture.added_to(block, columns)
-            self._validity.update(block, columns)
-        self._learn(X[learns], codes[learns], probs[learns])
-        return block
+            active.note_learned(codes[learns])
+        answers: list[PredictionBlock | ValidityReport] = []
+        begin, every = 0, self.config.metrics_every
+        for due in range((int(before[0]) // every + 1) * every, self.n + 1, every):
+            stop = int(np.searchsorted(before, due))
+            answers += [self._scored(block, columns, begin, stop), self._validity.report(due)]
+            begin = stop
+        if begin < len(before):
+            answers.append(self._scored(block, columns, begin, len(before)))
+        return answers
 
-    def _learn(self, X: Floats, codes: Ints, probs: Floats) -> None:
+    def _scored(
+        self, block: PredictionBlock, columns: Ints, begin: int, stop: int
+    ) -> PredictionBlock:
+        """Return some rows of a block, added to the cumulative validity."""
+        part = block.part(begin, stop)
+        if part.status == "ok":
+            self._validity.update(part, columns[begin:stop])
+        return part
+
+    def _hold(self, X: Floats, codes: Ints, probs: Floats) -> None:
+        """Add examples to those that refits are given; they are answered and learned after."""
+        if not len(X):
+            return
         if self._rows is None:
             self._rows = Tail(np.empty((0, X.shape[1])), first=self.n)
+        for code in range(len(self._arrivals), len(self._labels.labels)):
+            self._arrivals.append(self.n + int(np.argmax(codes == code)))
         self._rows.append(X)
         self._codes.append(codes)
         self._probs.append(probs)
-        self.n += len(codes)
-        if self._active is not None:
-            self._active.note_learned(codes)
 
-    def _next_event(self) -> int:
-        """Return the smallest n above the present one at which something is due."""
-        config = self.config
-        due = [
-            next_refit(self.n, config.refit_every),
-            (self.n // config.metrics_every + 1) * config.metrics_every,
-        ]
-        if self._pending is not None:
-            due.append(self._pending.activation)
-        if self._active is not None and config.maps_every is not None:
-            due.append(self.n + config.maps_every - self._active.learned % config.maps_every)
-        return min(due)
+    def _next_change(self) -> int | None:
+        """Return the smallest n above the present one at which the answering changes."""
+        config, active = self.config, self._active
+        due = [] if self._pending is None else [self._pending.activation]
+        if active is not None and config.maps_every is not None:
+            due.append(self.n + config.maps_every - active.learned % config.maps_every)
+        return min(due, default=None)
 
-    def _fire(self) -> list[ValidityReport]:
-        """Do what is due after the n-th example: report, activate, refit, refit the maps."""
-        config, reports = self.config, []
-        if self.n % config.metrics_every == 0:
-            reports.append(self._validity.report(self.n))
+    def _change(self) -> None:
+        """Do what changes the answers after the n-th example: activate a refit, refit the maps."""
         self._activate_if_due()
-        if next_refit(self.n - 1, config.refit_every) == self.n:
-            self._freeze()
-            self._activate_if_due()
         self._refit_maps_if_due()
-        return reports
 
     def _refit_maps_if_due(self) -> None:
         active, every = self._active, self.config.maps_every
@@ -235,24 +257,36 @@ class OnlinePredictor:
         self._calibrations += 1
         active.refit_maps(self._calibrations)
 
-    def _freeze(self) -> None:
-        """Freeze the available examples and begin a refit of them."""
-        config = self.config
-        start = 0 if config.window is None else max(0, self.n - config.window)
-        codes = self._codes.since(start)
-        if self._active is None and len(np.unique(codes[codes >= 0])) < 2:
+    def _freeze_what_is_held(self) -> None:
+        """Begin the refits whose examples are held; the second waits in line behind the first."""
+        while self._following is None:
+            due = next_refit(self._frozen, self.config.refit_every)
+            if due > self._codes.stop:
+                return
+            self._freeze(due)
+
+    def _freeze(self, n: int) -> None:
+        """Freeze the examples available after the n-th, and begin a refit of them."""
+        config, self._frozen = self.config, n
+        start = 0 if config.window is None else max(0, n - config.window)
+        codes = self._codes.since(start, n)
+        is_first = self._active is None and self._pending is None
+        if is_first and len(np.unique(codes[codes >= 0])) < 2:
             self._forget_before(start)
             return
         assert self._rows is not None
-        view = self._labels.view()
-        first = max(start, self._rows.first)
-        rows = self._rows.since(first).copy()
+        view = self._labels.view(bisect_left(self._arrivals, n))
+        first, self._given = max(start, self._given), n
+        rows = self._rows.since(first, n).copy()
         weights = view.weights(config.class_weight)
-        probs = self._probs.since(start).copy() if config.learner == "psvm" else None
-        task = RefitTask(start, self.n, first, rows, view.columns(codes), weights, probs)
-        self._pending = PendingRefit(start, self.n, self.n + config.lag_at(self.n), view)
-        self._refitter.submit(task)
-        self._rows.drop_before(self.n)
+        probs = self._probs.since(start, n).copy() if config.learner == "psvm" else None
+        self._refitter.submit(RefitTask(start, n, first, rows, view.columns(codes), weights, probs))
+        frozen = PendingRefit(start, n, n + config.lag_at(n), view)
+        if self._pending is None:
+            self._pending = frozen
+            self._rows.drop_before(n)
+        else:
+            self._following = frozen
 
     def _activate_if_due(self) -> None:
         pending = self._pending
@@ -263,15 +297,17 @@ class OnlinePredictor:
         trains, calibrates = window_parts(
             config.split, pending.start, pending.freeze, config.train_fraction, config.seed
         )
-        codes = self._codes.since(pending.start)
+        codes = self._codes.since(pending.start, self.n)
         frozen = len(trains)
         outside = np.concatenate([codes[:frozen][calibrates], codes[frozen:]])
         self._models += 1
         self._calibrations += 1
         active = ActiveModel(config, result, pending.view, self._models, codes[:frozen][trains])
         assert self._rows is not None
-        active.calibrate(outside, self._rows.since(pending.freeze), self._calibrations)
-        self._active, self._pending = active, None
+        since = self._rows.since(pending.freeze, self.n)
+        active.calibrate(outside, since, self._calibrations)
+        self._active, self._pending, self._following = active, self._following, None
+        self._rows.drop_before(self._given)
         self._forget_before(0 if config.window is None else self.n - config.window)
 
     def _forget_before(self, number: int) -> None:
@@ -345,6 +381,7 @@ class OnlinePredictor:
         self.schema.names = None if header["names"] is None else tuple(header["names"])
         self.schema.dimension = header["dimension"]
         self._labels.load(header["labels"])
+        self._frozen, self._arrivals = self.n, [0] * len(self._labels.labels)
         self._codes = Tail(arrays["codes"], header["codes_first"])
         self._probs = Tail(arrays["probs"], header["codes_first"])
         self._models, self._calibrations = header["models"], header["calibrations"]
@@ -353,6 +390,7 @@ class OnlinePredictor:
             self._mixture.load(under("mixture", arrays))
         if "rows" in arrays:
             self._rows = Tail(arrays["rows"], header["rows_first"])
+            self._given = self._rows.first
         if "pending" in header:
             result = RefitResult.from_bytes(arrays["pending"].tobytes())
             self._pending = PendingRefit.from_header(header["pending"], declared, result)

@@ -7,6 +7,7 @@ is a function of the tasks so far, whoever computes it.
 """
 
 import math
+from collections import deque
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -170,13 +171,13 @@ def _check_result(parts: Arrays) -> None:
 
 
 class Refitter(Protocol):
-    """Where refits are computed. At most one is under way."""
+    """Where refits are computed, in the order of their tasks."""
 
     def submit(self, task: RefitTask) -> None:
-        """Begin the refit of `task`; it may go on in the background."""
+        """Begin the refit of `task` after those before it; it may go on in the background."""
 
     def result(self) -> RefitResult:
-        """Return the result of the submitted task, waiting for it where necessary."""
+        """Return the next result, in the order of the tasks; wait for it where necessary."""
 
     def state(self) -> bytes:
         """Return the learner after the last finished task, for a snapshot; none is under way."""
@@ -420,7 +421,7 @@ class Learner:
 
 
 class InlineRefitter:
-    """Refits in this process, when the result is asked for.
+    """Refits in this process, when a result is asked for.
 
     Parameters
     ----------
@@ -430,17 +431,15 @@ class InlineRefitter:
     def __init__(self, config: PredictorConfig) -> None:
         self._config = config
         self._learner = Learner(config)
-        self._task: RefitTask | None = None
+        self._tasks: deque[RefitTask] = deque()
 
     def submit(self, task: RefitTask) -> None:
         """Keep the task until its result is asked for."""
-        self._task = task
+        self._tasks.append(task)
 
     def result(self) -> RefitResult:
-        """Compute and return the result of the submitted task."""
-        assert self._task is not None
-        task, self._task = self._task, None
-        return self._learner.refit(task)
+        """Compute and return the result of the oldest task that has none."""
+        return self._learner.refit(self._tasks.popleft())
 
     def state(self) -> bytes:
         """Return the learner's state."""
@@ -451,7 +450,8 @@ class InlineRefitter:
         learner = Learner(self._config)
         if state is not None:
             learner.load(state)
-        self._learner, self._task = learner, None
+        self._learner = learner
+        self._tasks.clear()
 
 
 def poly_limit(gamma: float, degree: int, coef0: float, n_features: int) -> float:

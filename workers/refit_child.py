@@ -9,7 +9,6 @@ import os
 import struct
 import subprocess
 import sys
-from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
 from workers.starting import imported, importing
@@ -22,7 +21,8 @@ DONE, FAILED = b"D", b"F"
 
 Message = tuple[bytes, bytes]
 
-_HEAD = struct.Struct(">cQ")
+HEAD = struct.Struct(">cQ")
+"""What each message begins with."""
 
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -37,6 +37,7 @@ def begin() -> Child:
         [sys.executable, "-m", "workers.refit_child"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        bufsize=0,
         env=os.environ | _ONE_THREAD,
         # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe does.
         start_new_session=True,
@@ -49,14 +50,17 @@ def end(child: Child) -> None:
     child.wait()
     for pipe in (child.stdin, child.stdout):
         assert pipe is not None
-        with suppress(BrokenPipeError):  # what was buffered has no reader any more
-            pipe.close()
+        pipe.close()
+
+
+def framed(kind: bytes, body: bytes) -> bytes:
+    """Return one message as it goes through the pipe."""
+    return HEAD.pack(kind, len(body)) + body
 
 
 def write_message(pipe: IO[bytes], kind: bytes, body: bytes = b"") -> None:
     """Write one message."""
-    pipe.write(_HEAD.pack(kind, len(body)))
-    pipe.write(body)
+    pipe.write(framed(kind, body))
     pipe.flush()
 
 
@@ -68,7 +72,7 @@ def read_message(pipe: IO[bytes]) -> Message:
     EOFError
         If the other end is gone.
     """
-    kind, length = _HEAD.unpack(_exactly(pipe, _HEAD.size))
+    kind, length = HEAD.unpack(_exactly(pipe, HEAD.size))
     return kind, _exactly(pipe, length)
 
 

@@ -7,9 +7,7 @@ that was fetched, the tasks since are computed again, and the feed waits meanwhi
 refit_child.py is the other end of the pipe, and says what goes through it.
 """
 
-import threading
-import time
-from contextlib import suppress
+from collections import deque
 from typing import Self
 
 import structlog
@@ -17,19 +15,9 @@ import structlog
 from online_svm.config import PredictorConfig
 from online_svm.learner_state import opened
 from online_svm.refit import RefitResult, RefitTask
-from workers import refit_child
-from workers.errors import RefitFailed, Stopped
-from workers.refit_child import (
-    CONFIG,
-    FAILED,
-    LOAD,
-    STATE,
-    TASK,
-    Child,
-    Message,
-    read_message,
-    write_message,
-)
+from workers.errors import RefitFailed
+from workers.refit_child import CONFIG, LOAD, STATE, TASK, Message
+from workers.refit_pipe import ChildFailed, ChildPipe
 from workers.stopping import Stop
 
 ATTEMPTS = 3
@@ -37,9 +25,6 @@ ATTEMPTS = 3
 
 PATIENCE = 300.0
 """Seconds for one exchange before the process counts as hung. Only a large window comes near."""
-
-# Seconds between two looks at the stop while a reply is awaited.
-_LOOK = 0.2
 
 # Fetching the state costs about as much as sending it; when the tasks since weigh more than it
 # does, and more than this, the state replaces them.
@@ -50,6 +35,9 @@ log = structlog.get_logger("online_svm.refit")
 
 class ProcessRefitter:
     """Computes refits in a child process; a `Refitter`.
+
+    What is asked for waits in the pipe while the child is at work, so that it goes from one task
+    to the next without a pause, whatever this process is doing.
 
     Parameters
     ----------
@@ -66,8 +54,8 @@ class ProcessRefitter:
         self._config = config
         self._patience, self._stop = patience, stop or Stop()
         self._base: bytes | None = None
-        self._history: list[Message] = []
-        self._exchange: _Exchange | None = None
+        self._history: list[Message] = []  # the tasks since, finished or not
+        self._asked: deque[Message] = deque()  # what has no reply yet
         self._start()
 
     def __enter__(self) -> Self:
@@ -82,13 +70,17 @@ class ProcessRefitter:
         return self._child.pid
 
     def submit(self, task: RefitTask) -> None:
-        """Begin the refit in the background."""
+        """Begin the refit in the background, after those before it."""
         request = (TASK, task.to_bytes())
-        self._exchange = self._ask(request)
         self._history.append(request)
+        self._ask(request)
+        weight = sum(len(body) for _, body in self._history)
+        is_asked = any(kind == STATE for kind, _ in self._asked)
+        if weight > max(_MIN_HISTORY_BYTES, len(self._base or b"")) and not is_asked:
+            self._ask((STATE, b""))
 
     def result(self) -> RefitResult:
-        """Return the result of the submitted task, waiting for it where necessary.
+        """Return the next result, waiting for it where necessary.
 
         Raises
         ------
@@ -97,24 +89,21 @@ class ProcessRefitter:
         Stopped
             If a stop was asked for and the result does not come.
         """
-        assert self._exchange is not None
-        exchange, self._exchange = self._exchange, None
-        body = self._finish(exchange)
-        weight = sum(len(task) for _, task in self._history)
-        if weight > max(_MIN_HISTORY_BYTES, len(self._base or b"")):
-            self.state()
-        return RefitResult.from_bytes(body)
+        while self._asked[0][0] == STATE:
+            self._take_state()
+        return RefitResult.from_bytes(self._finish())
 
     def state(self) -> bytes:
-        """Return the learner after the last finished task."""
-        if self._history:
-            self._base = self._finish(self._ask((STATE, b"")))
-            self._history = []
+        """Return the learner after the last finished task; none is under way."""
+        if not self._asked and self._history:
+            self._ask((STATE, b""))
+        while self._asked:
+            self._take_state()
         assert self._base is not None
         return self._base
 
     def reset(self, state: bytes | None) -> None:
-        """Continue from `state`, or from nothing; a task under way is forgotten.
+        """Continue from `state`, or from nothing; the tasks under way are forgotten.
 
         Raises
         ------
@@ -123,7 +112,8 @@ class ProcessRefitter:
         """
         if state is not None:
             opened(self._config, state)
-        is_busy, self._exchange = self._exchange is not None, None
+        is_busy = bool(self._asked)
+        self._asked.clear()
         self._base, self._history = state, []
         if is_busy:
             self._restart()
@@ -132,33 +122,57 @@ class ProcessRefitter:
 
     def close(self) -> None:
         """End the child process."""
-        refit_child.end(self._child)
+        self._child.close()
 
-    def _ask(self, request: Message) -> "_Exchange":
+    def _ask(self, request: Message) -> None:
         """Send a request, after whatever sets the learner up for it."""
-        messages, self._pending = [*self._pending, request], []
-        return _Exchange(self._child, messages)
+        for message in [*self._pending, request]:
+            self._child.send(message)
+        self._to_skip += len(self._pending)
+        self._pending = []
+        self._asked.append(request)
 
-    def _finish(self, exchange: "_Exchange") -> bytes:
-        """Return the reply's body, from another process if this one dies, hangs or fails."""
+    def _take_state(self) -> None:
+        """Let the state that was asked for replace the tasks before it."""
+        assert self._asked[0][0] == STATE
+        self._base = self._finish()
+        self._history = [request for request in self._asked if request[0] == TASK]
+
+    def _finish(self) -> bytes:
+        """Return the next reply's body, from another process if this one dies, hangs or fails."""
         reason = ""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return exchange.reply(self._patience, self._stop)
-            except _ChildFailed as error:
+                body = self._reply()
+            except ChildFailed as error:
                 reason = str(error)
+            else:
+                self._asked.popleft()
+                return body
             log.warning("the refit process failed", reason=reason, attempt=attempt)
-            request = exchange.messages[-1]
-            self._restart()
-            if request in self._history[-1:]:
-                self._pending.pop()  # it is the request itself
-            exchange = self._ask(request)
+            self._ask_again()
         raise RefitFailed(f"a refit failed in {ATTEMPTS} processes in a row; last: {reason}")
+
+    def _reply(self) -> bytes:
+        while self._to_skip:
+            self._child.reply(self._patience, self._stop)
+            self._to_skip -= 1
+        return self._child.reply(self._patience, self._stop)
+
+    def _ask_again(self) -> None:
+        """Send everything that has no reply yet to another process."""
+        requests = list(self._asked)
+        unfinished = sum(kind == TASK for kind, _ in requests)
+        self._asked.clear()
+        self._restart()
+        self._pending = self._pending[: len(self._pending) - unfinished]
+        for request in requests:
+            self._ask(request)
 
     def _set_up(self) -> list[Message]:
         """Return the messages that bring any child to where the learner is."""
-        load = [] if self._base is None else [(LOAD, self._base)]
         config = self._config.model_dump_json().encode()
+        load = [] if self._base is None else [(LOAD, self._base)]
         return [(CONFIG, config), *load, *self._history]
 
     def _restart(self) -> None:
@@ -166,58 +180,6 @@ class ProcessRefitter:
         self._start()
 
     def _start(self) -> None:
-        self._child = refit_child.begin()
+        self._child = ChildPipe()
+        self._to_skip = 0  # replies to come before the one to the oldest request
         self._pending = self._set_up()
-
-
-class _ChildFailed(Exception):
-    """The child died, hung, or reported an error."""
-
-
-class _Exchange:
-    """Messages to the child, each with its reply, by a thread: killing the child ends it."""
-
-    def __init__(self, child: Child, messages: list[Message]) -> None:
-        self.messages = messages
-        self._child = child
-        self._reply: Message | None = None
-        self._thread = threading.Thread(target=self._run, name="refit", daemon=True)
-        self._thread.start()
-
-    def reply(self, patience: float, stop: Stop) -> bytes:
-        """Return the body of the last reply.
-
-        Raises
-        ------
-        _ChildFailed
-            If the child died, reported an error, or hung and was killed.
-        Stopped
-            If the stop is pressing.
-        """
-        deadline = time.monotonic() + patience
-        while self._thread.is_alive() and time.monotonic() < deadline:
-            if stop.pressing:
-                raise Stopped("stopped while a refit was awaited")
-            self._thread.join(min(_LOOK, max(0.0, deadline - time.monotonic())))
-        if self._thread.is_alive():
-            self._child.kill()
-            self._thread.join()
-            raise _ChildFailed(f"no reply within {patience:g} s")
-        if self._reply is None:
-            raise _ChildFailed("it died")
-        kind, body = self._reply
-        if kind == FAILED:
-            raise _ChildFailed(body.decode(errors="replace"))
-        return body
-
-    def _run(self) -> None:
-        stdin, stdout = self._child.stdin, self._child.stdout
-        assert stdin is not None
-        assert stdout is not None
-        with suppress(OSError, EOFError, ValueError):  # ValueError: the pipe was closed here
-            for kind, body in self.messages:
-                write_message(stdin, kind, body)
-                reply = read_message(stdout)
-                if reply[0] == FAILED:
-                    break
-            self._reply = reply

@@ -102,6 +102,36 @@ def test_a_killed_process_is_replaced_and_no_byte_changes(refitter, tasks, expec
     assert refitter.state() == states[5]
 
 
+@pytest.mark.parametrize("killed", [None, 0, 1, 2])
+def test_tasks_wait_in_line_and_survive_their_process(refitter, tasks, expected, killed):
+    results, states = expected
+    refitter.submit(tasks[0])
+    for i in range(1, 4):
+        refitter.submit(tasks[i])  # behind the one under way
+        if killed == i - 1:
+            os.kill(refitter.pid, signal.SIGKILL)
+        assert refitter.result().to_bytes() == results[i - 1]
+    assert refitter.result().to_bytes() == results[3]
+    assert refitter.state() == states[3]
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_state_is_fetched_behind_tasks_in_line(refitter, tasks, expected, monkeypatch, is_killed):
+    monkeypatch.setattr(refit_pool, "_MIN_HISTORY_BYTES", 1)
+    results, states = expected
+    refitter.submit(tasks[0])
+    found = []
+    for i in range(1, len(tasks)):
+        refitter.submit(tasks[i])
+        if is_killed and i % 2:
+            os.kill(refitter.pid, signal.SIGKILL)
+        found.append(refitter.result().to_bytes())
+        assert len(refitter._history) < 5
+    found.append(refitter.result().to_bytes())
+    assert found == results
+    assert refitter.state() == states[-1]
+
+
 def test_a_hung_process_is_replaced(tasks, expected):
     """The patience covers the imports of the process that takes over."""
     results, _ = expected

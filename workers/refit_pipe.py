@@ -1,0 +1,125 @@
+"""Both directions of the pipe to the refit process, from this side."""
+
+import fcntl
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from queue import SimpleQueue
+from select import select
+from typing import IO
+
+from workers import refit_child
+from workers.errors import Stopped
+from workers.refit_child import FAILED, HEAD, Message, framed
+from workers.stopping import Stop
+
+# Seconds between two looks at the stop while a reply is awaited.
+_LOOK = 0.2
+
+# What Linux lets any process ask for.
+_PIPE_BYTES = 1 << 20
+
+
+class ChildFailed(Exception):
+    """The child died, hung, or reported an error."""
+
+
+class ChildPipe:
+    """A refit process, and the two pipes to it.
+
+    What the pipe takes at once is written at once; a thread writes the rest, since the child may
+    have to get rid of a reply before it reads on. Killing the process ends both.
+    """
+
+    def __init__(self) -> None:
+        self._process = refit_child.begin()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        _widen(self._stdin, self._stdout)
+        os.set_blocking(self._stdin.fileno(), False)
+        self._received = bytearray()
+        self._unsent: SimpleQueue[memoryview | None] = SimpleQueue()
+        self._handed_over, self._written = 0, 0
+        self._writer = threading.Thread(target=self._write, name="refit", daemon=True)
+        self._writer.start()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def send(self, message: Message) -> None:
+        """Have a message sent after those before it."""
+        left = memoryview(framed(*message))
+        if self._written == self._handed_over:
+            left = self._written_at_once(left)
+        if left:
+            self._handed_over += 1
+            self._unsent.put(left)
+
+    def reply(self, patience: float, stop: Stop) -> bytes:
+        """Return the body of the next reply.
+
+        Raises
+        ------
+        ChildFailed
+            If the child died, reported an error, or does not reply.
+        Stopped
+            If the stop is pressing.
+        """
+        deadline = time.monotonic() + patience
+        kind, length = HEAD.unpack(self._take(HEAD.size, deadline, stop))
+        body = self._take(length, deadline, stop)
+        if kind == FAILED:
+            raise ChildFailed(body.decode(errors="replace"))
+        return body
+
+    def close(self) -> None:
+        """Kill the process."""
+        self._process.kill()  # which lets the writer end, if it waits
+        self._unsent.put(None)
+        self._writer.join()
+        refit_child.end(self._process)
+
+    def _take(self, size: int, deadline: float, stop: Stop) -> bytes:
+        """Return the next bytes of the replies."""
+        while len(self._received) < size:
+            if select([self._stdout], [], [], _LOOK)[0]:
+                more = os.read(self._stdout.fileno(), _PIPE_BYTES)
+                if not more:
+                    raise ChildFailed("it died")
+                self._received += more
+            elif stop.pressing:
+                raise Stopped("stopped while a refit was awaited")
+            elif time.monotonic() >= deadline:
+                raise ChildFailed("no reply in time")
+        taken = bytes(self._received[:size])
+        del self._received[:size]
+        return taken
+
+    def _written_at_once(self, data: memoryview) -> memoryview:
+        """Write what the pipe takes, and return what is left; nothing where nobody reads."""
+        try:
+            return data[os.write(self._stdin.fileno(), data) :]
+        except BlockingIOError:
+            return data
+        except OSError:  # the process is gone; whoever awaits its reply learns of it
+            return data[:0]
+
+    def _write(self) -> None:
+        while (left := self._unsent.get()) is not None:
+            while left:
+                select([], [self._stdin], [])
+                left = self._written_at_once(left)
+            self._written += 1
+
+
+def _widen(*pipes: IO[bytes]) -> None:
+    """Let pipes hold a whole message, where the system can: neither end then waits to write it."""
+    for pipe in pipes:
+        if sys.platform == "linux":
+            with suppress(OSError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
