@@ -12,7 +12,6 @@ import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from workers import failpoints
 from workers.backoff import delays
 from workers.errors import (
     AccessDenied,
@@ -23,11 +22,10 @@ from workers.errors import (
     WrongKeyType,
 )
 from workers.stopping import Stop
+from workers.wire import Argument, Sent, Wire
 
 TIMEOUT = 5.0
 """Seconds for a reply before the connection counts as dead: well above a slow network's latency."""
-
-Argument = bytes | str | int | float
 
 # Redis refuses for now, and will take the same command later.
 _TRANSIENT = frozenset(
@@ -169,7 +167,7 @@ class Connection:
     ) -> None:
         self.url, self.stop, self.patience, self.timeout = url, stop, patience, timeout
         self.failures = 0
-        self._client: redis.Redis | None = None
+        self._wire: Wire | None = None
 
     def call(self, *command: Argument, name: str = "") -> Any:
         """Return the reply to a command; its failpoints have its `name`, default the command's.
@@ -183,45 +181,72 @@ class Connection:
         AccessDenied, WrongKeyType, WorkerError
             If Redis refused for good.
         """
+        return self.receive(self.send(*command, name=name))
+
+    def send(self, *command: Argument, name: str = "") -> Sent:
+        """Send a command whose reply is asked for later; what fails is told by `receive`."""
+        sent = Sent(command, name or str(command[0]).lower())
+        self._transmit(sent)
+        return sent
+
+    def receive(self, sent: Sent) -> Any:
+        """Return the reply to what `send` sent, which is sent again where that is of use.
+
+        Raises
+        ------
+        Unavailable, Stopped, AccessDenied, WrongKeyType, WorkerError
+            As `call`.
+        """
         began = time.monotonic()
         for delay in delays():
             try:
-                return self._reply(command, name)
+                return self._reply(sent)
             except redis.RedisError as error:
                 self._consider(error, began)
-            log.warning("redis does not answer; trying again", command=command[0], after=delay)
+            log.warning("redis does not answer; trying again", command=sent.command[0], after=delay)
             if self.stop.wait(delay):
                 time.sleep(delay)  # the last attempts of a graceful stop are spaced as well
+            self._transmit(sent)
         raise AssertionError("the delays never end")
 
     def evaluate(self, script: "Script", keys: Sequence[str], args: Sequence[Argument]) -> Any:
         """Run a script by its hash, or with its text where Redis does not know it."""
+        return self.receive_script(script, self.send_script(script, keys, args))
+
+    def send_script(self, script: "Script", keys: Sequence[str], args: Sequence[Argument]) -> Sent:
+        """Send a call of a script, as `send`."""
+        return self.send("EVALSHA", script.sha1, len(keys), *keys, *args, name=script.name)
+
+    def receive_script(self, script: "Script", sent: Sent) -> Any:
+        """Return the reply to a call of a script, as `receive`."""
         try:
-            return self.call("EVALSHA", script.sha1, len(keys), *keys, *args, name=script.name)
+            return self.receive(sent)
         except _UnknownScript:
-            return self.call("EVAL", script.text, len(keys), *keys, *args, name=script.name)
+            return self.call("EVAL", script.text, *sent.command[2:], name=script.name)
 
     def close(self) -> None:
         """Give up the connection."""
-        if self._client is not None:
-            self._client.close()
-            self._client.connection_pool.disconnect()
-            self._client = None
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
 
-    def _reply(self, command: Sequence[Argument], name: str) -> Any:
-        point = failpoints.chosen
-        if point is None:
-            return self._connected().execute_command(*command)
-        name = name or str(command[0]).lower()
-        point.reach(f"before-{name}")
-        reply = self._connected().execute_command(*command)
-        point.reach(f"after-{name}")
-        return reply
+    def _transmit(self, sent: Sent) -> None:
+        try:
+            self._connected().send(sent)
+        except redis.RedisError as error:
+            sent.error = error
 
-    def _connected(self) -> Any:  # redis-py declares no types for execute_command
-        if self._client is None:
-            self._client = client(self.url, self.timeout)
-        return self._client
+    def _reply(self, sent: Sent) -> Any:
+        if self._wire is not None:
+            self._wire.settle()
+        if sent.error is not None:
+            raise sent.error
+        return sent.reply
+
+    def _connected(self) -> Wire:
+        if self._wire is None:
+            self._wire = Wire(client(self.url, self.timeout))
+        return self._wire
 
     def _consider(self, error: redis.RedisError, began: float) -> None:
         """Return if the command should be tried again; raise the error's name if not."""

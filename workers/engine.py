@@ -1,12 +1,16 @@
 """The worker's loop: read after the cursor, answer, commit; now and then a snapshot.
 
+While Redis commits a batch the next one, read already, is answered. That runs one batch ahead of
+what is known to be committed, and no more: the next commit is sent when the last one is confirmed,
+and if that was refused, whatever was computed on top of it is dropped.
+
 Everything that may go wrong ends in one of three ways: the commit is tried again (`Connection`),
 the position is read again from what is stored (`Engine.reload`), or the worker stops with an error
 that says why. A batch is visible in Redis whole or not at all, so it may end at any instruction.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -24,6 +28,7 @@ from workers.errors import (
     StateLost,
     Stopped,
 )
+from workers.incoming import Incoming
 from workers.lease import Lease
 from workers.position import parse_id
 from workers.recovery import Recovery
@@ -31,13 +36,24 @@ from workers.settings import Limits
 from workers.snapshots import Kept
 from workers.state import Pointer
 from workers.stopping import Stop
-from workers.store import Entry, Store
+from workers.store import Store
+from workers.wire import Sent
 
 log = structlog.get_logger("online_svm.worker")
 
 _NO_SNAPSHOT = "stopped without a snapshot: the next start replays from the last one"
 
 Observer = Callable[[Outcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """A commit that is not confirmed; `outcome` is None where it only moves pointers."""
+
+    commit: Commit
+    sent: Sent
+    pointer: Pointer | None
+    outcome: Outcome | None
 
 
 class Engine:
@@ -69,7 +85,7 @@ class Engine:
     Attributes
     ----------
     position : Position
-        What this worker knows to be committed.
+        What this worker knows to be committed. It has answered, and sent, one batch more at most.
     """
 
     def __init__(
@@ -93,7 +109,20 @@ class Engine:
         self._snapshot_every, self._keep_input = snapshot_every, keep_input
         self._lease = lease
         self._observe = observe or _ignore
+        self._under_way: _UnderWay | None = None
         self._take_over(begins)
+
+    def _take_over(self, begins: bool) -> None:
+        recovered = self._recovery(begins)
+        self._predictor, self.position = recovered.predictor, recovered.position
+        self._reached = self.position  # where the predictor stands
+        self._under_way = None
+        self._incoming = Incoming(self._store, self._batch)
+        self._recent = recovered.recent
+        self._epoch, self._kept = recovered.epoch, recovered.kept
+        self._snapshot_seq = recovered.position.seq - recovered.replayed
+        self._failures = self._store.failures
+        log.info("at work", epoch=self._epoch, seq=self.position.seq, replayed=recovered.replayed)
 
     def run(self) -> None:
         """Answer until a stop is requested, then leave a snapshot.
@@ -107,7 +136,7 @@ class Engine:
         """
         while not self._stop.requested:
             try:
-                self.turn()
+                self.advance()
             except Stopped:
                 # What was learned since is not committed, so no snapshot of it may be left.
                 log.warning(_NO_SNAPSHOT)
@@ -118,23 +147,70 @@ class Engine:
             log.warning(_NO_SNAPSHOT)
 
     def turn(self) -> None:
-        """Read, answer and commit one batch; return after a while if there is none."""
-        self._check_ownership()
-        if not self._gate.is_open(self._batch.count):
+        """Answer and commit what one read brings; return after a while if there is nothing.
+
+        Nothing is left under way, and nothing is read ahead.
+        """
+        self.advance()
+        before = None
+        while self._incoming.holds_more and self._reached != before:  # else the gate is closed
+            before = self._reached
+            self.advance()
+        self.settle()
+        self._incoming = Incoming(self._store, self._batch)
+
+    def advance(self) -> None:
+        """Answer one batch and leave its commit under way; return after a while if there is none.
+
+        The commit before it is confirmed; before a wait for new input, that is all it does.
+        """
+        if not self._may_go_on():
             return
-        entries = self._store.read(self.position.cursor, self._batch.count)
-        while entries:
-            count = self._without_waiting(self._batch.first_of(entries))
-            if not self._answer(entries[:count]):
-                return
-            entries = entries[count:]
+        if self._under_way is not None and self._incoming.may_wait:
+            self.settle()
+            return
+        entries = self._incoming.take(self._reached.cursor, self._before_waiting())
+        if not entries:
+            return
+        outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)
+        if not self.settle():
+            return
+        # Before the commit is sent, or the reply would come after the commit is done.
+        self._incoming.ask(outcome.after.cursor)
+        self._reached = outcome.after
+        commit = Commit(
+            self._epoch, outcome.before, outcome.after, outcome.ids, outcome.out, outcome.met,
+            outcome.dlq,
+        )  # fmt: skip
+        due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
+        self._under_way = self._sent(commit, due, outcome)
+
+    def settle(self) -> bool:
+        """Wait for the commit under way; return False where the feed had to be read again."""
+        under_way, self._under_way = self._under_way, None
+        if under_way is None:
+            return True
+        try:
+            self._confirm(under_way)
+        except PositionMoved:
+            self.reload()
+        except BatchChanged:
+            self._check_input(under_way.commit.before.cursor, under_way.commit.ids)
+            self.reload()
+        else:
+            if under_way.outcome is not None:
+                self._observe(under_way.outcome)
+            return True
+        return False
 
     def snapshot(self) -> None:
         """Commit a snapshot of the present position, unless the newest one is it."""
-        if self._newest_cursor() == self.position.cursor:
-            return
+        self.settle()
+        if self._reached != self.position or self._newest_cursor() == self.position.cursor:
+            return  # more was learned than is known to be committed, or nothing
+        pointers_only = Commit(self._epoch, self.position, self.position)
         try:
-            self._commit(Commit(self._epoch, self.position, self.position), moves=True)
+            self._confirm(self._sent(pointers_only, moves=True))
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")
 
@@ -143,51 +219,27 @@ class Engine:
         log.warning("reading the position again", cursor=self.position.cursor)
         self._take_over(begins=False)
 
-    def _take_over(self, begins: bool) -> None:
-        recovered = self._recovery(begins)
-        self._predictor, self.position = recovered.predictor, recovered.position
-        self._recent = recovered.recent
-        self._epoch, self._kept = recovered.epoch, recovered.kept
-        self._snapshot_seq = recovered.position.seq - recovered.replayed
-        self._failures = self._store.failures
-        log.info("at work", epoch=self._epoch, seq=self.position.seq, replayed=recovered.replayed)
+    def _before_waiting(self) -> int | None:
+        """Return how many entries to commit before the next one may wait for a refit.
 
-    def _without_waiting(self, count: int) -> int:
-        """Return how many of the next entries to commit before the rest may wait for a refit.
-
-        Encoding and committing them is then done while the refit goes on.
+        Committing them is then done while the refit goes on.
         """
         waits_at = self._predictor.waits_at
         before = 0 if waits_at is None else waits_at - 1 - self._predictor.n
-        return before if 0 < before < count else count
+        return before if before > 0 else None
 
-    def _answer(self, entries: list[Entry]) -> bool:
-        """Answer and commit; return False where the position had to be read again instead."""
-        outcome = process(self._predictor, self._limits, self.position, entries, self._recent)
-        commit = Commit(
-            self._epoch, outcome.before, outcome.after, outcome.ids, outcome.out, outcome.met,
-            outcome.dlq,
-        )  # fmt: skip
-        due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
-        try:
-            self._commit(commit, moves=due)
-        except PositionMoved:
-            self.reload()
-        except BatchChanged:
-            self._check_input(outcome.before.cursor, outcome.ids)
-            self.reload()
-        else:
-            self._observe(outcome)
-            return True
-        return False
-
-    def _commit(self, commit: Commit, moves: bool) -> None:
-        """Commit, with a snapshot if it moves; the position follows."""
+    def _sent(self, commit: Commit, moves: bool, outcome: Outcome | None = None) -> _UnderWay:
+        """Begin a commit, with a snapshot if it moves."""
         pointer: Pointer | None = None
         if moves:
             pointer, commit = self._with_snapshot(commit)
+        return _UnderWay(commit, self._store.send(commit), pointer, outcome)
+
+    def _confirm(self, under_way: _UnderWay) -> None:
+        """Wait until a commit is done; the position follows."""
+        commit, pointer = under_way.commit, under_way.pointer
         try:
-            self._store.commit(commit)
+            self._store.confirm(commit, under_way.sent)
         except InvalidStoredSnapshot:
             # Redis was away for so long that the unreferenced snapshot expired: the next batch
             # brings another.
@@ -210,6 +262,14 @@ class Engine:
     def _newest_cursor(self) -> bytes:
         return b"0-0" if self._kept.newest is None else self._kept.newest.cursor
 
+    def _may_go_on(self) -> bool:
+        """Return whether the next batch may be answered: the feed is ours, the gate is open."""
+        self._check_ownership()
+        if self._gate.is_open(self._batch.count):
+            return True
+        self.settle()
+        return False
+
     def _check_ownership(self) -> None:
         """After a lost lease or connection see whether the feed is still this worker's.
 
@@ -219,6 +279,8 @@ class Engine:
         lost = self._lease is not None and self._lease.take_loss()
         if not lost and self._failures == self._store.failures:
             return
+        self.settle()
+        self._incoming = Incoming(self._store, self._batch)  # what was read may be of another Redis
         self._failures = self._store.failures
         state = self._store.state()
         if state is None:
@@ -234,7 +296,7 @@ class Engine:
         if state.epoch < self._epoch or state.position != self.position:
             self.reload()
 
-    def _check_input(self, after: bytes, held: list[bytes]) -> None:
+    def _check_input(self, after: bytes, held: Sequence[bytes]) -> None:
         """Raise InputLost if an entry that was read is gone; more entries than that are fine."""
         pages = self._store.pages(self._store.keys.input, after, held[-1])
         present = {entry[0] for page in pages for entry in page}

@@ -1,8 +1,10 @@
 """Points at which a worker can be made to die, so that tests can show that none of them matters.
 
 There is one just before and one just after every call to Redis, named after the command or the
-script: `before-xread`, `after-commit`. ``ONLINE_SVM_FAILPOINT=after-commit:3`` ends the process the
-third time that it passes that point, as abruptly as a power cut: nothing is flushed or freed.
+script: `before-xread`, `after-commit`. Where the worker goes on before the reply comes there is one
+right after the command was sent, too: `sent-commit`. ``ONLINE_SVM_FAILPOINT=after-commit:3`` ends
+the process the third time that it passes that point, as abruptly as a power cut: nothing is flushed
+or freed.
 """
 
 import os
@@ -19,7 +21,13 @@ CALLS = (
 )  # fmt: skip
 """What a feed's worker sends to Redis: commands, then scripts."""
 
-NAMES = tuple(f"{side}-{call}" for call in CALLS for side in ("before", "after"))
+SENT_AHEAD = ("xread", "commit")
+"""Those whose reply is read later."""
+
+NAMES = (
+    *(f"{side}-{call}" for call in CALLS for side in ("before", "after")),
+    *(f"sent-{call}" for call in SENT_AHEAD),
+)
 
 
 class Failpoint:

@@ -5,21 +5,13 @@ from importlib.resources import files
 from typing import Any, Self
 
 from workers.commits import Commit, Retention
-from workers.connection import TIMEOUT, Argument, Connection, Script
-from workers.errors import (
-    BatchChanged,
-    Fenced,
-    InputLost,
-    InvalidStoredSnapshot,
-    OutputAhead,
-    PositionMoved,
-    StateLost,
-    WrongKeyType,
-)
+from workers.connection import TIMEOUT, Connection, Script
+from workers.errors import Fenced
 from workers.keys import REGISTRY, FeedKeys
-from workers.position import Position
+from workers.refusals import lost, refused
 from workers.state import Agreement, FeedState, initial_fields
 from workers.stopping import Stop
+from workers.wire import Argument, Sent
 
 Entry = tuple[bytes, list[bytes]]
 """ID and fields, flat: [name, value, name, value, ...]. (A list of two, as it comes.)"""
@@ -172,6 +164,15 @@ class Store:
         )
         return reply[0][1] if reply else []
 
+    def ask(self, cursor: bytes, count: int) -> Sent:
+        """Ask for up to `count` entries after the cursor, for `answered` to return."""
+        return self._reader.send("XREAD", "COUNT", count, "STREAMS", self.keys.input, cursor)
+
+    def answered(self, asked: Sent) -> list[Entry]:
+        """Return the entries that were asked for, none if there were none."""
+        reply = self._reader.receive(asked)
+        return reply[0][1] if reply else []
+
     def pages(
         self, stream: str, after: bytes, upto: bytes = b"+", count: int = PAGE
     ) -> Iterator[list[Entry]]:
@@ -215,7 +216,7 @@ class Store:
         keys = [self.keys.state, self.keys.input]
         reply = self._connection.evaluate(_FENCE, keys, [writer, *fields])
         if not reply:
-            raise _lost(self.keys)
+            raise lost(self.keys)
         return FeedState.parse(_pairs(reply), self.keys.state)
 
     def adopt_environment(self, epoch: int, environment: str) -> None:
@@ -250,9 +251,25 @@ class Store:
         StateLost, InputLost, OutputAhead, WrongKeyType
             If nothing was written and the feed cannot be continued.
         """
-        reply = self._connection.evaluate(_COMMIT, self._commit_keys(commit), self._args(commit))
+        self.confirm(commit, self.send(commit))
+
+    def send(self, commit: Commit) -> Sent:
+        """Begin a commit, for `confirm` to finish."""
+        return self._connection.send_script(_COMMIT, self._commit_keys(commit), self._args(commit))
+
+    def confirm(self, commit: Commit, sent: Sent) -> None:
+        """Return when the commit that was sent is done; it is sent again where its reply is lost.
+
+        Raises
+        ------
+        Fenced, PositionMoved, BatchChanged, InvalidStoredSnapshot
+            As `commit`.
+        StateLost, OutputAhead, WrongKeyType
+            As `commit`.
+        """
+        reply = self._connection.receive_script(_COMMIT, sent)
         if reply[0] != b"OK":
-            self._refused(commit, reply)
+            refused(commit, reply, self.keys, self.expected_types())
 
     def _commit_keys(self, commit: Commit) -> list[str]:
         keys = self.keys
@@ -280,60 +297,6 @@ class Store:
         for letter in commit.dlq:
             args += (letter.id, letter.code, letter.reason, letter.size, letter.head)
         return args
-
-    def _refused(self, commit: Commit, reply: list[bytes]) -> None:
-        """Raise what a refusal means; return if the batch was committed before."""
-        code, detail = reply[0], [part.decode() for part in reply[1:]]
-        if code == b"ALREADY":
-            _check_same(commit.after, *detail)
-            return
-        if code == b"FENCED" and int(detail[0] or 0) > commit.epoch:
-            raise Fenced(
-                f"feed {self.keys.feed!r}: a newer worker (epoch {detail[0]}) has taken over from "
-                f"this one (epoch {commit.epoch}); nothing was written"
-            )
-        if code in (b"FENCED", b"CURSOR"):  # an older epoch: Redis lost its last writes
-            raise PositionMoved(f"the feed stands elsewhere than at {commit.before.cursor!r}")
-        if code == b"GAP":
-            raise BatchChanged("the entries after the cursor are not the ones that were read")
-        if code == b"DELETED":
-            raise InputLost(_unread(self.keys, *detail))
-        if code == b"SNAPSHOT":
-            raise InvalidStoredSnapshot("the snapshot expired before the commit")
-        if code == b"LOST":
-            raise _lost(self.keys)
-        if code == b"TYPE":
-            raise WrongKeyType(
-                f"{detail[0]} holds a {detail[1]}, not a {self.expected_types()[detail[0]]}: "
-                "move that key away, or use another feed name"
-            )
-        raise OutputAhead(
-            f"{detail[0]} already holds an entry at or after {detail[1]}, which is still to be "
-            "written: something else wrote to it; restore it from a backup, or reset the feed"
-        )
-
-
-def _check_same(after: Position, seq: str, digest: str) -> None:
-    if (int(seq), digest) != (after.seq, after.digest.hex()):
-        raise StateLost(
-            f"the feed stands at {after.cursor.decode()} with other answers than this worker's: "
-            "run online-svm verify to find the first difference"
-        )
-
-
-def _unread(keys: FeedKeys, cursor: str, gone: str) -> str:
-    return (
-        f"input lost: entries of {keys.input} after {cursor} were deleted or trimmed before they "
-        "were read. Put the stream back from a backup; or go on without them: "
-        f"HSET {keys.state} gone '{gone}'; or: online-svm reset {keys.feed}"
-    )
-
-
-def _lost(keys: FeedKeys) -> StateLost:
-    return StateLost(
-        f"{keys.state} is gone: Redis was flushed or the key was deleted; restore it from a "
-        f"backup, or begin anew with: online-svm reset {keys.feed}"
-    )
 
 
 def _pairs(flat: Sequence[bytes]) -> dict[bytes, bytes]:

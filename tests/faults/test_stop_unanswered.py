@@ -13,11 +13,14 @@ class Refusing(Store):
 
     refusal = None
 
-    def commit(self, commit):
+    def send(self, commit):
+        return super().send(commit) if self.refusal is None else None
+
+    def confirm(self, commit, sent):
         refusal, self.refusal = self.refusal, None
         if refusal is not None:
             raise refusal
-        super().commit(commit)
+        super().confirm(commit, sent)
 
 
 @pytest.mark.parametrize("refusal", [Stopped("no answer"), PositionMoved("elsewhere")])

@@ -149,7 +149,7 @@ class Mixture:
                 assert payload.startswith(b'{"v":1,"status":"rejected"')
 
     def _push(self, entries):
-        with self.store._connection._connected().pipeline(transaction=False) as pipeline:
+        with self.store._connection._connected().client.pipeline(transaction=False) as pipeline:
             for fields in entries:
                 self.pushed += 1
                 pipeline.execute_command("XADD", self.store.keys.input, f"{self.pushed}-0", *fields)

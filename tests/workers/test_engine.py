@@ -179,8 +179,9 @@ def test_a_graceful_stop_leaves_a_snapshot_of_the_last_position(store):
     running = engine(store, stop=stop, observe=lambda _outcome: stop.request())
     running.run()
     state = store.state()
-    assert state.position.seq == 64
-    assert state.snapshot.cursor == state.position.cursor == b"64-0"
+    # The stop comes when the first batch is confirmed; the second is answered then, and is sent.
+    assert 64 < state.position.seq == running.position.seq < COUNT
+    assert state.snapshot.cursor == state.position.cursor
     drain(engine(store))
 
 
@@ -273,12 +274,12 @@ def test_a_zombie_is_fenced_at_its_next_commit_and_writes_nothing(another):
     zombie = engine(store, batch=10)
     drain(zombie, 50)
     successor = engine(store, batch=10)
-    with pytest.raises(Fenced):
-        zombie.turn()
+    for attempt in (zombie.snapshot, zombie.turn):
+        with pytest.raises(Fenced):
+            attempt()
     assert store.length(store.keys.out) == 50
     drain(successor)
-    with pytest.raises(Fenced):
-        zombie.snapshot()
+    zombie.snapshot()  # it has learned more than it could commit
     assert payloads(store) == payloads(whole)
 
 
@@ -296,12 +297,17 @@ def test_an_idle_zombie_learns_of_its_successor_by_the_lost_lease(store, redis_u
 
 
 class Meddled(Store):
-    """A store where somebody else changes the input right after the first read."""
+    """A store where somebody else changes the input right after a read."""
 
     meddle = None
 
     def read(self, cursor, count):
-        entries = super().read(cursor, count)
+        return self.meddled(super().read(cursor, count))
+
+    def answered(self, asked):
+        return self.meddled(super().answered(asked))
+
+    def meddled(self, entries):
         if self.meddle is not None:
             self.meddle()
             self.meddle = None
@@ -340,6 +346,70 @@ def test_entries_that_appear_among_those_read_are_answered_too(meddled):
     meddled.meddle = refill
     drain(engine(meddled), 21)
     assert [i for i, _ in payloads(meddled)[0]][2:5] == [b"3-0", b"3-5", b"4-0"]
+
+
+def test_input_deleted_after_it_was_read_ahead_stops_the_worker(store):
+    """The next batch is read while the last one commits; what is gone since shows all the same."""
+    push(store, rows())
+    running = engine(store, batch=10)
+    while running.position.seq < 50:
+        running.advance()
+    reached = store.state().position.seq
+    store.call("XDEL", store.keys.input, f"{reached + 2}-0")
+    with pytest.raises(InputLost, match="1 of the"):
+        drain(running)
+    assert store.length(store.keys.out) == reached
+
+
+def test_a_refused_commit_drops_what_was_computed_ahead(another):
+    """The state goes back while a commit is under way; what was learned on top of it is gone."""
+    whole, store = another("whole"), another("refused")
+    for each in (whole, store):
+        push(each, rows())
+    drain(engine(whole))
+    running = engine(store, batch=10)
+    drain(running, 50)
+    earlier = store.call("HGETALL", store.keys.state)
+    drain(running, 100)
+    store.call("HSET", store.keys.state, *earlier)
+    for key in (store.keys.out, store.keys.met):
+        for entry_id in range(51, 101):
+            store.call("XDEL", key, f"{entry_id}-0")
+        store.call("XSETID", key, "50-0")
+    running.advance()  # sent on top of what is gone
+    learned = running._predictor
+    assert (learned.n, running.position.seq) == (110, 100)
+    running.advance()  # computed on top of that, and dropped
+    assert running._predictor is not learned
+    assert (running._predictor.n, running.position.seq) == (50, 50)
+    drain(running)
+    assert payloads(store) == payloads(whole)
+    assert store.state().position == whole.state().position
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64, 1024])
+def test_running_ahead_changes_no_byte(another, batch):
+    ahead, in_turn = another("ahead"), another("in-turn")
+    for each in (ahead, in_turn):
+        push(each, rows())
+    drain(engine(in_turn))
+    running = engine(ahead, batch, snapshot_every=50)
+    while running.position.seq < COUNT:
+        running.advance()
+    assert payloads(ahead) == payloads(in_turn)
+    assert ahead.state().position == in_turn.state().position
+
+
+def test_the_next_batch_is_answered_before_the_last_one_is_confirmed(store):
+    push(store, rows())
+    confirmed = []
+    running = engine(store, batch=10, observe=lambda outcome: confirmed.append(outcome.after.seq))
+    running.advance()
+    assert (running.position.seq, confirmed) == (0, [])
+    running.advance()
+    assert (running.position.seq, confirmed) == (10, [10])
+    running.settle()
+    assert (running.position.seq, confirmed) == (20, [10, 20])
 
 
 def test_input_deleted_after_it_was_answered_is_noticed_by_the_next_replay(store):

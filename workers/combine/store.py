@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from workers.combine.join import Mark
 from workers.commits import Commit
-from workers.connection import Argument
 from workers.errors import StateLost
+from workers.refusals import refused
 from workers.store import Store, commit_script
+from workers.wire import Argument
 
 _COMMIT = commit_script("combine")
 
@@ -41,7 +42,7 @@ class TargetStore(Store):
             _COMMIT, keys, self._joined_args(commit, joined, combiner)
         )
         if reply[0] != b"OK":
-            self._refused(commit, reply)
+            refused(commit, reply, self.keys, self.expected_types())
 
     def joined(self) -> tuple[bytes | None, bytes | None]:
         """Return what the last commit stored: where the sources stand, and the combiner."""

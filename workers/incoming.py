@@ -1,0 +1,60 @@
+"""The entries of a feed in order, the next ones asked for before they are needed."""
+
+from workers.batching import BatchSize
+from workers.store import Entry, Store
+from workers.wire import Sent
+
+
+class Incoming:
+    """What is to be answered next; it is read again from the cursor after anything unusual.
+
+    Parameters
+    ----------
+    store : Store
+    size : BatchSize
+        How many entries to read at once, and to answer.
+    """
+
+    def __init__(self, store: Store, size: BatchSize) -> None:
+        self._store, self._size = store, size
+        self._held: list[Entry] = []
+        self._asked: Sent | None = None
+        self._may_be_more = False
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the next `take` waits for new input: all that is known to be there was taken."""
+        return not self._held and self._asked is None
+
+    @property
+    def holds_more(self) -> bool:
+        """Whether something that was read is still to be taken."""
+        return bool(self._held)
+
+    def take(self, cursor: bytes, limit: int | None = None) -> list[Entry]:
+        """Return the entries after the cursor that make a batch, `limit` at most; none if none.
+
+        Parameters
+        ----------
+        cursor : bytes
+            ID of the last entry taken, or where to begin.
+        limit : int, optional
+        """
+        if not self._held:
+            self._held = self._read(cursor)
+        count = self._size.first_of(self._held) if self._held else 0
+        count = count if limit is None else min(count, limit)
+        taken, self._held = self._held[:count], self._held[count:]
+        return taken
+
+    def ask(self, cursor: bytes) -> None:
+        """Ask for what comes after the cursor, unless it is held or the last read found the end."""
+        if not self._held and self._may_be_more:
+            self._asked = self._store.ask(cursor, self._size.count)
+
+    def _read(self, cursor: bytes) -> list[Entry]:
+        asked, self._asked = self._asked, None
+        count = self._size.count
+        entries = self._store.read(cursor, count) if asked is None else self._store.answered(asked)
+        self._may_be_more = len(entries) >= count
+        return entries

@@ -1,0 +1,94 @@
+"""What it means when Redis refuses a commit; commit.lua lists the replies."""
+
+from collections.abc import Mapping, Sequence
+
+from workers.commits import Commit
+from workers.errors import (
+    BatchChanged,
+    Fenced,
+    InputLost,
+    InvalidStoredSnapshot,
+    OutputAhead,
+    PositionMoved,
+    StateLost,
+    WrongKeyType,
+)
+from workers.keys import FeedKeys
+from workers.position import Position
+
+
+def refused(
+    commit: Commit, reply: Sequence[bytes], keys: FeedKeys, types: Mapping[str, str]
+) -> None:
+    """Raise what a refusal means; return if the batch was committed before.
+
+    Parameters
+    ----------
+    commit : Commit
+    reply : sequence of bytes
+        Code, and its details.
+    keys : FeedKeys
+    types : mapping of str to str
+        The type that each key should have.
+
+    Raises
+    ------
+    Fenced
+        If a newer worker owns the feed.
+    PositionMoved, BatchChanged, InvalidStoredSnapshot
+        If the engine can go on after reading again.
+    StateLost, InputLost, OutputAhead, WrongKeyType
+        If the feed cannot be continued.
+    """
+    code, detail = reply[0], [part.decode() for part in reply[1:]]
+    if code == b"ALREADY":
+        _check_same(commit.after, *detail)
+        return
+    if code == b"FENCED" and int(detail[0] or 0) > commit.epoch:
+        raise Fenced(
+            f"feed {keys.feed!r}: a newer worker (epoch {detail[0]}) has taken over from "
+            f"this one (epoch {commit.epoch}); nothing was written"
+        )
+    if code in (b"FENCED", b"CURSOR"):  # an older epoch: Redis lost its last writes
+        raise PositionMoved(f"the feed stands elsewhere than at {commit.before.cursor!r}")
+    if code == b"GAP":
+        raise BatchChanged("the entries after the cursor are not the ones that were read")
+    if code == b"DELETED":
+        raise InputLost(_unread(keys, *detail))
+    if code == b"SNAPSHOT":
+        raise InvalidStoredSnapshot("the snapshot expired before the commit")
+    if code == b"LOST":
+        raise lost(keys)
+    if code == b"TYPE":
+        raise WrongKeyType(
+            f"{detail[0]} holds a {detail[1]}, not a {types[detail[0]]}: "
+            "move that key away, or use another feed name"
+        )
+    raise OutputAhead(
+        f"{detail[0]} already holds an entry at or after {detail[1]}, which is still to be "
+        "written: something else wrote to it; restore it from a backup, or reset the feed"
+    )
+
+
+def lost(keys: FeedKeys) -> StateLost:
+    """Return the error that a feed without its state means."""
+    return StateLost(
+        f"{keys.state} is gone: Redis was flushed or the key was deleted; restore it from a "
+        f"backup, or begin anew with: online-svm reset {keys.feed}"
+    )
+
+
+def _check_same(after: Position, seq: str, digest: str) -> None:
+    if (int(seq), digest) != (after.seq, after.digest.hex()):
+        raise StateLost(
+            f"the feed stands at {after.cursor.decode()} with other answers than this worker's: "
+            "run online-svm verify to find the first difference"
+        )
+
+
+def _unread(keys: FeedKeys, cursor: str, gone: str) -> str:
+    return (
+        f"input lost: entries of {keys.input} after {cursor} were deleted or trimmed before they "
+        "were read. Put the stream back from a backup; or go on without them: "
+        f"HSET {keys.state} gone '{gone}'; or: online-svm reset {keys.feed}"
+    )
