@@ -1,25 +1,52 @@
-"""The throughput benchmark runs, and its null worker does the work it stands for."""
+"""The throughput benchmark runs, and its peers do the work they stand for."""
 
+import orjson
 import pytest
 
+from workers.bench import peers, profile
 from workers.bench import worker as bench
+from workers.bench.feed import WARM_UP, stream
+from workers.settings import WorkerSettings
 from workers.store import Store
 
 
 @pytest.mark.slow
-def test_a_small_run_prints_a_ratio_to_each_peer(embedded_url, capsys):
-    rows = bench.run(embedded_url, entries=1000, repeats=1)
+def test_a_small_run_gives_a_ratio_to_each_peer(embedded_url):
+    rows = bench.run(embedded_url, entries=600, repeats=1)
     assert [row.name for row in rows] == [
-        "worker / null worker, batch 256",
-        "worker / river StandardScaler | PAClassifier",
+        "engine / null worker",
+        "engine / reads and commits alone",
+        "default / null worker",
+        "default / one refit after the other",
+        "default / river StandardScaler | LogisticRegression",
+        "default / river StandardScaler | PAClassifier",
     ]
     assert all(row.ours > 0 and row.peer > 0 for row in rows)
-    printed = capsys.readouterr().out
-    assert all(str(row) in printed for row in rows)
+    assert orjson.loads(orjson.dumps(rows[0].plain()))["ratio"] == rows[0].ratio
+
+
+@pytest.mark.slow
+def test_the_parts_of_a_profile_make_the_whole(embedded_url):
+    before = Store.send
+    for found in profile.run(embedded_url, entries=600):
+        assert sum(found.parts.values()) == pytest.approx(found.whole, rel=0.02)
+        assert all(value >= 0 for value in found.parts.values())
+        assert found.parts["parse"] > 0
+        assert found.plain()["parts"] == found.parts
+    assert Store.send is before
+
+
+def test_the_bare_commits_write_an_answer_to_every_entry(embedded_url):
+    examples = stream(WARM_UP + 700)
+    peers.bare_commits(embedded_url, WorkerSettings(), examples, length=300)
+    with Store(embedded_url, "bench-bare") as store:
+        ids = [entry[0] for entry in store.call("XRANGE", store.keys.input, "-", "+")]
+        assert [entry[0] for entry in store.call("XRANGE", store.keys.out, "-", "+")] == ids
+        assert store.state().position.cursor == ids[-1]
 
 
 def test_the_null_worker_answers_and_acknowledges_every_entry(embedded_url):
-    bench.null_worker(embedded_url, bench.stream(bench.WARM_UP + 700), batch=256, length=300)
+    peers.null_worker(embedded_url, stream(WARM_UP + 700), batch=256, length=300)
     with Store(embedded_url, "bench-null") as store:
         out = store.call("XRANGE", store.keys.out, "-", "+")
         source = store.call("XRANGE", store.keys.input, "-", "+")

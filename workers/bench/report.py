@@ -33,6 +33,11 @@ class Row:
     note: str = ""
     unit: Literal["s", "/s"] = "s"
 
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        unit = {"unit": self.unit, "ratio": self.ratio, "note": self.note}
+        return {"name": self.name, "ours": self.ours, "peer": self.peer} | unit
+
     @property
     def ratio(self) -> float:
         """How many times better than the peer."""

@@ -1,5 +1,6 @@
 """`bench`: figures beside a peer, measured in the same run."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,10 @@ from workers.errors import BadConfiguration
 if TYPE_CHECKING:
     from workers.bench.quality import Quality
 
+if TYPE_CHECKING:
+    from workers.bench.profile import Profile
+    from workers.bench.report import Row
+
 WIDTH = 120  # columns of a table where the output is no terminal
 
 
@@ -24,6 +29,7 @@ def register(app: typer.Typer) -> None:
     )
     group.command("solver")(solver)
     group.command("worker")(worker)
+    group.command("profile")(profile)
     group.command("methods")(methods)
     group.command("quality")(quality)
     group.command("linear")(linear)
@@ -38,11 +44,32 @@ def solver() -> None:
     run()
 
 
-def worker() -> None:
-    """Measure examples a second through Redis against a null worker and river in process."""
+def worker(json: Json = False) -> None:
+    """Measure examples a second through Redis against what bounds them, and river in process.
+
+    The engine with rare refits and the default configuration, against a null worker, the reads and
+    commits alone, the refits alone, and two of river's classifiers without Redis.
+    """
     from workers.bench.worker import run
 
-    run()
+    _show(run(), json)
+
+
+def profile(json: Json = False) -> None:
+    """Measure where a microsecond goes: read, parse, score, learn, encode, commit, refit."""
+    from workers.bench.profile import run
+
+    _show(run(), json)
+
+
+def _show(results: "Iterable[Row | Profile]", json: bool) -> None:
+    for result in results:
+        if json:
+            import orjson
+
+            print(orjson.dumps(result.plain()).decode(), flush=True)
+        else:
+            print(result, flush=True)
 
 
 def methods(json: Json = False) -> None:

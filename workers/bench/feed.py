@@ -1,0 +1,103 @@
+"""A feed to measure on: its examples, the server, and how an engine is run through it."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import orjson
+import redis
+import structlog
+
+from workers import embedded
+from workers.engine import Engine
+from workers.service import assemble, open_store, refitter
+from workers.settings import WorkerSettings
+from workers.stopping import Stop
+from workers.store import Store
+
+FEATURES = 20
+# Answered before the clock starts: the window is full then, the early refits are over (the last
+# is at 5,120), and every process has started.
+WARM_UP = 5376
+_PUSH = 1000
+
+Pairs = list[tuple[list[float], str]]
+
+
+def stream(entries: int) -> Pairs:
+    """Return examples of two overlapping classes, the same ones each time.
+
+    Of 1,400 training examples about 650 become support vectors, as many as the design counts on.
+    """
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 2, entries)
+    X = (generator.normal(size=(entries, FEATURES)) + 0.5 * codes[:, None]).round(4)
+    return list(zip(X.tolist(), np.array(["a", "b"])[codes].tolist(), strict=True))
+
+
+def push(store: Store, examples: Pairs) -> None:
+    """Fill the input of a feed that is begun anew."""
+    keys = store.keys
+    store.call("DEL", keys.input, keys.out, keys.met, keys.dlq, keys.state)
+    with redis.Redis.from_url(store.url) as client:
+        for begin in range(0, len(examples), _PUSH):
+            with client.pipeline(transaction=False) as pipeline:
+                for x, label in examples[begin : begin + _PUSH]:
+                    pipeline.xadd(keys.input, {"x": orjson.dumps(x), "y": label})
+                pipeline.execute()
+
+
+def our_worker(
+    url: str,
+    feed: str,
+    settings: WorkerSettings,
+    examples: Pairs,
+    when_warm: Callable[[], None] = lambda: None,
+) -> float:
+    """Return the examples a second of a worker as `online-svm worker` runs it.
+
+    `when_warm` is called just before the clock starts.
+    """
+    stop = Stop()
+    with open_store(feed, settings, url, stop) as store, refitter(settings) as refits:
+        push(store, examples)
+        engine = assemble(store, settings, refits, stop, "bench")
+        _drain(engine, WARM_UP)
+        when_warm()
+        left = len(examples) - engine.position.seq
+        return rate(left, lambda: _drain(engine, len(examples)))
+
+
+def _drain(engine: Engine, count: int) -> None:
+    while engine.position.seq < count:
+        engine.advance()
+
+
+def rate(count: int, work: Callable[[], None]) -> float:
+    """Return how often a second `work` does what it does `count` times."""
+    began = time.perf_counter()
+    work()
+    return count / (time.perf_counter() - began)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave out the workers' log lines below warnings."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+@contextmanager
+def server(url: str | None) -> Iterator[str]:
+    """Give a Redis: this one, or an embedded one that is thrown away."""
+    if url is not None:
+        yield url
+        return
+    with embedded.temporary() as made:
+        yield made.url
