@@ -162,7 +162,8 @@ def _check_result(parts: Arrays) -> None:
     d = parts["scaling.mean"].size
     for name in ("mean", "width", "fill"):
         check_floats(parts, f"scaling.{name}", (d,))
-    require("model.vectors" not in parts or len(parts["model.vectors"]) == d, "model.vectors")
+    for name in ("model.vectors", "model.weights"):  # of a kernel machine, of Fourier features
+        require(name not in parts or len(parts[name]) == d, name)
     machines = parts["calibration"].shape[1]
     for name in ("calibration", "training"):
         check_floats(parts, name, (len(parts[name]), machines))

@@ -333,3 +333,15 @@ def test_results_survive_the_pipe() -> None:
         assert copy.to_bytes() == result.to_bytes()
         assert copy.model.scores(X).tobytes() == result.model.scores(X).tobytes()
         assert replace(result, freeze=0).to_bytes() != result.to_bytes()
+
+
+@pytest.mark.parametrize("name", ["weights", "offset", "coef", "intercept"])
+def test_a_model_of_fourier_features_whose_parts_do_not_fit_is_refused(name: str) -> None:
+    X, labels = stream(100)
+    result = refits(CONFIGS[1], X, labels).results[-1]
+    header, parts = frames.split(result.to_bytes())
+    name = f"model.{name}"
+    wider = np.concatenate([parts[name], parts[name]])
+    for wrong in (np.repeat(parts[name], 2, axis=-1), wider, parts[name].astype("<f4")):
+        with pytest.raises(ValueError, match="does not fit"):
+            RefitResult.from_bytes(frames.join(header, parts | {name: wrong}))

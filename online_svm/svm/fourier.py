@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from online_svm._intrinsics import bits_of, float_of, fma
 from online_svm._jit import jit
+from online_svm.arrays import check_floats
 from online_svm.kernels import ROUNDER, Floats
 from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes
 
@@ -155,5 +156,16 @@ class FourierModel:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Return the model whose `arrays` these are."""
+        """Return the model whose `arrays` these are.
+
+        Raises
+        ------
+        ValueError
+            If they do not fit one another.
+        """
+        machines, (d, size) = len(arrays["intercept"]), arrays["weights"].shape
+        check_floats(arrays, "weights", (d, size))
+        check_floats(arrays, "offset", (size,))
+        check_floats(arrays, "coef", (machines, size))
+        check_floats(arrays, "intercept", (machines,))
         return cls(arrays["weights"], arrays["offset"], arrays["coef"], arrays["intercept"])
