@@ -34,6 +34,11 @@ def test_the_bare_imports_are_those_of_a_worker():
     assert {name.split(".")[0] for name in start.PACKAGES} <= own
 
 
+def test_settings_are_read_without_what_takes_long_to_load():
+    statement = LOADED.replace(", workers.service, workers.progress", "")
+    assert not loaded(statement) & {"numba", "scipy", "sklearn"}
+
+
 @pytest.mark.slow
 def test_a_small_run_measures_starts_with_and_without_a_replay(capsys, monkeypatch):
     found = start.run(repeats=1, replayed=300, window=300)
