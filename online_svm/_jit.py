@@ -27,3 +27,14 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     """
     compiled: Any = numba.njit(cache=True, error_model="numpy", fastmath=False)(function)
     return cast(Callable[P, R], compiled)
+
+
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that only compiled functions call: `jit` without a door for Python.
+
+    The door takes every array of every tuple apart; for a function of many that takes longer to
+    compile than the function.
+    """
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Any = numba.njit(cache=True, error_model="numpy", fastmath=False, **options)(function)
+    return cast(Callable[P, R], compiled)

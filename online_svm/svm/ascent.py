@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from online_svm._jit import jit
+from online_svm._jit import inner, jit
 from online_svm.kernels import Floats
+from online_svm.svm.active import set_of
 from online_svm.svm.bank import Bank, add_row, set_member, spans, update_observers
+from online_svm.svm.compact import Machine, assess, measure, solve_active
 from online_svm.svm.lanes import dot
 from online_svm.svm.shift import Shift
 from online_svm.svm.solver import Programme, intercept, maximise_with
@@ -14,7 +16,7 @@ MOST_JOINING = 64  # in one solve: each costs a kernel row, which may have to be
 FEWEST_MEMBERS = 8  # fewer share too little
 
 
-@jit
+@inner
 def _choose_members(bank: Bank, s: int, span: int) -> None:
     """Let variables well inside their bounds be members, and no others."""
     beta, members = bank.beta[s, :span], bank.members[s, :span]
@@ -28,7 +30,7 @@ def _choose_members(bank: Bank, s: int, span: int) -> None:
             set_member(bank, s, slot, inside)
 
 
-@jit
+@inner
 def _shift_of(bank: Bank, s: int, span: int) -> Shift:
     """Return what the solver needs of the members of one machine."""
     members, row, R = bank.members[s, :span], bank.work[3, :span], bank.R[s, :span]
@@ -44,19 +46,19 @@ def _shift_of(bank: Bank, s: int, span: int) -> Shift:
     return Shift(members, row, bank.before[s, :span], np.zeros(1), float(count), spread)
 
 
-@jit
+@inner
 def _one_sided(z: Floats) -> float:
     """Return +1 or -1 if the training points of a machine are all of that side, else 0."""
-    positive, negative = False, False
-    for label in z:
-        positive = positive or label > 0.0
-        negative = negative or label < 0.0
+    positive, negative = 0, 0
+    for i in range(len(z)):
+        positive += z[i] > 0.0
+        negative += z[i] < 0.0
     if positive and negative:
         return 0.0
     return 1.0 if positive else -1.0
 
 
-@jit
+@inner
 def _reset(bank: Bank, s: int, side: float) -> None:
     """Let a machine answer `side` to everything."""
     for w in (s, s + len(bank.b)):
@@ -69,28 +71,74 @@ def _reset(bank: Bank, s: int, side: float) -> None:
     bank.b[s] = side
 
 
+@inner
+def _machine_of(bank: Bank, s: int, span: int) -> Machine:
+    return Machine(
+        bank.z[s, :span],
+        bank.lower[s, :span],
+        bank.upper[s, :span],
+        bank.beta[s, :span],
+        bank.before[s, :span],
+        bank.F[s],
+        bank.work[0, :span],
+        bank.work[1, :span],
+        bank.work[2, :span],
+    )
+
+
+@inner
+def _solve_whole(bank: Bank, s: int, span: int, tol: float, max_steps: int) -> int:
+    """Bring one machine to its optimum over all variables at once, with common shifts."""
+    _, first, stop = spans(bank.rows)
+    _choose_members(bank, s, span)
+    shift = _shift_of(bank, s, span)
+    problem = Programme(
+        bank.z[s, :span],
+        bank.lower[s, :span],
+        bank.upper[s, :span],
+        bank.beta[s, :span],
+        bank.F[s, :span],
+    )
+    steps, highest, lowest = maximise_with(shift, bank.rows, problem, tol, max_steps, bank.work)
+    add_row(bank.F[s], shift.moved[0], bank.R[s], first, stop)
+    machine, active = _machine_of(bank, s, span), set_of(bank.active, s)
+    measure(machine)
+    bank.b[s] = intercept(machine.up, machine.down, highest, lowest)
+    if assess(machine, active, bank.rows, bank.b[s]) < 0:  # the next time less margin may do
+        active.margin[0] = max(0.5 * active.margin[0], tol)
+    return steps
+
+
+@inner
+def _dismiss_members(members: Floats, R: Floats) -> None:
+    """End the common shift of a machine whose active set is settled by pair steps alone."""
+    found = 0
+    for slot in range(len(members)):
+        found += members[slot] != 0.0
+    if found:
+        members[:] = 0.0
+        R[:] = 0.0
+
+
 @jit
 def solve(bank: Bank, tol: float, max_steps: int) -> int:
     """Bring every machine to its optimum; return the steps taken."""
-    span, first, stop = spans(bank.rows)
-    total = 0
+    span, _, _ = spans(bank.rows)
+    total, is_behind = 0, False
     for s in range(len(bank.b)):
         side = _one_sided(bank.z[s, :span])
         if side != 0.0:
             _reset(bank, s, side)
             continue
-        _choose_members(bank, s, span)
-        shift = _shift_of(bank, s, span)
-        problem = Programme(
-            bank.z[s, :span],
-            bank.lower[s, :span],
-            bank.upper[s, :span],
-            bank.beta[s, :span],
-            bank.F[s, :span],
-        )
-        steps, highest, lowest = maximise_with(shift, bank.rows, problem, tol, max_steps, bank.work)
-        add_row(bank.F[s], shift.moved[0], bank.R[s], first, stop)
-        bank.b[s] = intercept(problem, highest, lowest)
+        machine, active = _machine_of(bank, s, span), set_of(bank.active, s)
+        steps, b, is_done = solve_active(machine, active, bank.rows, bank.b[s], tol, max_steps)
+        bank.b[s] = b
+        if not is_done:
+            steps += _solve_whole(bank, s, span, tol, max_steps - steps)
+            is_behind = True
+        elif steps > 0:
+            _dismiss_members(bank.members[s, :span], bank.R[s])
         total += steps
-    update_observers(bank)
+    if is_behind:
+        update_observers(bank)
     return total

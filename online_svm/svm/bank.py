@@ -7,13 +7,16 @@ up to date through the solver's own steps, so a decision value F_i + b costs not
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from online_svm._intrinsics import fma
-from online_svm._jit import jit
+from online_svm._jit import inner, jit
 from online_svm.kernels import Floats, Kernel, kernel_row, kernel_value
+from online_svm.svm.active import ActiveSet, empty_active
 from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes
 from online_svm.svm.rows import (
     FEW,
+    SEEN_HEAD,
     SEEN_SIZE,
     SEEN_TAIL,
     TRAIN_SIZE,
@@ -22,7 +25,10 @@ from online_svm.svm.rows import (
     Rows,
     empty_rows,
     fetch,
+    take_slot,
 )
+
+Flags = NDArray[np.bool_]
 
 
 class Bank(NamedTuple):
@@ -47,6 +53,7 @@ class Bank(NamedTuple):
         Scratch: the coefficients that the F of the observers stands for.
     work : ndarray of shape (4, T)
         Scratch of the solver.
+    active : ActiveSet
     """
 
     rows: Rows
@@ -64,6 +71,7 @@ class Bank(NamedTuple):
     b: Floats
     before: Floats
     work: Floats
+    active: ActiveSet
 
 
 def empty_bank(
@@ -87,10 +95,11 @@ def empty_bank(
         b=np.full(machines, -1.0),
         before=np.zeros((machines, train)),
         work=np.zeros((4, train)),
+        active=empty_active(kernel, machines, train),
     )
 
 
-@jit
+@inner
 def add_row(F: Floats, change: float, row: Floats, first: int, stop: int) -> None:
     """Add `change` times a kernel row to a range of F."""
     target, source = F[first:stop], row[first:stop]
@@ -98,7 +107,7 @@ def add_row(F: Floats, change: float, row: Floats, first: int, stop: int) -> Non
         target[i] = fma(change, np.float64(source[i]), target[i])
 
 
-@jit
+@inner
 def _has_weight(weights: Floats, slot: int) -> bool:
     found = False
     for w in range(len(weights)):
@@ -106,7 +115,7 @@ def _has_weight(weights: Floats, slot: int) -> bool:
     return found
 
 
-@jit
+@inner
 def _sum_by_support(rows: Rows, weights: Floats, sums: Floats, slots: Ints, span: int) -> None:
     """Set the sums of the points in `slots` from the rows of those that have weight."""
     values = rows.values
@@ -123,15 +132,19 @@ def _sum_by_support(rows: Rows, weights: Floats, sums: Floats, slots: Ints, span
             sums[w, slots[i]] = sum_of_lanes(lanes[w, i])
 
 
-@jit
+@inner
 def _sum_by_point(rows: Rows, weights: Floats, sums: Floats, slots: Ints, span: int) -> None:
     """Do what `_sum_by_support` does, in the same order, from the rows of the points."""
     lanes = np.empty(LANES)
     for slot in slots:
-        kernel_row(rows.shape, rows.X, rows.points[slot], 0, span, rows.sums, rows.row)
+        row = rows.row
+        if slot < rows.rings[TRAIN_SIZE]:  # its row will be wanted as a column of the others
+            row = rows.values[fetch(rows, slot, 1)]
+        else:
+            kernel_row(rows.shape, rows.X, rows.points[slot], 0, span, rows.sums, row)
         for w in range(len(weights)):
             lanes[:] = 0.0
-            add_to_lanes(rows.row[:span], weights[w, :span], lanes)
+            add_to_lanes(row[:span], weights[w, :span], lanes)
             sums[w, slot] = sum_of_lanes(lanes)
 
 
@@ -150,6 +163,20 @@ def sum_afresh(bank: Bank, slots: Ints) -> None:
 
 
 @jit
+def ring_values(bank: Bank, ring: int) -> Floats:
+    """Return the decision values of the points of a ring, 0 or 1, oldest first."""
+    rings, F, b = bank.rows.rings, bank.F, bank.b
+    head, tail, size = rings[3 * ring], rings[3 * ring + 1], rings[3 * ring + 2]
+    values, offset = np.empty((tail - head, len(b))), ring * rings[TRAIN_SIZE]
+    for s in range(len(b)):
+        slot = head % size
+        for i in range(tail - head):
+            values[i, s] = F[s, offset + slot] + b[s]
+            slot = slot + 1 if slot + 1 < size else 0
+    return values
+
+
+@jit
 def values_of(F: Floats, b: Floats, slots: Ints) -> Floats:
     """Return the decision values of the points in `slots`, shape (len(slots), S)."""
     values = np.empty((len(slots), len(b)))
@@ -157,44 +184,6 @@ def values_of(F: Floats, b: Floats, slots: Ints) -> Floats:
         for s in range(len(b)):
             values[i, s] = F[s, slots[i]] + b[s]
     return values
-
-
-@jit
-def arrive(bank: Bank, slots: Ints, X: Floats, codes: Ints, first: int) -> Floats:
-    """Put new points, the first of them with arrival number `first`, into their slots.
-
-    Returns
-    -------
-    values : ndarray of shape (m, S)
-        Their decision values.
-    """
-    rows = bank.rows
-    for i in range(len(slots)):
-        slot = slots[i]
-        for f in range(X.shape[1]):
-            rows.X[f, slot] = X[i, f]
-            rows.points[slot, f] = X[i, f]
-        rows.diagonal[slot] = kernel_value(rows.shape, X[i], X[i])
-        bank.codes[slot] = codes[i]
-        bank.arrival[slot] = first + i
-    sum_afresh(bank, slots)
-    return values_of(bank.F, bank.b, slots)
-
-
-@jit
-def move(bank: Bank, source: Ints, target: Ints) -> None:
-    """Copy what is known of points, apart from their part in training, to other slots."""
-    rows = bank.rows
-    for i in range(len(source)):
-        old, new = source[i], target[i]
-        for f in range(rows.X.shape[0]):
-            rows.X[f, new] = rows.X[f, old]
-            rows.points[new, f] = rows.points[old, f]
-        rows.diagonal[new] = rows.diagonal[old]
-        bank.codes[new] = bank.codes[old]
-        bank.arrival[new] = bank.arrival[old]
-        for w in range(len(bank.sums)):
-            bank.sums[w, new] = bank.sums[w, old]
 
 
 @jit
@@ -212,6 +201,50 @@ def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
 
 
 @jit
+def arrive(
+    bank: Bank, X: Floats, codes: Ints, training: Flags, first: int, penalties: Floats
+) -> Floats:
+    """Put new points, the first of them with arrival number `first`, at the ends of their rings.
+
+    Returns
+    -------
+    values : ndarray of shape (m, S)
+        Their decision values.
+    """
+    rows, rings, slots = bank.rows, bank.rows.rings, np.empty(len(codes), dtype=np.int64)
+    for i in range(len(slots)):
+        slots[i] = slot = take_slot(rings, TRAIN_TAIL if training[i] else SEEN_TAIL)
+        for f in range(X.shape[1]):
+            rows.X[f, slot] = X[i, f]
+            rows.points[slot, f] = X[i, f]
+        rows.diagonal[slot] = kernel_value(rows.shape, X[i], X[i])
+        bank.codes[slot] = codes[i]
+        bank.arrival[slot] = first + i
+    sum_afresh(bank, slots)
+    set_bounds(bank, slots[training], penalties)
+    return values_of(bank.F, bank.b, slots)
+
+
+@jit
+def promote(bank: Bank, count: int, penalties: Floats) -> None:
+    """Move the oldest observers to the end of the training ring."""
+    rows, rings, slots = bank.rows, bank.rows.rings, np.empty(count, dtype=np.int64)
+    for i in range(count):
+        old = rings[TRAIN_SIZE] + rings[SEEN_HEAD] % rings[SEEN_SIZE]
+        slots[i] = new = take_slot(rings, TRAIN_TAIL)
+        rings[SEEN_HEAD] += 1
+        for f in range(rows.X.shape[0]):
+            rows.X[f, new] = rows.X[f, old]
+            rows.points[new, f] = rows.points[old, f]
+        rows.diagonal[new] = rows.diagonal[old]
+        bank.codes[new] = bank.codes[old]
+        bank.arrival[new] = bank.arrival[old]
+        for w in range(len(bank.sums)):
+            bank.sums[w, new] = bank.sums[w, old]
+    set_bounds(bank, slots, penalties)
+
+
+@inner
 def spans(rows: Rows) -> tuple[int, int, int]:
     """Return the end of the training slots in use, and the first and the end of the observers'."""
     train, seen = rows.rings[TRAIN_SIZE], rows.rings[SEEN_SIZE]
@@ -222,7 +255,7 @@ def spans(rows: Rows) -> tuple[int, int, int]:
     )
 
 
-@jit
+@inner
 def update_observers(bank: Bank) -> None:
     """Bring F of the observers from the coefficients `before` to the present ones."""
     rows, beta, before, F = bank.rows, bank.beta, bank.before, bank.F
@@ -239,7 +272,7 @@ def update_observers(bank: Bank) -> None:
             before[s, j] = beta[s, j]
 
 
-@jit
+@inner
 def set_member(bank: Bank, s: int, slot: int, member: bool) -> None:
     """Let a training point join or leave the members of a machine's common shift."""
     rows = bank.rows

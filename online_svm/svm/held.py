@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel
-from online_svm.svm.bank import Bank, arrive, empty_bank, move
+from online_svm.svm.active import CHECKED, SIZE, VACANT, restore_active
+from online_svm.svm.bank import Bank, arrive, empty_bank, promote
+from online_svm.svm.release import forget_training
 from online_svm.svm.rows import (
     CLOCK,
     SEEN_HEAD,
@@ -17,7 +19,6 @@ from online_svm.svm.rows import (
     TRAIN_SIZE,
     TRAIN_TAIL,
     Ints,
-    drop_rows,
 )
 
 Flags = NDArray[np.bool_]
@@ -48,9 +49,11 @@ class HeldPoints:
     Examples
     --------
     >>> held = HeldPoints(Kernel("linear"), machines=1, window=None, cache_mb=1.0)
-    >>> slots, values = held.add(np.ones((3, 2)), np.zeros(3, dtype=np.int64), None)
-    >>> held.promote(2).tolist(), held.n_training, held.n_observers
-    ([0, 1], 2, 1)
+    >>> codes, nobody, penalties = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=bool), np.ones(2)
+    >>> values = held.add(np.ones((3, 2)), codes, nobody, penalties)
+    >>> held.promote(2, penalties)
+    >>> held.n_training, held.n_observers
+    (2, 1)
     """
 
     def __init__(self, kernel: Kernel, machines: int, window: int | None, cache_mb: float) -> None:
@@ -98,17 +101,16 @@ class HeldPoints:
         """Return which points train, in order of arrival."""
         return np.asarray(self.slots() < self._ring(TRAIN_SIZE))
 
-    def add(self, X: Floats, codes: Ints, training: Flags | None) -> tuple[Ints, Floats]:
-        """Take in new points; return their slots and their decision values, shape (m, S)."""
-        trains = 0 if training is None else int(np.count_nonzero(training))
+    def add(self, X: Floats, codes: Ints, training: Flags, penalties: Floats) -> Floats:
+        """Take in new points; return their decision values, shape (m, S)."""
+        trains = int(np.count_nonzero(training))
         self._make_room(X.shape[1], trains, len(X) - trains)
-        slots = self._new_slots(training, trains, len(X))
-        values = arrive(self.bank, slots, X, codes, self._arrivals)
+        values = arrive(self.bank, X, codes, training, self._arrivals, penalties)
         self._arrivals += len(X)
-        return slots, values
+        return values
 
-    def promote(self, count: int) -> Ints:
-        """Move the oldest observers to the end of the training ring; return their new slots.
+    def promote(self, count: int, penalties: Floats) -> None:
+        """Move the oldest observers to the end of the training ring.
 
         Raises
         ------
@@ -116,16 +118,12 @@ class HeldPoints:
             If a younger point already trains.
         """
         self._make_room(self.dimension, count, 0)
-        bank, head, tail = self.bank, self._ring(SEEN_HEAD), self._ring(TRAIN_TAIL)
-        observers = self._seen_slots(head, head + count)
-        last = bank.arrival[(tail - 1) % self._ring(TRAIN_SIZE)]
-        if self.n_training and last > bank.arrival[observers[0]]:
+        rings, arrival = self.bank.rows.rings, self.bank.arrival
+        youngest = (rings[TRAIN_TAIL] - 1) % rings[TRAIN_SIZE]
+        oldest = rings[TRAIN_SIZE] + rings[SEEN_HEAD] % rings[SEEN_SIZE]
+        if self.n_training and arrival[youngest] > arrival[oldest]:
             raise InvalidInput("a younger point already trains; promote the oldest observers first")
-        slots = self._train_slots(tail, tail + count)
-        bank.rows.rings[TRAIN_TAIL] += count
-        bank.rows.rings[SEEN_HEAD] += count
-        move(bank, observers, slots)
-        return slots
+        promote(self.bank, count, penalties)
 
     def count_training(self, count: int) -> int:
         """Return how many of the `count` oldest points train."""
@@ -137,20 +135,13 @@ class HeldPoints:
             return count
         return int(np.count_nonzero(self.training_mask()[:count]))
 
-    def oldest_training(self, count: int) -> Ints:
-        """Return the slots of the oldest training points."""
-        return self._train_slots(self._ring(TRAIN_HEAD), self._ring(TRAIN_HEAD) + count)
-
-    def drop_training(self, count: int) -> None:
-        """Give up the oldest training points, which have no weight any more."""
-        slots = self.oldest_training(count)
-        self.bank.z[:, slots] = 0.0
-        drop_rows(self.bank.rows, slots)
-        self.bank.rows.rings[TRAIN_HEAD] += count
-
-    def drop_observers(self, count: int) -> None:
-        """Give up the oldest observers."""
-        self.bank.rows.rings[SEEN_HEAD] += count
+    def forget(self, count: int) -> int:
+        """Give up the oldest points, and return how many of them trained."""
+        training = self.count_training(count)
+        self.bank.rows.rings[SEEN_HEAD] += count - training
+        if training:
+            forget_training(self.bank, training)
+        return training
 
     def arrays(self) -> Arrays:
         """Return what is held, in ring order, and how the rings stand."""
@@ -165,6 +156,9 @@ class HeldPoints:
             "weights": bank.weights[:, training],
             "sums": bank.sums[:, slots],
             "b": bank.b.copy(),
+            "active": self._active_positions(training),
+            "active_counts": bank.active.counts.copy(),
+            "margin": bank.active.margin.copy(),
         }
 
     def restore(self, arrays: Arrays) -> Ints:
@@ -184,8 +178,23 @@ class HeldPoints:
         bank.b[:] = arrays["b"]
         bank.weights[:, training] = arrays["weights"]
         bank.before[:, training] = bank.beta[:, training]
+        bank.active.margin[:] = arrays["margin"]
+        bank.active.counts[:] = arrays["active_counts"]
+        self._activate(arrays["active"], training)
         self._arrivals = int(arrays["arrivals"][0])
         return training
+
+    def _active_positions(self, training: Ints) -> Ints:
+        """Return which training points, in ring order, have the places of the active sets."""
+        position = np.full(self._ring(TRAIN_SIZE) + 1, VACANT)
+        position[training] = np.arange(len(training))
+        active = self.bank.active
+        return np.asarray(position[active.slots[:, : active.counts[:, SIZE].max()]])
+
+    def _activate(self, positions: Ints, training: Ints) -> None:
+        """Give the training points in these positions their places in the active sets."""
+        slots = np.append(training, VACANT)[positions]
+        restore_active(self.bank.active, self.bank.rows, slots)
 
     def _ring(self, entry: int) -> int:
         return int(self.bank.rows.rings[entry])
@@ -197,24 +206,12 @@ class HeldPoints:
         ordinals = np.arange(begin, end)
         return np.asarray(self._ring(TRAIN_SIZE) + ordinals % self._ring(SEEN_SIZE))
 
-    def _new_slots(self, training: Flags | None, trains: int, m: int) -> Ints:
-        """Take slots at the ends of the rings for m new points."""
-        rings = self.bank.rows.rings
-        seen = self._seen_slots(rings[SEEN_TAIL], rings[SEEN_TAIL] + m - trains)
-        rings[SEEN_TAIL] += m - trains
-        if training is None:
-            return seen
-        slots = np.empty(m, dtype=np.int64)
-        slots[~training] = seen
-        slots[training] = self._train_slots(rings[TRAIN_TAIL], rings[TRAIN_TAIL] + trains)
-        rings[TRAIN_TAIL] += trains
-        return slots
-
     def _make_room(self, dimension: int, training: int, observers: int) -> None:
         """Let the rings grow if they lack room for that many more points."""
-        train, seen = self._ring(TRAIN_SIZE), self._ring(SEEN_SIZE)
-        new_train = self._grown(train, self.n_training + training)
-        new_seen = self._grown(seen, self.n_observers + observers)
+        rings = self.bank.rows.rings
+        head, tail, train, seen_head, seen_tail, seen = rings[:CLOCK].tolist()
+        new_train = self._grown(train, tail - head + training)
+        new_seen = self._grown(seen, seen_tail - seen_head + observers)
         if (new_train, new_seen, dimension) != (train, seen, self.dimension):
             self._move_to(self._empty(dimension, new_train, new_seen))
 
@@ -233,6 +230,7 @@ class HeldPoints:
     def _move_to(self, new: Bank) -> None:
         """Copy all points to a bank with more room, in ring order from its first slots."""
         old, training, observers = self.bank, self.training_slots(), self.observer_slots()
+        active = self._active_positions(training)
         rings = new.rows.rings
         rings[TRAIN_TAIL], rings[SEEN_TAIL] = len(training), len(observers)
         self.bank = new
@@ -243,6 +241,10 @@ class HeldPoints:
         for name in ("z", "lower", "upper", "weights", "before"):
             getattr(new, name)[:, new_training] = getattr(old, name)[:, training]
         new.b[:] = old.b
+        new.active.margin[:] = old.active.margin
+        new.active.counts[:] = old.active.counts
+        new.active.counts[:, CHECKED] -= old.rows.rings[TRAIN_HEAD]
+        self._activate(active, new_training)
 
 
 def _copy(old: Bank, source: Ints, new: Bank, target: Ints) -> None:

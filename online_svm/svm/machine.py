@@ -33,7 +33,7 @@ import numpy as np
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel
 from online_svm.svm.ascent import solve
-from online_svm.svm.bank import set_bounds, sum_afresh, values_of
+from online_svm.svm.bank import ring_values, set_bounds, sum_afresh, values_of
 from online_svm.svm.held import Flags, HeldPoints
 from online_svm.svm.model import KernelModel
 from online_svm.svm.release import clip
@@ -144,10 +144,11 @@ class RollingMachine:
         X = np.ascontiguousarray(X, dtype=np.float64)
         codes = np.ascontiguousarray(codes, dtype=np.int64)
         self._check_points(X, codes, training)
-        slots, values = self._held.add(X, codes, training)
-        if training is not None:
-            self._set_bounds(slots[training])
-        return values
+        if training is None:
+            training = np.zeros(len(X), dtype=np.bool_)
+        else:
+            self._is_solved = False
+        return self._held.add(X, codes, training, self._penalties)
 
     def promote(self, count: int) -> None:
         """Make the oldest `count` observers training points.
@@ -160,7 +161,8 @@ class RollingMachine:
         if not 0 <= count <= self.n_observers:
             raise InvalidInput(f"count: {count} of {self.n_observers} observers cannot be promoted")
         if count:
-            self._set_bounds(self._held.promote(count))
+            self._held.promote(count, self._penalties)
+            self._is_solved = False
 
     def forget(self, count: int) -> None:
         """Let the oldest `count` points leave; the rest of the solution is kept as a start.
@@ -174,14 +176,7 @@ class RollingMachine:
         """
         if not 0 <= count <= len(self):
             raise InvalidInput(f"count: cannot forget {count} of {len(self)} points")
-        held = self._held
-        training = held.count_training(count)
-        held.drop_observers(count - training)
-        if training:
-            slots = held.oldest_training(training)
-            held.bank.lower[:, slots] = held.bank.upper[:, slots] = 0.0
-            clip(held.bank)
-            held.drop_training(training)
+        if self._held.forget(count):
             self._is_solved = False
 
     def set_penalties(self, penalties: Sequence[float] | Floats) -> None:
@@ -198,7 +193,7 @@ class RollingMachine:
         if not np.array_equal(checked, self._penalties):
             self._penalties = checked
             self._set_bounds(self._held.training_slots())
-            clip(self._held.bank)
+            clip(self._held.bank, self._held.training_slots())
 
     def solve(self) -> int:
         """Bring every machine to its optimum and return the number of pair steps it took."""
@@ -218,11 +213,11 @@ class RollingMachine:
 
     def observer_values(self) -> Floats:
         """Return the decision values of the observers in order of arrival, shape (n, S)."""
-        return self._values(self._held.observer_slots())
+        return ring_values(self._held.bank, 1)
 
     def training_values(self) -> Floats:
         """Return the decision values of the training points in order of arrival, shape (n, S)."""
-        return self._values(self._held.training_slots())
+        return ring_values(self._held.bank, 0)
 
     @property
     def codes(self) -> Ints:

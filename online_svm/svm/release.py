@@ -1,23 +1,19 @@
 """Bringing coefficients within new bounds, and so letting points leave, without starting anew."""
 
-from online_svm._jit import jit
-from online_svm.kernels import Floats
+import numpy as np
+
+from online_svm._jit import inner, jit
+from online_svm.kernels import Values
+from online_svm.svm.active import SIZE, VACANT, leave
 from online_svm.svm.bank import Bank, add_row, set_member, spans, update_observers
-from online_svm.svm.rows import fetch
+from online_svm.svm.rows import TRAIN_HEAD, TRAIN_SIZE, Ints, drop_rows, fetch
 from online_svm.svm.shift import FLAT
 from online_svm.svm.solver import snapped
 
 
-@jit
+@inner
 def _recipient(
-    slacks: Floats,
-    beta: Floats,
-    lower: Floats,
-    upper: Floats,
-    diagonal: Floats,
-    row: Floats,
-    slot: int,
-    amount: float,
+    bank: Bank, s: int, candidates: Ints, row: Values, slot: int, amount: float
 ) -> tuple[int, float]:
     """Return who can best take over `amount` of the coefficient in `slot` (-1: nobody), and room.
 
@@ -26,34 +22,39 @@ def _recipient(
     """
     best, best_room, best_gain = -1, 0.0, 0.0
     size, sign = abs(amount), 1.0 if amount > 0.0 else -1.0
-    for j in range(len(beta)):
-        room = min(upper[j] - beta[j] if amount > 0.0 else beta[j] - lower[j], size)
-        if room <= 0.0 or room < best_room or j == slot:
+    z, F, beta = bank.z[s], bank.F[s], bank.beta[s]
+    lower, upper, diagonal = bank.lower[s], bank.upper[s], bank.rows.diagonal
+    for j in candidates:
+        if j in (VACANT, slot):
             continue
-        curvature = max(diagonal[slot] + diagonal[j] - 2.0 * row[j], FLAT)
-        gain = sign * slacks[j] - 0.5 * curvature * size
+        room = min(upper[j] - beta[j] if amount > 0.0 else beta[j] - lower[j], size)
+        if room <= 0.0 or room < best_room:
+            continue
+        curvature = max(diagonal[slot] + diagonal[j] - 2.0 * np.float64(row[j]), FLAT)
+        gain = sign * (z[j] - F[j]) - 0.5 * curvature * size
         if room > best_room or gain > best_gain:
             best, best_room, best_gain = j, room, gain
     return best, sign * best_room
 
 
-@jit
-def _clip_machine(bank: Bank, s: int, span: int) -> None:
-    """Bring the coefficients of one machine within their bounds; others take over the excess."""
-    rows, values = bank.rows, bank.rows.values
-    beta, F, z = bank.beta[s, :span], bank.F[s], bank.z[s, :span]
-    lower, upper, slacks = bank.lower[s, :span], bank.upper[s, :span], bank.work[0, :span]
-    for slot in range(span):
+@inner
+def _clip_machine(bank: Bank, s: int, span: int, slots: Ints) -> None:
+    """Bring coefficients of one machine within their bounds; others take over the excess.
+
+    Active variables go before others: nothing else would have to be active for having taken it.
+    """
+    rows, values, active = bank.rows, bank.rows.values, bank.active
+    beta, F, lower, upper = bank.beta[s], bank.F[s], bank.lower[s], bank.upper[s]
+    for slot in slots:
         bound = min(max(beta[slot], lower[slot]), upper[slot])
         excess = beta[slot] - bound
         beta[slot] = bound
         while excess != 0.0:
-            for i in range(span):
-                slacks[i] = z[i] - F[i]
             place = fetch(rows, slot, 1)
-            j, part = _recipient(
-                slacks, beta, lower, upper, rows.diagonal, values[place], slot, excess
-            )
+            near = active.slots[s, : active.counts[s, SIZE]]
+            j, part = _recipient(bank, s, near, values[place], slot, excess)
+            if j < 0:
+                j, part = _recipient(bank, s, np.arange(span), values[place], slot, excess)
             if j < 0:
                 part = excess
             add_row(F, -part, values[place], 0, span)
@@ -64,12 +65,32 @@ def _clip_machine(bank: Bank, s: int, span: int) -> None:
 
 
 @jit
-def clip(bank: Bank) -> None:
-    """Bring all coefficients within their bounds; points whose bounds are 0 may then leave."""
+def clip(bank: Bank, slots: Ints) -> None:
+    """Bring the coefficients in `slots` within their bounds, and F of all points with them."""
     span, _, _ = spans(bank.rows)
     for s in range(len(bank.b)):
-        for slot in range(span):
+        for slot in slots:
             if bank.members[s, slot] != 0.0 and bank.lower[s, slot] == bank.upper[s, slot]:
                 set_member(bank, s, slot, False)
-        _clip_machine(bank, s, span)
+        _clip_machine(bank, s, span, slots)
     update_observers(bank)
+
+
+@jit
+def forget_training(bank: Bank, count: int) -> None:
+    """Give up the oldest training points; others take over their coefficients."""
+    rings = bank.rows.rings
+    slots = np.empty(count, dtype=np.int64)
+    for i in range(count):
+        slots[i] = (rings[TRAIN_HEAD] + i) % rings[TRAIN_SIZE]
+        for s in range(len(bank.b)):
+            bank.lower[s, slots[i]] = bank.upper[s, slots[i]] = 0.0
+    clip(bank, slots)
+    active = bank.active
+    for slot in slots:
+        for s in range(len(bank.b)):
+            bank.z[s, slot] = 0.0
+            if active.place[s, slot] != VACANT:
+                leave(active.slots[s], active.place[s], active.counts[s], int(slot))
+    drop_rows(bank.rows, slots)
+    rings[TRAIN_HEAD] += count

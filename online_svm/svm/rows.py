@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import jit
+from online_svm._jit import inner
 from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_row, kernel_value
 
 Ints = NDArray[np.int64]
@@ -92,7 +92,7 @@ def empty_rows(kernel: Kernel, dimension: int, train: int, seen: int, cache_byte
     )
 
 
-@jit
+@inner
 def _place(row_of: Ints, owner: Ints, used: Ints, slot: int) -> int:
     """Give `slot` the free or least recently used place, and return it."""
     place = 0
@@ -106,18 +106,29 @@ def _place(row_of: Ints, owner: Ints, used: Ints, slot: int) -> int:
     return place
 
 
-@jit
+@inner
+def is_known(rows: Rows, place: int, slot: int) -> bool:
+    """Return whether a cached row has the column of a training slot."""
+    tail, size = rows.rings[TRAIN_TAIL], rows.rings[TRAIN_SIZE]
+    return bool((tail - 1 - slot) % size >= tail - rows.known[place, 0])
+
+
+@inner
 def _fill(rows: Rows, slot: int, place: int, first: int, stop: int) -> None:
-    """Compute the columns first..stop of one row."""
+    """Compute the columns first..stop of one row, or copy them from the rows of these points."""
     x, out = rows.points[slot], rows.values[place]
     if stop - first > FEW:
         kernel_row(rows.shape, rows.X, x, first, stop, rows.sums, out)
         return
     for j in range(first, stop):
-        out[j] = kernel_value(rows.shape, x, rows.points[j])
+        other = rows.row_of[j]
+        if other >= 0 and is_known(rows, other, slot):
+            out[j] = rows.values[other, slot]
+        else:
+            out[j] = kernel_value(rows.shape, x, rows.points[j])
 
 
-@jit
+@inner
 def fetch(rows: Rows, slot: int, rings_wanted: int) -> int:
     """Return where the row of `slot` is cached, its columns up to date.
 
@@ -149,10 +160,45 @@ def fetch(rows: Rows, slot: int, rings_wanted: int) -> int:
     return int(place)
 
 
+@inner
+def take_slot(rings: Ints, tail: int) -> int:
+    """Return the slot at the end of a ring, `TRAIN_TAIL` or `SEEN_TAIL`, and let it be in use."""
+    offset = 0 if tail == TRAIN_TAIL else rings[TRAIN_SIZE]
+    rings[tail] += 1
+    return int(offset + (rings[tail] - 1) % rings[tail + 1])
+
+
+@inner
+def bring_up(rows: Rows, slots: Ints) -> None:
+    """Let the rows of a few slots be at hand with all columns, as far as there is room for all.
+
+    A row that only lacks the columns of a few training points, whose own rows are there, copies
+    them without a call: at each step this is so for every row that is used.
+    """
+    row_of, known, used, rings, values = rows.row_of, rows.known, rows.used, rows.rings, rows.values
+    tail, seen_tail, size = rings[TRAIN_TAIL], rings[SEEN_TAIL], rings[TRAIN_SIZE]
+    for slot in slots:
+        place = row_of[slot]
+        if place < 0 or known[place, 1] < seen_tail or known[place, 0] < tail - FEW:
+            fetch(rows, slot, 2)
+            continue
+        rings[CLOCK] += 1
+        used[place] = rings[CLOCK]
+        for ordinal in range(known[place, 0], tail):
+            column = ordinal % size
+            other = row_of[column]
+            # Slots in use lie less than a ring behind the tail.
+            if other < 0 or known[other, 0] <= tail - 1 - (tail - 1 - slot) % size:
+                fetch(rows, slot, 2)
+                break
+            values[place, column] = values[other, slot]
+        known[place, 0] = tail
+
+
+@inner
 def drop_rows(rows: Rows, slots: Ints) -> None:
     """Free the rows of points that leave their slots."""
-    places = rows.row_of[slots]
-    places = places[places >= 0]
-    rows.row_of[slots] = -1
-    rows.owner[places] = -1
-    rows.used[places] = -1
+    for slot in slots:
+        place = rows.row_of[slot]
+        if place >= 0:
+            rows.row_of[slot] = rows.owner[place] = rows.used[place] = -1

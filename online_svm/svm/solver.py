@@ -20,7 +20,7 @@ import numpy as np
 from online_svm._intrinsics import bits_of, float_of, fma
 from online_svm._jit import jit
 from online_svm.kernels import Floats, Values
-from online_svm.svm.lanes import dot
+from online_svm.svm.lanes import LANES, dot, sum_of_lanes
 from online_svm.svm.rows import CLOCK, TRAIN_TAIL, Ints, Rows, fetch
 from online_svm.svm.shift import FLAT, Shift, common_step, shift_members
 
@@ -80,7 +80,7 @@ def snapped(beta: float, lower: float, upper: float) -> float:
 
 
 @jit
-def _highest(up: Floats) -> int:
+def highest_index(up: Floats) -> int:
     """Return the index of the largest of the slacks of those that can grow."""
     best_key, best = LOWEST, 0
     for first in range(0, len(up), BLOCK):
@@ -93,7 +93,7 @@ def _highest(up: Floats) -> int:
 
 
 @jit
-def _lowest(down: Floats) -> float:
+def lowest_slack(down: Floats) -> float:
     """Return the least of the slacks of those that can shrink."""
     lowest = MAGNITUDE
     for k in range(len(down)):
@@ -102,7 +102,7 @@ def _lowest(down: Floats) -> float:
 
 
 @jit
-def _move(up: Floats, down: Floats, row_i: Values, row_j: Values, step: float) -> int:
+def move_slacks(up: Floats, down: Floats, row_i: Values, row_j: Values, step: float) -> int:
     """Update the slacks after a step along (i, j), and return the index of the highest one."""
     best_key, best = LOWEST, 0
     for first in range(0, len(up), BLOCK):
@@ -120,7 +120,7 @@ def _move(up: Floats, down: Floats, row_i: Values, row_j: Values, step: float) -
 
 
 @jit
-def _partner(
+def choose_partner(
     down: Floats, row: Values, diagonal: Floats, top: float, k_ii: float, gain: Floats
 ) -> tuple[int, float]:
     """Return the variable whose pair with i gains most, and the largest violation."""
@@ -223,13 +223,13 @@ def maximise_with(
     _split(problem, slacks)
     diagonal, values, row_of, known = rows.diagonal[:n], rows.values, rows.row_of, rows.known
     used, rings = rows.used, rows.rings
-    i, steps = _highest(up), 0
+    i, steps = highest_index(up), 0
     while up[i] > -math.inf:
         place_i = _place(row_of, known, used, rings, i)
         if place_i < 0:
             place_i = fetch(rows, i, 1)
         row_i = values[place_i, :n]
-        j, violation = _partner(down, row_i, diagonal, up[i], diagonal[i], gain)
+        j, violation = choose_partner(down, row_i, diagonal, up[i], diagonal[i], gain)
         if violation < tol or steps == max_steps:
             break
         place_j = _place(row_of, known, used, rings, j)
@@ -238,7 +238,7 @@ def maximise_with(
         row_j = values[place_j, :n]
         i, mean = _take_step(shift, problem, slacks, diagonal, (i, j), row_i, row_j, mean)
         steps += 1
-    highest, lowest = up[i], _lowest(down)
+    highest, lowest = up[i], lowest_slack(down)
     _join(problem, slacks)
     return steps, highest, lowest
 
@@ -269,13 +269,13 @@ def _take_step(
             shift_members(shift, beta, -step / shift.size)
             _change(problem, slacks, c, step, slack_i if c == i else slack_j)
             mean -= step * (shift.row[c] - shift.spread)
-            return _move(up, down, row_i if c == i else row_j, shift.row, step), mean
+            return move_slacks(up, down, row_i if c == i else row_j, shift.row, step), mean
     step = min((slack_i - slack_j) / curvature, upper[i] - beta[i], beta[j] - lower[j])
     _change(problem, slacks, i, step, slack_i)
     _change(problem, slacks, j, -step, slack_j)
     if shift.size > 0.0:
         mean -= step * (shift.row[i] - shift.row[j])
-    return _move(up, down, row_i, row_j, step), mean
+    return move_slacks(up, down, row_i, row_j, step), mean
 
 
 @jit
@@ -310,19 +310,25 @@ def _place(row_of: Ints, known: Ints, used: Ints, rings: Ints, slot: int) -> int
 
 
 @jit
-def intercept(problem: Programme, highest: float, lowest: float) -> float:
-    """Return b as LIBSVM does: the mean slack of the free variables, else the midpoint."""
-    z, lower, upper, beta, F = problem
-    free, slacks = np.empty(len(z)), np.empty(len(z))
-    count = 0
-    for i in range(len(z)):
-        is_free = (beta[i] > lower[i]) & (beta[i] < upper[i])
-        count += is_free
-        free[i] = 1.0 if is_free else 0.0
-    for i in range(len(z)):
-        slacks[i] = z[i] - F[i]
+def intercept(up: Floats, down: Floats, highest: float, lowest: float) -> float:
+    """Return b as LIBSVM does: the mean slack of the free variables, else the midpoint.
+
+    Parameters
+    ----------
+    up, down : ndarray of shape (n,)
+        Slacks, -inf and +inf where a variable cannot grow and shrink: it is free if it can do both.
+    highest, lowest : float
+        The largest of the first and the least of the second.
+    """
+    lanes, count = np.zeros(LANES), 0
+    for first in range(0, len(up), LANES):
+        u, d = up[first : first + LANES], down[first : first + LANES]
+        for k in range(len(u)):
+            is_free = (u[k] > -math.inf) & (d[k] < math.inf)
+            lanes[k] += u[k] if is_free else 0.0
+            count += is_free
     if count:
-        return dot(slacks, free) / count
+        return sum_of_lanes(lanes) / count
     if math.isinf(highest):
         return lowest
     return highest if math.isinf(lowest) else 0.5 * (highest + lowest)

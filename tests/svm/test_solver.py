@@ -4,7 +4,7 @@ from scipy.optimize import minimize
 
 from online_svm.kernels import Kernel
 from online_svm.svm.rows import TRAIN_TAIL, empty_rows
-from online_svm.svm.solver import Programme, intercept, maximise
+from online_svm.svm.solver import intercept, maximise
 
 
 def rows_over(kernel, X):
@@ -85,11 +85,10 @@ def test_equal_points_of_opposite_classes_end_on_their_bounds():
 
 
 def test_the_constant_is_the_mean_over_free_variables_else_the_midpoint_or_the_finite_end():
-    z, F = np.array([1.0, -1.0, 1.0]), np.array([0.25, 0.5, 0.0])
-    lower, upper = np.array([0.0, -1.0, 0.0]), np.array([1.0, 0.0, 1.0])
-    free = Programme(z, lower, upper, np.array([0.5, -0.5, 1.0]), F)
-    assert intercept(free, 9.0, 9.0) == (0.75 - 1.5) / 2
-    bound = Programme(z, lower, upper, np.array([1.0, -1.0, 0.0]), F)
-    assert intercept(bound, 1.0, 0.5) == 0.75
-    assert intercept(bound, -np.inf, 0.5) == 0.5
-    assert intercept(bound, 1.0, np.inf) == 1.0
+    slack = np.array([0.75, -1.5, 1.0])
+    nobody, everybody = np.full(3, -np.inf), np.full(3, np.inf)
+    up = np.array([0.75, -1.5, -np.inf])  # the third is at its upper bound, the others free
+    assert intercept(up, slack, 9.0, 9.0) == (0.75 - 1.5) / 2
+    assert intercept(nobody, slack, 1.0, 0.5) == 0.75
+    assert intercept(nobody, slack, -np.inf, 0.5) == 0.5
+    assert intercept(slack, everybody, 1.0, np.inf) == 1.0

@@ -1,0 +1,146 @@
+"""The active set is a matter of speed: after every step the optimum holds over all variables."""
+
+import copy
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from online_svm.kernels import Kernel
+from online_svm.svm.active import FITS, SIZE, VACANT
+from online_svm.svm.machine import RollingMachine
+
+KERNELS = [
+    Kernel("rbf", 0.3),
+    Kernel("rbf", 0.3, wide=True),
+    Kernel("linear"),
+    Kernel("poly", gamma=0.2, degree=2, coef0=1.0),
+]
+
+
+def stream(n, n_classes=2, seed=0, d=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).round(1)
+    X[::7] = X[0]  # equal points, of all classes
+    edges = np.linspace(-1, 1, n_classes + 1)[1:-1]
+    return X, np.searchsorted(edges, X[:, 0] + 0.4 * rng.normal(size=n))
+
+
+def roll(machine, X, codes, i, count=1):
+    machine.forget(count)
+    machine.extend(X[i : i + count], codes[i : i + count], training=np.ones(count, dtype=bool))
+    machine.solve()
+
+
+def rolling(kernel, penalties, X, codes, window, **settings):
+    machine = RollingMachine(kernel, penalties, window=window, **settings)
+    machine.extend(X[:window], codes[:window], training=np.ones(window, dtype=bool))
+    machine.solve()
+    return machine
+
+
+def assert_no_variable_violates(machine):
+    """Slacks summed afresh from the coefficients alone, active or not."""
+    X, beta = machine.training_points(), machine.coefficients()
+    F, codes = beta @ machine.kernel(X, X), machine.codes
+    for s in range(machine.n_machines):
+        positive = codes == (1 if machine.n_machines == 1 else s)
+        if positive.all() or not positive.any():
+            continue
+        bound = machine._penalties[codes]
+        lower, upper = np.where(positive, 0.0, -bound), np.where(positive, bound, 0.0)
+        slack = np.where(positive, 1.0, -1.0) - F[s]
+        assert (beta[s] >= lower).all()
+        assert (beta[s] <= upper).all()
+        grow, shrink = slack[beta[s] < upper], slack[beta[s] > lower]
+        assert grow.max(initial=-np.inf) - shrink.min(initial=np.inf) < machine.tol
+        values = machine.training_values()[:, s] - machine.intercept[s]
+        np.testing.assert_allclose(values, F[s], atol=1e-9 * (1 + np.abs(F[s]).max()))
+
+
+def is_compact(machine):
+    return bool(machine._held.bank.active.counts[:, FITS].any())
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.wide}")
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_no_variable_violates_optimality_after_any_step(kernel, n_classes):
+    X, codes = stream(340, n_classes)
+    machine = rolling(kernel, np.linspace(0.5, 2.0, n_classes), X, codes, 250)
+    compact = 0
+    for i in range(250, 340):
+        roll(machine, X, codes, i)
+        assert_no_variable_violates(machine)
+        compact += is_compact(machine)
+    assert compact > 0  # else this test would say nothing of active sets
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_no_variable_violates_optimality_at_extreme_penalties(C):
+    X, codes = stream(330)
+    machine = rolling(KERNELS[0], [C, 2 * C], X, codes, 250)
+    for i in range(250, 330, 4):
+        roll(machine, X, codes, i, count=4)
+        assert_no_variable_violates(machine)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-6])
+def test_a_compact_machine_meets_its_tolerance(tol):
+    X, codes = stream(360)
+    machine = rolling(KERNELS[0], [1.0, 1.0], X, codes, 300, tol=tol)
+    for i in range(300, 360):
+        roll(machine, X, codes, i)
+        assert_no_variable_violates(machine)
+    svc = SVC(gamma=0.3, tol=1e-6).fit(X[60:], codes[60:])
+    values = machine.model().scores(X[:60])[:, 0]
+    np.testing.assert_allclose(values, svc.decision_function(X[:60]), atol=3 * tol + 1e-5)
+
+
+def test_the_kernel_matrix_of_the_active_set_follows_the_points():
+    X, codes = stream(600)
+    machine = rolling(KERNELS[0], [1.0, 1.0], X, codes, 300)
+    for i in range(300, 600):
+        roll(machine, X, codes, i)
+    active, points = machine._held.bank.active, machine._held.bank.rows.points
+    places = np.flatnonzero(active.slots[0, : active.counts[0, SIZE]] != VACANT)
+    slots = active.slots[0, places]
+    np.testing.assert_array_equal(active.place[0, slots], places)
+    assert np.count_nonzero(active.place[0] != VACANT) == len(slots) > 0
+    expected = machine.kernel(points[slots], points[slots])
+    np.testing.assert_array_equal(active.K[0][np.ix_(places, places)], expected)
+
+
+@pytest.mark.parametrize("cache_mb", [200.0, 0.01])
+def test_a_copy_continues_bit_for_bit_whatever_the_cache_holds(cache_mb):
+    X, codes = stream(400, 3)
+    machine = rolling(KERNELS[0], np.ones(3), X, codes, 250)
+    for i in range(250, 300):
+        roll(machine, X, codes, i)
+    state = machine.state()
+    state["header"]["cache_mb"] = cache_mb
+    other = RollingMachine.from_state(copy.deepcopy(state))
+    for i in range(300, 400):
+        roll(machine, X, codes, i)
+        roll(other, X, codes, i)
+        assert machine.decision_values().tobytes() == other.decision_values().tobytes()
+        assert machine.coefficients().tobytes() == other.coefficients().tobytes()
+
+
+def test_the_place_of_a_largest_number_is_that_of_the_first():
+    from online_svm._jit import jit
+    from online_svm.svm._packed import larger, lowest_key, place_of, rising
+
+    @jit
+    def highest(values):
+        key = lowest_key(values[0])
+        for k in range(len(values)):
+            key = larger(key, rising(values[k], k))
+        return place_of(key)
+
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        for n in (1, 7, 300):
+            values = rng.normal(size=n).astype(dtype)
+            assert highest(values) == np.argmax(values)
+            assert highest(-np.abs(values)) == np.argmax(-np.abs(values))
+        assert highest(np.array([-np.inf, 1.0, -2.0, 1.0], dtype=dtype)) == 1
