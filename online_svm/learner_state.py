@@ -14,6 +14,8 @@ from online_svm import frames
 from online_svm.arrays import Arrays, check_floats, check_indices, require, under
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.kernels import Kernel
+from online_svm.svm.active import most_active
 from online_svm.svm.held import largest_ring
 from online_svm.svm.rows import (
     CLOCK,
@@ -131,7 +133,25 @@ def _check_machine(
     check_indices(arrays, "arrivals", (1,), 1 << 62)
     check_indices(arrays, "codes", (n,), classes)
     check_indices(arrays, "arrival", (n,), int(arrays["arrivals"][0]))
+    most = most_active(Kernel(*header["kernel"]), machines, int(arrays["rings"][TRAIN_SIZE]))
+    _check_active(arrays, machines, training, most)
     return training
+
+
+def _check_active(arrays: Arrays, machines: int, training: int, most: int) -> None:
+    """Check the active sets: each has `most` places, that differ in who has them."""
+    size = arrays["active"].shape[1]
+    check_indices(arrays, "active", (machines, size), training + 1)
+    check_indices(arrays, "active_counts", (machines, 3), 1 << 62)
+    check_floats(arrays, "margin", (machines, 1))
+    sizes, fits, checked = arrays["active_counts"].T
+    require(size == sizes.max() and size <= most, "active")
+    for has, used in zip(arrays["active"], sizes, strict=True):
+        present = has[has > 0]
+        require(len(np.unique(present)) == len(present) and not has[used:].any(), "active")
+    tail = arrays["rings"][TRAIN_TAIL]
+    require(fits.max() <= 1 and checked.max() <= tail, "active_counts")
+    require(arrays["margin"].min() > 0.0, "margin")
 
 
 def _check_rings(arrays: Arrays, n: int, largest: int) -> int:

@@ -32,9 +32,9 @@ class Recorder(InlineRefitter):
         super().__init__(config)
         self.seen = []
 
-    def submit(self, task):
-        self.seen.append((task, self.state() if self.seen else None))
-        super().submit(task)
+    def result(self):
+        self.seen.append((self._tasks[0], self.state() if self.seen else None))
+        return super().result()
 
 
 def recorded(config, count=400):
@@ -84,7 +84,8 @@ def of_another_size(array):
 ARRAYS = [
     "rows", "scaling.mean", "scaling.width", "scaling.fill", "scaling.limit", "machine.rings",
     "machine.X", "machine.codes", "machine.arrival", "machine.arrivals", "machine.weights",
-    "machine.sums", "machine.b", "machine.penalties",
+    "machine.sums", "machine.b", "machine.penalties", "machine.active", "machine.active_counts",
+    "machine.margin",
 ]  # fmt: skip
 
 
@@ -112,6 +113,10 @@ def test_an_array_of_another_size_or_type_is_refused(last, name):
         ("machine.X", np.nan),
         ("machine.weights", np.inf),
         ("machine.penalties", -1.0),
+        ("machine.active", 1 << 40),
+        ("machine.active", 1),  # one point in many places
+        ("machine.active_counts", 1 << 40),
+        ("machine.margin", np.nan),
         ("scaling.mean", np.nan),
     ],
 )

@@ -62,10 +62,21 @@ class ActiveSet(NamedTuple):
     typed: Values
 
 
+def most_active(kernel: Kernel, machines: int, train: int) -> int:
+    """Return how many places an active set has.
+
+    Examples
+    --------
+    >>> most_active(Kernel("rbf"), machines=1, train=1024)
+    512
+    """
+    each = MOST_BYTES / machines / np.dtype(kernel.dtype).itemsize
+    return max(2, min(train // 2, int(math.sqrt(each)) - PADDING, PLACES))
+
+
 def empty_active(kernel: Kernel, machines: int, train: int) -> ActiveSet:
     """Return sets without variables, for at most half of the training slots."""
-    each = MOST_BYTES / machines / np.dtype(kernel.dtype).itemsize
-    most = max(2, min(train // 2, int(math.sqrt(each)) - PADDING, PLACES))
+    most = most_active(kernel, machines, train)
     return ActiveSet(
         # Zeros: pages never touched cost no memory.
         K=np.zeros((machines, most, most + PADDING), dtype=kernel.dtype),

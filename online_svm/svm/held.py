@@ -185,15 +185,15 @@ class HeldPoints:
         return training
 
     def _active_positions(self, training: Ints) -> Ints:
-        """Return which training points, in ring order, have the places of the active sets."""
-        position = np.full(self._ring(TRAIN_SIZE) + 1, VACANT)
-        position[training] = np.arange(len(training))
+        """Return who has each place of the active sets: training points by number from 1, or 0."""
+        number = np.zeros(self._ring(TRAIN_SIZE) + 1, dtype=np.int64)
+        number[training] = np.arange(1, len(training) + 1)
         active = self.bank.active
-        return np.asarray(position[active.slots[:, : active.counts[:, SIZE].max()]])
+        return np.asarray(number[active.slots[:, : active.counts[:, SIZE].max()]])
 
     def _activate(self, positions: Ints, training: Ints) -> None:
-        """Give the training points in these positions their places in the active sets."""
-        slots = np.append(training, VACANT)[positions]
+        """Give the training points with these numbers their places in the active sets."""
+        slots = np.concatenate([[VACANT], training])[positions]
         restore_active(self.bank.active, self.bank.rows, slots)
 
     def _ring(self, entry: int) -> int:
