@@ -5,8 +5,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from online_svm.venn.split import is_early_refit
-
 MapName = Literal[
     "platt",
     "isotonic",
@@ -19,6 +17,7 @@ MapName = Literal[
     "mixed",
 ]
 MIXED: MapName = "mixed"
+EARLY_UNTIL = 2000  # as many as the default window holds
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
 Label = Annotated[str, Field(min_length=1, max_length=256)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -114,11 +113,12 @@ class PredictorConfig(BaseModel):
         description="Learned examples between the start of a refit and its effect; "
         "default refit_every - 1, so that a background refit has all the time there is.",
     )
-    early_until: int = Field(
-        0,
+    early_until: int | None = Field(
+        None,
         ge=0,
         description="Refits that begin below this many learned examples take effect at once, as "
-        "those below refit_every always do: answers improve fastest then, and a refit is short.",
+        "those below refit_every always do: answers improve fastest then, and a refit is short. "
+        "Default 2000, or 0 where refit_lag is given.",
     )
 
     maps: tuple[MapName, ...] = Field(
@@ -207,17 +207,18 @@ class PredictorConfig(BaseModel):
         """Learned examples between the freeze of a refit and its activation."""
         return self.refit_every - 1 if self.refit_lag is None else self.refit_lag
 
-    def lag_at(self, n: int) -> int:
-        """Return the lag of a refit that begins after n learned examples.
+    @property
+    def lags_from(self) -> int:
+        """Learned examples from which on a refit takes effect only `lag` examples later.
 
         Examples
         --------
-        >>> config = PredictorConfig(early_until=500)
-        >>> [config.lag_at(n) for n in (160, 250, 500)]
-        [0, 0, 249]
+        >>> PredictorConfig().lags_from, PredictorConfig(refit_lag=20).lags_from
+        (2000, 0)
         """
-        is_early = n < self.early_until or is_early_refit(n, self.refit_every)
-        return 0 if is_early else self.lag
+        if self.early_until is not None:
+            return self.early_until
+        return EARLY_UNTIL if self.refit_lag is None else 0
 
     @property
     def published(self) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ The schedule goes by n, the number of learned examples, alone:
 
 - after the n-th example a report is due where n is a multiple of `metrics_every`;
 - a refit freezes the last `window` examples where n is a multiple of `refit_every` (and early, at
-  10, 20, 40, ...), and its model becomes active `lag_at` n examples later;
+  10, 20, 40, ...), and its model becomes active `lag` examples later, or at once while n is
+  below `lags_from`;
 - the maps are fitted at activation, and again at each multiple of `maps_every` since.
 
 Between two such points nothing but counts changes, so rows are answered in blocks; where the
@@ -38,7 +39,7 @@ from online_svm.schema import FeatureSchema
 from online_svm.snapshot import pack, unpack
 from online_svm.targets import checked_probabilities
 from online_svm.validity import StreamValidity
-from online_svm.venn.split import next_refit, window_parts
+from online_svm.venn.split import is_early_refit, next_refit, window_parts
 from online_svm.warming import warming_block
 
 Floats = NDArray[np.float64]
@@ -281,7 +282,8 @@ class OnlinePredictor:
         weights = view.weights(config.class_weight)
         probs = self._probs.since(start, n).copy() if config.learner == "psvm" else None
         self._refitter.submit(RefitTask(start, n, first, rows, view.columns(codes), weights, probs))
-        frozen = PendingRefit(start, n, n + config.lag_at(n), view)
+        early = n < config.lags_from or is_early_refit(n, config.refit_every)
+        frozen = PendingRefit(start, n, n + (0 if early else config.lag), view)
         if self._pending is None:
             self._pending = frozen
             self._rows.drop_before(n)

@@ -93,7 +93,8 @@ class Reference:
         trains = training_mask(config.split, start, n, config.train_fraction, config.seed)
         T = [i for i in range(start, n) if trains[i - start]]
         rest = [i for i in range(start, n) if not trains[i - start]]
-        lag = 0 if is_early_refit(n, config.refit_every) else config.lag
+        early = n < config.lags_from or is_early_refit(n, config.refit_every)
+        lag = 0 if early else config.lag
         self.pending = self.fit(T) | {
             "calibration": rest,
             "at": n + lag,

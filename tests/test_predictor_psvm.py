@@ -104,7 +104,8 @@ class Reference:
         if self.active is None and len(known) < 2:
             return
         trains = training_mask(config.split, start, n, config.train_fraction, config.seed)
-        lag = 0 if is_early_refit(n, config.refit_every) else config.lag
+        early = n < config.lags_from or is_early_refit(n, config.refit_every)
+        lag = 0 if early else config.lag
         self.pending = self.fit([i for i in range(start, n) if trains[i - start]]) | {
             "calibration": [i for i in range(start, n) if not trains[i - start]],
             "at": n + lag,

@@ -162,17 +162,12 @@ def _rolling(
 
 METHODS: dict[str, Callable[[Floats, Ints], Answers]] = {
     "ours": ours,
-    "ours, early until 2000": partial(ours, only=MAIN, early_until=WINDOW),
+    "ours, lag from the start": partial(ours, only=MAIN, early_until=0),
     "ours, no lag": partial(ours, only=MAIN, refit_lag=0),
     "ours, crossfit": partial(ours, only=MAIN, split="crossfit"),
-    "ours, crossfit, early until 2000": partial(
-        ours, only=MAIN, split="crossfit", early_until=WINDOW
-    ),
+    "ours, crossfit, lag from the start": partial(ours, only=MAIN, split="crossfit", early_until=0),
     "ours, crossfit, no lag": partial(ours, only=MAIN, split="crossfit", refit_lag=0),
     "ours, venn-abers taxonomy": partial(ours, only=("Venn", "mixed"), taxonomy="venn-abers"),
-    "ours, venn-abers taxonomy, early until 2000": partial(
-        ours, only=("Venn", "mixed"), taxonomy="venn-abers", early_until=WINDOW
-    ),
     "rolling SVC, sigmoid": partial(rolling_svc, method="sigmoid"),
     "rolling SVC, isotonic": partial(rolling_svc, method="isotonic"),
     "venn-abers package": venn_abers_package,
