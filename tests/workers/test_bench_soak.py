@@ -70,9 +70,13 @@ def test_redis_may_grow_until_its_answers_are_kept_in_full_and_not_after():
 
 
 @pytest.mark.slow
-def test_a_short_soak_of_the_real_worker_is_level_and_leaves_its_curve(tmp_path):
-    """All but the rate, which on a busy machine says nothing in a second."""
-    found = soak.run(60_000, tmp_path / "soak.tsv", Bounds(rate=0.0))
+def test_a_short_soak_of_the_real_worker_is_bounded_and_leaves_its_curve(tmp_path):
+    """Streams, snapshots and groups keep their bounds; `make soak` shows what is level.
+
+    Two snapshots differ by up to a tenth: by the rows since the last refit and by the support
+    vectors of the moment. A run this short has five, and its rate is that of a second.
+    """
+    found = soak.run(60_000, tmp_path / "soak.tsv", Bounds(memory=1.25, rate=0.0))
     assert [str(check) for check in found.checks if not check.holds] == []
     head, *rows = (tmp_path / "soak.tsv").read_text().splitlines()
     assert head.split("\t")[:3] == ["seconds", "seq", "worker"]
