@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm._intrinsics import bits_of, float_of, fma
-from online_svm._jit import jit
+from online_svm._jit import inner, jit
 from online_svm.errors import InvalidConfig
 
 KernelName = Literal["linear", "poly", "rbf"]
@@ -135,7 +135,7 @@ def exp_nonpositive(x: float) -> float:
     return p * scale if x >= UNDERFLOW else 0.0
 
 
-@jit
+@inner
 def power(base: float, degree: int) -> float:
     """Return base^degree by repeated multiplication: the order of roundings is fixed."""
     value = base
@@ -144,7 +144,7 @@ def power(base: float, degree: int) -> float:
     return value
 
 
-@jit
+@inner
 def _squared_distances(X: Floats, x: Floats, first: int, stop: int, sums: Floats) -> None:
     sums[:] = 0.0
     f = 0
@@ -168,7 +168,7 @@ def _squared_distances(X: Floats, x: Floats, first: int, stop: int, sums: Floats
         f += 1
 
 
-@jit
+@inner
 def _products(X: Floats, x: Floats, first: int, stop: int, sums: Floats) -> None:
     sums[:] = 0.0
     for f in range(len(x)):
@@ -177,7 +177,7 @@ def _products(X: Floats, x: Floats, first: int, stop: int, sums: Floats) -> None
             sums[j] = fma(a, A[j], sums[j])
 
 
-@jit
+@inner
 def kernel_block(
     shape: Shape, X: Floats, x: Floats, first: int, stop: int, sums: Floats, out: Values
 ) -> None:
@@ -213,7 +213,7 @@ def kernel_block(
                 out[j] = power(fma(gamma, sums[j], coef0), degree)
 
 
-@jit
+@inner
 def kernel_row(
     shape: Shape, X: Floats, x: Floats, first: int, stop: int, sums: Floats, out: Values
 ) -> None:
@@ -223,7 +223,7 @@ def kernel_row(
         kernel_block(shape, X, x, start, end, sums[: end - start], out[start:end])
 
 
-@jit
+@inner
 def kernel_value(shape: Shape, u: Floats, v: Floats) -> float:
     """Return k(u, v) with the bits that `kernel_block` gives."""
     code, gamma, coef0, degree = shape

@@ -6,14 +6,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
+from online_svm import kernels
+from online_svm._jit import jit
 from online_svm.errors import InvalidConfig
-from online_svm.kernels import BLOCK, Kernel, exp_nonpositive, kernel_row, kernel_value
+from online_svm.kernels import BLOCK, Kernel, exp_nonpositive
 
 KERNELS = [
     Kernel("rbf", gamma=0.3),
     Kernel("linear"),
     Kernel("poly", gamma=0.5, degree=3, coef0=1.0),
 ]
+
+
+@jit
+def kernel_row(shape, X, x, first, stop, sums, out):
+    kernels.kernel_row(shape, X, x, first, stop, sums, out)
+
+
+@jit
+def kernel_value(shape, u, v):
+    return kernels.kernel_value(shape, u, v)
 
 
 def points(n, d, seed=0):

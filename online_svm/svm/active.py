@@ -12,15 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from online_svm._jit import inner, jit
+from online_svm._jit import inner, jit, making
 from online_svm.kernels import Floats, Kernel, Values, kernel_value
 from online_svm.svm._packed import PLACES
-from online_svm.svm.rows import TRAIN_TAIL, Ints, Rows, is_known
+from online_svm.svm.rows import FEW, TRAIN_TAIL, Ints, Rows, fetch, is_known
 
 MOST_BYTES = 64 << 20  # of the kernel matrices of all machines together
 PADDING = 16  # columns beside those used: rows a power of two apart would share cache sets
 FIRST_MARGIN = 0.05  # it tunes itself from here: see `compact`
 VACANT = -1
+LINE = 16  # kernel values that are copied from one row at a time
 
 # Entries of `ActiveSet.counts`.
 SIZE, FITS, CHECKED = range(3)
@@ -90,7 +91,7 @@ def empty_active(kernel: Kernel, machines: int, train: int) -> ActiveSet:
     )
 
 
-@inner
+@making
 def set_of(sets: ActiveSet, s: int) -> ActiveSet:
     """Return the active set of machine s."""
     K, slots, place, counts, margin, bounds, slacks, typed = sets
@@ -116,24 +117,45 @@ def _write_row(rows: Rows, slot: int, slots: Ints, out: Values) -> None:
 
 
 @inner
-def _first_vacant(slots: Ints) -> int:
-    for a in range(len(slots)):
+def _next_vacant(slots: Ints, first: int) -> int:
+    for a in range(first, len(slots)):
         if slots[a] == VACANT:
             return a
     return len(slots)
 
 
 @inner
-def join(active: ActiveSet, rows: Rows, slot: int) -> None:
-    """Give a training point the first vacant place; there must be one."""
+def room(slots: Ints) -> int:
+    """Return how many places are vacant."""
+    vacant = 0
+    for a in range(len(slots)):
+        vacant += slots[a] == VACANT
+    return vacant
+
+
+@making
+def join(active: ActiveSet, rows: Rows, joining: Ints) -> None:
+    """Give training points the first vacant places; there must be enough.
+
+    Where many join, their rows are computed first: a whole row takes less time than the part of it
+    that would be computed value by value.
+    """
     K, slots, place, counts = active.K, active.slots, active.place, active.counts
-    a = _first_vacant(slots[: counts[SIZE]])
-    size = counts[SIZE] = max(counts[SIZE], a + 1)
-    slots[a], place[slot] = slot, a
-    _write_row(rows, slot, slots[:size], K[a, :size])
-    for c in range(size):
-        K[c, a] = K[a, c]
-    K[a, a] = rows.diagonal[slot]
+    places, last = np.empty(len(joining), dtype=np.int64), -1
+    for i in range(len(joining)):
+        places[i] = last = _next_vacant(slots, last + 1)
+        slots[last], place[joining[i]] = joining[i], last
+    size = counts[SIZE] = max(counts[SIZE], last + 1)
+    for i in range(len(joining)):
+        slot, a = int(joining[i]), places[i]
+        if len(joining) > FEW:
+            fetch(rows, slot, 1)
+        _write_row(rows, slot, slots[:size], K[a, :size])
+        K[a, a] = rows.diagonal[slot]
+    for first in range(0, size, LINE):  # a line of each row at a time: they stay in the cache
+        for a in places:
+            for c in range(first, min(first + LINE, size)):
+                K[c, a] = K[a, c]
 
 
 @inner
@@ -148,7 +170,7 @@ def leave(slots: Ints, place: Ints, counts: Ints, slot: int) -> None:
 def tighten(K: Values, slots: Ints, place: Ints, counts: Ints) -> None:
     """Let the last variable take the first vacant place: places that stay vacant cost time."""
     last = counts[SIZE] - 1
-    a = _first_vacant(slots[: last + 1])
+    a = _next_vacant(slots[: last + 1], 0)
     if a > last:
         return
     slot = slots[last]

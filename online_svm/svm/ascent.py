@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from online_svm._jit import inner, jit
+from online_svm._jit import inner, jit, making
 from online_svm.kernels import Floats
 from online_svm.svm.active import set_of
 from online_svm.svm.bank import Bank, add_row, set_member, spans, update_observers
@@ -30,7 +30,7 @@ def _choose_members(bank: Bank, s: int, span: int) -> None:
             set_member(bank, s, slot, inside)
 
 
-@inner
+@making
 def _shift_of(bank: Bank, s: int, span: int) -> Shift:
     """Return what the solver needs of the members of one machine."""
     members, row, R = bank.members[s, :span], bank.work[3, :span], bank.R[s, :span]
@@ -71,7 +71,7 @@ def _reset(bank: Bank, s: int, side: float) -> None:
     bank.b[s] = side
 
 
-@inner
+@making
 def _machine_of(bank: Bank, s: int, span: int) -> Machine:
     return Machine(
         bank.z[s, :span],
@@ -86,7 +86,7 @@ def _machine_of(bank: Bank, s: int, span: int) -> Machine:
     )
 
 
-@inner
+@making
 def _solve_whole(bank: Bank, s: int, span: int, tol: float, max_steps: int) -> int:
     """Bring one machine to its optimum over all variables at once, with common shifts."""
     _, first, stop = spans(bank.rows)

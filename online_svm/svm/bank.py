@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm._intrinsics import fma
-from online_svm._jit import inner, jit
-from online_svm.kernels import Floats, Kernel, kernel_row, kernel_value
+from online_svm._jit import inner, jit, making
+from online_svm.kernels import Floats, Kernel, Values, kernel_row, kernel_value
 from online_svm.svm.active import ActiveSet, empty_active
-from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes
+from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes, sum_rows_of_lanes
 from online_svm.svm.rows import (
     FEW,
     SEEN_HEAD,
@@ -23,6 +23,7 @@ from online_svm.svm.rows import (
     TRAIN_TAIL,
     Ints,
     Rows,
+    columns_since,
     empty_rows,
     fetch,
     take_slot,
@@ -116,50 +117,68 @@ def _has_weight(weights: Floats, slot: int) -> bool:
 
 
 @inner
-def _sum_by_support(rows: Rows, weights: Floats, sums: Floats, slots: Ints, span: int) -> None:
-    """Set the sums of the points in `slots` from the rows of those that have weight."""
-    values = rows.values
-    lanes = np.zeros((len(weights), len(slots), LANES))
+def _add_to_lane(lane: Floats, weight: float, row: Values, ranges: Ints) -> None:
+    """Add `weight` times the columns of a kernel row in `ranges`, one range after the other."""
+    at = 0
+    for r in range(len(ranges)):
+        source = row[ranges[r, 0] : ranges[r, 1]]
+        target = lane[at : at + len(source)]
+        for i in range(len(target)):
+            target[i] = fma(weight, np.float64(source[i]), target[i])
+        at += len(source)
+
+
+@making
+def _sum_by_support(rows: Rows, weights: Floats, sums: Floats, ranges: Ints, span: int) -> None:
+    """Set the sums of the points in `ranges` from the rows of those that have weight."""
+    lanes = np.zeros((len(weights), LANES, int((ranges[:, 1] - ranges[:, 0]).sum())))
     for j in range(span):
         if _has_weight(weights, j):
-            place, lane = fetch(rows, j, 2), j % LANES
+            row = rows.values[fetch(rows, j, 2)]
             for w in range(len(weights)):
-                for i in range(len(slots)):
-                    value = np.float64(values[place, slots[i]])
-                    lanes[w, i, lane] = fma(weights[w, j], value, lanes[w, i, lane])
+                if weights[w, j] != 0.0:
+                    _add_to_lane(lanes[w, j % LANES], weights[w, j], row, ranges)
     for w in range(len(weights)):
-        for i in range(len(slots)):
-            sums[w, slots[i]] = sum_of_lanes(lanes[w, i])
+        sum_rows_of_lanes(lanes[w])
+        at = 0
+        for r in range(len(ranges)):
+            for slot in range(ranges[r, 0], ranges[r, 1]):
+                sums[w, slot] = lanes[w, 0, at]
+                at += 1
 
 
-@inner
-def _sum_by_point(rows: Rows, weights: Floats, sums: Floats, slots: Ints, span: int) -> None:
+@making
+def _sum_by_point(rows: Rows, weights: Floats, sums: Floats, ranges: Ints, span: int) -> None:
     """Do what `_sum_by_support` does, in the same order, from the rows of the points."""
     lanes = np.empty(LANES)
-    for slot in slots:
-        row = rows.row
-        if slot < rows.rings[TRAIN_SIZE]:  # its row will be wanted as a column of the others
-            row = rows.values[fetch(rows, slot, 1)]
-        else:
-            kernel_row(rows.shape, rows.X, rows.points[slot], 0, span, rows.sums, row)
-        for w in range(len(weights)):
-            lanes[:] = 0.0
-            add_to_lanes(row[:span], weights[w, :span], lanes)
-            sums[w, slot] = sum_of_lanes(lanes)
+    for r in range(len(ranges)):
+        for slot in range(ranges[r, 0], ranges[r, 1]):
+            row = rows.row
+            if slot < rows.rings[TRAIN_SIZE]:  # its row will be wanted as a column of the others
+                row = rows.values[fetch(rows, slot, 1)]
+            else:
+                kernel_row(rows.shape, rows.X, rows.points[slot], 0, span, rows.sums, row)
+            for w in range(len(weights)):
+                lanes[:] = 0.0
+                add_to_lanes(row[:span], weights[w, :span], lanes)
+                sums[w, slot] = sum_of_lanes(lanes)
 
 
 @jit
-def sum_afresh(bank: Bank, slots: Ints) -> None:
-    """Set F and R of the points in `slots` from coefficients and members alone."""
-    span = min(bank.rows.rings[TRAIN_TAIL], bank.rows.rings[TRAIN_SIZE])
+def sum_afresh(bank: Bank, first_training: int, first_observer: int) -> None:
+    """Set F and R of the points from these ordinals on from coefficients and members alone."""
+    rings = bank.rows.rings
+    ranges = columns_since(rings, first_training, first_observer)
+    count = rings[TRAIN_TAIL] - first_training + rings[SEEN_TAIL] - first_observer
+    span = min(rings[TRAIN_TAIL], rings[TRAIN_SIZE])
     support = 0
-    if len(slots) > FEW:
+    if count > FEW:
         for j in range(span):
             support += _has_weight(bank.weights, j)
-    if len(slots) <= FEW or support > 4 * len(slots):
-        _sum_by_point(bank.rows, bank.weights, bank.sums, slots, span)
+    if count <= FEW or support > 4 * count:
+        _sum_by_point(bank.rows, bank.weights, bank.sums, ranges, span)
     else:  # the rows of the support vectors will be wanted anyway
-        _sum_by_support(bank.rows, bank.weights, bank.sums, slots, span)
+        _sum_by_support(bank.rows, bank.weights, bank.sums, ranges, span)
 
 
 @jit
@@ -212,6 +231,7 @@ def arrive(
         Their decision values.
     """
     rows, rings, slots = bank.rows, bank.rows.rings, np.empty(len(codes), dtype=np.int64)
+    first_training, first_observer = rings[TRAIN_TAIL], rings[SEEN_TAIL]
     for i in range(len(slots)):
         slots[i] = slot = take_slot(rings, TRAIN_TAIL if training[i] else SEEN_TAIL)
         for f in range(X.shape[1]):
@@ -220,7 +240,7 @@ def arrive(
         rows.diagonal[slot] = kernel_value(rows.shape, X[i], X[i])
         bank.codes[slot] = codes[i]
         bank.arrival[slot] = first + i
-    sum_afresh(bank, slots)
+    sum_afresh(bank, first_training, first_observer)
     set_bounds(bank, slots[training], penalties)
     return values_of(bank.F, bank.b, slots)
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from online_svm._intrinsics import fma
-from online_svm._jit import inner
+from online_svm._jit import inner, making
 from online_svm.kernels import Floats, Values
-from online_svm.svm.active import CHECKED, FITS, SIZE, VACANT, ActiveSet, join, leave, tighten
+from online_svm.svm.active import CHECKED, FITS, SIZE, VACANT, ActiveSet, join, leave, room, tighten
 from online_svm.svm.bank import add_row, spans
 from online_svm.svm.pairs import Part, settle
 from online_svm.svm.rows import TRAIN_SIZE, TRAIN_TAIL, Ints, Rows, bring_up, fetch
@@ -28,6 +28,7 @@ from online_svm.svm.solver import highest_index, intercept, lowest_slack
 
 WIDER = 2.0
 GROWTH, SHRINK = 1.5, 0.96  # so a second round in some eleven solves keeps the margin as it is
+MOST_MARGIN = 0.1  # after many points at once a few short rounds take less time than one long one
 TOGETHER = 8  # rows that are added to F in one pass
 MOST_ROUNDS = 50  # roundings could keep a tolerance next to them from ever being met
 
@@ -80,7 +81,7 @@ def _look_near(up: Floats, down: Floats, near: Floats, b: float) -> None:
     near[highest_index(up)] = near[lowest] = math.inf
 
 
-@inner
+@making
 def assess(machine: Machine, active: ActiveSet, rows: Rows, b: float) -> int:
     """Let variables join and leave by their slacks at an optimum; return how many joined.
 
@@ -98,30 +99,39 @@ def assess(machine: Machine, active: ActiveSet, rows: Rows, b: float) -> int:
     fits = left + joined <= min(len(slots), len(near) // 2)
     counts[CHECKED], counts[FITS] = rows.rings[TRAIN_TAIL], fits
     if fits and joined > 0:
+        joining = np.empty(joined, dtype=np.int64)
+        at = 0
         for slot in range(len(near)):
             if near[slot] > least and place[slot] < 0:
-                join(active, rows, slot)
+                joining[at] = slot
+                at += 1
+        join(active, rows, joining)
     tighten(active.K, slots, place, counts)
     return joined if fits else -1
 
 
-@inner
+@making
 def _join_new(machine: Machine, active: ActiveSet, rows: Rows, b: float) -> bool:
     """Let training points join that came since the last assessment and would not stay at zero."""
     counts, rings, least = active.counts, rows.rings, -WIDER * active.margin[0]
-    if counts[FITS] == 0 or rings[TRAIN_TAIL] - counts[CHECKED] > len(active.slots):
+    new = rings[TRAIN_TAIL] - counts[CHECKED]
+    if counts[FITS] == 0 or new > len(active.slots):
         return False
+    joining, joined = np.empty(new, dtype=np.int64), 0
     for ordinal in range(counts[CHECKED], rings[TRAIN_TAIL]):
         slot = ordinal % rings[TRAIN_SIZE]
         near = max(machine.up[slot] - b, b - machine.down[slot])
         if near > least and active.place[slot] == VACANT:
-            if counts[SIZE] == len(active.slots):
-                return False
-            join(active, rows, slot)
+            joining[joined] = slot
+            joined += 1
+    if joined > room(active.slots):
+        return False
+    if joined > 0:
+        join(active, rows, joining[:joined])
     return True
 
 
-@inner
+@making
 def _part_of(machine: Machine, active: ActiveSet, diagonal: Floats, b: float) -> Part:
     """Return the programme over the active variables, slacks relative to b."""
     n, bounds, slacks = active.counts[SIZE], active.bounds, active.slacks
@@ -157,7 +167,7 @@ def _add_rows(values: Values, places: Ints, weights: Floats, out: Floats, first:
         out[i] = fma(w7, np.float64(r7[i]), fma(w6, np.float64(r6[i]), total))
 
 
-@inner
+@making
 def _add_changes(F: Floats, rows: Rows, slots: Ints, changes: Floats) -> None:
     """Bring F of all points to the present coefficients, change by change in the order given."""
     values, (span, first, stop) = rows.values, spans(rows)
@@ -176,7 +186,7 @@ def _add_changes(F: Floats, rows: Rows, slots: Ints, changes: Floats) -> None:
                 add_row(F, weights[c], row, first, stop)
 
 
-@inner
+@making
 def _write_back(machine: Machine, rows: Rows, slots: Ints, beta: Floats) -> None:
     """Give the active variables new coefficients, and F of all points what follows from them."""
     changed, changes, count = np.empty(len(beta), dtype=np.int64), np.empty(len(beta)), 0
@@ -200,7 +210,7 @@ def _middle(up: Values, down: Values, b: float) -> float:
     return b + middle if math.isfinite(middle) else b
 
 
-@inner
+@making
 def solve_active(
     machine: Machine, active: ActiveSet, rows: Rows, b: float, tol: float, max_steps: int
 ) -> tuple[int, float, bool]:
@@ -229,5 +239,5 @@ def solve_active(
         b = intercept(machine.up, machine.down, highest, lowest)
     if rounds > 0:
         factor = GROWTH if rounds > 1 else SHRINK
-        active.margin[0] = max(active.margin[0] * factor, tol)
+        active.margin[0] = min(max(active.margin[0] * factor, tol), MOST_MARGIN)
     return steps, b, is_fit

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel
 from online_svm.svm.active import CHECKED, SIZE, VACANT, restore_active
-from online_svm.svm.bank import Bank, arrive, empty_bank, promote
+from online_svm.svm.bank import Bank, arrive, empty_bank, promote, sum_afresh
 from online_svm.svm.release import forget_training
 from online_svm.svm.rows import (
     CLOCK,
@@ -127,13 +127,14 @@ class HeldPoints:
 
     def count_training(self, count: int) -> int:
         """Return how many of the `count` oldest points train."""
-        if self.n_observers == 0 or count == 0:
-            return count
-        training = self.training_slots()[:count]
-        observer = self.bank.arrival[self.observer_slots()[0]]
-        if len(training) == count and self.bank.arrival[training[-1]] < observer:
-            return count
-        return int(np.count_nonzero(self.training_mask()[:count]))
+        # Points leave in the order in which they came, so those held are the last to arrive.
+        oldest = self._arrivals - len(self)
+        arrival = self.bank.arrival[self.training_slots()]
+        return int(np.searchsorted(arrival, oldest + count))
+
+    def sum_afresh(self) -> None:
+        """Sum what is kept for each point from the coefficients alone."""
+        sum_afresh(self.bank, self._ring(TRAIN_HEAD), self._ring(SEEN_HEAD))
 
     def forget(self, count: int) -> int:
         """Give up the oldest points, and return how many of them trained."""

@@ -7,13 +7,13 @@ change nothing, so they may be left out.
 import numpy as np
 
 from online_svm._intrinsics import fma
-from online_svm._jit import jit
+from online_svm._jit import inner, jit
 from online_svm.kernels import Floats, Values
 
 LANES = 64
 
 
-@jit
+@inner
 def add_to_lanes(values: Values, coef: Floats, lanes: Floats) -> None:
     """Add coef_j values_j to lane j mod `LANES`, for all j."""
     for first in range(0, len(values), LANES):
@@ -22,7 +22,7 @@ def add_to_lanes(values: Values, coef: Floats, lanes: Floats) -> None:
             lanes[k] = fma(c[k], np.float64(v[k]), lanes[k])
 
 
-@jit
+@inner
 def sum_of_lanes(lanes: Floats) -> float:
     """Return the sum over the lanes, added up by halves, in place."""
     half = LANES // 2
@@ -31,6 +31,18 @@ def sum_of_lanes(lanes: Floats) -> float:
             lanes[k] += lanes[k + half]
         half //= 2
     return float(lanes[0])
+
+
+@inner
+def sum_rows_of_lanes(lanes: Floats) -> None:
+    """Do what `sum_of_lanes` does for each column of `lanes`, shape (LANES, m): into row 0."""
+    half = LANES // 2
+    while half > 0:
+        for k in range(half):
+            a, b = lanes[k], lanes[k + half]
+            for i in range(len(a)):
+                a[i] += b[i]
+        half //= 2
 
 
 @jit

@@ -33,7 +33,7 @@ import numpy as np
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel
 from online_svm.svm.ascent import solve
-from online_svm.svm.bank import ring_values, set_bounds, sum_afresh, values_of
+from online_svm.svm.bank import ring_values, set_bounds, values_of
 from online_svm.svm.held import Flags, HeldPoints
 from online_svm.svm.model import KernelModel
 from online_svm.svm.release import clip
@@ -200,7 +200,7 @@ class RollingMachine:
         if self._is_solved:
             return 0
         if self.steps - self._refreshed_at > REFRESH_STEPS:
-            sum_afresh(self._held.bank, self._held.slots())
+            self._held.sum_afresh()
             self._refreshed_at = self.steps
         taken = solve(self._held.bank, STRICTNESS * self.tol, self.max_steps)
         self.steps += taken
@@ -252,7 +252,7 @@ class RollingMachine:
         """Return the present solution as a scorer of new points."""
         beta = self.coefficients()
         support = np.flatnonzero((beta != 0.0).any(axis=0))
-        vectors = self.training_points()[support]
+        vectors = self._held.bank.rows.points[self._held.training_slots()[support]]
         return KernelModel.build(self.kernel, vectors, beta[:, support], self._held.bank.b)
 
     def state(self) -> State:

@@ -13,18 +13,21 @@ from online_svm.svm.solver import snapped
 
 @inner
 def _recipient(
-    bank: Bank, s: int, candidates: Ints, row: Values, slot: int, amount: float
+    bank: Bank, s: int, candidates: Ints, span: int, row: Values, slot: int, amount: float
 ) -> tuple[int, float]:
     """Return who can best take over `amount` of the coefficient in `slot` (-1: nobody), and room.
 
-    The best is the one that costs the objective least among those with room for all of it, or,
-    if there is none, the one with the most room.
+    Of the candidates, or of all slots before `span` if there are none, the best is the one that
+    costs the objective least among those with room for all of it, or, if there is none, the one
+    with the most room.
     """
     best, best_room, best_gain = -1, 0.0, 0.0
     size, sign = abs(amount), 1.0 if amount > 0.0 else -1.0
     z, F, beta = bank.z[s], bank.F[s], bank.beta[s]
     lower, upper, diagonal = bank.lower[s], bank.upper[s], bank.rows.diagonal
-    for j in candidates:
+    is_open = len(candidates) == 0
+    for c in range(span if is_open else len(candidates)):
+        j = c if is_open else candidates[c]
         if j in (VACANT, slot):
             continue
         room = min(upper[j] - beta[j] if amount > 0.0 else beta[j] - lower[j], size)
@@ -52,9 +55,9 @@ def _clip_machine(bank: Bank, s: int, span: int, slots: Ints) -> None:
         while excess != 0.0:
             place = fetch(rows, slot, 1)
             near = active.slots[s, : active.counts[s, SIZE]]
-            j, part = _recipient(bank, s, near, values[place], slot, excess)
+            j, part = _recipient(bank, s, near, span, values[place], slot, excess)
             if j < 0:
-                j, part = _recipient(bank, s, np.arange(span), values[place], slot, excess)
+                j, part = _recipient(bank, s, near[:0], span, values[place], slot, excess)
             if j < 0:
                 part = excess
             add_row(F, -part, values[place], 0, span)

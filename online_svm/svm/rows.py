@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import inner
+from online_svm._jit import inner, making
 from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_row, kernel_value
 
 Ints = NDArray[np.int64]
@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 TRAIN_HEAD, TRAIN_TAIL, TRAIN_SIZE, SEEN_HEAD, SEEN_TAIL, SEEN_SIZE, CLOCK = range(7)
 
 FEW = 8  # so few columns are computed one by one, without the set-up of a vectorised block
+VECTORS = 32  # columns in whole vectors; the capacities of the rings are multiples of it
 
 
 class Rows(NamedTuple):
@@ -115,10 +116,15 @@ def is_known(rows: Rows, place: int, slot: int) -> bool:
 
 @inner
 def _fill(rows: Rows, slot: int, place: int, first: int, stop: int) -> None:
-    """Compute the columns first..stop of one row, or copy them from the rows of these points."""
+    """Compute the columns first..stop of one row, or copy them from the rows of these points.
+
+    Many are computed up to whole vectors: what is left over takes as long as ten times as many.
+    Their neighbours in the ring get the values that they have, or will be given when they come.
+    """
     x, out = rows.points[slot], rows.values[place]
     if stop - first > FEW:
-        kernel_row(rows.shape, rows.X, x, first, stop, rows.sums, out)
+        begin, end = first - first % VECTORS, stop + -stop % VECTORS
+        kernel_row(rows.shape, rows.X, x, begin, end, rows.sums, out)
         return
     for j in range(first, stop):
         other = rows.row_of[j]
@@ -158,6 +164,27 @@ def fetch(rows: Rows, slot: int, rings_wanted: int) -> int:
             begin += stop - first
         known[place, ring] = tail
     return int(place)
+
+
+@making
+def columns_since(rings: Ints, first_training: int, first_observer: int) -> Ints:
+    """Return the columns of the points from two ordinals on, as ranges: two a ring, as it wraps.
+
+    Returns
+    -------
+    ranges : ndarray of shape (4, 2)
+        First column and end of each; some may be empty.
+    """
+    ranges = np.zeros((4, 2), dtype=np.int64)
+    for ring in range(2):
+        tail, size, offset = rings[3 * ring + 1], rings[3 * ring + 2], ring * rings[TRAIN_SIZE]
+        begin = first_observer if ring else first_training
+        first = begin % size
+        end = first + tail - begin
+        ranges[2 * ring, 0], ranges[2 * ring, 1] = offset + first, offset + min(end, size)
+        ranges[2 * ring + 1] = offset
+        ranges[2 * ring + 1, 1] += max(end - size, 0)
+    return ranges
 
 
 @inner

@@ -9,7 +9,7 @@ well inside their bounds when the solver began.
 
 from typing import NamedTuple
 
-from online_svm._jit import jit
+from online_svm._jit import inner
 from online_svm.kernels import Floats
 
 FLAT = 1e-12  # least curvature of a direction, as in LIBSVM: equal points have none
@@ -42,7 +42,7 @@ class Shift(NamedTuple):
     spread: float
 
 
-@jit
+@inner
 def _is_free_to_move(
     members: Floats, beta: Floats, lower: Floats, upper: Floats, each: float
 ) -> bool:
@@ -55,7 +55,7 @@ def _is_free_to_move(
     return blocked == 0
 
 
-@jit
+@inner
 def common_step(
     shift: Shift,
     pair: tuple[int, int],
@@ -97,7 +97,7 @@ def common_step(
     return c, step
 
 
-@jit
+@inner
 def shift_members(shift: Shift, beta: Floats, each: float) -> None:
     """Shift all members, in `beta` and in `before` by the same rounded operations."""
     members, before = shift.members, shift.before

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from online_svm._intrinsics import bits_of, float_of, fma
-from online_svm._jit import jit
+from online_svm._jit import inner, jit
 from online_svm.kernels import Floats, Values
 from online_svm.svm.lanes import LANES, dot, sum_of_lanes
 from online_svm.svm.rows import CLOCK, TRAIN_TAIL, Ints, Rows, fetch
@@ -54,14 +54,14 @@ class Slacks(NamedTuple):
     gain: Floats
 
 
-@jit
+@inner
 def _order_key(x: float) -> int:
     """Return an integer that orders floats: integer maxima vectorise, float ones do not."""
     bits = bits_of(x)
     return bits ^ ((bits >> 63) & MAGNITUDE)
 
 
-@jit
+@inner
 def _first_maximum(values: Floats, first: int, stop: int) -> int:
     best = first
     for k in range(first, min(stop, len(values))):
@@ -70,7 +70,7 @@ def _first_maximum(values: Floats, first: int, stop: int) -> int:
     return best
 
 
-@jit
+@inner
 def snapped(beta: float, lower: float, upper: float) -> float:
     """Return the bound if only roundings keep a coefficient off it: it must not pass for free."""
     margin = ROUNDINGS * (upper - lower)
@@ -79,7 +79,7 @@ def snapped(beta: float, lower: float, upper: float) -> float:
     return lower if abs(beta - lower) < margin else beta
 
 
-@jit
+@inner
 def highest_index(up: Floats) -> int:
     """Return the index of the largest of the slacks of those that can grow."""
     best_key, best = LOWEST, 0
@@ -92,7 +92,7 @@ def highest_index(up: Floats) -> int:
     return _first_maximum(up, best, best + BLOCK)
 
 
-@jit
+@inner
 def lowest_slack(down: Floats) -> float:
     """Return the least of the slacks of those that can shrink."""
     lowest = MAGNITUDE
@@ -101,7 +101,7 @@ def lowest_slack(down: Floats) -> float:
     return float_of(lowest ^ ((lowest >> 63) & MAGNITUDE))  # the key's own inverse
 
 
-@jit
+@inner
 def move_slacks(up: Floats, down: Floats, row_i: Values, row_j: Values, step: float) -> int:
     """Update the slacks after a step along (i, j), and return the index of the highest one."""
     best_key, best = LOWEST, 0
@@ -119,7 +119,7 @@ def move_slacks(up: Floats, down: Floats, row_i: Values, row_j: Values, step: fl
     return _first_maximum(up, best, best + BLOCK)
 
 
-@jit
+@inner
 def choose_partner(
     down: Floats, row: Values, diagonal: Floats, top: float, k_ii: float, gain: Floats
 ) -> tuple[int, float]:
@@ -146,7 +146,7 @@ def choose_partner(
     return _first_maximum(gain, best, best + BLOCK), float_of(worst)
 
 
-@jit
+@inner
 def _split(problem: Programme, slacks: Slacks) -> None:
     """Work out the slack of each variable, once for growing and once for shrinking."""
     z, lower, upper, beta, F = problem
@@ -160,7 +160,7 @@ def _split(problem: Programme, slacks: Slacks) -> None:
         up[i] = up[i] if beta[i] < upper[i] else -math.inf
 
 
-@jit
+@inner
 def _join(problem: Programme, slacks: Slacks) -> None:
     """Undo `_split` after the solver's steps; vacant slots keep their F."""
     z, F = problem.z, problem.F
@@ -211,7 +211,7 @@ def maximise(
     return maximise_with(shift, rows, problem, tol, max_steps, work)
 
 
-@jit
+@inner
 def maximise_with(
     shift: Shift, rows: Rows, problem: Programme, tol: float, max_steps: int, work: Floats
 ) -> tuple[int, float, float]:
@@ -243,7 +243,7 @@ def maximise_with(
     return steps, highest, lowest
 
 
-@jit
+@inner
 def _take_step(
     shift: Shift,
     problem: Programme,
@@ -278,7 +278,7 @@ def _take_step(
     return move_slacks(up, down, row_i, row_j, step), mean
 
 
-@jit
+@inner
 def _change(problem: Programme, slacks: Slacks, k: int, step: float, slack: float) -> None:
     """Change one coefficient, and note to which sides it can still move."""
     lower, upper, beta = problem.lower, problem.upper, problem.beta
@@ -287,7 +287,7 @@ def _change(problem: Programme, slacks: Slacks, k: int, step: float, slack: floa
     slacks.down[k] = slack if beta[k] > lower[k] else math.inf
 
 
-@jit
+@inner
 def _mean_slack(shift: Shift, problem: Programme, scratch: Floats) -> float:
     """Return the mean slack of the members."""
     if shift.size == 0.0:
@@ -298,7 +298,7 @@ def _mean_slack(shift: Shift, problem: Programme, scratch: Floats) -> float:
     return dot(scratch, shift.members) / shift.size
 
 
-@jit
+@inner
 def _place(row_of: Ints, known: Ints, used: Ints, rings: Ints, slot: int) -> int:
     """Return where the row of a training slot is cached; -1 unless it is there and complete."""
     place = int(row_of[slot])
