@@ -116,6 +116,11 @@ class OnlinePredictor:
         """
         return None if self._pending is None else self._pending.activation
 
+    @property
+    def is_refitting(self) -> bool:
+        """Whether a refit is being computed in the background at this moment."""
+        return self._refitter.is_busy
+
     def step(self, example: Example) -> Prediction:
         """Answer one example, then learn it if it has a label or a probability.
 

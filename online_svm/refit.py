@@ -174,6 +174,10 @@ def _check_result(parts: Arrays) -> None:
 class Refitter(Protocol):
     """Where refits are computed, in the order of their tasks."""
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether one is being computed elsewhere at this moment, as far as is known."""
+
     def submit(self, task: RefitTask) -> None:
         """Begin the refit of `task` after those before it; it may go on in the background."""
 
@@ -433,6 +437,11 @@ class InlineRefitter:
         self._config = config
         self._learner = Learner(config)
         self._tasks: deque[RefitTask] = deque()
+
+    @property
+    def is_busy(self) -> bool:
+        """False: nothing is computed elsewhere."""
+        return False
 
     def submit(self, task: RefitTask) -> None:
         """Keep the task until its result is asked for."""

@@ -189,6 +189,11 @@ class Connection:
         self._transmit(sent)
         return sent
 
+    def look(self) -> None:
+        """Return when a reply that is to come begins to, or waking up for it costs little more."""
+        if self._wire is not None:
+            self._wire.look()
+
     def receive(self, sent: Sent) -> Any:
         """Return the reply to what `send` sent, which is sent again where that is of use.
 

@@ -166,10 +166,15 @@ class Engine:
         """
         if not self._may_go_on():
             return
+        # Whoever waits for an answer before the next question asks that soon: this worker is then
+        # awake, unless a refit needs the processor.
+        is_eager = not self._predictor.is_refitting
         if self._under_way is not None and self._incoming.may_wait:
+            if is_eager:
+                self._store.look()
             self.settle()
             return
-        entries = self._incoming.take(self._reached.cursor, self._before_waiting())
+        entries = self._incoming.take(self._reached.cursor, self._before_waiting(), is_eager)
         if not entries:
             return
         outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)

@@ -31,7 +31,7 @@ class Incoming:
         """Whether something that was read is still to be taken."""
         return bool(self._held)
 
-    def take(self, cursor: bytes, limit: int | None = None) -> list[Entry]:
+    def take(self, cursor: bytes, limit: int | None = None, is_eager: bool = False) -> list[Entry]:
         """Return the entries after the cursor that make a batch, `limit` at most; none if none.
 
         Parameters
@@ -39,9 +39,11 @@ class Incoming:
         cursor : bytes
             ID of the last entry taken, or where to begin.
         limit : int, optional
+        is_eager : bool
+            As for `Store.read`.
         """
         if not self._held:
-            self._held = self._read(cursor)
+            self._held = self._read(cursor, is_eager)
         count = self._size.first_of(self._held) if self._held else 0
         count = count if limit is None else min(count, limit)
         taken, self._held = self._held[:count], self._held[count:]
@@ -52,9 +54,13 @@ class Incoming:
         if not self._held and self._may_be_more:
             self._asked = self._store.ask(cursor, self._size.count)
 
-    def _read(self, cursor: bytes) -> list[Entry]:
+    def _read(self, cursor: bytes, is_eager: bool) -> list[Entry]:
         asked, self._asked = self._asked, None
         count = self._size.count
-        entries = self._store.read(cursor, count) if asked is None else self._store.answered(asked)
+        entries = (
+            self._store.read(cursor, count, is_eager)
+            if asked is None
+            else self._store.answered(asked)
+        )
         self._may_be_more = len(entries) >= count
         return entries

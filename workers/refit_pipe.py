@@ -51,6 +51,11 @@ class ChildPipe:
         """Process id."""
         return self._process.pid
 
+    @property
+    def has_replied(self) -> bool:
+        """Whether a part of a reply, at least, can be read."""
+        return bool(self._received or select([self._stdout], [], [], 0)[0])
+
     def send(self, message: Message) -> None:
         """Have a message sent after those before it."""
         left = memoryview(framed(*message))

@@ -69,6 +69,11 @@ class ProcessRefitter:
         """Process id of the present child."""
         return self._child.pid
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the child is at work on a request."""
+        return bool(self._asked) and not self._child.has_replied
+
     def submit(self, task: RefitTask) -> None:
         """Begin the refit in the background, after those before it."""
         request = (TASK, task.to_bytes())

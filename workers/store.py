@@ -157,11 +157,17 @@ class Store:
         )
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
-    def read(self, cursor: bytes, count: int) -> list[Entry]:
-        """Return up to `count` entries after the cursor; wait up to `block_ms` for the first."""
-        reply = self._reader.call(
+    def read(self, cursor: bytes, count: int, is_eager: bool = False) -> list[Entry]:
+        """Return up to `count` entries after the cursor; wait up to `block_ms` for the first.
+
+        An eager reader does not sleep at once: see `look`.
+        """
+        sent = self._reader.send(
             "XREAD", "COUNT", count, "BLOCK", self.block_ms, "STREAMS", self.keys.input, cursor
         )
+        if is_eager:
+            self._reader.look()
+        reply = self._reader.receive(sent)
         return reply[0][1] if reply else []
 
     def ask(self, cursor: bytes, count: int) -> Sent:
@@ -256,6 +262,10 @@ class Store:
     def send(self, commit: Commit) -> Sent:
         """Begin a commit, for `confirm` to finish."""
         return self._connection.send_script(_COMMIT, self._commit_keys(commit), self._args(commit))
+
+    def look(self) -> None:
+        """Wait for a commit without sleeping, for as long as that may save time."""
+        self._connection.look()
 
     def confirm(self, commit: Commit, sent: Sent) -> None:
         """Return when the commit that was sent is done; it is sent again where its reply is lost.

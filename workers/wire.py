@@ -4,6 +4,9 @@ Replies come in the order of the commands. So before another command is sent, a 
 to come is read and kept for whoever asks for it.
 """
 
+import os
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +15,10 @@ import redis
 from workers import failpoints
 
 Argument = bytes | str | int | float
+
+# Seconds to look for a reply before sleeping until it comes. Most commands take less, and waking
+# up takes longer than that; with one processor only, Redis needs it meanwhile.
+_LOOK = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +80,18 @@ class Wire:
             sent.error = error
         else:
             _reach("after", sent)
+
+    def look(self) -> None:
+        """Return when the reply that is still to come begins to, or should be slept for.
+
+        Its error, if it has one, is left to `settle`.
+        """
+        until = time.monotonic() + _LOOK
+        with suppress(redis.RedisError):
+            while self._unread is not None and time.monotonic() < until:
+                if self.client.connection.can_read(0):
+                    return
+                os.sched_yield()  # Redis may be waiting for this very processor
 
     def close(self) -> None:
         """Give up the connection, and the reply that is still to come."""

@@ -301,8 +301,8 @@ class Meddled(Store):
 
     meddle = None
 
-    def read(self, cursor, count):
-        return self.meddled(super().read(cursor, count))
+    def read(self, cursor, count, is_eager=False):
+        return self.meddled(super().read(cursor, count, is_eager))
 
     def answered(self, asked):
         return self.meddled(super().answered(asked))

@@ -199,3 +199,11 @@ def test_answers_do_not_depend_on_where_refits_are_computed(refitter):
         for predictor in (inline, apart):
             predictor.step_many(X[rows], labels[rows])
         assert apart.snapshot() == inline.snapshot()
+
+
+def test_it_is_busy_from_a_task_until_its_reply_comes(refitter, tasks):
+    assert not refitter.is_busy
+    refitter.submit(tasks[0])
+    assert refitter.is_busy
+    refitter.result()
+    assert not refitter.is_busy

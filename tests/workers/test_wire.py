@@ -1,0 +1,49 @@
+"""A command whose reply is read later, and the look at whether it has come."""
+
+import time
+
+import pytest
+
+from workers.connection import Connection
+from workers.errors import Unavailable
+from workers.stopping import Stop
+
+
+@pytest.fixture
+def connection(redis_url):
+    connection = Connection(redis_url, Stop())
+    yield connection
+    connection.close()
+
+
+def test_a_look_reads_nothing_and_changes_no_reply(connection):
+    sent = connection.send("ECHO", "first")
+    connection.look()
+    assert sent.reply is None
+    assert connection.receive(sent) == b"first"
+
+
+def test_a_look_at_a_reply_that_is_not_near_ends(connection):
+    sent = connection.send("XREAD", "BLOCK", 200, "STREAMS", "none", "$")
+    began = time.monotonic()
+    connection.look()
+    assert connection.receive(sent) is None
+    assert time.monotonic() - began >= 0.19
+
+
+def test_there_is_nothing_to_look_at_before_the_first_command_and_after_the_last(connection):
+    connection.look()
+    assert connection.call("ECHO", "all") == b"all"
+    connection.look()
+
+
+def test_what_a_look_finds_broken_is_told_by_the_receiver(connection, redis_url):
+    number = connection.call("CLIENT", "ID")
+    sent = connection.send("XREAD", "BLOCK", 0, "STREAMS", "none", "$")
+    other = Connection(redis_url, Stop())
+    assert other.call("CLIENT", "KILL", "ID", number) == 1
+    other.close()
+    connection.look()
+    with pytest.raises(Unavailable, match="does not answer"):
+        connection.receive(sent)
+    assert connection.call("ECHO", "again") == b"again"
