@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from online_svm._jit import inner, jit, making
+from online_svm._jit import inner, making
 from online_svm.kernels import Floats, Kernel, Values, kernel_value
 from online_svm.svm._packed import PLACES
 from online_svm.svm.rows import FEW, TRAIN_TAIL, Ints, Rows, fetch, is_known
@@ -183,7 +183,7 @@ def tighten(K: Values, slots: Ints, place: Ints, counts: Ints) -> None:
     counts[SIZE] = max(counts[SIZE], a + 1)
 
 
-@jit
+@inner
 def restore_active(sets: ActiveSet, rows: Rows, slots: Ints) -> None:
     """Give the training points in `slots`, shape (S, size), these very places."""
     for s in range(len(slots)):

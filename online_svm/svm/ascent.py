@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from online_svm._jit import inner, jit, making
+from online_svm._jit import inner, making
 from online_svm.kernels import Floats
 from online_svm.svm.active import set_of
 from online_svm.svm.bank import Bank, add_row, set_member, spans, update_observers
@@ -120,7 +120,7 @@ def _dismiss_members(members: Floats, R: Floats) -> None:
         R[:] = 0.0
 
 
-@jit
+@making
 def solve(bank: Bank, tol: float, max_steps: int) -> int:
     """Bring every machine to its optimum; return the steps taken."""
     span, _, _ = spans(bank.rows)

@@ -164,7 +164,7 @@ def _sum_by_point(rows: Rows, weights: Floats, sums: Floats, ranges: Ints, span:
                 sums[w, slot] = sum_of_lanes(lanes)
 
 
-@jit
+@making
 def sum_afresh(bank: Bank, first_training: int, first_observer: int) -> None:
     """Set F and R of the points from these ordinals on from coefficients and members alone."""
     rings = bank.rows.rings
@@ -181,7 +181,7 @@ def sum_afresh(bank: Bank, first_training: int, first_observer: int) -> None:
         _sum_by_support(bank.rows, bank.weights, bank.sums, ranges, span)
 
 
-@jit
+@making
 def ring_values(bank: Bank, ring: int) -> Floats:
     """Return the decision values of the points of a ring, 0 or 1, oldest first."""
     rings, F, b = bank.rows.rings, bank.F, bank.b
@@ -205,7 +205,7 @@ def values_of(F: Floats, b: Floats, slots: Ints) -> Floats:
     return values
 
 
-@jit
+@inner
 def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
     """Give training points their labels and bounds in every machine."""
     machines = len(bank.b)
@@ -219,7 +219,7 @@ def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
             bank.upper[s, slot] = penalty if positive else 0.0
 
 
-@jit
+@making
 def arrive(
     bank: Bank, X: Floats, codes: Ints, training: Flags, first: int, penalties: Floats
 ) -> Floats:
@@ -245,7 +245,7 @@ def arrive(
     return values_of(bank.F, bank.b, slots)
 
 
-@jit
+@making
 def promote(bank: Bank, count: int, penalties: Floats) -> None:
     """Move the oldest observers to the end of the training ring."""
     rows, rings, slots = bank.rows, bank.rows.rings, np.empty(count, dtype=np.int64)

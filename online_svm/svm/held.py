@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel
-from online_svm.svm.active import CHECKED, SIZE, VACANT, restore_active
-from online_svm.svm.bank import Bank, arrive, empty_bank, promote, sum_afresh
-from online_svm.svm.release import forget_training
+from online_svm.svm import doors
+from online_svm.svm.active import CHECKED, SIZE, VACANT
+from online_svm.svm.bank import Bank, empty_bank
+from online_svm.svm.handle import handle_of
 from online_svm.svm.rows import (
     CLOCK,
     SEEN_HEAD,
@@ -45,6 +46,8 @@ class HeldPoints:
     ----------
     bank : Bank
         The arrays; replaced by larger ones as the rings grow.
+    handle : tuple
+        The same for compiled code.
 
     Examples
     --------
@@ -62,7 +65,7 @@ class HeldPoints:
         self._window = window
         self._cache_bytes = int(cache_mb * MEGABYTE)
         self._arrivals = 0
-        self.bank = self._empty(0, GRANULE, GRANULE)
+        self._hold(self._empty(0, GRANULE, GRANULE))
 
     @property
     def dimension(self) -> int:
@@ -105,7 +108,7 @@ class HeldPoints:
         """Take in new points; return their decision values, shape (m, S)."""
         trains = int(np.count_nonzero(training))
         self._make_room(X.shape[1], trains, len(X) - trains)
-        values = arrive(self.bank, X, codes, training, self._arrivals, penalties)
+        values = doors.arrive(self.handle, X, codes, training, self._arrivals, penalties)
         self._arrivals += len(X)
         return values
 
@@ -123,10 +126,12 @@ class HeldPoints:
         oldest = rings[TRAIN_SIZE] + rings[SEEN_HEAD] % rings[SEEN_SIZE]
         if self.n_training and arrival[youngest] > arrival[oldest]:
             raise InvalidInput("a younger point already trains; promote the oldest observers first")
-        promote(self.bank, count, penalties)
+        doors.promote(self.handle, count, penalties)
 
     def count_training(self, count: int) -> int:
         """Return how many of the `count` oldest points train."""
+        if self.n_observers == 0:
+            return count
         # Points leave in the order in which they came, so those held are the last to arrive.
         oldest = self._arrivals - len(self)
         arrival = self.bank.arrival[self.training_slots()]
@@ -134,14 +139,14 @@ class HeldPoints:
 
     def sum_afresh(self) -> None:
         """Sum what is kept for each point from the coefficients alone."""
-        sum_afresh(self.bank, self._ring(TRAIN_HEAD), self._ring(SEEN_HEAD))
+        doors.sum_afresh(self.handle, self._ring(TRAIN_HEAD), self._ring(SEEN_HEAD))
 
     def forget(self, count: int) -> int:
         """Give up the oldest points, and return how many of them trained."""
         training = self.count_training(count)
         self.bank.rows.rings[SEEN_HEAD] += count - training
         if training:
-            forget_training(self.bank, training)
+            doors.forget_training(self.handle, training)
         return training
 
     def arrays(self) -> Arrays:
@@ -166,7 +171,8 @@ class HeldPoints:
         """Hold what `arrays` returned; return the training slots, whose bounds are not set."""
         rings = arrays["rings"]
         train, seen = int(rings[TRAIN_SIZE]), int(rings[SEEN_SIZE])
-        bank = self.bank = self._empty(arrays["X"].shape[1], train, seen)
+        self._hold(self._empty(arrays["X"].shape[1], train, seen))
+        bank = self.bank
         bank.rows.rings[:CLOCK] = rings
         training = self.training_slots()
         slots = np.concatenate([training, self.observer_slots()])
@@ -195,7 +201,10 @@ class HeldPoints:
     def _activate(self, positions: Ints, training: Ints) -> None:
         """Give the training points with these numbers their places in the active sets."""
         slots = np.concatenate([[VACANT], training])[positions]
-        restore_active(self.bank.active, self.bank.rows, slots)
+        doors.restore_active(self.handle, slots)
+
+    def _hold(self, bank: Bank) -> None:
+        self.bank, self.handle = bank, handle_of(bank)
 
     def _ring(self, entry: int) -> int:
         return int(self.bank.rows.rings[entry])
@@ -234,7 +243,7 @@ class HeldPoints:
         active = self._active_positions(training)
         rings = new.rows.rings
         rings[TRAIN_TAIL], rings[SEEN_TAIL] = len(training), len(observers)
-        self.bank = new
+        self._hold(new)
         new_training = self.training_slots()
         if len(self):
             _copy(old, training, new, new_training)

@@ -32,11 +32,10 @@ import numpy as np
 
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel
-from online_svm.svm.ascent import solve
-from online_svm.svm.bank import ring_values, set_bounds, values_of
+from online_svm.svm import doors
+from online_svm.svm.bank import values_of
 from online_svm.svm.held import Flags, HeldPoints
 from online_svm.svm.model import KernelModel
-from online_svm.svm.release import clip
 from online_svm.svm.rows import Ints
 
 State = dict[str, Any]
@@ -193,7 +192,7 @@ class RollingMachine:
         if not np.array_equal(checked, self._penalties):
             self._penalties = checked
             self._set_bounds(self._held.training_slots())
-            clip(self._held.bank, self._held.training_slots())
+            doors.clip(self._held.handle, self._held.training_slots())
 
     def solve(self) -> int:
         """Bring every machine to its optimum and return the number of pair steps it took."""
@@ -202,7 +201,7 @@ class RollingMachine:
         if self.steps - self._refreshed_at > REFRESH_STEPS:
             self._held.sum_afresh()
             self._refreshed_at = self.steps
-        taken = solve(self._held.bank, STRICTNESS * self.tol, self.max_steps)
+        taken = doors.solve(self._held.handle, STRICTNESS * self.tol, self.max_steps)
         self.steps += taken
         self._is_solved = True
         return taken
@@ -213,11 +212,11 @@ class RollingMachine:
 
     def observer_values(self) -> Floats:
         """Return the decision values of the observers in order of arrival, shape (n, S)."""
-        return ring_values(self._held.bank, 1)
+        return doors.ring_values(self._held.handle, 1)
 
     def training_values(self) -> Floats:
         """Return the decision values of the training points in order of arrival, shape (n, S)."""
-        return ring_values(self._held.bank, 0)
+        return doors.ring_values(self._held.handle, 0)
 
     @property
     def codes(self) -> Ints:
@@ -301,7 +300,7 @@ class RollingMachine:
 
     def _set_bounds(self, slots: Ints) -> None:
         """Give training points their labels and bounds in every machine."""
-        set_bounds(self._held.bank, slots, self._penalties)
+        doors.set_bounds(self._held.handle, slots, self._penalties)
         self._is_solved = False
 
     def _check_points(self, X: Floats, codes: Ints, training: Flags | None) -> None:

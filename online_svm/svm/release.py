@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from online_svm._jit import inner, jit
+from online_svm._jit import inner, making
 from online_svm.kernels import Values
 from online_svm.svm.active import SIZE, VACANT, leave
 from online_svm.svm.bank import Bank, add_row, set_member, spans, update_observers
@@ -67,7 +67,7 @@ def _clip_machine(bank: Bank, s: int, span: int, slots: Ints) -> None:
             excess -= part
 
 
-@jit
+@making
 def clip(bank: Bank, slots: Ints) -> None:
     """Bring the coefficients in `slots` within their bounds, and F of all points with them."""
     span, _, _ = spans(bank.rows)
@@ -79,7 +79,7 @@ def clip(bank: Bank, slots: Ints) -> None:
     update_observers(bank)
 
 
-@jit
+@making
 def forget_training(bank: Bank, count: int) -> None:
     """Give up the oldest training points; others take over their coefficients."""
     rings = bank.rows.rings
