@@ -30,6 +30,7 @@ WIDER = 2.0
 GROWTH, SHRINK = 1.5, 0.96  # so a second round in some eleven solves keeps the margin as it is
 MOST_MARGIN = 0.1  # after many points at once a few short rounds take less time than one long one
 TOGETHER = 8  # rows that are added to F in one pass
+RESOLUTION = 1000.0  # roundings of the slacks' type: what a round may leave of a violation
 MOST_ROUNDS = 50  # roundings could keep a tolerance next to them from ever being met
 
 
@@ -229,7 +230,9 @@ def solve_active(
     is_fit = highest - lowest < tol or _join_new(machine, active, rows, b)
     while is_fit and highest - lowest >= tol and taken > 0 and steps < max_steps:
         part = _part_of(machine, active, rows.diagonal, b)
-        taken = settle(active.K, part, active.typed, tol, max_steps - steps)
+        # Slacks of so large a violation cannot show much smaller ones; the next round's can.
+        goal = max(tol, RESOLUTION * float(np.finfo(part.up.dtype).eps) * (highest - lowest))
+        taken = settle(active.K, part, active.typed, goal, max_steps - steps)
         _write_back(machine, rows, active.slots, part.beta)
         b, steps, rounds = _middle(part.up, part.down, b), steps + taken, rounds + 1
         highest, lowest = measure(machine)

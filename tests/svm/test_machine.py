@@ -322,3 +322,26 @@ def test_forgetting_nothing_while_only_observers_are_held_changes_nothing():
     machine.extend(X, codes)
     machine.forget(0)
     assert len(machine) == machine.n_observers == 10
+
+
+def test_a_small_tolerance_is_met_in_few_steps():
+    """Steps on slacks of 24 bits went round in circles where the tolerance was beyond those."""
+    rng = np.random.default_rng(3)
+    X, kernel = rng.normal(size=(400, 3)), Kernel("rbf", gamma=1 / 3)
+    codes = (X[:, 0] + rng.normal(size=400) > 0).astype(np.int64)
+    machine = RollingMachine(kernel, [1.0, 1.0], tol=1e-9, window=75)
+    machine.extend(X[:50], codes[:50], training=np.ones(50, dtype=bool))
+    machine.solve()
+    for first in range(50, 400, 25):
+        machine.forget(25 if first > 50 else 0)
+        machine.extend(
+            X[first : first + 25], codes[first : first + 25], training=np.ones(25, dtype=bool)
+        )
+        machine.solve()
+        beta, held = machine.coefficients()[0], machine.training_points()
+        z = np.where(machine.codes == 1, 1.0, -1.0)
+        slack = z - kernel(held, held) @ beta
+        can_grow = beta < np.where(z > 0, 1.0, 0.0)
+        can_shrink = beta > np.where(z > 0, 0.0, -1.0)
+        assert slack[can_grow].max() - slack[can_shrink].min() < 1e-9
+    assert machine.steps < 20_000

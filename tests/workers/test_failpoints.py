@@ -20,7 +20,7 @@ def calls_of(module):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         first = node.args[0] if node.args else None
-        if node.func.attr == "call" and not isinstance(first, ast.Starred):
+        if node.func.attr in ("call", "send") and isinstance(first, ast.Constant):
             yield first.value.lower()
         elif node.func.attr in ("evaluate", "send_script"):
             yield getattr(module, first.id).name
