@@ -13,7 +13,7 @@ from online_svm.labels import ClassView
 from online_svm.maps import fit_maps, interval_maps, restore_maps
 from online_svm.prediction import Guarantee, PredictionBlock
 from online_svm.refit import RefitResult
-from online_svm.svm.tube import posterior, steepness
+from online_svm.svm.tube_posterior import posterior, steepness
 from online_svm.venn.answers import VennSet
 from online_svm.venn.scheme import VennScheme
 from online_svm.venn.taxonomy import svm_classes

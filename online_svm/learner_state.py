@@ -16,7 +16,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.kernels import Kernel
 from online_svm.svm.active import most_active
-from online_svm.svm.held import largest_ring
+from online_svm.svm.capacity import largest_ring
 from online_svm.svm.rows import (
     CLOCK,
     SEEN_HEAD,

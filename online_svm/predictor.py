@@ -34,7 +34,7 @@ from online_svm.maps import interval_maps
 from online_svm.mixture import Mixture
 from online_svm.pending import PendingRefit
 from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
-from online_svm.refit import InlineRefitter, RefitResult, RefitTask, Refitter
+from online_svm.refit import RefitResult, RefitTask, Refitter
 from online_svm.schema import FeatureSchema
 from online_svm.snapshot import pack, unpack
 from online_svm.targets import checked_probabilities
@@ -80,7 +80,7 @@ class OnlinePredictor:
 
     def __init__(self, config: PredictorConfig, refitter: Refitter | None = None) -> None:
         self.config = config
-        self._refitter: Refitter = InlineRefitter(config) if refitter is None else refitter
+        self._refitter = _inline(config) if refitter is None else refitter
         self._begin()
 
     def _begin(self) -> None:
@@ -408,3 +408,10 @@ class OnlinePredictor:
 
 def _as_array(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8)
+
+
+def _inline(config: PredictorConfig) -> Refitter:
+    # Imported where it is used: a process whose refits are elsewhere starts without the solver.
+    from online_svm.inline_refitter import InlineRefitter
+
+    return InlineRefitter(config)

@@ -12,9 +12,10 @@ from online_svm.calibration.platt import PlattScaling
 from online_svm.config import PredictorConfig
 from online_svm.crossfit import FoldMachines
 from online_svm.kernels import Kernel
+from online_svm.learner import Learner
 from online_svm.prediction import PredictionBlock
 from online_svm.predictor import OnlinePredictor
-from online_svm.refit import Learner, RefitResult, RefitTask
+from online_svm.refit import RefitResult, RefitTask
 from online_svm.venn.split import fold_numbers, window_parts
 from workers.refit_pool import ProcessRefitter
 

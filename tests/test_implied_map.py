@@ -11,11 +11,13 @@ from sklearn.svm import SVC
 
 from online_svm.config import PredictorConfig
 from online_svm.example import Example
-from online_svm.implied import implied_probabilities, train_banks
+from online_svm.implied import implied_probabilities
+from online_svm.implied_training import train_banks
 from online_svm.kernels import Kernel
+from online_svm.learner import Learner
 from online_svm.prediction import Prediction, PredictionBlock
 from online_svm.predictor import OnlinePredictor
-from online_svm.refit import Learner, RefitResult, RefitTask
+from online_svm.refit import RefitResult, RefitTask
 from online_svm.svm.batch import fixed_rows
 from online_svm.svm.implied import ImpliedPosterior
 from online_svm.svm.implied_bank import ImpliedBank

@@ -16,9 +16,11 @@ from sklearn.preprocessing import StandardScaler
 from online_svm import frames
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.inline_refitter import InlineRefitter
+from online_svm.learner import Learner
 from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.predictor import OnlinePredictor
-from online_svm.refit import InlineRefitter, Learner, RefitResult, RefitTask
+from online_svm.refit import RefitResult, RefitTask
 from online_svm.svm.proximal import ROUNDS, SWEEPS
 from online_svm.venn.split import training_mask
 from workers.refit_pool import ProcessRefitter

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from online_svm.config import PredictorConfig
-from online_svm.refit import Learner, RefitResult, RefitTask
+from online_svm.learner import Learner
+from online_svm.refit import RefitResult, RefitTask
 from online_svm.venn.split import training_mask
 
 

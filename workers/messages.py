@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-VERSION = 1
-
 Probability = Annotated[float, Field(ge=0, le=1)]
 Interval = tuple[Probability, Probability]
 

@@ -3,6 +3,7 @@
 Everything here only reads.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from workers import snapshots
@@ -39,9 +40,31 @@ class Preflight:
     state: FeedState | None
     warnings: tuple[str, ...]
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether a worker that begins now is behind the feed: it replays, or has to warm up."""
+        if self.state is None or self.state.snapshot is None:
+            return True
+        return self.state.snapshot.cursor != self.state.position.cursor
 
-def check(store: Store, ours: Agreement, accept_environment: bool = False) -> Preflight:
+
+def check(
+    store: Store,
+    ours: Agreement,
+    accept_environment: bool = False,
+    before: Preflight | None = None,
+) -> Preflight:
     """Return what was found, if a worker may begin.
+
+    Parameters
+    ----------
+    store : Store
+    ours : Agreement
+    accept_environment : bool
+        Another environment than the feed's is no reason not to begin.
+    before : Preflight, optional
+        What was found a moment ago: snapshots that were named then are not read again. Their
+        names say what is in them, and whoever loads one looks.
 
     Raises
     ------
@@ -62,7 +85,8 @@ def check(store: Store, ours: Agreement, accept_environment: bool = False) -> Pr
     check_config(feed, state.agreement, ours)
     if not accept_environment:
         check_environment(feed, state.agreement, ours)
-    warnings += check_snapshots(store, state)
+    known = () if before is None or before.state is None else before.state.snapshots
+    warnings += check_snapshots(store, state, known)
     return Preflight(server["redis_version"], state, warnings)
 
 
@@ -105,15 +129,17 @@ def check_nothing_is_left(store: Store) -> None:
         )
 
 
-def check_snapshots(store: Store, state: FeedState) -> tuple[str, ...]:
-    """Return a warning for each snapshot that cannot be used.
+def check_snapshots(
+    store: Store, state: FeedState, known: Collection[Pointer] = ()
+) -> tuple[str, ...]:
+    """Return a warning for each snapshot that cannot be used; those `known` are not looked at.
 
     Raises
     ------
     SnapshotsLost
         If none can be used, and the input before them is gone.
     """
-    pointers = [p for p in (state.snapshot, state.previous) if p is not None]
+    pointers = [p for p in state.snapshots if p not in known]
     problems = [problem for p in pointers if (problem := _problem(store, p, state)) is not None]
     if len(problems) == 2:
         raise SnapshotsLost(

@@ -11,10 +11,10 @@ import subprocess
 import sys
 from typing import IO, TYPE_CHECKING
 
-from workers.starting import imported, importing
+from workers.starting import importing
 
 if TYPE_CHECKING:
-    from online_svm.refit import Learner
+    from online_svm.learner import Learner
 
 CONFIG, LOAD, TASK, STATE = b"C", b"L", b"T", b"S"
 DONE, FAILED = b"D", b"F"
@@ -32,7 +32,10 @@ Child = subprocess.Popen[bytes]
 
 
 def begin() -> Child:
-    """Return a new process that answers the messages of refit_pool.py until its pipe closes."""
+    """Return a new process that answers the messages of refit_pool.py until its pipe closes.
+
+    It is at work on its imports at once: whoever knows early that it will be needed begins early.
+    """
     return subprocess.Popen(
         [sys.executable, "-m", "workers.refit_child"],
         stdin=subprocess.PIPE,
@@ -86,7 +89,7 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
 def serve(source: IO[bytes], target: IO[bytes]) -> None:
     """Answer messages until the pipe is closed."""
     from online_svm.config import PredictorConfig
-    from online_svm.refit import Learner
+    from online_svm.learner import Learner
 
     learner: Learner | None = None
     while True:
@@ -121,8 +124,7 @@ def _answer(learner: "Learner", kind: bytes, body: bytes) -> Message:
 def main() -> None:
     """Serve on standard input and output; a stray print must not get between the messages."""
     with importing():
-        import online_svm.refit  # noqa: F401  (`serve` needs it)
-    imported()
+        import online_svm.learner  # noqa: F401  (`serve` needs it)
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     serve(sys.stdin.buffer, target)

@@ -12,7 +12,7 @@ from typing import IO
 
 from workers import refit_child
 from workers.errors import Stopped
-from workers.refit_child import FAILED, HEAD, Message, framed
+from workers.refit_child import FAILED, HEAD, Child, Message, framed
 from workers.stopping import Stop
 
 # Seconds between two looks at the stop while a reply is awaited.
@@ -31,10 +31,15 @@ class ChildPipe:
 
     What the pipe takes at once is written at once; a thread writes the rest, since the child may
     have to get rid of a reply before it reads on. Killing the process ends both.
+
+    Parameters
+    ----------
+    process : Popen, optional
+        One that was begun already; without it a new one is.
     """
 
-    def __init__(self) -> None:
-        self._process = refit_child.begin()
+    def __init__(self, process: Child | None = None) -> None:
+        self._process = process or refit_child.begin()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._stdin, self._stdout = self._process.stdin, self._process.stdout

@@ -16,7 +16,7 @@ from online_svm.config import PredictorConfig
 from online_svm.learner_state import opened
 from online_svm.refit import RefitResult, RefitTask
 from workers.errors import RefitFailed
-from workers.refit_child import CONFIG, LOAD, STATE, TASK, Message
+from workers.refit_child import CONFIG, LOAD, STATE, TASK, Child, Message
 from workers.refit_pipe import ChildFailed, ChildPipe
 from workers.stopping import Stop
 
@@ -46,17 +46,23 @@ class ProcessRefitter:
         Seconds for one exchange before the process counts as hung.
     stop : Stop, optional
         When this stop is asked for, a result is not awaited longer than half its grace period.
+    child : Popen, optional
+        A process that was begun already, to be the first.
     """
 
     def __init__(
-        self, config: PredictorConfig, patience: float = PATIENCE, stop: Stop | None = None
+        self,
+        config: PredictorConfig,
+        patience: float = PATIENCE,
+        stop: Stop | None = None,
+        child: Child | None = None,
     ) -> None:
         self._config = config
         self._patience, self._stop = patience, stop or Stop()
         self._base: bytes | None = None
         self._history: list[Message] = []  # the tasks since, finished or not
         self._asked: deque[Message] = deque()  # what has no reply yet
-        self._start()
+        self._start(child)
 
     def __enter__(self) -> Self:
         return self
@@ -184,7 +190,7 @@ class ProcessRefitter:
         self.close()
         self._start()
 
-    def _start(self) -> None:
-        self._child = ChildPipe()
+    def _start(self, child: Child | None = None) -> None:
+        self._child = ChildPipe(child)
         self._to_skip = 0  # replies to come before the one to the oldest request
         self._pending = self._set_up()

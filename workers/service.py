@@ -1,25 +1,25 @@
-"""One worker, put together: preflight, lease, recovery, the engine, and a graceful stop."""
+"""One worker's life: preflight, lease, recovery, the engine, and a graceful stop."""
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import structlog
 
-from online_svm.config import PredictorConfig
-from online_svm.predictor import OnlinePredictor
-from online_svm.refit import InlineRefitter, Refitter
-from workers import permissions, preflight
+from workers import permissions, preflight, refit_child
 from workers.agreement import agreement
 from workers.commits import Retention
-from workers.downstream import Acknowledged, Gate, Open
-from workers.engine import Engine, Observer
 from workers.lease import Lease
-from workers.recovery import Recovery
-from workers.refit_pool import ProcessRefitter
+from workers.preflight import Preflight
+from workers.refit_child import Child
 from workers.settings import WorkerSettings
+from workers.starting import importing
 from workers.stopping import Stop, signals
 from workers.store import Store
+
+if TYPE_CHECKING:
+    from workers.answering import Outcome
 
 log = structlog.get_logger("online_svm.worker")
 
@@ -30,7 +30,7 @@ def run(
     url: str,
     name: str | None = None,
     accept_environment: bool = False,
-    observe: Observer | None = None,
+    observe: Callable[["Outcome"], None] | None = None,
 ) -> None:
     """Answer a feed until SIGTERM or SIGINT; then leave a snapshot and free the lease.
 
@@ -56,59 +56,30 @@ def run(
     ours = agreement(settings.predictor, settings.limits)
     writer = name or platform.node() or "worker"
     with signals(stop), open_store(feed, settings, url, stop) as store:
-        for warning in preflight.check(store, ours, accept_environment).warnings:
+        found = preflight.check(store, ours, accept_environment)
+        for warning in found.warnings:
             log.warning(warning)
         check_permissions(store, settings)
-        with (
-            _leased(store, settings, url, writer, stop) as lease,
-            refitter(settings, stop) as refits,
-        ):
-            # Again: what held the lease until now may have changed anything.
-            found = preflight.check(store, ours, accept_environment)
-            store.register()
-            store.be_patient()
-            engine = assemble(
-                store, settings, refits, stop, writer, lease, observe, accept_environment,
-                begins=found.state is None,
-            )  # fmt: skip
-            engine.run()
+        with _begun_early(settings, found) as child:
+            # Imported here: whatever is wrong with the server or the feed is told at once, and
+            # a standby is ready before it gets the lease.
+            with importing():
+                from workers.assembly import assemble, load_compiler, refitter
 
-
-def assemble(
-    store: Store,
-    settings: WorkerSettings,
-    refits: Refitter,
-    stop: Stop,
-    writer: str,
-    lease: Lease | None = None,
-    observe: Observer | None = None,
-    accept_environment: bool = False,
-    begins: bool = True,
-) -> Engine:
-    """Return an engine that has taken the feed of `store` over; see `Engine` and `Recovery`."""
-    recovery = Recovery(
-        store,
-        agreement(settings.predictor, settings.limits),
-        settings.limits,
-        lambda: _fresh(settings.predictor, refits),
-        writer,
-        stop,
-        accept_environment,
-    )
-    return Engine(
-        store,
-        recovery,
-        settings.limits,
-        stop,
-        batch=settings.batch,
-        snapshot_every=settings.snapshot_every,
-        keep_input=settings.keep_input,
-        lease=lease,
-        observe=observe,
-        begins=begins,
-        batch_bytes=settings.batch_bytes,
-        gate=_gate(store, settings, stop),
-    )
+                load_compiler()
+            with (
+                _leased(store, settings, url, writer, stop) as lease,
+                refitter(settings, stop, child) as refits,
+            ):
+                # Again: what held the lease until now may have changed anything.
+                found = preflight.check(store, ours, accept_environment, found)
+                store.register()
+                store.be_patient()
+                engine = assemble(
+                    store, settings, refits, stop, writer, lease, observe, accept_environment,
+                    begins=found.state is None,
+                )  # fmt: skip
+                engine.run()
 
 
 def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None = None) -> Store:
@@ -135,20 +106,20 @@ def _retention(settings: WorkerSettings) -> Retention:
     return Retention(out, settings.retain_met, settings.retain_dlq)
 
 
-def _gate(store: Store, settings: WorkerSettings, stop: Stop) -> Gate:
-    if settings.downstream == "trim":
-        return Open()
-    return Acknowledged(store, settings.downstream_group, settings.retain_out, stop)
-
-
 @contextmanager
-def refitter(settings: WorkerSettings, stop: Stop | None = None) -> Iterator[Refitter]:
-    """Give refits a process of their own where they may take their time, and end it after."""
-    if settings.predictor.lag == 0:
-        yield InlineRefitter(settings.predictor)
+def _begun_early(settings: WorkerSettings, found: Preflight) -> Iterator[Child | None]:
+    """Begin the refit process where refits come at once: it imports while this process does.
+
+    Elsewhere it would only hold up the first answer.
+    """
+    if settings.predictor.lag == 0 or not found.is_behind:
+        yield None
         return
-    with ProcessRefitter(settings.predictor, stop=stop) as refits:
-        yield refits
+    child = refit_child.begin()
+    try:
+        yield child
+    finally:
+        refit_child.end(child)
 
 
 @contextmanager
@@ -162,8 +133,3 @@ def _leased(
         yield lease
     finally:
         lease.release()
-
-
-def _fresh(config: PredictorConfig, refits: Refitter) -> OnlinePredictor:
-    refits.reset(None)
-    return OnlinePredictor(config, refits)

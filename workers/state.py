@@ -80,6 +80,11 @@ class FeedState:
     previous: Pointer | None
     agreement: Agreement
 
+    @property
+    def snapshots(self) -> tuple[Pointer, ...]:
+        """The kept snapshots, the newest first."""
+        return tuple(p for p in (self.snapshot, self.previous) if p is not None)
+
     @classmethod
     def parse(cls, fields: dict[bytes, bytes], key: str) -> Self:
         """Return the state from the fields of the hash.

@@ -10,6 +10,7 @@ from online_svm.kernels import Floats, Kernel
 from online_svm.svm import doors
 from online_svm.svm.active import CHECKED, SIZE, VACANT
 from online_svm.svm.bank import Bank, empty_bank
+from online_svm.svm.capacity import GRANULE, granules, largest_ring
 from online_svm.svm.handle import handle_of
 from online_svm.svm.rows import (
     CLOCK,
@@ -25,7 +26,6 @@ from online_svm.svm.rows import (
 Flags = NDArray[np.bool_]
 Arrays = dict[str, NDArray[Any]]
 
-GRANULE = 64  # ring capacities are multiples of it
 MEGABYTE = 1 << 20
 
 
@@ -229,10 +229,10 @@ class HeldPoints:
         """Return a capacity for `need` points: by half again, but not far beyond the window."""
         if need <= size:
             return size
-        wanted = _granules(size + size // 2)
+        wanted = granules(size + size // 2)
         if self._window is not None:
             wanted = min(wanted, largest_ring(self._window))
-        return max(wanted, _granules(need))
+        return max(wanted, granules(need))
 
     def _empty(self, dimension: int, train: int, seen: int) -> Bank:
         return empty_bank(self._kernel, dimension, self._machines, train, seen, self._cache_bytes)
@@ -265,18 +265,3 @@ def _copy(old: Bank, source: Ints, new: Bank, target: Ints) -> None:
     new.codes[target] = old.codes[source]
     new.arrival[target] = old.arrival[source]
     new.sums[:, target] = old.sums[:, source]
-
-
-def largest_ring(window: int) -> int:
-    """Return the capacity beyond which no ring grows while at most `window` points are held.
-
-    Examples
-    --------
-    >>> largest_ring(100)
-    128
-    """
-    return _granules(window + 1)
-
-
-def _granules(n: int) -> int:
-    return -(-n // GRANULE) * GRANULE

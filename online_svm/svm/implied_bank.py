@@ -13,10 +13,8 @@ from online_svm.svm.batch import constant, fixed_rows
 from online_svm.svm.class_path import Bools, Weighting, class_weights, follow_path
 from online_svm.svm.model import KernelModel
 from online_svm.svm.rows import Ints, Rows
+from online_svm.svm.votes import shares_of, sides
 
-# A point this close to a surface lies on it: far finer than the machines are solved, but coarser
-# than the roundings of a decision value whose exact value is 0 by symmetry.
-ON_SURFACE = 1e-9
 MAX_STEPS = 10_000_000  # pair steps of one machine
 
 
@@ -131,29 +129,6 @@ def _constant(
     grows = beta < np.where(positive, z * penalties, 0.0)
     shrinks = beta > np.where(positive, 0.0, -z_rest * penalties)
     return constant(slack[grows], slack[shrinks], slack[grows & shrinks])
-
-
-def sides(scores: Floats) -> NDArray[np.int8]:
-    """Return the side of the surface of each decision value: +1, -1, or 0 on it.
-
-    Examples
-    --------
-    >>> sides(np.array([0.5, -0.5, 1e-12])).tolist()
-    [1, -1, 0]
-    """
-    return (scores > ON_SURFACE).astype(np.int8) - (scores < -ON_SURFACE).astype(np.int8)
-
-
-def shares_of(scores: Floats) -> Floats:
-    """Return (positive votes + 1) / (m + 2) for rows of m decision values.
-
-    Examples
-    --------
-    >>> shares_of(np.array([[-1.0, 0.0, 1.0]])).tolist()
-    [0.5]
-    """
-    twice = (sides(scores).astype(np.int64) + 1).sum(axis=1)
-    return np.asarray((twice + 2) / (2.0 * (scores.shape[1] + 2)))
 
 
 def adjusted(shares: Floats, factor: float) -> Floats:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from online_svm._jit import jit
 from online_svm.arrays import Arrays, check_floats, check_indices, require
 from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_row
-from online_svm.svm.implied_bank import shares_of
 from online_svm.svm.model import KernelModel
+from online_svm.svm.votes import shares_of
 
 Ints = NDArray[np.int64]
 

@@ -22,7 +22,8 @@ from online_svm.svm.inputs import (
     scale_gamma,
 )
 from online_svm.svm.model import KernelModel
-from online_svm.svm.tube import Targets, posterior, solve_targets, steepness
+from online_svm.svm.tube import Targets, solve_targets
+from online_svm.svm.tube_posterior import posterior, steepness
 
 
 class ProbabilisticSVC(ClassifierMixin, BaseEstimator):

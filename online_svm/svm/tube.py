@@ -18,27 +18,17 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from online_svm.kernels import Floats, Kernel
 from online_svm.svm.batch import advance, constant, fixed_rows
 from online_svm.svm.model import KernelModel
 from online_svm.svm.rows import Rows
+from online_svm.svm.tube_posterior import steepness
 
 Bools = NDArray[np.bool_]
 CACHE_MB = 200.0  # of kernel rows, and a limit on pair steps: those of `RollingMachine`
 MAX_STEPS = 10_000_000
-
-
-def steepness(eta: float) -> float:
-    """Return a = ln(1/eta - 1): f = +1 and f = -1 then have the probabilities 1 - eta and eta.
-
-    Examples
-    --------
-    >>> round(steepness(0.1), 4)
-    2.1972
-    """
-    return math.log(1.0 / eta - 1.0)
 
 
 def tube_edges(p: Floats, eta: float) -> tuple[Floats, Floats]:
@@ -66,19 +56,6 @@ def tube_edges(p: Floats, eta: float) -> tuple[Floats, Floats]:
     lower = np.asarray(logit(np.maximum(p - eta, 0.0))) / a
     upper = np.asarray(logit(np.minimum(p + eta, 1.0))) / a
     return lower, upper
-
-
-def posterior(f: Floats, a: float) -> Floats:
-    """Return P(y = -1 | x) and P(y = 1 | x) = 1/(1 + exp(-a f)), shape (n, 2).
-
-    Examples
-    --------
-    >>> posterior(np.array([0.0, 1.0]), steepness(0.1)).round(6)
-    array([[0.5, 0.5],
-           [0.1, 0.9]])
-    """
-    scaled = a * f
-    return np.column_stack((expit(-scaled), expit(scaled)))
 
 
 @dataclass(frozen=True, slots=True)

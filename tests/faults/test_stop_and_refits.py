@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from fault_feed import CONFIG, COUNT, drain, engine, finished, outcome, push, rows, wait_until
 
-from online_svm.refit import InlineRefitter
+from online_svm.inline_refitter import InlineRefitter
 from workers.bench.processes import is_running
 from workers.refit_pool import ProcessRefitter
 from workers.store import Store

@@ -6,8 +6,8 @@ import time
 import numpy as np
 
 from online_svm.config import PredictorConfig
+from online_svm.inline_refitter import InlineRefitter
 from online_svm.predictor import OnlinePredictor
-from online_svm.refit import InlineRefitter
 from workers.agreement import agreement
 from workers.engine import Engine
 from workers.recovery import Recovery

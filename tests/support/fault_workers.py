@@ -105,11 +105,13 @@ class Nursery:
 
 
 def _warm():
+    import workers.assembly
     import workers.service
     from online_svm.example import Example
     from online_svm.predictor import OnlinePredictor
 
-    assert workers.service  # imported for the children
+    assert workers.assembly
+    assert workers.service
     predictor = OnlinePredictor(CONFIG)
     for i in range(70):
         predictor.step(Example([i % 7, i % 3, i % 2], "ab"[i % 2]))

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Kernel
-from online_svm.svm.held import GRANULE
+from online_svm.svm.capacity import GRANULE
 from online_svm.svm.machine import RollingMachine
 
 KERNEL = Kernel("rbf", gamma=0.3)

@@ -12,7 +12,7 @@ from workers.bench import start
 # Top-level packages below site-packages that are loaded when a worker stands ready.
 LOADED = """
 import json, sys, sysconfig
-import workers.cli, workers.commands.worker, workers.service, workers.progress
+import workers.cli, workers.commands.worker, workers.service, workers.assembly, workers.progress
 site = sysconfig.get_path("purelib")
 inside = {m.split(".")[0] for m, v in list(sys.modules.items())
           if (getattr(v, "__file__", None) or "").startswith(site)}
@@ -34,8 +34,8 @@ def test_the_bare_imports_are_those_of_a_worker():
     assert {name.split(".")[0] for name in start.PACKAGES} <= own
 
 
-def test_settings_are_read_without_what_takes_long_to_load():
-    statement = LOADED.replace(", workers.service, workers.progress", "")
+def test_server_and_feed_are_checked_without_what_takes_long_to_load():
+    statement = LOADED.replace(", workers.assembly", "")
     assert not loaded(statement) & {"numba", "scipy", "sklearn"}
 
 

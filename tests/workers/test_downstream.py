@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from workers import service
+from workers import assembly, service
 from workers.downstream import Acknowledged
 from workers.errors import BadConfiguration
 from workers.refit_pool import ProcessRefitter
@@ -32,9 +32,9 @@ def running(redis_url, feed):
     stop = Stop()
     with service.open_store(feed, SETTINGS, redis_url, stop) as store:
         push(store)
-        with service.refitter(SETTINGS) as refits:
+        with assembly.refitter(SETTINGS) as refits:
             assert not isinstance(refits, ProcessRefitter)
-            engine = service.assemble(store, SETTINGS, refits, stop, "tester")
+            engine = assembly.assemble(store, SETTINGS, refits, stop, "tester")
             engine._gate._seconds = 0.01
             yield engine, store
 
@@ -111,8 +111,8 @@ def test_the_policy_changes_no_answer(running, redis_url, feed):
     plain = WorkerSettings(**SETTINGS.model_dump() | {"downstream": "trim", "redis": None})
     with service.open_store(f"{feed}-plain", plain, redis_url) as other:
         push(other)
-        with service.refitter(plain) as refits:
-            whole = service.assemble(other, plain, refits, Stop(), "tester")
+        with assembly.refitter(plain) as refits:
+            whole = assembly.assemble(other, plain, refits, Stop(), "tester")
             while whole.position.seq < COUNT:
                 whole.turn()
     assert whole.position == engine.position

@@ -7,8 +7,8 @@ import pytest
 
 from online_svm import frames
 from online_svm.config import PredictorConfig
+from online_svm.inline_refitter import InlineRefitter
 from online_svm.predictor import OnlinePredictor
-from online_svm.refit import InlineRefitter
 from online_svm.snapshot import pack, unpack
 from workers import snapshots
 from workers.agreement import agreement

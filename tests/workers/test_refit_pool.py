@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from online_svm.config import PredictorConfig
+from online_svm.inline_refitter import InlineRefitter
+from online_svm.learner import Learner
 from online_svm.predictor import OnlinePredictor
-from online_svm.refit import InlineRefitter, Learner
 from workers import refit_pool
 from workers.errors import RefitFailed
 from workers.lease import process_start

@@ -11,8 +11,9 @@ import redis
 import structlog
 
 from workers import embedded
+from workers.assembly import assemble, refitter
 from workers.engine import Engine
-from workers.service import assemble, open_store, refitter
+from workers.service import open_store
 from workers.settings import WorkerSettings
 from workers.stopping import Stop
 from workers.store import Store

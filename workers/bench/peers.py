@@ -9,8 +9,9 @@ import redis
 from river import linear_model, preprocessing
 
 from online_svm.config import PredictorConfig
+from online_svm.inline_refitter import InlineRefitter
 from online_svm.predictor import OnlinePredictor
-from online_svm.refit import InlineRefitter, RefitResult
+from online_svm.refit import RefitResult
 from workers.agreement import agreement
 from workers.bench.feed import WARM_UP, Pairs, push, rate
 from workers.bench.null import GROUP, answer

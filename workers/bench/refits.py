@@ -20,7 +20,8 @@ from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.platt import PlattScaling
 from online_svm.config import PredictorConfig
 from online_svm.labels import ClassView
-from online_svm.refit import Learner, RefitTask
+from online_svm.learner import Learner
+from online_svm.refit import RefitTask
 from online_svm.scaling import Scaling
 from online_svm.svm.machine import RollingMachine
 from online_svm.svm.model import KernelModel

@@ -99,10 +99,11 @@ def run(
         joined = JoinSettings(feeds=tuple(feeds), join_window=join_window)
         ours = bound_to({"combination": settings, "join": joined})
         _check_target(target)
-        for warning in preflight.check(target, ours).warnings:
+        found = preflight.check(target, ours)
+        for warning in found.warnings:
             log.warning(warning)
         with _leased(target, url, stop) as lease:
-            found = preflight.check(target, ours)
+            found = preflight.check(target, ours, before=found)
             target.register()
             for store in (target, *stores):
                 store.be_patient()

@@ -8,7 +8,7 @@ import typer
 from workers.commands.common import Config, Feed, Redis, embedded_url
 from workers.commands.options import with_settings
 from workers.errors import BadConfiguration
-from workers.starting import imported, importing
+from workers.starting import importing
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +55,6 @@ def worker(
     with importing():
         from workers import service
         from workers.progress import WorkerProgress
-    imported()
     if quiet:
         service.run(feed, loaded, url, name, accept_environment)
         return

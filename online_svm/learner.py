@@ -1,0 +1,270 @@
+"""One refit, from the frozen examples to a model and the calibration scores.
+
+A `Learner` keeps the proper training set, its scaling and the solver's warm start between refits;
+a result is a function of the tasks so far, wherever it is computed.
+"""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm import frames
+from online_svm.arrays import nest, under
+from online_svm.config import PredictorConfig
+from online_svm.crossfit import FoldMachines
+from online_svm.implied_training import train_banks
+from online_svm.kernels import Kernel
+from online_svm.learner_state import opened
+from online_svm.linear_learner import LinearLearner
+from online_svm.refit import RefitResult, RefitTask
+from online_svm.scaling import Scaling
+from online_svm.svm.machine import STRICTNESS, RollingMachine
+from online_svm.svm.packed_bank import PackedBank
+from online_svm.venn.split import fold_numbers, window_parts
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class Learner:
+    """The proper training set, its scaling and the solver's warm start.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+    """
+
+    def __init__(self, config: PredictorConfig) -> None:
+        self.config = config
+        self._start = 0
+        self._rows: Floats = np.empty((0, 0))
+        self._machine: RollingMachine | FoldMachines | None = None
+        self._linear = LinearLearner(config)
+        self._scaling: Scaling | None = None
+        self._gamma = 0.0
+        self._n_classes = 0
+        self._refits = 0
+        self._fitted_on = 0  # size of T when the scaling was last fitted
+
+    def refit(self, task: RefitTask) -> RefitResult:
+        """Fit on the proper training set of `task` and score every available example."""
+        trains = self._parts(task.start, task.freeze - task.start)
+        self._refits += 1
+        forgotten = min(task.start - self._start, len(self._rows))
+        left = int(self._parts(self._start, len(self._rows))[:forgotten].sum())
+        self._hold(task, forgotten)
+        if self.config.learner == "linear":
+            return self._fit_linear(task, trains, left, forgotten)
+        if self._is_rescaling_due(trains):
+            self._rescale(trains)
+        if self.config.learner == "psvm":
+            return self._fit_tubes(task, trains)
+        machine = self._advance(task, forgotten, trains)
+        machine.set_penalties(self._penalties(task, trains))
+        machine.solve()
+        assert self._scaling is not None
+        return RefitResult(
+            freeze=task.freeze,
+            model=machine.model(),
+            scaling=self._scaling,
+            calibration_scores=machine.observer_values(),
+            training_scores=machine.training_values(),
+            banks=self._train_banks(task, trains),
+        )
+
+    def state(self) -> bytes:
+        """Return everything a later `load` continues from, byte for byte."""
+        assert self._scaling is not None
+        parts = nest("scaling", self._scaling.arrays())
+        own: dict[str, Any] = {
+            "start": self._start,
+            "gamma": self._gamma,
+            "n_classes": self._n_classes,
+            "refits": self._refits,
+            "fitted_on": self._fitted_on,
+        }
+        if self._machine is not None:  # a P-SVM is solved anew each time
+            machine = self._machine.state()
+            own["machine"] = machine["header"]
+            parts |= nest("machine", machine["arrays"])
+        if self.config.learner == "linear":
+            parts |= nest("linear", self._linear.arrays())
+        return frames.join(own, parts | {"rows": self._rows})
+
+    def load(self, state: bytes) -> None:
+        """Continue from what `state` returned.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the bytes are damaged or contradict themselves; nothing has changed then.
+        """
+        own, parts = opened(self.config, state)
+        self._start, self._gamma = own["start"], own["gamma"]
+        self._n_classes, self._refits = own["n_classes"], own["refits"]
+        self._fitted_on = own["fitted_on"]
+        self._rows = parts["rows"].copy()
+        self._scaling = Scaling(**under("scaling", parts))
+        if "machine" in own:
+            kind = FoldMachines if self.config.split == "crossfit" else RollingMachine
+            self._machine = kind.from_state(
+                {"header": own["machine"], "arrays": under("machine", parts)}
+            )
+        if self.config.learner == "linear":
+            training = self._rows[self._parts(self._start, len(self._rows))]
+            X, linear = self._scaling.transform(training), under("linear", parts)
+            self._linear.restore(self._kernel(), linear, X, self._n_classes)
+
+    def _parts(self, start: int, count: int) -> Bools:
+        """Return which of `count` examples from number `start` on are in T."""
+        config = self.config
+        stop = start + count
+        return window_parts(config.split, start, stop, config.train_fraction, config.seed)[0]
+
+    def _hold(self, task: RefitTask, forgotten: int) -> None:
+        kept = self._rows[forgotten:].reshape(-1, task.X.shape[1])
+        self._rows = np.concatenate([kept, task.X])
+        self._start = task.start
+
+    def _is_rescaling_due(self, trains: Bools) -> bool:
+        config = self.config
+        if self._scaling is None:
+            return True
+        if config.scale == "none" and config.missing == "reject" and config.gamma != "scale":
+            return False
+        doubled = int(trains.sum()) >= 2 * self._fitted_on
+        return doubled or self._refits % config.rescale_every == 0
+
+    def _rescale(self, trains: Bools) -> None:
+        """Fit the scaling and gamma on T; the kernel is computed anew."""
+        config, training = self.config, self._rows[trains]
+        if len(training) and (config.scale == "standard" or config.missing == "mean"):
+            self._scaling = Scaling.fit(training, standard=config.scale == "standard")
+        else:
+            self._scaling = Scaling.identity(self._rows.shape[1])
+        variance = float(self._scaling.transform(training).var()) if len(training) else 0.0
+        per_feature = 1.0 / (self._rows.shape[1] * variance) if variance > 0.0 else 1.0
+        self._gamma = per_feature if config.gamma == "scale" else float(config.gamma)
+        if config.kernel == "poly":
+            limit = poly_limit(self._gamma, config.degree, config.coef0, self._rows.shape[1])
+            self._scaling = replace(self._scaling, limit=np.array([limit]))
+        self._fitted_on = int(trains.sum())
+        self._machine = None
+
+    def _fit_tubes(self, task: RefitTask, trains: Bools) -> RefitResult:
+        """Fit a P-SVM on T, from nothing, and score every available example by it."""
+        assert self._scaling is not None
+        assert task.probs is not None
+        # Imported where it is used: it needs scipy, and every refit process would wait for that.
+        from online_svm.svm.tube import fit_tubes
+
+        X = self._scaling.transform(self._rows)
+        signs = np.where(task.codes < 0, 0.0, 2.0 * task.codes - 1.0)
+        prices = np.append(self._penalties(task, trains), self.config.C_prob)[task.codes]
+        model = fit_tubes(
+            self._kernel(), X[trains], signs[trains], task.probs[trains], prices[trains],
+            self.config.eta, STRICTNESS * self.config.tol,
+        )  # fmt: skip
+        scores = model.scores(X)
+        return RefitResult(
+            freeze=task.freeze,
+            model=model,
+            scaling=self._scaling,
+            calibration_scores=scores[~trains],
+            training_scores=scores[trains],
+            banks=self._train_banks(task, trains),
+        )
+
+    def _fit_linear(self, task: RefitTask, trains: Bools, left: int, forgotten: int) -> RefitResult:
+        """Teach T to the linear machines, and score every available example by them."""
+        linear, is_full = self._linear, len(trains) == self.config.window
+        doubled = int(trains.sum()) >= 2 * self._fitted_on
+        if self._scaling is None or (not linear.is_settled and (doubled or is_full)):
+            self._rescale(trains)
+            assert self._scaling is not None
+            X = self._scaling.transform(self._rows)
+            linear.begin(self._kernel(), X[trains], is_full)
+        else:
+            X = self._scaling.transform(self._rows)
+        codes, penalties = task.codes[trains], self._penalties(task, trains)
+        model = linear.learn(X[trains], codes, penalties, left, forgotten)
+        scores = model.scores(X)
+        self._n_classes = task.n_classes
+        return RefitResult(
+            freeze=task.freeze,
+            model=model,
+            scaling=self._scaling,
+            calibration_scores=scores[~trains],
+            training_scores=scores[trains],
+        )
+
+    def _advance(
+        self, task: RefitTask, forgotten: int, trains: Bools
+    ) -> RollingMachine | FoldMachines:
+        """Return the machine over the available examples, old ones gone and new ones added."""
+        assert self._scaling is not None
+        machine = self._machine
+        if machine is None or task.n_classes != self._n_classes:
+            machine, new = self._new_machine(task.n_classes), 0
+        else:
+            machine.forget(forgotten)
+            new = len(machine)
+        X = self._scaling.transform(self._rows[new:])
+        if isinstance(machine, FoldMachines):
+            folds = fold_numbers(task.start, task.freeze, machine.folds, self.config.seed)
+            machine.extend(X, task.codes[new:], folds[new:])
+        elif self.config.split == "oldest":
+            machine.extend(X, task.codes[new:])
+            machine.promote(int(trains.sum()) - machine.n_training)
+        else:
+            machine.extend(X, task.codes[new:], training=trains[new:])
+        self._machine, self._n_classes = machine, task.n_classes
+        return machine
+
+    def _new_machine(self, n_classes: int) -> RollingMachine | FoldMachines:
+        config = self.config
+        penalties = np.full(n_classes, config.C)
+        if config.split == "crossfit":
+            return FoldMachines(self._kernel(), penalties, config.tol, config.window, config.folds)
+        return RollingMachine(self._kernel(), penalties, tol=config.tol, window=config.window)
+
+    def _train_banks(self, task: RefitTask, trains: Bools) -> tuple[PackedBank, ...]:
+        """Train the banks of the implied map anew, where it is published."""
+        if "implied" not in self.config.maps:
+            return ()
+        assert self._scaling is not None
+        labelled = trains & (task.codes >= 0)
+        X = self._scaling.transform(self._rows[labelled])
+        return train_banks(self.config, self._kernel(), X, task.codes[labelled], task.n_classes)
+
+    def _kernel(self) -> Kernel:
+        config = self.config
+        # The Newton steps of the P-SVM's solver want all 53 bits, as does a Nystroem map.
+        wide = config.learner != "svc"
+        return Kernel(config.kernel, self._gamma, config.degree, config.coef0, wide)
+
+    def _penalties(self, task: RefitTask, trains: Bools) -> Floats:
+        """Return the bound on the multipliers of each class: C times its weight."""
+        weights = task.weights
+        if self.config.class_weight == "balanced":
+            labelled = task.codes[trains & (task.codes >= 0)]
+            counts = np.bincount(labelled, minlength=task.n_classes)
+            shares = len(labelled) / (task.n_classes * np.maximum(counts, 1))
+            weights = np.where(counts > 0, shares, 1.0)
+        return self.config.C * weights
+
+
+def poly_limit(gamma: float, degree: int, coef0: float, n_features: int) -> float:
+    """Return the size of features up to which a polynomial kernel stays below 1e100.
+
+    Examples
+    --------
+    >>> limit = poly_limit(0.25, 4, 1.0, n_features=4)
+    >>> round((0.25 * 4 * limit**2 + 1.0) ** 4 / 1e100, 6)
+    1.0
+    """
+    largest: float = 1e100 ** (1.0 / degree)
+    return math.sqrt(max(largest - coef0, 0.0) / (gamma * n_features))

@@ -1,0 +1,25 @@
+"""How much room the rings of points have: whole granules, and not far beyond the window."""
+
+GRANULE = 64  # ring capacities are multiples of it
+
+
+def largest_ring(window: int) -> int:
+    """Return the capacity beyond which no ring grows while at most `window` points are held.
+
+    Examples
+    --------
+    >>> largest_ring(100)
+    128
+    """
+    return granules(window + 1)
+
+
+def granules(n: int) -> int:
+    """Return the least capacity for n points.
+
+    Examples
+    --------
+    >>> granules(65)
+    128
+    """
+    return -(-n // GRANULE) * GRANULE

@@ -1,0 +1,97 @@
+"""The parts of one worker, put together.
+
+They need the predictor, which takes a while to load; `service` does without it as long as it can.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.kernels import Kernel
+from online_svm.predictor import OnlinePredictor
+from online_svm.refit import Refitter
+from online_svm.svm.model import KernelModel
+from workers.agreement import agreement
+from workers.downstream import Acknowledged, Gate, Open
+from workers.engine import Engine, Observer
+from workers.lease import Lease
+from workers.recovery import Recovery
+from workers.refit_child import Child
+from workers.refit_pool import ProcessRefitter
+from workers.settings import WorkerSettings
+from workers.stopping import Stop
+from workers.store import Store
+
+
+def load_compiler() -> None:
+    """Have numba load what it puts off until compiled code is first called.
+
+    Like an import it makes tens of thousands of objects that stay; see `importing`.
+    """
+    nothing = np.zeros((1, 1))
+    KernelModel.build(Kernel("rbf"), nothing, nothing, np.zeros(1)).scores(nothing)
+
+
+def assemble(
+    store: Store,
+    settings: WorkerSettings,
+    refits: Refitter,
+    stop: Stop,
+    writer: str,
+    lease: Lease | None = None,
+    observe: Observer | None = None,
+    accept_environment: bool = False,
+    begins: bool = True,
+) -> Engine:
+    """Return an engine that has taken the feed of `store` over; see `Engine` and `Recovery`."""
+    recovery = Recovery(
+        store,
+        agreement(settings.predictor, settings.limits),
+        settings.limits,
+        lambda: _fresh(settings.predictor, refits),
+        writer,
+        stop,
+        accept_environment,
+    )
+    return Engine(
+        store,
+        recovery,
+        settings.limits,
+        stop,
+        batch=settings.batch,
+        snapshot_every=settings.snapshot_every,
+        keep_input=settings.keep_input,
+        lease=lease,
+        observe=observe,
+        begins=begins,
+        batch_bytes=settings.batch_bytes,
+        gate=_gate(store, settings, stop),
+    )
+
+
+@contextmanager
+def refitter(
+    settings: WorkerSettings, stop: Stop | None = None, child: Child | None = None
+) -> Iterator[Refitter]:
+    """Give refits a process of their own where they may take their time, and end it after."""
+    if settings.predictor.lag == 0:
+        # Imported where it is used: with refits elsewhere the solver is not needed here.
+        from online_svm.inline_refitter import InlineRefitter
+
+        yield InlineRefitter(settings.predictor)
+        return
+    with ProcessRefitter(settings.predictor, stop=stop, child=child) as refits:
+        yield refits
+
+
+def _gate(store: Store, settings: WorkerSettings, stop: Stop) -> Gate:
+    if settings.downstream == "trim":
+        return Open()
+    return Acknowledged(store, settings.downstream_group, settings.retain_out, stop)
+
+
+def _fresh(config: PredictorConfig, refits: Refitter) -> OnlinePredictor:
+    refits.reset(None)
+    return OnlinePredictor(config, refits)
