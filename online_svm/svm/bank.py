@@ -205,6 +205,17 @@ def values_of(F: Floats, b: Floats, slots: Ints) -> Floats:
     return values
 
 
+@jit
+def count_training(codes: Ints, training: Flags, n_classes: int) -> int:
+    """Return how many of new points train; -1 if a code is no class."""
+    trains = 0
+    for i in range(len(codes)):
+        if not 0 <= codes[i] < n_classes:
+            return -1
+        trains += training[i]
+    return trains
+
+
 @inner
 def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
     """Give training points their labels and bounds in every machine."""

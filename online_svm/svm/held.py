@@ -53,7 +53,7 @@ class HeldPoints:
     --------
     >>> held = HeldPoints(Kernel("linear"), machines=1, window=None, cache_mb=1.0)
     >>> codes, nobody, penalties = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=bool), np.ones(2)
-    >>> values = held.add(np.ones((3, 2)), codes, nobody, penalties)
+    >>> values = held.add(np.ones((3, 2)), codes, nobody, 0, penalties)
     >>> held.promote(2, penalties)
     >>> held.n_training, held.n_observers
     (2, 1)
@@ -83,7 +83,8 @@ class HeldPoints:
         return self._ring(SEEN_TAIL) - self._ring(SEEN_HEAD)
 
     def __len__(self) -> int:
-        return self.n_training + self.n_observers
+        head, tail, _, seen_head, seen_tail, _, _ = self.bank.rows.rings.tolist()
+        return int(tail - head + seen_tail - seen_head)
 
     def training_slots(self) -> Ints:
         """Return the slots of the training points in order of arrival."""
@@ -104,9 +105,10 @@ class HeldPoints:
         """Return which points train, in order of arrival."""
         return np.asarray(self.slots() < self._ring(TRAIN_SIZE))
 
-    def add(self, X: Floats, codes: Ints, training: Flags, penalties: Floats) -> Floats:
-        """Take in new points; return their decision values, shape (m, S)."""
-        trains = int(np.count_nonzero(training))
+    def add(
+        self, X: Floats, codes: Ints, training: Flags, trains: int, penalties: Floats
+    ) -> Floats:
+        """Take in new points, of which `trains` train; return their decision values, (m, S)."""
         self._make_room(X.shape[1], trains, len(X) - trains)
         values = doors.arrive(self.handle, X, codes, training, self._arrivals, penalties)
         self._arrivals += len(X)
@@ -144,7 +146,8 @@ class HeldPoints:
     def forget(self, count: int) -> int:
         """Give up the oldest points, and return how many of them trained."""
         training = self.count_training(count)
-        self.bank.rows.rings[SEEN_HEAD] += count - training
+        if count > training:
+            self.bank.rows.rings[SEEN_HEAD] += count - training
         if training:
             doors.forget_training(self.handle, training)
         return training
@@ -218,8 +221,7 @@ class HeldPoints:
 
     def _make_room(self, dimension: int, training: int, observers: int) -> None:
         """Let the rings grow if they lack room for that many more points."""
-        rings = self.bank.rows.rings
-        head, tail, train, seen_head, seen_tail, seen = rings[:CLOCK].tolist()
+        head, tail, train, seen_head, seen_tail, seen, _ = self.bank.rows.rings.tolist()
         new_train = self._grown(train, tail - head + training)
         new_seen = self._grown(seen, seen_tail - seen_head + observers)
         if (new_train, new_seen, dimension) != (train, seen, self.dimension):

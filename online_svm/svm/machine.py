@@ -33,7 +33,7 @@ import numpy as np
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel
 from online_svm.svm import doors
-from online_svm.svm.bank import values_of
+from online_svm.svm.bank import count_training, values_of
 from online_svm.svm.held import Flags, HeldPoints
 from online_svm.svm.model import KernelModel
 from online_svm.svm.rows import Ints
@@ -142,12 +142,15 @@ class RollingMachine:
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
         codes = np.ascontiguousarray(codes, dtype=np.int64)
-        self._check_points(X, codes, training)
         if training is None:
-            training = np.zeros(len(X), dtype=np.bool_)
-        else:
+            training = np.zeros(len(codes), dtype=np.bool_)
+        self._check_shapes(X, codes, training)
+        trains = count_training(codes, training, self.n_classes)
+        if trains < 0:
+            raise InvalidInput(f"codes: expected classes from 0 to {self.n_classes - 1}")
+        if trains > 0:
             self._is_solved = False
-        return self._held.add(X, codes, training, self._penalties)
+        return self._held.add(X, codes, training, trains, self._penalties)
 
     def promote(self, count: int) -> None:
         """Make the oldest `count` observers training points.
@@ -303,17 +306,14 @@ class RollingMachine:
         doors.set_bounds(self._held.handle, slots, self._penalties)
         self._is_solved = False
 
-    def _check_points(self, X: Floats, codes: Ints, training: Flags | None) -> None:
+    def _check_shapes(self, X: Floats, codes: Ints, training: Flags) -> None:
         if X.ndim != 2 or codes.shape != X.shape[:1]:
             raise InvalidInput("X and codes: expected shapes (m, d) and (m,)")
-        if training is not None and training.shape != codes.shape:
+        if training.shape != codes.shape:
             raise InvalidInput("training: expected one flag for each row of X")
-        if len(self) and X.shape[1] != self._held.dimension:
+        if X.shape[1] != self._held.dimension and len(self):
             expected = self._held.dimension
             raise InvalidInput(f"X: expected {expected} features, got {X.shape[1]}")
-        # As unsigned numbers, negative ones are too large as well.
-        if len(codes) and codes.view(np.uint64).max() >= self.n_classes:
-            raise InvalidInput(f"codes: expected classes from 0 to {self.n_classes - 1}")
 
 
 def _checked_penalties(penalties: Sequence[float] | Floats) -> Floats:
