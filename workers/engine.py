@@ -48,11 +48,22 @@ Observer = Callable[[Outcome], None]
 
 @dataclass(frozen=True, slots=True)
 class _UnderWay:
-    """A commit that is not confirmed; `outcome` is None where it only moves pointers."""
+    """A commit that is not confirmed.
+
+    Attributes
+    ----------
+    commit : Commit
+    sent : Sent
+        Its call.
+    snapshot : (Pointer, Sent) or None
+        What it points at, and how that is written.
+    outcome : Outcome or None
+        None where it only moves pointers.
+    """
 
     commit: Commit
     sent: Sent
-    pointer: Pointer | None
+    snapshot: tuple[Pointer, Sent] | None
     outcome: Outcome | None
 
 
@@ -235,34 +246,39 @@ class Engine:
 
     def _sent(self, commit: Commit, moves: bool, outcome: Outcome | None = None) -> _UnderWay:
         """Begin a commit, with a snapshot if it moves."""
-        pointer: Pointer | None = None
-        if moves:
-            pointer, commit = self._with_snapshot(commit)
-        return _UnderWay(commit, self._store.send(commit), pointer, outcome)
+        if not moves:
+            return _UnderWay(commit, self._store.send(commit), None, outcome)
+        snapshot, commit = self._with_snapshot(commit)
+        return _UnderWay(commit, self._store.send(commit), snapshot, outcome)
 
     def _confirm(self, under_way: _UnderWay) -> None:
         """Wait until a commit is done; the position follows."""
-        commit, pointer = under_way.commit, under_way.pointer
+        commit, snapshot = under_way.commit, under_way.snapshot
         try:
             self._store.confirm(commit, under_way.sent)
         except InvalidStoredSnapshot:
-            # Redis was away for so long that the unreferenced snapshot expired: the next batch
-            # brings another.
-            pointer = None
+            # It was not taken, or Redis was away for so long that it expired, unreferenced. If it
+            # may be written, the next batch brings another.
+            assert snapshot is not None
+            self._store.finish_snapshot(snapshot[1])
+            snapshot = None
             self._store.commit(replace(commit, move=None))
         self.position = commit.after
-        if pointer is not None:
-            self._kept = Kept(pointer, self._kept.newest)
+        if snapshot is not None:
+            self._kept = Kept(snapshot[0], self._kept.newest)
             self._snapshot_seq = commit.after.seq
 
-    def _with_snapshot(self, commit: Commit) -> tuple[Pointer, Commit]:
-        """Write a snapshot of the predictor as it stands, after this batch, and point at it."""
+    def _with_snapshot(self, commit: Commit) -> tuple[tuple[Pointer, Sent], Commit]:
+        """Begin to write a snapshot of the predictor, which stands after this batch; point at it.
+
+        Redis takes its time to write as much; the next batch is answered meanwhile.
+        """
         store, config_hash = self._store, self._recovery.ours.config_hash
         body = self._recent.beside(self._predictor.snapshot())
         pointer, data = snapshots.encode(store.keys.feed, config_hash, commit.after, body)
         move: SnapshotMove = snapshots.move_to(pointer, self._kept, store, self._keep_input)
-        store.put_snapshot(store.keys.snapshot(pointer.n, pointer.sha256), data)
-        return pointer, replace(commit, move=move)
+        sent = store.put_snapshot(store.keys.snapshot(pointer.n, pointer.sha256), data)
+        return (pointer, sent), replace(commit, move=move)
 
     def _newest_cursor(self) -> bytes:
         return b"0-0" if self._kept.newest is None else self._kept.newest.cursor

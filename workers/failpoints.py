@@ -21,7 +21,7 @@ CALLS = (
 )  # fmt: skip
 """What a feed's worker sends to Redis: commands, then scripts."""
 
-SENT_AHEAD = ("xread", "commit")
+SENT_AHEAD = ("xread", "set", "commit")
 """Those whose reply is read later."""
 
 NAMES = (

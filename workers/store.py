@@ -236,9 +236,19 @@ class Store:
         if not self._connection.evaluate(_ADOPT, [self.keys.state], [epoch, environment]):
             raise Fenced(f"feed {self.keys.feed!r}: a newer worker has taken over")
 
-    def put_snapshot(self, key: str, data: bytes) -> None:
-        """Write a snapshot that the next commit is to point at."""
-        self.call("SET", key, data, "EX", _UNREFERENCED_SECONDS)
+    def put_snapshot(self, key: str, data: bytes) -> Sent:
+        """Begin to write a snapshot; a commit that is sent next may point at it."""
+        return self._connection.send("SET", key, data, "EX", _UNREFERENCED_SECONDS)
+
+    def finish_snapshot(self, sent: Sent) -> None:
+        """Return when a snapshot is written.
+
+        Raises
+        ------
+        Unavailable, Stopped, AccessDenied, WrongKeyType, WorkerError
+            If it cannot be; see `Connection.call`.
+        """
+        self._connection.receive(sent)
 
     def get_snapshot(self, key: str) -> bytes | None:
         """Return the bytes of a snapshot, or None where it is gone."""

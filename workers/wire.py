@@ -1,16 +1,18 @@
 """Commands on one client, whose replies may be read later: Redis works on them meanwhile.
 
-Replies come in the order of the commands. So before another command is sent, a reply that is still
-to come is read and kept for whoever asks for it.
+Replies come in the order of the commands. So whoever asks for one has those before it read and kept
+for whoever asks for them.
 """
 
 import os
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import redis
+from redis.connection import PythonRespSerializer
 
 from workers import failpoints
 
@@ -19,6 +21,13 @@ Argument = bytes | str | int | float
 # Seconds to look for a reply before sleeping until it comes. Most commands take less, and waking
 # up takes longer than that; with one processor only, Redis needs it meanwhile.
 _LOOK = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
+
+
+# Bytes of an argument that is sent as it stands: packing would copy it several times.
+_LARGE = 1 << 16
+
+# The connection was there, and is not any more; any other error is a reply.
+_BROKEN = (redis.ConnectionError, redis.TimeoutError)
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +52,7 @@ class Sent:
 
 
 class Wire:
-    """The one connection of a client; at most one reply is still to be read.
+    """The one connection of a client, and the commands whose replies are still to be read.
 
     Parameters
     ----------
@@ -54,52 +63,63 @@ class Wire:
     def __init__(self, client: redis.Redis) -> None:
         # Any: redis-py leaves some of what is used here untyped.
         self.client: Any = client
-        self._unread: Sent | None = None
+        self._unread: deque[Sent] = deque()
 
     def send(self, sent: Sent) -> None:
         """Send a command; an error is kept as its outcome."""
-        self.settle()
         sent.error = None
         _reach("before", sent)
         try:
-            self.client.connection.send_command(*sent.command)
+            self._write(sent.command)
         except redis.RedisError as error:
             sent.error = error
             return
-        self._unread = sent
+        self._unread.append(sent)
         _reach("sent", sent)
 
     def settle(self) -> None:
-        """Read and keep the reply that is still to come, if any."""
-        sent, self._unread = self._unread, None
-        if sent is None:
-            return
-        try:
-            sent.reply = self.client.parse_response(self.client.connection, sent.command[0])
-        except redis.RedisError as error:
-            sent.error = error
-        else:
-            _reach("after", sent)
+        """Read and keep the replies that are still to come."""
+        while self._unread:
+            sent = self._unread[0]
+            try:
+                sent.reply = self.client.parse_response(self.client.connection, sent.command[0])
+            except _BROKEN as error:
+                self.close()
+                sent.error = error
+                return
+            except redis.RedisError as error:
+                sent.error = error
+            else:
+                _reach("after", sent)
+            self._unread.popleft()
 
     def look(self) -> None:
-        """Return when the reply that is still to come begins to, or should be slept for.
+        """Return when the next reply that is still to come begins to, or should be slept for.
 
         Its error, if it has one, is left to `settle`.
         """
         until = time.monotonic() + _LOOK
         with suppress(redis.RedisError):
-            while self._unread is not None and time.monotonic() < until:
+            while self._unread and time.monotonic() < until:
                 if self.client.connection.can_read(0):
                     return
                 os.sched_yield()  # Redis may be waiting for this very processor
 
     def close(self) -> None:
-        """Give up the connection, and the reply that is still to come."""
-        sent, self._unread = self._unread, None
-        if sent is not None:
+        """Give up the connection, and the replies that are still to come."""
+        for sent in self._unread:
             sent.error = redis.ConnectionError("the connection was given up before the reply")
+        self._unread.clear()
         self.client.close()
         self.client.connection_pool.disconnect()
+
+    def _write(self, command: tuple[Argument, ...]) -> None:
+        connection = self.client.connection
+        if any(isinstance(argument, bytes) and len(argument) > _LARGE for argument in command):
+            packer: Any = PythonRespSerializer(_LARGE, connection.encoder.encode)
+            connection.send_packed_command(packer.pack(*command))
+        else:
+            connection.send_command(*command)
 
 
 def _reach(side: str, sent: Sent) -> None:

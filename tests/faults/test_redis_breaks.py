@@ -159,21 +159,22 @@ def test_scripts_flushed_between_all_commits_are_sent_again(direct, expected):
     assert outcome(direct) == expected
 
 
+@pytest.mark.parametrize("command", ["xadd", "set"])
 def test_a_permission_taken_away_stops_the_worker_with_nothing_half_written(
-    server, direct, expected
+    server, direct, expected, command
 ):
     """It is fatal, with the command named; given back, the next worker goes on."""
     direct.call("ACL", "SETUSER", "worker", "on", ">secret", "~*", "+@all")
     url = server.url.replace("//", "//worker:secret@")
     with Store(url, "f", block_ms=20) as store:
-        running = engine(store)
+        running = engine(store, snapshot_every=50)
         drain(running, 40)
-        direct.call("ACL", "SETUSER", "worker", "-xadd")
+        direct.call("ACL", "SETUSER", "worker", f"-{command}")
         with pytest.raises(AccessDenied) as denied:
-            drain(running, 50)
+            drain(running, COUNT)
         assert "secret" not in str(denied.value)
         assert direct.length(direct.keys.out) == 40
-        direct.call("ACL", "SETUSER", "worker", "+xadd")
+        direct.call("ACL", "SETUSER", "worker", f"+{command}")
         drain(engine(store), COUNT)
     assert outcome(direct) == expected
 

@@ -71,8 +71,8 @@ CODE = """
 import sys
 from workers.store import Store
 with Store(sys.argv[1], sys.argv[2]) as store:
-    store.put_snapshot("first", b"1")
-    store.put_snapshot("second", b"2")
+    store.finish_snapshot(store.put_snapshot("first", b"1"))
+    store.finish_snapshot(store.put_snapshot("second", b"2"))
     print("alive", flush=True)
 """
 
