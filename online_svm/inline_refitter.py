@@ -29,6 +29,9 @@ class InlineRefitter:
         """Keep the task until its result is asked for."""
         self._tasks.append(task)
 
+    def begin(self) -> None:
+        """Do nothing: there is no background."""
+
     def result(self) -> RefitResult:
         """Compute and return the result of the oldest task that has none."""
         return self._learner.refit(self._tasks.popleft())

@@ -11,9 +11,10 @@ The schedule goes by n, the number of learned examples, alone:
 Between two such points nothing but counts changes, so rows are answered in blocks; where the
 blocks of a caller begin and end changes no bit of any answer.
 
-What a refit is given depends on the examples alone and on no answer. So it is submitted as soon as
-its examples have come, be they answered yet or not, and in line behind the refit before it: that
-gives it more time where it is computed elsewhere, and changes nothing else.
+What a refit is given depends on the examples alone and on no answer. So it is begun as soon as its
+examples have come, be they answered yet or not, and in line behind the refit before it: that gives
+it more time where it is computed elsewhere, and changes nothing else. A caller that is patient has
+the answers out first.
 """
 
 from bisect import bisect_left
@@ -64,6 +65,9 @@ class OnlinePredictor:
         Names or number of the features, once known.
     classes : tuple of str
         Labels declared or met so far, sorted.
+    is_patient : bool
+        Refits in the background begin when `begin_refits` is called, or a result is awaited, and
+        not before the examples are answered that complete theirs. It changes no answer.
 
     Examples
     --------
@@ -80,6 +84,7 @@ class OnlinePredictor:
 
     def __init__(self, config: PredictorConfig, refitter: Refitter | None = None) -> None:
         self.config = config
+        self.is_patient = False
         self._refitter = _inline(config) if refitter is None else refitter
         self._begin()
 
@@ -120,6 +125,10 @@ class OnlinePredictor:
     def is_refitting(self) -> bool:
         """Whether a refit is being computed in the background at this moment."""
         return self._refitter.is_busy
+
+    def begin_refits(self) -> None:
+        """Begin the refits that are due, if they were not begun."""
+        self._refitter.begin()
 
     def step(self, example: Example) -> Prediction:
         """Answer one example, then learn it if it has a label or a probability.
@@ -268,11 +277,13 @@ class OnlinePredictor:
         while self._following is None:
             due = next_refit(self._frozen, self.config.refit_every)
             if due > self._codes.stop:
-                return
+                break
             self._freeze(due)
+        if not self.is_patient:
+            self._refitter.begin()
 
     def _freeze(self, n: int) -> None:
-        """Freeze the examples available after the n-th, and begin a refit of them."""
+        """Freeze the examples available after the n-th, and submit a refit of them."""
         config, self._frozen = self.config, n
         start = 0 if config.window is None else max(0, n - config.window)
         codes = self._codes.since(start, n)

@@ -167,7 +167,10 @@ class Refitter(Protocol):
         """Whether one is being computed elsewhere at this moment, as far as is known."""
 
     def submit(self, task: RefitTask) -> None:
-        """Begin the refit of `task` after those before it; it may go on in the background."""
+        """Take a task, to be computed after those before it."""
+
+    def begin(self) -> None:
+        """Begin what was submitted, in the background; at the latest, asking for a result does."""
 
     def result(self) -> RefitResult:
         """Return the next result, in the order of the tasks; wait for it where necessary."""

@@ -183,11 +183,14 @@ class Engine:
         if self._under_way is not None and self._incoming.may_wait:
             if is_eager:
                 self._store.look()
-            self.settle()
+            if self.settle():
+                self._predictor.begin_refits()
             return
         entries = self._incoming.take(self._reached.cursor, self._before_waiting(), is_eager)
         if not entries:
             return
+        # Nobody waits for what comes after these: their answers go out before a refit begins.
+        self._predictor.is_patient = self._incoming.may_wait
         outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)
         if not self.settle():
             return

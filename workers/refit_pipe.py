@@ -13,6 +13,7 @@ from typing import IO
 from workers import refit_child
 from workers.errors import Stopped
 from workers.refit_child import FAILED, HEAD, Child, Message, framed
+from workers.standing_back import StandingBack
 from workers.stopping import Stop
 
 # Seconds between two looks at the stop while a reply is awaited.
@@ -45,6 +46,7 @@ class ChildPipe:
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         _widen(self._stdin, self._stdout)
         os.set_blocking(self._stdin.fileno(), False)
+        self._standing_back = StandingBack(self._process.pid)
         self._received = bytearray()
         self._unsent: SimpleQueue[memoryview | None] = SimpleQueue()
         self._handed_over, self._written = 0, 0
@@ -80,8 +82,10 @@ class ChildPipe:
         Stopped
             If the stop is pressing.
         """
-        deadline = time.monotonic() + patience
+        began = time.monotonic()
+        deadline = began + patience
         kind, length = HEAD.unpack(self._take(HEAD.size, deadline, stop))
+        self._standing_back.note(time.monotonic() - began)
         body = self._take(length, deadline, stop)
         if kind == FAILED:
             raise ChildFailed(body.decode(errors="replace"))

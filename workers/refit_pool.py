@@ -61,6 +61,7 @@ class ProcessRefitter:
         self._patience, self._stop = patience, stop or Stop()
         self._base: bytes | None = None
         self._history: list[Message] = []  # the tasks since, finished or not
+        self._waiting: list[Message] = []  # tasks that were not begun
         self._asked: deque[Message] = deque()  # what has no reply yet
         self._start(child)
 
@@ -81,8 +82,16 @@ class ProcessRefitter:
         return bool(self._asked) and not self._child.has_replied
 
     def submit(self, task: RefitTask) -> None:
-        """Begin the refit in the background, after those before it."""
-        request = (TASK, task.to_bytes())
+        """Take a task, to be computed after those before it."""
+        self._waiting.append((TASK, task.to_bytes()))
+
+    def begin(self) -> None:
+        """Begin what was submitted, in the background."""
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            self._begin(request)
+
+    def _begin(self, request: Message) -> None:
         self._history.append(request)
         self._ask(request)
         weight = sum(len(body) for _, body in self._history)
@@ -100,12 +109,14 @@ class ProcessRefitter:
         Stopped
             If a stop was asked for and the result does not come.
         """
+        self.begin()
         while self._asked[0][0] == STATE:
             self._take_state()
         return RefitResult.from_bytes(self._finish())
 
     def state(self) -> bytes:
         """Return the learner after the last finished task; none is under way."""
+        assert not self._waiting
         if not self._asked and self._history:
             self._ask((STATE, b""))
         while self._asked:
@@ -125,6 +136,7 @@ class ProcessRefitter:
             opened(self._config, state)
         is_busy = bool(self._asked)
         self._asked.clear()
+        self._waiting.clear()
         self._base, self._history = state, []
         if is_busy:
             self._restart()
