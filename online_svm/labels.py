@@ -92,7 +92,9 @@ class ClassView:
         self.classes: tuple[str | None, ...] = known if declared else (*known, None)
         self.n_known = len(known)
         rank = {label: position for position, label in enumerate(known)}
-        self._columns = np.array([rank[label] for label in labels], dtype=np.int64)
+        # Of each code, then of every later one, and last, where code -1 looks, of that.
+        columns = [*(rank[label] for label in labels), self.n_known, -1]
+        self._columns = np.array(columns, dtype=np.int64)
 
     def weights(self, class_weight: Mapping[str, float] | str | None) -> NDArray[np.float64]:
         """Return the weight of each known class where a mapping gives one, else 1."""
@@ -101,8 +103,5 @@ class ClassView:
 
     def columns(self, codes: Ints) -> Ints:
         """Return the column of each code: -1 stays, a code met later is the unseen slot."""
-        columns = np.full(len(codes), self.n_known, dtype=np.int64)
-        columns[codes < 0] = -1
-        known = (codes >= 0) & (codes < len(self.labels))
-        columns[known] = self._columns[codes[known]]
+        columns: Ints = self._columns[np.minimum(codes, len(self.labels))]
         return columns

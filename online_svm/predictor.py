@@ -183,7 +183,10 @@ class OnlinePredictor:
         codes = self._labels.codes(labels)
         learns = has_label | ~np.isnan(probs)
         before = self.n + np.cumsum(learns) - learns  # examples learned before each row
-        self._hold(X[learns], codes[learns], probs[learns])
+        if learns.all():
+            self._hold(X, codes, probs)
+        else:
+            self._hold(X[learns], codes[learns], probs[learns])
         answers: list[PredictionBlock | ValidityReport] = []
         begin = 0
         while begin < len(labels):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.arrays import Arrays, nest, under
-from online_svm.metrics.validity import CumulativeValidity
+from online_svm.metrics.validity import NO_INTERVAL, CumulativeValidity
 from online_svm.prediction import PredictionBlock, ValidityReport
 
 Ints = NDArray[np.int64]
@@ -34,17 +34,13 @@ class StreamValidity:
     def update(self, block: PredictionBlock, columns: Ints) -> None:
         """Add the labelled rows of `block`; `columns` holds their true class columns, or -1."""
         self.scored += int(np.count_nonzero(columns >= 0))
-        self.venn.update(
-            block.point,
-            block.label,
-            block.svm_label,
-            columns,
-            lower=block.lower,
-            upper=block.upper,
-        )
+        # Contiguous, or the code would be compiled again for each layout.
+        lower, upper = np.ascontiguousarray(block.lower), np.ascontiguousarray(block.upper)
+        own = block.svm_label
+        self.venn.add(block.point, lower, upper, block.label, own, columns)
         for name, probabilities in block.maps.items():
-            predicted = np.argmax(probabilities, axis=1).astype(np.int64)
-            self.maps[name].update(probabilities, predicted, block.svm_label, columns)
+            predicted = np.argmax(probabilities, axis=1)
+            self.maps[name].add(probabilities, NO_INTERVAL, NO_INTERVAL, predicted, own, columns)
 
     def report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples."""

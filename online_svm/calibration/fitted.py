@@ -167,3 +167,15 @@ class PointMap(FittedMap):
         array([0.667])
         """
         return self._predict(self._asked(scores))
+
+    def predict_checked(self, scores: Floats) -> Floats:
+        """Do what `predict` does, of a fitted map and scores that are known to be finite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from online_svm import PlattScaling
+        >>> PlattScaling().fit([-1.0, 1.0], [0, 1]).predict_checked(np.array([1.0])).round(3)
+        array([0.667])
+        """
+        return self._predict(scores)

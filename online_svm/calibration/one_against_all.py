@@ -16,7 +16,7 @@ from online_svm.calibration.base import (
     read_ints,
 )
 from online_svm.calibration.columns import LabelledColumns, check_columns
-from online_svm.calibration.fitted import CountsMap
+from online_svm.calibration.fitted import CountsMap, PointMap
 from online_svm.errors import InvalidInput
 
 
@@ -118,9 +118,13 @@ class OneAgainstAll:
         array([[0.5, 0.5]])
         """
         columns = self._columns(scores)
-        each = [map_.predict(columns[:, j]) for j, map_ in enumerate(self.maps_)]
-        if len(each) == 1:
-            return np.column_stack((1.0 - each[0], each[0]))
+        if len(self.maps_) == 1:
+            positive = _points(self.maps_[0], columns[:, 0])
+            both = np.empty((len(positive), 2))
+            np.subtract(1.0, positive, out=both[:, 0])
+            both[:, 1] = positive
+            return both
+        each = [_points(map_, columns[:, j]) for j, map_ in enumerate(self.maps_)]
         return normalise_rows(np.column_stack(each))
 
     def predict_interval(self, scores: ArrayLike) -> Floats:
@@ -209,6 +213,12 @@ def _fitted(map_: ScoreMap, columns: LabelledColumns, j: int) -> ScoreMap:
         map_.fit_counts(columns.counts(j))
         return map_
     return map_.fit(columns.scores[:, j], columns.positive(j))
+
+
+def _points(map_: ScoreMap, scores: Floats) -> Floats:
+    if isinstance(map_, PointMap):  # the scores of all maps were checked together
+        return map_.predict_checked(np.ascontiguousarray(scores))
+    return map_.predict(scores)
 
 
 def _interval(map_: ScoreMap, scores: Floats) -> Floats:

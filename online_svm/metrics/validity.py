@@ -129,7 +129,29 @@ class CumulativeValidity:
         below, above = self._check_interval(values, lower, upper)
         if not _in_range(chosen, own, true, values.shape[1]):
             raise InvalidInput(f"label: an index is not in 0..{values.shape[1] - 1}")
-        _add(self._sums, self._counts, values, below, above, chosen, own, true)
+        self.add(values, below, above, chosen, own, true)
+
+    def add(
+        self,
+        probabilities: Floats,
+        lower: Floats,
+        upper: Floats,
+        label: Ints,
+        svm_label: Ints,
+        truth: Ints,
+    ) -> None:
+        """Do what `update` does for arrays that are known to fit; nothing is checked.
+
+        Without intervals `lower` and `upper` are `NO_INTERVAL`.
+
+        Examples
+        --------
+        >>> validity, index = CumulativeValidity(intervals=False), np.array([1])
+        >>> validity.add(np.array([[0.5, 0.5]]), NO_INTERVAL, NO_INTERVAL, index, index, index)
+        >>> validity.scored
+        1
+        """
+        _add(self._sums, self._counts, probabilities, lower, upper, label, svm_label, truth)
 
     def report(self) -> MethodReport:
         """Return the means so far; all are None before the first labelled example.

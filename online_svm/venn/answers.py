@@ -46,8 +46,9 @@ class VennAnswers:
         >>> answers.lower.tolist(), answers.upper.tolist(), answers.size.tolist()
         ([[0.25, 0.5]], [[0.5, 0.75]], [3])
         """
-        bounds = intervals(met)
-        return cls(mean_points(met), bounds[:, :, 0], bounds[:, :, 1], categories, met.sum(axis=1))
+        size = met.sum(axis=1)
+        bounds = intervals(met, size)
+        return cls(mean_points(met, size), bounds[:, :, 0], bounds[:, :, 1], categories, size)
 
     @classmethod
     def vacuous(cls, m: int, n_classes: int) -> Self:

@@ -12,17 +12,17 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def intervals(counts: Ints) -> Floats:
+def intervals(counts: Ints, size: Ints | None = None) -> Floats:
     """Return lower and upper probabilities, shape (n, c, 2), for rows of counts, shape (n, c).
 
-    An empty category gives [0, 1].
+    An empty category gives [0, 1]. `size` is N of each row, where it is known already.
 
     Examples
     --------
     >>> intervals(np.array([[1, 2], [0, 0]])).tolist()
     [[[0.25, 0.5], [0.5, 0.75]], [[0.0, 1.0], [0.0, 1.0]]]
     """
-    total = counts.sum(axis=1, keepdims=True) + 1
+    total = _totals(counts, size)
     bounds = np.empty((*counts.shape, 2))
     np.divide(counts, total, out=bounds[:, :, 0])
     np.divide(counts + 1, total, out=bounds[:, :, 1])
@@ -43,10 +43,10 @@ def multiprobabilities(counts: Ints) -> Floats:
     return joined
 
 
-def mean_points(counts: Ints) -> Floats:
+def mean_points(counts: Ints, size: Ints | None = None) -> Floats:
     """Return the mean over the c distributions, (N_k[y] + 1/c) / (N + 1), shape (n, c).
 
-    This is the paper's point probability (its eq. 3).
+    This is the paper's point probability (its eq. 3). `size` is N of each row, where it is known.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def mean_points(counts: Ints) -> Floats:
     [[0.375, 0.625]]
     """
     c = counts.shape[1]
-    points: Floats = (counts + 1.0 / c) / (counts.sum(axis=1, keepdims=True) + 1)
+    points: Floats = (counts + 1.0 / c) / _totals(counts, size)
     return points
 
 
@@ -87,3 +87,9 @@ def prior_points(counts: Ints, frequencies: Floats) -> Floats:
     """
     points: Floats = (counts + frequencies) / (counts.sum(axis=1, keepdims=True) + 1)
     return points
+
+
+def _totals(counts: Ints, size: Ints | None) -> Ints:
+    """Return N + 1 of each row, shape (n, 1)."""
+    totals: Ints = (counts.sum(axis=1) if size is None else size)[:, None] + 1
+    return totals

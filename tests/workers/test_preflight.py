@@ -222,3 +222,36 @@ def forged(data):
 def test_bytes_that_are_no_snapshot_are_refused_even_if_their_hash_holds(data, complaint):
     with pytest.raises(InvalidStoredSnapshot, match=complaint):
         snapshots.decode(data, forged(data), "f", "hash")
+
+
+def test_a_second_look_does_not_read_the_same_snapshots_again(store, monkeypatch):
+    with_snapshots(store, 2)
+    first = preflight.check(store, OURS)
+    read = []
+    original = snapshots.read
+    monkeypatch.setattr(
+        snapshots, "read", lambda *arguments: read.append(arguments[1]) or original(*arguments)
+    )
+    assert preflight.check(store, OURS, before=first).state == first.state
+    assert read == []
+    newest = with_more(store, first.state)
+    assert preflight.check(store, OURS, before=first).state.snapshot == newest
+    assert read == [newest]
+
+
+def with_more(store, state):
+    """Leave another snapshot, and return its pointer."""
+    pointer, data = snapshots.encode(store.keys.feed, OURS.config_hash, START, b"more")
+    store.put_snapshot(store.keys.snapshot(pointer.n, pointer.sha256), data)
+    store.commit(Commit(state.epoch, START, START, move=SnapshotMove(pointer, state.snapshot)))
+    return pointer
+
+
+def test_a_feed_is_behind_until_a_snapshot_stands_where_it_stands(store):
+    assert preflight.check(store, OURS).is_behind
+    store.fence("tester", OURS)
+    assert preflight.check(store, OURS).is_behind
+    with_snapshots(store, 1)
+    assert not preflight.check(store, OURS).is_behind
+    store.call("HSET", store.keys.state, "cursor", "5-0")
+    assert preflight.check(store, OURS).is_behind

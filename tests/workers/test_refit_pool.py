@@ -205,6 +205,46 @@ def test_answers_do_not_depend_on_where_refits_are_computed(refitter):
 def test_it_is_busy_from_a_task_until_its_reply_comes(refitter, tasks):
     assert not refitter.is_busy
     refitter.submit(tasks[0])
+    refitter.begin()
     assert refitter.is_busy
     refitter.result()
     assert not refitter.is_busy
+
+
+def test_a_task_waits_until_it_is_begun_or_its_result_is_asked_for(refitter, tasks, expected):
+    results, _ = expected
+    refitter.submit(tasks[0])
+    time.sleep(0.05)
+    assert not refitter.is_busy
+    refitter.begin()
+    assert refitter.is_busy
+    refitter.submit(tasks[1])
+    assert [refitter.result().to_bytes() for _ in range(2)] == results[:2]
+
+
+def test_what_was_submitted_and_not_begun_is_forgotten_by_a_reset(refitter, tasks, expected):
+    results, states = expected
+    run(refitter, tasks[:3])
+    refitter.submit(tasks[3])
+    refitter.reset(states[1])
+    assert run(refitter, tasks[2:4]) == results[2:4]
+
+
+def test_patience_changes_no_answer_and_no_state():
+    generator = np.random.default_rng(8)
+    X = generator.normal(size=(200, 3))
+    labels = np.where(X[:, 0] > 0, "a", "b").tolist()
+
+    def answered(is_patient, refits):
+        predictor = OnlinePredictor(SETTINGS, refits)
+        predictor.is_patient = is_patient
+        answers = []
+        for begin in range(0, len(X), 7):
+            rows = slice(begin, begin + 7)
+            answers += map(repr, predictor.step_many(X[rows], labels[rows]))
+            if begin % 3 == 0:
+                predictor.begin_refits()
+        return answers, predictor.snapshot()
+
+    with ProcessRefitter(SETTINGS) as patient, ProcessRefitter(SETTINGS) as eager:
+        assert answered(True, patient) == answered(False, eager)

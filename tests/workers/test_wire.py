@@ -5,7 +5,7 @@ import time
 import pytest
 
 from workers.connection import Connection
-from workers.errors import Unavailable
+from workers.errors import Unavailable, WorkerError
 from workers.stopping import Stop
 
 
@@ -47,3 +47,36 @@ def test_what_a_look_finds_broken_is_told_by_the_receiver(connection, redis_url)
     with pytest.raises(Unavailable, match="does not answer"):
         connection.receive(sent)
     assert connection.call("ECHO", "again") == b"again"
+
+
+def test_several_replies_may_be_under_way_and_each_is_kept_for_its_command(connection):
+    sent = [connection.send("ECHO", f"{i}") for i in range(5)]
+    assert connection.receive(sent[3]) == b"3"
+    assert [connection.receive(each) for each in sent] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_an_error_belongs_to_its_own_command(connection):
+    connection.call("SET", "text", "no number")
+    wrong = connection.send("INCR", "text")
+    right = connection.send("ECHO", "fine")
+    assert connection.receive(right) == b"fine"
+    with pytest.raises(WorkerError, match="not an integer"):
+        connection.receive(wrong)
+
+
+def test_a_large_argument_arrives_as_it_is(connection):
+    data = bytes(range(256)) * 8192
+    written = connection.send("SET", "large", data, "EX", 100)
+    assert connection.call("GET", "large") == data
+    assert connection.receive(written) in (b"OK", True)
+
+
+def test_replies_that_a_broken_connection_cannot_bring_are_asked_for_again(connection, redis_url):
+    number = connection.call("CLIENT", "ID")
+    sent = [connection.send("XREAD", "BLOCK", 0, "STREAMS", "none", "$"), connection.send("PING")]
+    connection.patience = 10.0
+    other = Connection(redis_url, Stop())
+    assert other.call("CLIENT", "KILL", "ID", number) == 1
+    other.close()
+    assert connection.receive(sent[1]) in (b"PONG", True)
+    assert connection.failures == 1
