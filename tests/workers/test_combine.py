@@ -15,10 +15,11 @@ import pytest
 from online_svm.calibration.evidential import from_bounds
 from online_svm.combiner import Combiner, CombinerConfig
 from workers import cli, embedded, feeds
+from workers.assembly import assemble, refitter
 from workers.combine import service
 from workers.errors import BadConfiguration, Fenced, InputLost, StateLost
 from workers.messages import CombinedMessage
-from workers.service import assemble, open_store, refitter
+from workers.service import open_store
 from workers.settings import WorkerSettings
 from workers.stopping import Stop
 from workers.store import Store
