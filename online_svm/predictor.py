@@ -17,7 +17,6 @@ it more time where it is computed elsewhere, and changes nothing else. A caller 
 the answers out first.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ from online_svm.arrays import Arrays, nest, under
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.example import Example
-from online_svm.history import Tail
+from online_svm.examples import Examples
 from online_svm.labels import LabelIndex
 from online_svm.maps import interval_maps
 from online_svm.mixture import Mixture
@@ -94,17 +93,13 @@ class OnlinePredictor:
         self.schema = FeatureSchema(config)
         self._labels = LabelIndex(config.classes)
         self._declared = None if config.classes is None else self._labels.view().classes
-        self._codes = Tail(np.empty(0, dtype=np.int64))
-        self._probs = Tail(np.empty(0))
-        self._rows: Tail | None = None
+        self._examples = Examples(len(self._labels.labels))
         self._active: ActiveModel | None = None
         self._pending: PendingRefit | None = None
         self._following: PendingRefit | None = None  # within `step_many` only
         self._models = self._calibrations = 0
         self._mixture = Mixture.of(config)
         self._frozen = 0  # examples learned at the last freeze that was due
-        self._given = 0  # rows before this one were given to a refit
-        self._arrivals = [0] * len(self._labels.labels)  # number of the first example of a label
         self._validity = StreamValidity(config.published)
 
     @property
@@ -183,10 +178,11 @@ class OnlinePredictor:
         codes = self._labels.codes(labels)
         learns = has_label | ~np.isnan(probs)
         before = self.n + np.cumsum(learns) - learns  # examples learned before each row
+        n_labels = len(self._labels.labels)
         if learns.all():
-            self._hold(X, codes, probs)
+            self._examples.append(X, codes, probs, n_labels)
         else:
-            self._hold(X[learns], codes[learns], probs[learns])
+            self._examples.append(X[learns], codes[learns], probs[learns], n_labels)
         answers: list[PredictionBlock | ValidityReport] = []
         begin = 0
         while begin < len(labels):
@@ -243,18 +239,6 @@ class OnlinePredictor:
             self._validity.update(part, columns[begin:stop])
         return part
 
-    def _hold(self, X: Floats, codes: Ints, probs: Floats) -> None:
-        """Add examples to those that refits are given; they are answered and learned after."""
-        if not len(X):
-            return
-        if self._rows is None:
-            self._rows = Tail(np.empty((0, X.shape[1])), first=self.n)
-        for code in range(len(self._arrivals), len(self._labels.labels)):
-            self._arrivals.append(self.n + int(np.argmax(codes == code)))
-        self._rows.append(X)
-        self._codes.append(codes)
-        self._probs.append(probs)
-
     def _next_change(self) -> int | None:
         """Return the smallest n above the present one at which the answering changes."""
         config, active = self.config, self._active
@@ -279,7 +263,7 @@ class OnlinePredictor:
         """Begin the refits whose examples are held; the second waits in line behind the first."""
         while self._following is None:
             due = next_refit(self._frozen, self.config.refit_every)
-            if due > self._codes.stop:
+            if due > self._examples.stop:
                 break
             self._freeze(due)
         if not self.is_patient:
@@ -289,23 +273,21 @@ class OnlinePredictor:
         """Freeze the examples available after the n-th, and submit a refit of them."""
         config, self._frozen = self.config, n
         start = 0 if config.window is None else max(0, n - config.window)
-        codes = self._codes.since(start, n)
+        codes = self._examples.codes(start, n)
         is_first = self._active is None and self._pending is None
         if is_first and len(np.unique(codes[codes >= 0])) < 2:
             self._forget_before(start)
             return
-        assert self._rows is not None
-        view = self._labels.view(bisect_left(self._arrivals, n))
-        first, self._given = max(start, self._given), n
-        rows = self._rows.since(first, n).copy()
+        view = self._labels.view(self._examples.labels_before(n))
+        first, rows = self._examples.give(start, n)
         weights = view.weights(config.class_weight)
-        probs = self._probs.since(start, n).copy() if config.learner == "psvm" else None
+        probs = self._examples.probs(start, n).copy() if config.learner == "psvm" else None
         self._refitter.submit(RefitTask(start, n, first, rows, view.columns(codes), weights, probs))
         early = n < config.lags_from or is_early_refit(n, config.refit_every)
         frozen = PendingRefit(start, n, n + (0 if early else config.lag), view)
         if self._pending is None:
             self._pending = frozen
-            self._rows.drop_before(n)
+            self._examples.drop_given()
         else:
             self._following = frozen
 
@@ -318,25 +300,21 @@ class OnlinePredictor:
         trains, calibrates = window_parts(
             config.split, pending.start, pending.freeze, config.train_fraction, config.seed
         )
-        codes = self._codes.since(pending.start, self.n)
+        codes = self._examples.codes(pending.start, self.n)
         frozen = len(trains)
         outside = np.concatenate([codes[:frozen][calibrates], codes[frozen:]])
         self._models += 1
         self._calibrations += 1
         active = ActiveModel(config, result, pending.view, self._models, codes[:frozen][trains])
-        assert self._rows is not None
-        since = self._rows.since(pending.freeze, self.n)
+        since = self._examples.rows(pending.freeze, self.n)
         active.calibrate(outside, since, self._calibrations)
         self._active, self._pending, self._following = active, self._following, None
-        self._rows.drop_before(self._given)
+        self._examples.drop_given()
         self._forget_before(0 if config.window is None else self.n - config.window)
 
     def _forget_before(self, number: int) -> None:
         """Give up what no later refit can use."""
-        self._codes.drop_before(number)
-        self._probs.drop_before(number)
-        if self._active is None and self._rows is not None:
-            self._rows.drop_before(number)
+        self._examples.drop_before(number, with_rows=self._active is None)
 
     def snapshot(self) -> bytes:
         """Return the whole state; `restore` continues from it byte for byte.
@@ -349,20 +327,14 @@ class OnlinePredictor:
             "names": self.schema.names,
             "dimension": self.schema.dimension,
             "labels": self._labels.labels,
-            "codes_first": self._codes.first,
             "models": self._models,
             "calibrations": self._calibrations,
         }
-        arrays: Arrays = {
-            "codes": self._codes.since(self._codes.first),
-            "probs": self._probs.since(self._probs.first),
-        }
+        numbers, arrays = self._examples.state()
+        header |= numbers
         arrays |= nest("validity", self._validity.state())
         if self._mixture is not None:
             arrays |= nest("mixture", self._mixture.state())
-        if self._rows is not None:
-            header["rows_first"] = self._rows.first
-            arrays["rows"] = self._rows.since(self._rows.first)
         if self._pending is not None:
             self._pending.result = self._pending.result or self._refitter.result()
             header["pending"] = self._pending.header()
@@ -402,16 +374,12 @@ class OnlinePredictor:
         self.schema.names = None if header["names"] is None else tuple(header["names"])
         self.schema.dimension = header["dimension"]
         self._labels.load(header["labels"])
-        self._frozen, self._arrivals = self.n, [0] * len(self._labels.labels)
-        self._codes = Tail(arrays["codes"], header["codes_first"])
-        self._probs = Tail(arrays["probs"], header["codes_first"])
+        self._frozen = self.n
+        self._examples = Examples.restore(header, arrays, len(self._labels.labels))
         self._models, self._calibrations = header["models"], header["calibrations"]
         self._validity.load(under("validity", arrays))
         if self._mixture is not None:
             self._mixture.load(under("mixture", arrays))
-        if "rows" in arrays:
-            self._rows = Tail(arrays["rows"], header["rows_first"])
-            self._given = self._rows.first
         if "pending" in header:
             result = RefitResult.from_bytes(arrays["pending"].tobytes())
             self._pending = PendingRefit.from_header(header["pending"], declared, result)

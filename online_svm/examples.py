@@ -1,0 +1,122 @@
+"""Examples: what refits to come may be given of the stream."""
+
+from bisect import bisect_left
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from online_svm.arrays import Arrays
+from online_svm.history import Tail
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Examples:
+    """The examples to learn, by number: codes and probabilities, and rows not given away yet.
+
+    They may be ahead of what was answered.
+
+    Parameters
+    ----------
+    n_labels : int
+        Labels that are known before the first example.
+
+    Examples
+    --------
+    >>> examples = Examples(n_labels=0)
+    >>> examples.append(np.zeros((3, 2)), np.array([0, 0, 1]), np.full(3, np.nan), n_labels=2)
+    >>> examples.stop, examples.labels_before(2)
+    (3, 1)
+    """
+
+    def __init__(self, n_labels: int) -> None:
+        self._codes = Tail(np.empty(0, dtype=np.int64))
+        self._probs = Tail(np.empty(0))
+        self._rows: Tail | None = None
+        self._given = 0  # rows before this one were given to a refit
+        self._arrivals = [0] * n_labels  # number of the first example of a label
+
+    @property
+    def stop(self) -> int:
+        """Number after the last example."""
+        return self._codes.stop
+
+    def append(self, X: Floats, codes: Ints, probs: Floats, n_labels: int) -> None:
+        """Add examples at the end; `n_labels` are known with them."""
+        if not len(X):
+            return
+        if self._rows is None:
+            self._rows = Tail(np.empty((0, X.shape[1])), first=self.stop)
+        for code in range(len(self._arrivals), n_labels):
+            self._arrivals.append(self.stop + int(np.argmax(codes == code)))
+        self._rows.append(X)
+        self._codes.append(codes)
+        self._probs.append(probs)
+
+    def labels_before(self, n: int) -> int:
+        """Return how many labels are known from the first n examples."""
+        return bisect_left(self._arrivals, n)
+
+    def codes(self, start: int, stop: int) -> Ints:
+        """Return the label codes of the examples start ... stop - 1; -1 for a probability."""
+        return self._codes.since(start, stop)
+
+    def probs(self, start: int, stop: int) -> Floats:
+        """Return their probabilities, NaN for a label."""
+        return self._probs.since(start, stop)
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """Return their rows, which must not have been dropped."""
+        assert self._rows is not None
+        return self._rows.since(start, stop)
+
+    def give(self, start: int, stop: int) -> tuple[int, Floats]:
+        """Return the rows before `stop` that no refit was given, and the number of the first.
+
+        Those before `start` are not wanted.
+        """
+        first, self._given = max(start, self._given), stop
+        return first, self.rows(first, stop).copy()
+
+    def drop_given(self) -> None:
+        """Give up the rows that a refit was given."""
+        assert self._rows is not None
+        self._rows.drop_before(self._given)
+
+    def drop_before(self, number: int, *, with_rows: bool) -> None:
+        """Give up what is numbered below `number`; rows only where no refit will ask for them."""
+        self._codes.drop_before(number)
+        self._probs.drop_before(number)
+        if with_rows and self._rows is not None:
+            self._rows.drop_before(number)
+
+    def state(self) -> tuple[dict[str, Any], Arrays]:
+        """Return a JSON header and arrays that `restore` continues from."""
+        header: dict[str, Any] = {"codes_first": self._codes.first}
+        arrays: Arrays = {
+            "codes": self._codes.since(self._codes.first),
+            "probs": self._probs.since(self._probs.first),
+        }
+        if self._rows is not None:
+            header["rows_first"] = self._rows.first
+            arrays["rows"] = self._rows.since(self._rows.first)
+        return header, arrays
+
+    @classmethod
+    def restore(cls, header: dict[str, Any], arrays: Arrays, n_labels: int) -> Self:
+        """Return the examples that `state` described; `n_labels` were known with the last.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            If a part is missing or has no such form.
+        """
+        restored = cls(n_labels)
+        restored._codes = Tail(arrays["codes"], header["codes_first"])
+        restored._probs = Tail(arrays["probs"], header["codes_first"])
+        if "rows" in arrays:
+            restored._rows = Tail(arrays["rows"], header["rows_first"])
+            restored._given = restored._rows.first
+        return restored
