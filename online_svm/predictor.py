@@ -85,9 +85,9 @@ class OnlinePredictor:
         self.config = config
         self.is_patient = False
         self._refitter = _inline(config) if refitter is None else refitter
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         config = self.config
         self.n = 0
         self.schema = FeatureSchema(config)

@@ -36,11 +36,11 @@ class StreamValidity:
         self.scored += int(np.count_nonzero(columns >= 0))
         # Contiguous, or the code would be compiled again for each layout.
         lower, upper = np.ascontiguousarray(block.lower), np.ascontiguousarray(block.upper)
-        own = block.svm_label
-        self.venn.add(block.point, lower, upper, block.label, own, columns)
+        own, none = block.svm_label, NO_INTERVAL
+        self.venn.update_unchecked(block.point, lower, upper, block.label, own, columns)
         for name, probabilities in block.maps.items():
             predicted = np.argmax(probabilities, axis=1)
-            self.maps[name].add(probabilities, NO_INTERVAL, NO_INTERVAL, predicted, own, columns)
+            self.maps[name].update_unchecked(probabilities, none, none, predicted, own, columns)
 
     def report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from workers.message_version import VERSION
 from workers.messages import (
     CODES,
     JOIN_CODES,
@@ -22,10 +23,11 @@ from workers.messages import (
 
 TARGET = Path(__file__).parents[1] / "docs" / "messages.md"
 
-_INTRODUCTION = """\
+_INTRODUCTION = (
+    """\
 # Messages
 
-Schema version 1. This page is made from `workers/messages.py` by `scripts/make_message_docs.py`.
+Schema version %d. This page is made from `workers/messages.py` by `scripts/make_message_docs.py`.
 
 A feed `F` has four streams in Redis: `osvm:{F}:in`, `osvm:{F}:out`, `osvm:{F}:met` and
 `osvm:{F}:dlq`. Entries of `out` and `met` have one field, `p`: a JSON object, compact, its keys in
@@ -36,6 +38,8 @@ entry ID, never NaN or an infinity. Numbers are written with as many digits as b
 
 Fields may be added; readers should ignore those they do not know. A change of meaning raises `v`.
 """
+    % VERSION
+)  # braces stand for themselves in it
 _TITLES = {
     "in": "Input: `osvm:{F}:in`",
     "out": "Answers: `osvm:{F}:out`",

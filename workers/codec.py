@@ -19,8 +19,8 @@ from online_svm.prediction import Floats, PredictionBlock, ValidityReport
 from online_svm.schema import FeatureSchema
 from workers import columns
 from workers import entries as one
+from workers.message_version import VERSION
 from workers.settings import Limits
-from workers.wire_schema import VERSION
 
 Fields = one.Fields
 Entry = tuple[bytes, Fields]

@@ -54,7 +54,13 @@ end
 
 -- 1. Is this the writer, and is the feed where this batch begins?
 local refused = position_refused(KEYS[1], A[1], A[2], cursor)
-if refused then return refused end
+if refused then
+  -- The snapshot may have been written once more since it was pointed at, to expire.
+  if refused[1] == 'ALREADY' and A[9] ~= '' and call('HMGET', KEYS[1], 'snapshot')[1] == A[9] then
+    call('PERSIST', KEYS[6])
+  end
+  return refused
+end
 
 -- 2. Are the entries after the cursor this batch? The first m of them are read again, whole: there
 -- is no cheaper command that would show an entry deleted from the middle. (Between two entries

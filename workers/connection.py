@@ -243,7 +243,7 @@ class Connection:
 
     def _reply(self, sent: Sent) -> Any:
         if self._wire is not None:
-            self._wire.settle()
+            self._wire.settle(sent)
         if sent.error is not None:
             raise sent.error
         return sent.reply

@@ -183,14 +183,13 @@ class Engine:
         if self._under_way is not None and self._incoming.may_wait:
             if is_eager:
                 self._store.look()
-            if self.settle():
-                self._predictor.begin_refits()
+            self.settle()
             return
         entries = self._incoming.take(self._reached.cursor, self._before_waiting(), is_eager)
         if not entries:
             return
-        # Nobody waits for what comes after these: their answers go out before a refit begins.
-        self._predictor.is_patient = self._incoming.may_wait
+        # With nothing more to answer, these answers go out before a refit begins.
+        self._predictor.is_patient = self._incoming.is_at_the_end
         outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)
         if not self.settle():
             return
@@ -217,6 +216,7 @@ class Engine:
             self._check_input(under_way.commit.before.cursor, under_way.commit.ids)
             self.reload()
         else:
+            self._predictor.begin_refits()
             if under_way.outcome is not None:
                 self._observe(under_way.outcome)
             return True
@@ -260,16 +260,28 @@ class Engine:
         try:
             self._store.confirm(commit, under_way.sent)
         except InvalidStoredSnapshot:
-            # It was not taken, or Redis was away for so long that it expired, unreferenced. If it
-            # may be written, the next batch brings another.
             assert snapshot is not None
-            self._store.finish_snapshot(snapshot[1])
-            snapshot = None
-            self._store.commit(replace(commit, move=None))
+            if not self._is_committed_again(commit, snapshot[1]):
+                snapshot = None
+                self._store.commit(replace(commit, move=None))
         self.position = commit.after
         if snapshot is not None:
             self._kept = Kept(snapshot[0], self._kept.newest)
             self._snapshot_seq = commit.after.seq
+
+    def _is_committed_again(self, commit: Commit, writing: Sent) -> bool:
+        """Commit once more after its snapshot was not there, when that is written.
+
+        Its write was lost with a connection, or refused for a while; or Redis was away for so long
+        that it expired, unreferenced. If it is gone again, the next batch brings another.
+        """
+        self._store.finish_snapshot(writing)
+        try:
+            self._store.commit(commit)
+        except InvalidStoredSnapshot:
+            log.warning("a snapshot was not kept", cursor=commit.after.cursor)
+            return False
+        return True
 
     def _with_snapshot(self, commit: Commit) -> tuple[tuple[Pointer, Sent], Commit]:
         """Begin to write a snapshot of the predictor, which stands after this batch; point at it.

@@ -27,6 +27,11 @@ class Incoming:
         return not self._held and self._asked is None
 
     @property
+    def is_at_the_end(self) -> bool:
+        """Whether the entries taken last were all there were when they were read."""
+        return not self._held and not self._may_be_more
+
+    @property
     def holds_more(self) -> bool:
         """Whether something that was read is still to be taken."""
         return bool(self._held)

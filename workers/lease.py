@@ -88,6 +88,11 @@ class Lease:
         Stable name of the worker.
     seconds : float
         How long the lease outlives the last renewal.
+
+    Attributes
+    ----------
+    was_waited_for : bool
+        Whether somebody had it when it was asked for.
     """
 
     def __init__(self, url: str, key: str, name: str, seconds: float = 5.0) -> None:
@@ -96,6 +101,7 @@ class Lease:
         self._ended = threading.Event()
         self._lost = threading.Event()
         self._thread: threading.Thread | None = None
+        self.was_waited_for = False
 
     def acquire(self, stop: Stop, patience: float | None = None) -> None:
         """Wait until the lease is free or its holder is known to be dead, then keep it.
@@ -108,10 +114,10 @@ class Lease:
             If Redis does not answer within the patience.
         """
         connection = Connection(self._url, stop, patience)
-        waiting_for = b""
+        waiting_for, self.was_waited_for = b"", False
         while (holder := self._try(connection, self._held(connection))) is not None:
             if holder != waiting_for:
-                waiting_for = holder
+                waiting_for, self.was_waited_for = holder, True
                 known = Holder.parse(holder)
                 log.info("waiting for the lease", holder=known.name if known else repr(holder[:80]))
             if stop.wait(self._seconds / 5):
@@ -145,8 +151,7 @@ class Lease:
 
     def _try(self, connection: Connection, held: bytes) -> bytes | None:
         """Take the lease if it may be taken; return the holder who keeps it from us, if any."""
-        holder = Holder.parse(held)
-        if held in (b"", self._mine) or (holder is not None and holder.is_dead()):
+        if held == self._mine or not is_taken(held):
             milliseconds = int(self._seconds * 1000)
             if connection.evaluate(_REPLACE, [self._key], [held, self._mine, milliseconds]):
                 return None
@@ -167,6 +172,20 @@ class Lease:
             except WorkerError as error:
                 log.warning("the lease is not renewed", error=str(error))
         connection.close()
+
+
+def is_taken(held: bytes | None) -> bool:
+    """Return whether the present value of a lease is of somebody who may be alive.
+
+    Examples
+    --------
+    >>> is_taken(None), is_taken(Holder.here("me").encode())
+    (False, True)
+    """
+    if not held:
+        return False
+    holder = Holder.parse(held)
+    return holder is None or not holder.is_dead()
 
 
 def host_identity() -> str:

@@ -13,11 +13,11 @@ from typing import IO
 from workers import refit_child
 from workers.errors import Stopped
 from workers.refit_child import FAILED, HEAD, Child, Message, framed
-from workers.standing_back import StandingBack
+from workers.standing_back import LONG, SHORT, StandingBack
 from workers.stopping import Stop
 
-# Seconds between two looks at the stop while a reply is awaited.
-_LOOK = 0.2
+# Seconds between two looks at the stop, and at whether to hurry, while a reply is awaited.
+_LOOK = LONG
 
 # What Linux lets any process ask for.
 _PIPE_BYTES = 1 << 20
@@ -47,6 +47,7 @@ class ChildPipe:
         _widen(self._stdin, self._stdout)
         os.set_blocking(self._stdin.fileno(), False)
         self._standing_back = StandingBack(self._process.pid)
+        self._waited = 0.0
         self._received = bytearray()
         self._unsent: SimpleQueue[memoryview | None] = SimpleQueue()
         self._handed_over, self._written = 0, 0
@@ -73,7 +74,7 @@ class ChildPipe:
             self._unsent.put(left)
 
     def reply(self, patience: float, stop: Stop) -> bytes:
-        """Return the body of the next reply.
+        """Return the body of the next reply; a process that is waited for long hurries.
 
         Raises
         ------
@@ -85,11 +86,16 @@ class ChildPipe:
         began = time.monotonic()
         deadline = began + patience
         kind, length = HEAD.unpack(self._take(HEAD.size, deadline, stop))
-        self._standing_back.note(time.monotonic() - began)
+        self._waited = time.monotonic() - began
         body = self._take(length, deadline, stop)
         if kind == FAILED:
             raise ChildFailed(body.decode(errors="replace"))
         return body
+
+    def stand_back(self) -> None:
+        """Let the process stand back for others if its last reply was hardly waited for."""
+        if self._waited < SHORT:
+            self._standing_back.stand_back()
 
     def close(self) -> None:
         """Kill the process."""
@@ -106,9 +112,11 @@ class ChildPipe:
                 if not more:
                     raise ChildFailed("it died")
                 self._received += more
-            elif stop.pressing:
+                continue
+            self._standing_back.hurry()
+            if stop.pressing:
                 raise Stopped("stopped while a refit was awaited")
-            elif time.monotonic() >= deadline:
+            if time.monotonic() >= deadline:
                 raise ChildFailed("no reply in time")
         taken = bytes(self._received[:size])
         del self._received[:size]

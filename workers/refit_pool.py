@@ -89,9 +89,9 @@ class ProcessRefitter:
         """Begin what was submitted, in the background."""
         waiting, self._waiting = self._waiting, []
         for request in waiting:
-            self._begin(request)
+            self._hand_over(request)
 
-    def _begin(self, request: Message) -> None:
+    def _hand_over(self, request: Message) -> None:
         self._history.append(request)
         self._ask(request)
         weight = sum(len(body) for _, body in self._history)
@@ -180,7 +180,9 @@ class ProcessRefitter:
         while self._to_skip:
             self._child.reply(self._patience, self._stop)
             self._to_skip -= 1
-        return self._child.reply(self._patience, self._stop)
+        body = self._child.reply(self._patience, self._stop)
+        self._child.stand_back()
+        return body
 
     def _ask_again(self) -> None:
         """Send everything that has no reply yet to another process."""

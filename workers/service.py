@@ -10,8 +10,7 @@ import structlog
 from workers import permissions, preflight, refit_child
 from workers.agreement import agreement
 from workers.commits import Retention
-from workers.lease import Lease
-from workers.preflight import Preflight
+from workers.lease import Lease, is_taken
 from workers.refit_child import Child
 from workers.settings import WorkerSettings
 from workers.starting import importing
@@ -60,7 +59,8 @@ def run(
         for warning in found.warnings:
             log.warning(warning)
         check_permissions(store, settings)
-        with _begun_early(settings, found) as child:
+        is_standby = is_taken(store.call("GET", store.keys.lease))
+        with _begun_early(settings, found.is_behind and not is_standby) as child:
             # Imported here: whatever is wrong with the server or the feed is told at once, and
             # a standby is ready before it gets the lease.
             with importing():
@@ -72,7 +72,8 @@ def run(
                 refitter(settings, stop, child) as refits,
             ):
                 # Again: what held the lease until now may have changed anything.
-                found = preflight.check(store, ours, accept_environment, found)
+                before = None if lease.was_waited_for else found
+                found = preflight.check(store, ours, accept_environment, before)
                 store.register()
                 store.be_patient()
                 engine = assemble(
@@ -107,12 +108,12 @@ def _retention(settings: WorkerSettings) -> Retention:
 
 
 @contextmanager
-def _begun_early(settings: WorkerSettings, found: Preflight) -> Iterator[Child | None]:
+def _begun_early(settings: WorkerSettings, is_urgent: bool) -> Iterator[Child | None]:
     """Begin the refit process where refits come at once: it imports while this process does.
 
-    Elsewhere it would only hold up the first answer.
+    Elsewhere it would only hold up the first answer, or take memory beside a standby.
     """
-    if settings.predictor.lag == 0 or not found.is_behind:
+    if settings.predictor.lag == 0 or not is_urgent:
         yield None
         return
     child = refit_child.begin()

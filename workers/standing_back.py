@@ -6,15 +6,16 @@ both. The less weight a process has, the sooner others come first. Where every s
 its own, as is usual outside containers (man 7 sched, "The autogroup feature"), the weights of the
 groups count, and a group's is changed through /proc, in both directions. Elsewhere nothing is done.
 
-Under load, the least weight would leave a process next to nothing. So once somebody had to wait for
-it, it does not stand back until it has caught up.
+Under load, the least weight would leave a process next to nothing. So when somebody waits for it
+for long, it stands back no more, until it has caught up. Where Linux takes no change now (it takes
+some ten a second), or there are no such groups, as in containers, everything stays as it is.
 """
 
 from contextlib import suppress
 from pathlib import Path
 
 LONG, SHORT = 0.05, 0.005
-"""Seconds of waiting: more than the first, and a process hurries; less than the second is fine."""
+"""Seconds that a process may be waited for before it should hurry, and to have caught up."""
 
 
 class StandingBack:
@@ -29,16 +30,17 @@ class StandingBack:
         self._group = Path(f"/proc/{pid}/autogroup")
         self._stands_back = False
 
-    def note(self, waited: float) -> None:
-        """Let the process stand back, or hurry, after somebody waited so many seconds for it."""
-        if waited > LONG:
-            self._set(False)
-        elif waited < SHORT:
-            self._set(True)
+    def stand_back(self) -> None:
+        """Let others come first, from now on."""
+        self._set(True)
+
+    def hurry(self) -> None:
+        """Let the process be like any other again."""
+        self._set(False)
 
     def _set(self, stands_back: bool) -> None:
         if stands_back == self._stands_back:
             return
-        with suppress(OSError):  # there are no such groups here, or it was changed a moment ago
+        with suppress(OSError):
             self._group.write_text("19" if stands_back else "0")
             self._stands_back = stands_back

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Import in the block without collections, and spare what it made from every later one.
+    """Import in the block without collections, and spare all that lives then from later ones.
 
     Hardly anything that imports make is garbage: modules live as long as the process. A full
     collection in the middle of a batch would walk it all, for a tenth of a second.

@@ -1,7 +1,7 @@
 """Commands on one client, whose replies may be read later: Redis works on them meanwhile.
 
 Replies come in the order of the commands. So whoever asks for one has those before it read and kept
-for whoever asks for them.
+for whoever asks for them. A connection that fails takes all that was under way with it.
 """
 
 import os
@@ -25,6 +25,8 @@ _LOOK = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
 
 # Bytes of an argument that is sent as it stands: packing would copy it several times.
 _LARGE = 1 << 16
+
+_GIVEN_UP = "the connection was given up before the reply"
 
 # The connection was there, and is not any more; any other error is a reply.
 _BROKEN = (redis.ConnectionError, redis.TimeoutError)
@@ -64,22 +66,27 @@ class Wire:
         # Any: redis-py leaves some of what is used here untyped.
         self.client: Any = client
         self._unread: deque[Sent] = deque()
+        self._is_closed = False
 
     def send(self, sent: Sent) -> None:
         """Send a command; an error is kept as its outcome."""
-        sent.error = None
+        sent.error = redis.ConnectionError(_GIVEN_UP) if self._is_closed else None
         _reach("before", sent)
+        if self._is_closed:
+            return
         try:
             self._write(sent.command)
         except redis.RedisError as error:
+            # redis-py would connect anew, and take the next reply for the oldest that is missing.
+            self.close()
             sent.error = error
             return
         self._unread.append(sent)
         _reach("sent", sent)
 
-    def settle(self) -> None:
-        """Read and keep the replies that are still to come."""
-        while self._unread:
+    def settle(self, upto: Sent) -> None:
+        """Read and keep the replies up to that to a command, unless it was read."""
+        while upto in self._unread:
             sent = self._unread[0]
             try:
                 sent.reply = self.client.parse_response(self.client.connection, sent.command[0])
@@ -108,8 +115,9 @@ class Wire:
     def close(self) -> None:
         """Give up the connection, and the replies that are still to come."""
         for sent in self._unread:
-            sent.error = redis.ConnectionError("the connection was given up before the reply")
+            sent.error = redis.ConnectionError(_GIVEN_UP)
         self._unread.clear()
+        self._is_closed = True
         self.client.close()
         self.client.connection_pool.disconnect()
 

@@ -168,14 +168,14 @@ class PointMap(FittedMap):
         """
         return self._predict(self._asked(scores))
 
-    def predict_checked(self, scores: Floats) -> Floats:
-        """Do what `predict` does, of a fitted map and scores that are known to be finite.
+    def predict_unchecked(self, scores: Floats) -> Floats:
+        """Do what `predict` does for scores that are known to be finite; nothing is checked.
 
         Examples
         --------
         >>> import numpy as np
         >>> from online_svm import PlattScaling
-        >>> PlattScaling().fit([-1.0, 1.0], [0, 1]).predict_checked(np.array([1.0])).round(3)
+        >>> PlattScaling().fit([-1.0, 1.0], [0, 1]).predict_unchecked(np.array([1.0])).round(3)
         array([0.667])
         """
         return self._predict(scores)

@@ -217,7 +217,7 @@ def _fitted(map_: ScoreMap, columns: LabelledColumns, j: int) -> ScoreMap:
 
 def _points(map_: ScoreMap, scores: Floats) -> Floats:
     if isinstance(map_, PointMap):  # the scores of all maps were checked together
-        return map_.predict_checked(np.ascontiguousarray(scores))
+        return map_.predict_unchecked(np.ascontiguousarray(scores))
     return map_.predict(scores)
 
 

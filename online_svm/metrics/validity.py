@@ -129,9 +129,9 @@ class CumulativeValidity:
         below, above = self._check_interval(values, lower, upper)
         if not _in_range(chosen, own, true, values.shape[1]):
             raise InvalidInput(f"label: an index is not in 0..{values.shape[1] - 1}")
-        self.add(values, below, above, chosen, own, true)
+        self.update_unchecked(values, below, above, chosen, own, true)
 
-    def add(
+    def update_unchecked(
         self,
         probabilities: Floats,
         lower: Floats,
@@ -140,14 +140,15 @@ class CumulativeValidity:
         svm_label: Ints,
         truth: Ints,
     ) -> None:
-        """Do what `update` does for arrays that are known to fit; nothing is checked.
+        """Do what `update` does for arrays that are known to fit.
 
         Without intervals `lower` and `upper` are `NO_INTERVAL`.
 
         Examples
         --------
         >>> validity, index = CumulativeValidity(intervals=False), np.array([1])
-        >>> validity.add(np.array([[0.5, 0.5]]), NO_INTERVAL, NO_INTERVAL, index, index, index)
+        >>> both, none = np.array([[0.5, 0.5]]), NO_INTERVAL
+        >>> validity.update_unchecked(both, none, none, index, index, index)
         >>> validity.scored
         1
         """

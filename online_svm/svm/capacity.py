@@ -11,15 +11,15 @@ def largest_ring(window: int) -> int:
     >>> largest_ring(100)
     128
     """
-    return granules(window + 1)
+    return capacity_for(window + 1)
 
 
-def granules(n: int) -> int:
+def capacity_for(n: int) -> int:
     """Return the least capacity for n points.
 
     Examples
     --------
-    >>> granules(65)
+    >>> capacity_for(65)
     128
     """
     return -(-n // GRANULE) * GRANULE

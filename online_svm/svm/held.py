@@ -10,7 +10,7 @@ from online_svm.kernels import Floats, Kernel
 from online_svm.svm import doors
 from online_svm.svm.active import CHECKED, SIZE, VACANT
 from online_svm.svm.bank import Bank, empty_bank
-from online_svm.svm.capacity import GRANULE, granules, largest_ring
+from online_svm.svm.capacity import GRANULE, capacity_for, largest_ring
 from online_svm.svm.handle import handle_of
 from online_svm.svm.rows import (
     CLOCK,
@@ -231,10 +231,10 @@ class HeldPoints:
         """Return a capacity for `need` points: by half again, but not far beyond the window."""
         if need <= size:
             return size
-        wanted = granules(size + size // 2)
+        wanted = capacity_for(size + size // 2)
         if self._window is not None:
             wanted = min(wanted, largest_ring(self._window))
-        return max(wanted, granules(need))
+        return max(wanted, capacity_for(need))
 
     def _empty(self, dimension: int, train: int, seen: int) -> Bank:
         return empty_bank(self._kernel, dimension, self._machines, train, seen, self._cache_bytes)

@@ -291,3 +291,15 @@ def test_flushed_scripts_are_sent_again(begun):
     begun.call("SCRIPT", "FLUSH")
     begun.commit(commit_of([b"1-0"]))
     assert begun.length(begun.keys.out) == 1
+
+
+def test_a_snapshot_that_was_written_once_more_after_it_was_pointed_at_does_not_expire(begun):
+    pointer = Pointer(1, "a" * 64, b"1-0")
+    name = begun.keys.snapshot(1, pointer.sha256)
+    commit = commit_of([b"1-0"], move=SnapshotMove(pointer, None))
+    begun.put_snapshot(name, b"bytes")
+    begun.commit(commit)
+    begun.finish_snapshot(begun.put_snapshot(name, b"bytes"))
+    assert begun.call("TTL", name) > 0
+    begun.commit(commit)  # its reply was lost
+    assert begun.call("TTL", name) == -1

@@ -8,6 +8,7 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.example import Example
+from online_svm.inline_refitter import InlineRefitter
 from online_svm.predictor import OnlinePredictor
 from workers.agreement import agreement
 from workers.engine import Engine
@@ -453,3 +454,69 @@ def test_other_bytes_on_replay_are_noticed(store):
     store.call("HSET", store.keys.state, "digest", "00" * 32)
     with pytest.raises(ReplayMismatch, match="committed 0000"):
         engine(store)
+
+
+class Begun(InlineRefitter):
+    """Notes what is submitted and when that is begun."""
+
+    def __init__(self, config, notes):
+        super().__init__(config)
+        self.notes, self.is_waiting = notes, False
+
+    def submit(self, task):
+        self.notes.append(f"submit {task.freeze}")
+        self.is_waiting = True
+        super().submit(task)
+
+    def begin(self):
+        if self.is_waiting:
+            self.notes.append("begin")
+        self.is_waiting = False
+
+
+def noting(store, batch):
+    """Return an engine, and what it does in turn."""
+    notes = []
+    config = CONFIG.model_copy(update={"early_until": 0, "refit_every": 100, "refit_lag": 100})
+    refits = Begun(config, notes)
+
+    def fresh():
+        refits.reset(None)
+        return OnlinePredictor(config, refits)
+
+    recovery = Recovery(store, agreement(config, Limits()), Limits(), fresh, "tester", Stop())
+    running = Engine(store, recovery, Limits(), Stop(), batch=batch)
+    send = store.send
+    store.send = lambda commit: notes.append(f"commit {commit.after.seq}") or send(commit)
+    return running, notes
+
+
+def test_with_more_to_answer_a_refit_begins_before_its_last_example_is_answered(store):
+    push(store, rows(260))
+    running, notes = noting(store, batch=50)
+    drain(running, 250)
+    at = notes.index("submit 200")
+    assert notes[at + 1] == "begin"
+
+
+def test_with_nothing_more_to_answer_the_answers_go_out_before_a_refit_begins(store):
+    running, notes = noting(store, batch=50)
+    for i in range(110):
+        push(store, rows(110)[i : i + 1], first=i + 1)
+        running.turn()
+    at = notes.index("submit 100")
+    assert notes[at : at + 3] == ["submit 100", "commit 100", "begin"]
+
+
+def test_a_stop_after_a_lost_connection_leaves_its_snapshot(store):
+    push(store, rows(100))
+    running = engine(store)
+    drain(running, 100)
+    store.be_patient()
+    number = store.call("CLIENT", "ID")
+    with Store(store.url, "other") as other:
+        assert other.call("CLIENT", "KILL", "ID", number) == 1
+    running.snapshot()
+    pointer = store.state().snapshot
+    assert pointer.cursor == running.position.cursor
+    assert store.call("TTL", store.keys.snapshot(pointer.n, pointer.sha256)) == -1

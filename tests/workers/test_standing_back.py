@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.standing_back import LONG, SHORT, StandingBack
+from workers.standing_back import StandingBack
 
 ENABLED = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
@@ -27,10 +27,10 @@ def niceness(process):
     return int(Path(f"/proc/{process.pid}/autogroup").read_text().rsplit(maxsplit=1)[-1])
 
 
-def changed(process, standing, waited, expected):
-    """Note a wait until it shows: Linux takes a change of a group ten times a second at most."""
+def changed(process, change, expected):
+    """Ask for a change until it shows: Linux takes one of a group ten times a second at most."""
     for _ in range(100):
-        standing.note(waited)
+        change()
         if niceness(process) == expected:
             return True
         time.sleep(0.02)
@@ -41,19 +41,17 @@ def changed(process, standing, waited, expected):
     not ENABLED.exists() or ENABLED.read_text().strip() != "1",
     reason="this system has no scheduling groups of sessions",
 )
-def test_a_process_stands_back_until_somebody_had_to_wait_long(process):
+def test_a_process_stands_back_and_hurries(process):
     standing = StandingBack(process.pid)
     assert niceness(process) == 0
-    assert changed(process, standing, SHORT / 2, 19)
-    standing.note((SHORT + LONG) / 2)
-    assert niceness(process) == 19, "neither short nor long changes nothing"
-    assert changed(process, standing, 2 * LONG, 0)
-    assert changed(process, standing, 0.0, 19)
+    assert changed(process, standing.stand_back, 19)
+    assert changed(process, standing.hurry, 0)
+    assert changed(process, standing.stand_back, 19)
 
 
 def test_without_such_groups_nothing_happens(tmp_path, process):
     standing = StandingBack(process.pid)
     standing._group = tmp_path / "none" / "autogroup"
-    standing.note(0.0)
-    standing.note(2 * LONG)
+    standing.stand_back()
+    standing.hurry()
     assert list(tmp_path.iterdir()) == []

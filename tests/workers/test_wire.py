@@ -1,12 +1,15 @@
 """A command whose reply is read later, and the look at whether it has come."""
 
+import socket
 import time
 
 import pytest
+import redis
 
-from workers.connection import Connection
+from workers.connection import Connection, client
 from workers.errors import Unavailable, WorkerError
 from workers.stopping import Stop
+from workers.wire import Sent, Wire
 
 
 @pytest.fixture
@@ -68,7 +71,7 @@ def test_a_large_argument_arrives_as_it_is(connection):
     data = bytes(range(256)) * 8192
     written = connection.send("SET", "large", data, "EX", 100)
     assert connection.call("GET", "large") == data
-    assert connection.receive(written) in (b"OK", True)
+    assert connection.receive(written) == b"OK"
 
 
 def test_replies_that_a_broken_connection_cannot_bring_are_asked_for_again(connection, redis_url):
@@ -78,5 +81,29 @@ def test_replies_that_a_broken_connection_cannot_bring_are_asked_for_again(conne
     other = Connection(redis_url, Stop())
     assert other.call("CLIENT", "KILL", "ID", number) == 1
     other.close()
-    assert connection.receive(sent[1]) in (b"PONG", True)
+    assert connection.receive(sent[1])
     assert connection.failures == 1
+
+
+def test_no_reply_goes_to_another_command_where_a_send_fails(redis_url):
+    wire = Wire(client(redis_url))
+    lost, unsent, after = (Sent(("ECHO", word), "echo") for word in ("lost", "unsent", "after"))
+    wire.send(lost)
+    wire.client.connection._sock.shutdown(socket.SHUT_RDWR)
+    wire.send(unsent)
+    wire.send(after)
+    for sent in (lost, unsent, after):
+        wire.settle(sent)
+        assert sent.reply is None
+        assert isinstance(sent.error, redis.ConnectionError)
+    wire.look()
+    wire.close()
+
+
+def test_a_reply_is_not_waited_for_beyond_the_one_that_is_asked_for(connection):
+    first = connection.send("ECHO", "first")
+    slow = connection.send("XREAD", "BLOCK", 300, "STREAMS", "none", "$")
+    began = time.monotonic()
+    assert connection.receive(first) == b"first"
+    assert time.monotonic() - began < 0.25
+    assert connection.receive(slow) is None

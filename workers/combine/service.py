@@ -103,7 +103,8 @@ def run(
         for warning in found.warnings:
             log.warning(warning)
         with _leased(target, url, stop) as lease:
-            found = preflight.check(target, ours, before=found)
+            before = None if lease.was_waited_for else found
+            found = preflight.check(target, ours, before=before)
             target.register()
             for store in (target, *stores):
                 store.be_patient()
