@@ -23,11 +23,10 @@ from workers.messages import (
 
 TARGET = Path(__file__).parents[1] / "docs" / "messages.md"
 
-_INTRODUCTION = (
-    """\
-# Messages
+_HEAD = f"# Messages\n\nSchema version {VERSION}. "
 
-Schema version %d. This page is made from `workers/messages.py` by `scripts/make_message_docs.py`.
+_INTRODUCTION = """\
+This page is made from `workers/messages.py` by `scripts/make_message_docs.py`.
 
 A feed `F` has four streams in Redis: `osvm:{F}:in`, `osvm:{F}:out`, `osvm:{F}:met` and
 `osvm:{F}:dlq`. Entries of `out` and `met` have one field, `p`: a JSON object, compact, its keys in
@@ -38,8 +37,6 @@ entry ID, never NaN or an infinity. Numbers are written with as many digits as b
 
 Fields may be added; readers should ignore those they do not know. A change of meaning raises `v`.
 """
-    % VERSION
-)  # braces stand for themselves in it
 _TITLES = {
     "in": "Input: `osvm:{F}:in`",
     "out": "Answers: `osvm:{F}:out`",
@@ -107,7 +104,7 @@ _COMBINATION = CombinedMessage(
 
 def render() -> str:
     """Return the page."""
-    parts = [_INTRODUCTION]
+    parts = [_HEAD + _INTRODUCTION]
     for stream, models in STREAMS.items():
         parts.append(f"## {_TITLES[stream]}\n")
         parts += [_section(model) for model in models]
