@@ -162,6 +162,7 @@ class Engine:
 
         Nothing is left under way, and nothing is read ahead.
         """
+        self._incoming.reads_ahead = False
         self.advance()
         before = None
         while self._incoming.holds_more and self._reached != before:  # else the gate is closed

@@ -13,6 +13,11 @@ class Incoming:
     store : Store
     size : BatchSize
         How many entries to read at once, and to answer.
+
+    Attributes
+    ----------
+    reads_ahead : bool
+        Whether `ask` does anything.
     """
 
     def __init__(self, store: Store, size: BatchSize) -> None:
@@ -20,6 +25,7 @@ class Incoming:
         self._held: list[Entry] = []
         self._asked: Sent | None = None
         self._may_be_more = False
+        self.reads_ahead = True
 
     @property
     def may_wait(self) -> bool:
@@ -47,17 +53,23 @@ class Incoming:
         is_eager : bool
             As for `Store.read`.
         """
-        if not self._held:
-            self._held = self._read(cursor, is_eager)
-        count = self._size.first_of(self._held) if self._held else 0
+        if self._asked is not None or not self._held:
+            self._held += self._read(cursor, is_eager)
+        first = self._held[: self._size.count]
+        count = self._size.first_of(first) if first else 0
         count = count if limit is None else min(count, limit)
         taken, self._held = self._held[:count], self._held[count:]
         return taken
 
     def ask(self, cursor: bytes) -> None:
-        """Ask for what comes after the cursor, unless it is held or the last read found the end."""
-        if not self._held and self._may_be_more:
-            self._asked = self._store.ask(cursor, self._size.count)
+        """Ask for what comes after the entries that are held, or after the cursor if none are.
+
+        Unless a batch is held, or the last read found the end: what is left of a batch is answered
+        together with what comes next.
+        """
+        if self.reads_ahead and self._may_be_more and len(self._held) < self._size.count:
+            last = self._held[-1][0] if self._held else cursor
+            self._asked = self._store.ask(last, self._size.count)
 
     def _read(self, cursor: bytes, is_eager: bool) -> list[Entry]:
         asked, self._asked = self._asked, None

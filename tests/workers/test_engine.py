@@ -520,3 +520,15 @@ def test_a_stop_after_a_lost_connection_leaves_its_snapshot(store):
     pointer = store.state().snapshot
     assert pointer.cursor == running.position.cursor
     assert store.call("TTL", store.keys.snapshot(pointer.n, pointer.sha256)) == -1
+
+
+def test_what_is_left_of_a_batch_is_answered_together_with_what_comes_next(store):
+    push(store, rows(400))
+    running, notes = noting(store, batch=64)
+    while running.position.seq < 320:
+        running.advance()
+    running.settle()
+    # Batches end where an answer waits for a refit, and are whole elsewhere.
+    ends = [int(note.split()[1]) for note in notes if note.startswith("commit")]
+    assert ends[-5:] == [199, 263, 299, 363, 399]
+    assert payloads(store)[0][-1][0] == b"399-0"
