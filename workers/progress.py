@@ -40,7 +40,7 @@ class WorkerProgress:
             own = report.venn.predicted
             if own.accuracy is not None:
                 self._validity = (
-                    f"  accuracy {own.accuracy:.3f} in [{own.lower:.3f}, {own.upper:.3f}]"
+                    f"  accuracy {own.accuracy:.3f}, announced [{own.lower:.3f}, {own.upper:.3f}]"
                 )
         elapsed = time.monotonic() - self._told
         if elapsed >= self._every:

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from workers.demo.feeds import Plan, Progress
+from workers.demo.view import line
+
 
 def processes_that_mention(text: str) -> list[str]:
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
@@ -37,3 +40,11 @@ def test_the_workers_of_the_demonstration_do_not_see_the_settings_of_the_user(mo
     left = _without_settings()
     assert left["XDG_STATE_HOME"] == "/tmp"
     assert not any(name.startswith("ONLINE_SVM_") for name in left)
+
+
+def test_a_plain_line_claims_no_accuracy_within_the_bounds():
+    own = {"accuracy": 0.872, "lower": 0.847, "upper": 0.869}
+    feed = Progress(Plan("f", "", "", 1.0), total=200, answered=100)
+    assert line(feed) == "f: 100 of 200 answered"
+    feed.reports.append({"venn": {"predicted": own}})
+    assert line(feed).endswith(", accuracy 0.872, announced [0.847, 0.869]")

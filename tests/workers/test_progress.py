@@ -32,7 +32,7 @@ def test_the_worker_tells_its_rate_and_validity_when_a_line_is_due(monkeypatch):
     now[0] = 4.0
     tell(outcome(30, 50))
     assert target.getvalue() == (
-        "f: 50 answered, 49 learned, 10/s  accuracy 0.500 in [0.700, 0.800]\n"
+        "f: 50 answered, 49 learned, 10/s  accuracy 0.500, announced [0.700, 0.800]\n"
     )
 
 

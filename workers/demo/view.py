@@ -43,7 +43,8 @@ def line(feed: Progress) -> str:
     if feed.latest is None or feed.latest["venn"]["predicted"]["accuracy"] is None:
         return text
     venn = feed.latest["venn"]["predicted"]
-    return f"{text}, accuracy {venn['accuracy']:.3f} in [{venn['lower']:.3f}, {venn['upper']:.3f}]"
+    announced = f"[{venn['lower']:.3f}, {venn['upper']:.3f}]"
+    return f"{text}, accuracy {venn['accuracy']:.3f}, announced {announced}"
 
 
 def methods_table(report: Report | None) -> Table:
