@@ -1,6 +1,7 @@
 """The command `online-svm`."""
 
 import os
+import select
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -81,23 +82,41 @@ def _online_svm(
 
 
 def _run(app: typer.Typer, given: list[str]) -> int:
+    code = 0
+    try:
+        code = _call(app, given)
+        print(end="", flush=True)  # here, where it can be told why it fails
+    except BrokenPipeError:
+        if not _reader_is_gone():
+            raise
+        # As in `tail | head`: leave nothing to flush into it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _call(app: typer.Typer, given: list[str]) -> int:
     from online_svm.errors import OnlineSVMError
     from workers.errors import WorkerError, exit_code
 
     try:
         app(args=given, prog_name="online-svm")
     except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # of which typer makes a bare 1
+            raise ended.__context__ from None
         return ended.code if isinstance(ended.code, int) else 0
     except (WorkerError, OnlineSVMError) as error:
         print(f"online-svm: {' '.join(str(error).split())}", file=sys.stderr)
         return exit_code(error)
-    except BrokenPipeError:
-        # The reader of our output is gone (`tail | head`); leave nothing to flush into it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
+
+
+def _reader_is_gone() -> bool:
+    """Return whether standard output goes to a pipe that nobody reads any more."""
+    watch = select.poll()
+    watch.register(sys.stdout.fileno(), 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in watch.poll(0))
 
 
 if __name__ == "__main__":
