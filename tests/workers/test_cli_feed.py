@@ -166,6 +166,7 @@ def test_status_in_words_names_the_feed_and_its_validity(answered, run):
     _, out, _ = run("status")
     assert f"feed {feed}" in out
     assert "accuracy" in out
+    assert f" scored of the first {ROWS // 40 * 40} learned\n" in out
 
 
 def test_status_of_an_unknown_feed_is_an_error(run):

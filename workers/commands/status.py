@@ -75,10 +75,19 @@ def _snapshots(at: list[int]) -> str:
 
 
 def _validity(message: dict[str, Any]) -> str:
+    """Return the last report in a line, with what it covers: not the warm-up, nor what came since.
+
+    Examples
+    --------
+    >>> own = {"accuracy": 0.887, "lower": 0.872, "probability": 0.88, "upper": 0.888}
+    >>> _validity({"n": 1200, "scored": 1190, "venn": {"predicted": own}}).split("] ")[1]
+    'over 1,190 scored of the first 1,200 learned'
+    """
     own = message["venn"]["predicted"]
     if own["accuracy"] is None:
         return "nothing scored yet"
     return (
         f"accuracy {own['accuracy']:.3f} against probability {own['probability']:.3f} in "
-        f"[{own['lower']:.3f}, {own['upper']:.3f}] over {message['scored']:,} examples"
+        f"[{own['lower']:.3f}, {own['upper']:.3f}] over {message['scored']:,} scored of the first "
+        f"{message['n']:,} learned"
     )
