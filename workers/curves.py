@@ -32,7 +32,8 @@ def draw_curves(feeds: Mapping[str, Sequence[Report]], path: Path) -> None:
         for panel, name in zip(line, names, strict=True):
             _draw_panel(panel, name, reports)
         line[0].set_ylabel(f"{title}\ncumulative average")
-    axes[0][0].legend(loc="lower right", fontsize="small", frameon=False)
+    for panel in axes[0][:2]:  # the Venn predictor's lines, and those of every map
+        panel.legend(loc="lower right", fontsize="small", frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
 
@@ -48,11 +49,11 @@ def _draw_panel(panel: Axes, name: str, reports: Sequence[Report]) -> None:
     if name == "venn":
         low, high = [c["lower"] for c in chosen], [c["upper"] for c in chosen]
         panel.fill_between(n, low, high, color=_PROBABILITY, alpha=0.25, lw=0)
-        panel.plot(n, low, color=_PROBABILITY, lw=0.8, label="lower and upper probability")
+        panel.plot(n, low, color=_PROBABILITY, lw=0.8, label="mean lower and upper probability")
         panel.plot(n, high, color=_PROBABILITY, lw=0.8)
     else:
         means = [c["probability"] for c in chosen]
-        panel.plot(n, means, color=_PROBABILITY, lw=1.4, ls="--", label="probability")
+        panel.plot(n, means, color=_PROBABILITY, lw=1.4, ls="--", label="mean probability")
     panel.plot(n, [c["accuracy"] for c in chosen], color=_ACCURACY, lw=1.4, label="accuracy")
     panel.set_title(_title(name, methods))
     panel.set_xlabel("examples learned")

@@ -24,6 +24,7 @@ def test_the_demo_answers_two_feeds_draws_the_curves_and_leaves_nothing(tmp_path
     said = " ".join(ran.stdout.split())  # lines wrap at the terminal's width
     assert "1,250 examples answered" in said
     assert "2,310 examples answered" in said
+    assert "◆ accuracy so far █ probability announced so far" in said
     assert picture.read_bytes().startswith(b"\x89PNG")
     server = re.search(r"unix://(\S+)/redis\.sock", said)
     assert server is not None

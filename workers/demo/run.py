@@ -18,7 +18,7 @@ from workers import embedded
 from workers.connection import client
 from workers.curves import draw_curves
 from workers.demo.feeds import Plan, Progress
-from workers.demo.view import Rate, line, methods_table, render
+from workers.demo.view import LEGEND, Rate, line, methods_table, render
 from workers.environment import PREFIX
 from workers.errors import WorkerError
 from workers.ingest import Pace, push, shuffled
@@ -196,5 +196,6 @@ def _conclude(feeds: list[Progress], picture: Path, console: Console) -> None:
     for feed in feeds:
         console.print(f"\n[bold]{feed.plan.title}[/]: {feed.answered:,} examples answered")
         console.print(methods_table(feed.latest))
+    console.print(f"\n{LEGEND}")
     draw_curves({feed.plan.feed: feed.reports for feed in feeds}, picture)
     console.print(f"\nCurves: {picture}")

@@ -11,6 +11,9 @@ from rich.text import Text
 
 from workers.demo.feeds import Progress, Report
 
+LEGEND = "[yellow]◆[/] accuracy so far   [cyan]█[/] probability announced so far"
+"""What the strips of the table show."""
+
 _WIDTH = 40
 _STRIP = 24  # characters of the strip that draws an interval between 0 and 1
 _SECONDS = 3.0  # span over which the rate is measured
@@ -105,6 +108,6 @@ def _panel(feed: Progress, rate: float) -> Panel:
         Group(head, Text(), methods_table(feed.latest)),
         title=f"[bold]{feed.plan.title}[/]",
         title_align="left",
-        subtitle="[yellow]◆[/] accuracy so far   [cyan]█[/] probability announced so far",
+        subtitle=LEGEND,
         subtitle_align="right",
     )
