@@ -21,7 +21,7 @@ def draw_curves(feeds: Mapping[str, Sequence[Report]], path: Path) -> None:
     feeds : mapping of str to sequence of report
         Title, and the messages of `met` in order.
     path : Path
-        Its folder is made where necessary.
+        In a directory that exists.
     """
     rows = {title: _scored(reports) for title, reports in feeds.items()}
     names = ["venn", *max((list(r[-1]["maps"]) for r in rows.values() if r), key=len, default=[])]
@@ -34,7 +34,6 @@ def draw_curves(feeds: Mapping[str, Sequence[Report]], path: Path) -> None:
         line[0].set_ylabel(f"{title}\ncumulative average")
     for panel in axes[0][:2]:  # the Venn predictor's lines, and those of every map
         panel.legend(loc="lower right", fontsize="small", frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
 
 

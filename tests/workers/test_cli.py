@@ -78,7 +78,10 @@ def test_every_setting_is_a_flag_of_the_worker(run):
         (["worker", "bad name", "--redis", "redis://127.0.0.1:1"], "feed name 'bad name'"),
         (["worker", "f", "--redis", "redis://127.0.0.1:1"], "does not answer"),
         (["status", "--redis", "http://h"], "redis URL"),
-        (["demo", "--picture", "/dev/null/x/curves.png"], "/dev/null/x/curves.png: cannot be "),
+        (["demo", "--picture", "/nowhere/x.png"], "--picture /nowhere/x.png: there is no directo"),
+        (["demo", "--picture", "/dev/null/x.png"], "--picture /dev/null/x.png: there is no direc"),
+        (["demo", "--picture", "x.jpg"], "--picture x.jpg: give a name that ends in .png"),
+        (["demo", "--picture", "x"], "--picture x: give a name that ends in .png"),
         (["push", "f", "/nowhere.csv", "--redis", "redis://127.0.0.1:1"], "no such file"),
         (["reset", "f", "--redis", "redis://127.0.0.1:1"], "Say --yes"),
     ],
@@ -89,6 +92,17 @@ def test_what_cannot_work_ends_with_one_line_and_code_2(run, arguments, message)
     assert err.count("\n") == 1
     assert err.startswith("online-svm: ")
     assert message in err
+
+
+def test_the_demo_makes_a_directory_only_where_none_was_named(run, monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr("workers.demo.run.run", lambda picture, *_: drawn.append(picture))
+    monkeypatch.chdir(tmp_path)
+    assert run("demo", "--picture", "made/curves.png")[0] == 2
+    assert run("demo")[0] == 0
+    assert run("demo", "--picture", "own.PNG")[0] == 0
+    assert [str(path) for path in drawn] == ["demo-output/curves.png", "own.PNG"]
+    assert [path.name for path in tmp_path.iterdir()] == ["demo-output"]
 
 
 @pytest.mark.parametrize(

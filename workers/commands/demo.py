@@ -7,6 +7,9 @@ import typer
 
 from workers.commands.common import writing
 
+PICTURE = Path("demo-output/curves.png")
+"""Where the picture goes unless told."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -17,18 +20,36 @@ def demo(
     picture: Annotated[
         Path,
         typer.Option(
-            metavar="FILE", dir_okay=False, help="Where the picture of the curves goes, a PNG."
+            metavar="FILE.png", dir_okay=False, help="Where the picture of the curves goes, a PNG."
         ),
-    ] = Path("demo-output/curves.png"),
+    ] = PICTURE,
     speed: Annotated[
         float, typer.Option(min=0.1, max=1000.0, help="Push this many times as fast.")
     ] = 1.0,
 ) -> None:
     """Answer two real feeds live, show each method's validity, and draw the curves."""
+    _check(picture)  # not a minute later, when it is drawn
     from rich.console import Console
 
     from workers.demo.run import run
 
-    with writing(picture):
-        picture.parent.mkdir(parents=True, exist_ok=True)  # not a minute later, when it is drawn
     run(picture, Console(), speed)
+
+
+def _check(picture: Path) -> None:
+    """Refuse a picture that could not be drawn; make a directory only where none was named.
+
+    Raises
+    ------
+    BadConfiguration
+        For another kind of file, or a directory that does not exist.
+    """
+    from workers.errors import BadConfiguration
+
+    if picture.suffix.lower() != ".png":
+        raise BadConfiguration(f"--picture {picture}: give a name that ends in .png")
+    with writing(picture):
+        if picture == PICTURE:
+            picture.parent.mkdir(exist_ok=True)
+        elif not picture.parent.is_dir():
+            raise BadConfiguration(f"--picture {picture}: there is no directory {picture.parent}")
