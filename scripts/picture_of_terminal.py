@@ -1,6 +1,10 @@
 """Turn what a terminal shows, with its colours, into an SVG picture.
 
-tmux capture-pane -e -p -t SESSION | python scripts/picture_of_terminal.py docs/images/demo.svg
+tmux capture-pane -e -p -t SESSION | sed -n '/╭/,/^$/p' |
+    python scripts/picture_of_terminal.py docs/images/demo.svg
+
+while `online-svm demo` runs there, in a pane 100 columns wide; tests/workers/test_pictures.py tells
+when the picture is out of date.
 """
 
 import io

@@ -34,15 +34,28 @@ def draw_curves(feeds: Mapping[str, Sequence[Report]], path: Path) -> None:
         line[0].set_ylabel(f"{title}\ncumulative average")
     for panel in axes[0][:2]:  # the Venn predictor's lines, and those of every map
         panel.legend(loc="lower right", fontsize="small", frameon=False)
-    figure.savefig(path, dpi=130)
+    # In words too: what reads the file can tell which numbers it shows.
+    figure.savefig(path, dpi=130, metadata={"Description": _description(rows, names)})
+
+
+def _description(rows: Mapping[str, list[Report]], names: Sequence[str]) -> str:
+    """Return the titles of all panels, a line a feed."""
+    return "\n".join(
+        f"{title}: {', '.join(_title(name, _methods(name, reports)) for name in names)}"
+        for title, reports in rows.items()
+    )
 
 
 def _scored(reports: Sequence[Report]) -> list[Report]:
     return [report for report in reports if report["scored"]]
 
 
+def _methods(name: str, reports: Sequence[Report]) -> list[Report]:
+    return [report["venn"] if name == "venn" else report["maps"][name] for report in reports]
+
+
 def _draw_panel(panel: Axes, name: str, reports: Sequence[Report]) -> None:
-    methods = [report["venn"] if name == "venn" else report["maps"][name] for report in reports]
+    methods = _methods(name, reports)
     chosen = [method["predicted"] for method in methods]
     n = [report["n"] for report in reports]
     if name == "venn":

@@ -34,7 +34,8 @@ PLANS = (
         165.0,
     ),
 )
-_SEED = 0
+SEED = 0
+METRICS_EVERY = 25
 _PATIENCE = 120.0  # seconds after which a feed that does not move has failed
 _REFRESH = 0.2
 
@@ -60,7 +61,7 @@ def run(picture: Path, console: Console, speed: float = 1.0) -> None:
     DemoFailed
         If a worker ends early or nothing moves any more.
     """
-    data = {plan.feed: shuffled(rows(plan.source, Reading()), _SEED) for plan in PLANS}
+    data = {plan.feed: shuffled(rows(plan.source, Reading()), SEED) for plan in PLANS}
     _warm_up(console)
     with ExitStack() as stack:
         server = stack.enter_context(embedded.temporary())
@@ -88,7 +89,7 @@ def _warm_up(console: Console) -> None:
     with console.status("compiling the numerical kernels (first run only) ..."):
         for classes in (("a", "b"), ("a", "b", "c")):
             config = PredictorConfig(classes=classes, window=40, refit_every=20)
-            X = np.random.default_rng(_SEED).normal(size=(90, 3))
+            X = np.random.default_rng(SEED).normal(size=(90, 3))
             OnlinePredictor(config).step_many(X, [classes[i % len(classes)] for i in range(90)])
 
 
@@ -98,7 +99,7 @@ def _worker(plan: Plan, data: list[Row], url: str) -> Iterator[subprocess.Popen[
     classes = sorted({row.y for row in data if row.y is not None})
     command = [
         *(sys.executable, "-m", "workers.cli", "worker", plan.feed, "--redis", url),
-        *("--classes", ",".join(classes), "--metrics-every", "25"),
+        *("--classes", ",".join(classes), "--metrics-every", str(METRICS_EVERY)),
     ]
     process = subprocess.Popen(
         command, env=_without_settings(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
