@@ -406,6 +406,25 @@ def test_reset_can_delete_the_input_too(run, store, feed):
     assert feed not in feeds.names(store)
 
 
+def test_reset_says_that_a_feed_without_answers_has_input_which_is_kept(run, store, feed, source):
+    run("push", feed, str(source), "--limit", "3")
+    code, _, err = run("reset", feed, "--yes")
+    kept = "its input is kept (3 entries) unless --input"
+    assert (code, err) == (0, f"feed {feed!r} has no answers and no state to delete; {kept}\n")
+    store.call("XADD", store.keys.out, "*", "p", "{}")
+    err = run("reset", feed, "--yes")[2]
+    assert err == f"feed {feed!r} was reset: 1 key deleted; {kept}\n"
+    assert store.length(store.keys.input) == 3
+
+
+def test_reset_with_input_deletes_a_feed_that_is_input_alone(run, store, feed, source):
+    run("push", feed, str(source), "--limit", "3")
+    code, _, err = run("reset", feed, "--yes", "--input")
+    assert (code, err) == (0, f"feed {feed!r} was reset: 1 key deleted\n")
+    assert store.types() == {}
+    assert run("reset", feed, "--yes")[2] == f"no feed {feed!r}: nothing to delete\n"
+
+
 def test_reset_refuses_a_feed_that_a_worker_holds(run, store, feed):
     from workers.lease import Holder
 

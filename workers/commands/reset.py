@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from workers.commands.common import Config, Feed, Redis, Yes, confirm, feed_store, note
+from workers.counts import counted
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +32,23 @@ def reset(
     confirm(f"Reset feed {feed!r}: delete {what} for good?", yes)
     with feed_store(feed, redis, config) as store:
         gone = forget(store, with_input, force)
+        note(_told(feed, gone, store.length(store.keys.input)))
+
+
+def _told(feed: str, gone: int, kept: int) -> str:
+    """Return what was deleted, and what input is still there.
+
+    Examples
+    --------
+    >>> _told("mail", 2, 0)
+    "feed 'mail' was reset: 2 keys deleted"
+    >>> _told("mail", 0, 1)
+    "feed 'mail' has no answers and no state to delete; its input is kept (1 entry) unless --input"
+    """
+    input_kept = f"its input is kept ({counted(kept, 'entry', 'entries')}) unless --input"
     if gone:
-        note(f"feed {feed!r} was reset: {gone} keys deleted")
-    else:
-        note(f"no feed {feed!r}: nothing to delete")
+        done = f"feed {feed!r} was reset: {counted(gone, 'key')} deleted"
+        return f"{done}; {input_kept}" if kept else done
+    if kept:
+        return f"feed {feed!r} has no answers and no state to delete; {input_kept}"
+    return f"no feed {feed!r}: nothing to delete"
