@@ -78,7 +78,7 @@ class Status:
 
 
 def names(store: Store) -> list[str]:
-    """Return the names of all feeds that a worker has begun, sorted."""
+    """Return the names of all feeds, also of those that no worker has begun, sorted."""
     return sorted(name.decode() for name in store.call("SMEMBERS", REGISTRY))
 
 
@@ -167,11 +167,13 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     going = [keys.state, keys.out, keys.met, keys.dlq, keys.lease, *snapshot_keys(store)]
     if with_input:
         going.append(keys.input)
-        store.call("SREM", REGISTRY, keys.feed)
     else:
         # The bookmark points at answers that are gone; the next worker makes it again.
         _drop_bookmark(store)
-    return int(store.call("DEL", *going))
+    gone = int(store.call("DEL", *going))
+    if not store.types():
+        store.call("SREM", REGISTRY, keys.feed)
+    return gone
 
 
 def fork(store: Store, target: Store) -> int:
@@ -199,6 +201,7 @@ def fork(store: Store, target: Store) -> int:
         for entry_id, fields in page:
             target.call("XADD", target.keys.input, entry_id, *fields)
         copied += len(page)
+    target.register()
     return copied
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -11,7 +12,7 @@ import redis
 
 from workers.connection import client, translated
 from workers.errors import WorkerError
-from workers.keys import FeedKeys
+from workers.keys import REGISTRY, FeedKeys
 from workers.sources import Row
 
 CHUNK = 500
@@ -72,6 +73,8 @@ def push(
 ) -> int:
     """Append rows to the input of a feed, in order; return how many.
 
+    The feed is listed from then on, if this user may do that.
+
     Parameters
     ----------
     rows : iterable of Row
@@ -93,7 +96,10 @@ def push(
     with connected_to(url) as connected:
         for batch in _chunks(rows, chunk):
             entries = [entry(row, arrays) for row in batch]
+            is_first = sent == 0
             sent += _send(connected, url, key, entries, sent)
+            if is_first:
+                _register(connected, feed)
             if throttle is not None:
                 throttle(sent)
     return sent
@@ -132,6 +138,14 @@ def _send(connected: Any, url: str, key: str, entries: Sequence[Fields], before:
             f"{translated(refused, url)}. {done} rows were pushed; go on with --skip {done}"
         ) from None
     return len(entries)
+
+
+def _register(connected: Any, feed: str) -> None:
+    """Add the feed to the registry of feeds."""
+    # The list is for people: rows that are pushed must not fail for it. A producer may lack the
+    # right to it, and of a connection that breaks the next rows tell.
+    with suppress(redis.RedisError):
+        connected.sadd(REGISTRY, feed)
 
 
 def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:

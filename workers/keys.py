@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from workers.errors import InvalidFeedName
 
 REGISTRY = "osvm:feeds"
-"""Set of the names of all feeds."""
+"""Set of the names of all feeds that were pushed to, forked or begun by a worker."""
 
 GROUP = "osvm"
 """Consumer group of `in` that marks the committed cursor for people and autoscalers."""

@@ -169,6 +169,47 @@ def test_status_in_words_names_the_feed_and_its_validity(answered, run):
     assert f" scored of the first {ROWS // 40 * 40} learned\n" in out
 
 
+def test_status_lists_the_feeds_that_no_worker_has_begun(own_redis, capsys, source):
+    def tell(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--redis", own_redis.url])
+        assert ended.value.code == 0
+        return capsys.readouterr().out
+
+    assert tell("status").startswith("no feeds yet: online-svm push FEED SOURCE")
+    tell("push", "mail", str(source), "--limit", "3")
+    tell("fork", "mail")
+    found = [orjson.loads(text) for text in tell("status", "--json").splitlines()]
+    assert [(one["feed"], one["waiting"], one["epoch"]) for one in found] == [
+        ("mail", 3, 0),
+        ("mail-2", 3, 0),
+    ]
+    assert tell("status").count("\n  waiting    3\n") == 2
+
+
+def test_a_feed_of_which_nothing_is_left_is_listed_no_more(run, store, feed):
+    store.register()
+    store.call("XADD", store.keys.out, "*", "p", "{}")
+    assert run("reset", feed, "--yes")[0] == 0
+    assert feed not in feeds.names(store)
+
+
+def test_a_feed_that_was_pushed_and_reset_stays_listed_with_its_input(run, store, feed, source):
+    run("push", feed, str(source), "--limit", "3")
+    assert run("reset", feed, "--yes")[0] == 0
+    assert feed in feeds.names(store)
+    assert run("reset", feed, "--yes", "--input")[0] == 0
+    assert feed not in feeds.names(store)
+
+
+@pytest.mark.parametrize(("count", "told"), [(1, "1 entry waits"), (3, "3 entries wait")])
+def test_tail_says_that_input_waits_where_nothing_is_answered(run, feed, source, count, told):
+    run("push", feed, str(source), "--limit", str(count))
+    expected = (0, "", f"no answers yet: {told} for a worker\n")
+    assert run("tail", feed) == expected
+    assert run("tail", feed, "--stream", "met", "--json") == expected
+
+
 def test_status_of_an_unknown_feed_is_an_error(run):
     code, _, err = run("status", "nobody")
     assert code == 2

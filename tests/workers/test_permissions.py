@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from workers import cli, permissions
+from workers import cli, feeds, permissions
 from workers.connection import client
 from workers.errors import AccessDenied
 from workers.keys import FeedKeys
@@ -105,6 +105,9 @@ def test_a_worker_that_waits_for_a_consumer_group_needs_no_more(urls, capsys, ow
         ("osvm-producer", ("HSET", "osvm:{f}:st", "epoch", "9")),
         ("osvm-producer", ("XTRIM", "osvm:{f}:in", "MAXLEN", "0")),
         ("osvm-producer", ("EVAL", "return 1", "0")),
+        ("osvm-producer", ("SREM", "osvm:feeds", "f")),
+        ("osvm-producer", ("SMEMBERS", "osvm:feeds")),
+        ("osvm-producer", ("SADD", "elsewhere", "x")),
         ("osvm-reader", ("XADD", "osvm:{f}:in", "*", "x", "[1]")),
         ("osvm-reader", ("HSET", "osvm:{f}:st", "epoch", "9")),
         ("osvm-reader", ("DEL", "osvm:{f}:out")),
@@ -120,12 +123,22 @@ def test_a_role_may_not_do_what_is_not_its_part(urls, role, command):
         connected.execute_command(*command)
 
 
-def denied_to(own_redis, *removed):
-    """Return the URL of a worker that lacks some of the rules."""
+def denied_to(own_redis, *removed, role="osvm-worker"):
+    """Return the URL of a user that lacks some of the rules of its role."""
     with client(own_redis.url) as admin:
-        rules = [r for r in RULES["osvm-worker"] if r != "off" and r not in removed]
+        rules = [r for r in RULES[role] if r != "off" and r not in removed]
         admin.execute_command("ACL", "SETUSER", "lacking", "reset", *rules, "on", f">{PASSWORD}")
     return own_redis.url.replace("unix://", f"unix://lacking:{PASSWORD}@")
+
+
+@pytest.mark.parametrize("removed", [(), ("~osvm:feeds",), ("+sadd",)])
+def test_a_producer_pushes_whether_or_not_it_may_list_the_feed(own_redis, capsys, removed):
+    url = denied_to(own_redis, *removed, role="osvm-producer")
+    code, _, said = run(capsys, "push", "f", "Phishing", "--limit", "3", "--redis", url)
+    assert (code, "3 rows pushed" in said) == (0, True), said
+    with Store(own_redis.url, "f") as store:
+        assert store.length(store.keys.input) == 3
+        assert feeds.names(store) == ([] if removed else ["f"])
 
 
 COMMANDS = [rule for rule in RULES["osvm-worker"] if rule.startswith("+")]

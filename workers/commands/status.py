@@ -41,7 +41,7 @@ def status(
         else:
             print("\n" * (i > 0) + describe(found))
     if not wanted and not json:
-        print("no worker has begun a feed yet: online-svm worker FEED begins one")
+        print("no feeds yet: online-svm push FEED SOURCE, or online-svm worker FEED, begins one")
 
 
 def describe(found: "Status") -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from workers.commands.common import Config, Feed, Json, Redis, feed_store
+from workers.commands.common import Config, Feed, Json, Redis, feed_store, note
+from workers.counts import counted
 
 if TYPE_CHECKING:
     from workers.store import Store
@@ -36,6 +37,7 @@ def tail(
     with feed_store(feed, redis, config) as store:
         if not follow:
             require(store)
+        _tell_if_unanswered(store)
         key = store.keys.out if stream == "out" else store.keys.met
         for entry in _entries(store, key, count, follow):
             data = payload(entry)
@@ -99,6 +101,12 @@ def _report(message: dict[str, Any]) -> str:
         f"{head}  accuracy {own['accuracy']:.3f}  probability {own['probability']:.3f} "
         f"[{own['lower']:.3f}, {own['upper']:.3f}]  log loss {message['venn']['log_loss']:.3f}"
     )
+
+
+def _tell_if_unanswered(store: "Store") -> None:
+    """Say why there is nothing to show, where input waits and nothing was answered."""
+    if not store.length(store.keys.out) and (waiting := store.length(store.keys.input)):
+        note(f"no answers yet: {counted(waiting, 'entry waits', 'entries wait')} for a worker")
 
 
 def _entries(store: "Store", key: str, count: int, follow: bool) -> Iterator[Sequence[Any]]:
