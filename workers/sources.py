@@ -34,6 +34,7 @@ _EXTENSIONS: dict[str, Format] = {
     ".svmlight": "libsvm",
     ".arff": "arff",
 }
+_ASSUMED = "; standard input is read as JSON lines, else --format csv, libsvm or arff"
 _MISSING = frozenset(("", "?"))
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)""", re.IGNORECASE)
 
@@ -99,7 +100,8 @@ def rows(source: str, reading: Reading) -> Iterator[Row]:
         If there is no such source, or a row cannot be read: the message names the row.
     """
     if source == "-":
-        return _read(lambda: sys.stdin, reading.format or "jsonl", reading)
+        hint = "" if reading.format else _ASSUMED
+        return _read(lambda: sys.stdin, reading.format or "jsonl", reading, hint)
     path = Path(source)
     if path.is_file():
         return _read(lambda: _open(path), reading.format or _format_of(path), reading)
@@ -137,8 +139,10 @@ def _format_of(path: Path) -> Format:
     return _EXTENSIONS[suffix.lower()]
 
 
-def _read(source: Callable[[], TextIO], format_: Format, reading: Reading) -> Iterator[Row]:
-    """Open a source and yield its rows."""
+def _read(
+    source: Callable[[], TextIO], format_: Format, reading: Reading, hint: str = ""
+) -> Iterator[Row]:
+    """Open a source and yield its rows; `hint` is told where the first is not of that format."""
     readers = {"csv": _csv_rows, "jsonl": _json_rows, "libsvm": _libsvm_rows, "arff": _arff_rows}
     number = 0
     with source() as lines:
@@ -148,7 +152,8 @@ def _read(source: Callable[[], TextIO], format_: Format, reading: Reading) -> It
         except BadSource as error:
             raise BadSource(f"row {number + 1}: {error}") from None
         except (ValueError, KeyError, IndexError, csv.Error, StopIteration) as error:
-            raise BadSource(f"row {number + 1}: not {format_}: {str(error)[:200]}") from error
+            told = str(error)[:200] + hint * (number == 0)
+            raise BadSource(f"row {number + 1}: not {format_}: {told}") from error
 
 
 def _csv_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
@@ -238,7 +243,7 @@ def _json_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
         if line.strip():
             item = orjson.loads(line)
             if not isinstance(item, dict):
-                raise BadSource("a line must be a JSON object")
+                raise ValueError("a line must be a JSON object")
             yield _json_row(item, reading)
 
 

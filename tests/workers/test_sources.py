@@ -90,7 +90,7 @@ def test_json_lines_take_the_label_from_a_named_key(tmp_path):
     ("text", "message"),
     [
         ('{"q": 1}\n{"q": 1', r"row 2: not jsonl"),
-        ("[1, 2]", r"row 1: a line must be a JSON object"),
+        ("[1, 2]", r"row 1: not jsonl: a line must be a JSON object$"),
         ('{"x": [1], "z": 1}', r"row 1: unknown keys beside x, y, p and id: z"),
     ],
 )
@@ -102,6 +102,27 @@ def test_broken_json_lines_are_refused_with_the_row(tmp_path, text, message):
 def test_standard_input_is_read_as_json_lines(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO('{"x": [1], "y": "a"}\n'))
     assert list(rows("-", Reading())) == [Row([1], "a")]
+
+
+@pytest.mark.parametrize("text", ["a,b,y\n1,2,x\n", "1\n", "+1 1:0.5\n"])
+def test_other_standard_input_is_refused_with_the_option_that_names_its_format(monkeypatch, text):
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    with pytest.raises(BadSource, match=r"row 1: not jsonl: .* JSON lines, else --format csv"):
+        list(rows("-", Reading()))
+
+
+def test_a_format_that_was_named_is_not_advised(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("a,y\n"))
+    with pytest.raises(BadSource) as refused:
+        list(rows("-", Reading(format="jsonl")))
+    assert "--format" not in str(refused.value)
+
+
+def test_a_later_line_that_is_broken_does_not_question_the_format(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"x": [1]}\n{"x"\n'))
+    with pytest.raises(BadSource, match="row 2: not jsonl") as refused:
+        list(rows("-", Reading()))
+    assert "--format" not in str(refused.value)
 
 
 def test_a_libsvm_file_becomes_dense_rows_empty_ones_included(tmp_path):

@@ -17,14 +17,19 @@ if TYPE_CHECKING:
 Source = Annotated[
     str,
     typer.Argument(
-        help="A file (CSV, JSON lines, LIBSVM, ARFF; .gz too), - for standard input, a data set "
-        "that comes with river (Phishing, ImageSegments, Bananas), or a benchmark set by name.",
+        help="A file (CSV, JSON lines, LIBSVM, ARFF; .gz too), - for standard input (JSON lines, "
+        "else --format), a data set that comes with river (Phishing, ImageSegments, Bananas), or "
+        "a benchmark set by name.",
         show_default=False,
     ),
 ]
 Format = Annotated[
     Literal["csv", "jsonl", "libsvm", "arff"] | None,
-    typer.Option("--format", help="Default: by the file's extension.", show_default=False),
+    typer.Option(
+        "--format",
+        help="Default: by the file's extension; jsonl for standard input.",
+        show_default=False,
+    ),
 ]
 Label = Annotated[
     str | None,
