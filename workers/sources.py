@@ -170,12 +170,11 @@ def _csv_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
     prob = _probability_of(names, reading)
     body = filled if reading.header else itertools.chain([first], filled)
     # A cell too many lands under a name that no column has, where it is noticed.
-    table: Any = iter_csv(
-        cast(TextIO, body), target=target, fieldnames=[*names, None], delimiter=delimiter
-    )
-    for x, y in table:
-        if len(x) != len(names) - (target is not None):
+    table: Any = iter_csv(cast(TextIO, body), fieldnames=[*names, None], delimiter=delimiter)
+    for x, _ in table:
+        if len(x) != len(names):
             raise BadSource(f"not {len(names)} columns, as the first line has")
+        y = None if target is None else x.pop(target)
         features = {name: _number(name, value) for name, value in x.items() if name != prob}
         sent = features if reading.header else list(features.values())
         yield _with_targets(sent, y, x.get(prob))
