@@ -8,7 +8,7 @@ from typing import Any, Self
 import redis
 
 from workers.connection import translated
-from workers.ingest import PushStopped, connected_to
+from workers.ingest import PushStopped, connected_to, rows_pushed
 from workers.keys import FeedKeys
 
 PAGE = 1000
@@ -71,7 +71,7 @@ class HighWater:
                 self._next_count = sent + self._room()
         except redis.RedisError as error:
             raise PushStopped(
-                f"{translated(error, self._url)}. {sent} rows were pushed; go on with --skip {sent}"
+                f"{translated(error, self._url)}. {rows_pushed(sent)}; go on with --skip {sent}"
             ) from None
 
     def _room(self) -> int:

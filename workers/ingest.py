@@ -11,6 +11,7 @@ import orjson
 import redis
 
 from workers.connection import client, translated
+from workers.counts import counted
 from workers.errors import WorkerError
 from workers.keys import REGISTRY, FeedKeys
 from workers.sources import Row
@@ -119,6 +120,17 @@ def connected_to(url: str) -> Any:
         raise translated(error, url) from None
 
 
+def rows_pushed(count: int) -> str:
+    """Return how many rows an interrupted push has sent, as the beginning of a sentence.
+
+    Examples
+    --------
+    >>> rows_pushed(1), rows_pushed(500)
+    ('1 row was pushed', '500 rows were pushed')
+    """
+    return f"{counted(count, 'row')} {'was' if count == 1 else 'were'} pushed"
+
+
 def _send(connected: Any, url: str, key: str, entries: Sequence[Fields], before: int) -> int:
     """Append entries; return how many, which is all of them."""
     pipeline = connected.pipeline(transaction=False)
@@ -128,14 +140,14 @@ def _send(connected: Any, url: str, key: str, entries: Sequence[Fields], before:
         replies = pipeline.execute(raise_on_error=False)
     except redis.RedisError as error:
         raise PushStopped(
-            f"{translated(error, url)}. {before} rows were pushed, and up to {len(entries)} more "
+            f"{translated(error, url)}. {rows_pushed(before)}, and up to {len(entries)} more "
             "may have been: compare with online-svm status before going on with --skip"
         ) from None
     refused = next((reply for reply in replies if isinstance(reply, redis.RedisError)), None)
     if refused is not None:
         done = before + sum(not isinstance(reply, Exception) for reply in replies)
         raise PushStopped(
-            f"{translated(refused, url)}. {done} rows were pushed; go on with --skip {done}"
+            f"{translated(refused, url)}. {rows_pushed(done)}; go on with --skip {done}"
         ) from None
     return len(entries)
 

@@ -27,15 +27,17 @@ class WorkerProgress:
     def __init__(self, feed: str, target: TextIO | None = None, every: float = EVERY) -> None:
         self._feed, self._target, self._every = feed, target or sys.stderr, every
         self._told = time.monotonic()
-        self._seq = -1
+        self._seq = self._began = -1
+        self._rejected = 0
         self._last: Outcome | None = None
         self._validity = ""
 
     def __call__(self, outcome: "Outcome") -> None:
         """Note an outcome, and print a line if one is due."""
         if self._seq < 0:
-            self._seq = outcome.before.seq
+            self._seq = self._began = outcome.before.seq
         self._last = outcome
+        self._rejected += len(outcome.dlq)
         for report in outcome.reports:
             own = report.venn.predicted
             if own.accuracy is not None:
@@ -54,9 +56,17 @@ class WorkerProgress:
 
     def _tell(self, outcome: "Outcome", note: str) -> None:
         seq, n = outcome.after.seq, outcome.after.n
-        line = f"{self._feed}: {seq:,} answered, {n:,} learned{note}{self._validity}"
-        print(line, file=self._target, flush=True)
+        counts = f"{seq:,} answered, {n:,} learned{self._rejections()}"
+        print(f"{self._feed}: {counts}{note}{self._validity}", file=self._target, flush=True)
         self._told, self._seq = time.monotonic(), seq
+
+    def _rejections(self) -> str:
+        """Return how many entries were rejected, and how to see why."""
+        if not self._rejected:
+            return ""
+        # The other counts are the feed's, which keeps none of these.
+        since = " since this worker began" if self._began else ""
+        return f", {self._rejected:,} rejected{since} (online-svm dlq {self._feed})"
 
 
 @contextmanager

@@ -108,6 +108,11 @@ def test_push_can_leave_out_names_and_labels_and_rows(run, store, feed):
     assert [len(e[1]) for e in sent] == [2, 2]
 
 
+def test_one_row_is_no_rows(run, feed):
+    assert "1 row pushed to" in run("push", feed, "Phishing", "--limit", "1")[2]
+    assert run("fork", feed)[2].startswith("1 entry copied; ")
+
+
 def test_push_keeps_to_its_rate(run, feed):
     began = time.monotonic()
     run("push", feed, "Phishing", "--limit", "40", "--rate", "100")
@@ -146,7 +151,8 @@ def test_the_worker_answers_as_the_predictor_does_in_process(answered, redis_url
 
 def test_the_worker_tells_how_far_it_came_and_where_it_stopped(answered):
     _, told = answered
-    assert f"{ROWS + 1} answered, {ROWS} learned, stopped" in told
+    counts = f"{ROWS + 1} answered, {ROWS} learned, 1 rejected (online-svm dlq answered)"
+    assert f"{counts}, stopped" in told
     assert "accuracy" in told
 
 

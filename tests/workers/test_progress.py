@@ -4,16 +4,18 @@ import sys
 from online_svm.prediction import LabelReport, MethodReport, ValidityReport
 from workers import progress
 from workers.answering import Outcome
+from workers.commits import DeadLetter
 from workers.position import Position
 from workers.progress import WorkerProgress, push_progress
 
 
-def outcome(before, after, accuracy=None):
+def outcome(before, after, accuracy=None, rejected=0):
     label = LabelReport(accuracy=accuracy, lower=0.7, probability=0.75, upper=0.8, paper_p=None)
     method = MethodReport(predicted=label, svm=label, log_loss=None, brier=None, clipped=0)
     report = ValidityReport(n=after, scored=after, venn=method, maps={})
     start, end = Position(b"1-1", before, before), Position(b"1-2", after, after - 1)
-    return Outcome(start, end, [], [], [], [], [report])
+    letters = [DeadLetter(b"1-2", "label", "y is empty", 1, b"")] * rejected
+    return Outcome(start, end, [], [], [], letters, [report])
 
 
 class Terminal(io.StringIO):
@@ -44,6 +46,25 @@ def test_a_worker_that_stops_tells_where(monkeypatch):
     tell(outcome(0, 20))
     tell.close()
     assert target.getvalue() == "f: 20 answered, 19 learned, stopped\n"
+
+
+def test_a_worker_tells_how_many_it_rejected_and_where_to_see_why():
+    target = io.StringIO()
+    tell = WorkerProgress("f", target, every=1e9)
+    tell(outcome(0, 20, rejected=2))
+    tell(outcome(20, 30))
+    tell(outcome(30, 40, rejected=1))
+    tell.close()
+    expected = "f: 40 answered, 39 learned, 3 rejected (online-svm dlq f), stopped\n"
+    assert target.getvalue() == expected
+
+
+def test_a_worker_that_went_on_does_not_pass_its_rejections_for_all_of_the_feed():
+    target = io.StringIO()
+    tell = WorkerProgress("f", target, every=1e9)
+    tell(outcome(20, 30, rejected=1))
+    tell.close()
+    assert "29 learned, 1 rejected since this worker began (online-svm dlq f)" in target.getvalue()
 
 
 def test_a_push_shows_plain_lines_where_there_is_no_terminal(monkeypatch, capsys):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from workers.commands.common import Config, Feed, Redis, feed_store, note, writing
+from workers.counts import counted
 
 if TYPE_CHECKING:
     from workers.store import Store
@@ -42,7 +43,7 @@ def export(
         columns = list(dict.fromkeys(("entry", *(name for row in _rows(store) for name in row))))
         with writing(target), _opened(target) as file:
             count = _write(file, columns, _rows(store))
-    note(f"{count:,} answers exported")
+    note(f"{counted(count, 'answer')} exported")
 
 
 def _rows(store: "Store") -> Iterator[dict[str, Any]]:

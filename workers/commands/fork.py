@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from workers.commands.common import Config, Feed, Redis, feed_store, note, redis_url
+from workers.counts import counted
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +35,8 @@ def fork(
         with Store(url, name) as target:
             copied = feeds.fork(store, target)
     flag = f" --config {config}" if config else ""
-    note(f"{copied:,} entries copied; answer them with: online-svm worker {name}{flag}")
+    entries = counted(copied, "entry", "entries")
+    note(f"{entries} copied; to answer: online-svm worker {name}{flag}")
     print(name)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from workers.commands.common import Config, Feed, Redis, note, redis_url
+from workers.counts import counted
 
 if TYPE_CHECKING:
     from workers.sources import Row
@@ -139,7 +140,7 @@ def push(
             chunk=min(chunk, high_water or chunk),
         )
     seconds = time.monotonic() - began
-    note(f"{sent:,} rows pushed to feed {feed!r} in {seconds:.1f} s")
+    note(f"{counted(sent, 'row')} pushed to feed {feed!r} in {seconds:.1f} s")
 
 
 def open_rows(
