@@ -66,6 +66,26 @@ def test_every_setting_is_a_flag_of_the_worker(run):
         assert f"--{name.replace('_', '-')}" in out
 
 
+@pytest.mark.parametrize("command", ["worker", "check"])
+def test_the_help_shows_what_a_setting_may_be(run, command):
+    _, out, _ = run(command, "--help")
+    rows = {line.split()[1]: line for line in out.splitlines() if line[2:4] == "--"}
+    for flag, written in {
+        "--kernel": "<rbf|linear|poly>",
+        "--learner": "<svc|psvm|linear>",
+        "--split": "<interleaved|oldest|crossfit>",
+        "--taxonomy": "<class|class-quantile|class-rank|margin|venn-abers>",
+        "--downstream": "<trim|block>",
+        "--class-weight": "<A=1,B=2|balanced>",
+        "--window": "<VALUE|none>",
+        "--maps": "A,B,...",
+    }.items():
+        assert f" {written} " in rows[flag]
+    text = " ".join(word for word in out.split() if word != "│")
+    assert "Of platt, isotonic, binning, venn-abers, evidential-binning," in text
+    assert "implied, mixed; separated by commas. (default platt,isotonic,binning)" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

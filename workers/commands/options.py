@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
@@ -44,11 +45,51 @@ def _option(name: str, field: FieldInfo) -> Any:
     option = typer.Option(
         flag,
         help=_help(field),
-        metavar=None if kind is bool else "VALUE",
+        metavar=None if kind is bool else metavar(field),
         rich_help_panel=_panel(name),
         show_default=False,
     )
     return Annotated[kind | None, option]
+
+
+def metavar(field: FieldInfo) -> str:
+    """Return how a value of a setting is written: its choices, or what stands for any other text.
+
+    Examples
+    --------
+    >>> fields = WorkerSettings.model_fields
+    >>> [metavar(fields[name]) for name in ("kernel", "gamma", "window", "classes", "batch")]
+    ['<rbf|linear|poly>', '<VALUE|scale>', '<VALUE|none>', 'A,B,...', 'VALUE']
+    """
+    forms = dict.fromkeys(form for kind in _members(field.annotation) for form in _forms(kind))
+    if field.get_default() is None:
+        forms.pop("none", None)  # it is what there is without the option
+    shown = "|".join(forms)
+    return f"<{shown}>" if len(forms) > 1 else shown
+
+
+def _forms(kind: Any) -> tuple[str, ...]:
+    """Return how the values of one plain type are written."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    if kind is NoneType:
+        return ("none",)
+    return ({tuple: "A,B,...", dict: "A=1,B=2"}.get(get_origin(kind), "VALUE"),)
+
+
+def _members(annotation: Any) -> list[Any]:
+    """Return the types in a union, or the one type, without what only constrains them."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        return [member for part in parts for member in _members(part)]
+    return _members(parts[0]) if origin is Annotated else [annotation]
+
+
+def _names(field: FieldInfo) -> str:
+    """Return a sentence with the names that a list may hold, where it may not hold any others."""
+    lists = [get_args(kind)[0] for kind in _members(field.annotation) if get_origin(kind) is tuple]
+    names = [name for item in lists if get_origin(item) is Literal for name in get_args(item)]
+    return f" Of {', '.join(names)}; separated by commas." if names else ""
 
 
 def _panel(name: str) -> str:
@@ -59,9 +100,10 @@ def _panel(name: str) -> str:
 
 def _help(field: FieldInfo) -> str:
     """Return the description with the default."""
+    description = (field.description or "") + _names(field)
     default = field.get_default()
     if default in (None, PydanticUndefined):
-        return field.description or ""
+        return description
     text = ",".join(default) if isinstance(default, tuple) else str(default)
     # Rich would read a bare [default: ...] as a style.
-    return f"{field.description} (default {text})"
+    return f"{description} (default {text})"
