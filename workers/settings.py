@@ -23,6 +23,7 @@ from pydantic_settings import (
 )
 
 from online_svm.config import PredictorConfig
+from workers.complaints import explain
 from workers.environment import PREFIX, PROCESS_ENVIRONMENT
 from workers.errors import BadConfiguration
 from workers.texts import parse_text
@@ -234,7 +235,7 @@ def load(flags: Mapping[str, Any], config: Path | None = None) -> WorkerSettings
     try:
         return Loaded(**parsed(flags))
     except ValidationError as error:
-        raise BadConfiguration(_explain(error)) from None
+        raise BadConfiguration(explain(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadConfiguration(f"{chosen}: not TOML: {error}") from None
 
@@ -284,12 +285,3 @@ def _refuse_unknown(given: Iterable[str], known: Iterable[str], kind: str) -> No
             near = difflib.get_close_matches(name, names, 1, 0.5)
             hint = f"did you mean {near[0]}?" if near else "see online-svm config show"
             raise BadConfiguration(f"unknown {kind} {name[:80]!r}: {hint}")
-
-
-def _explain(error: ValidationError) -> str:
-    """Return one line for a person, without the values, which may be secrets."""
-    lines = []
-    for item in error.errors(include_url=False, include_input=False, include_context=False):
-        message = item["msg"].removeprefix("Value error, ")
-        lines.append(f"setting {item['loc'][0]}: {message}" if item["loc"] else message)
-    return "; ".join(dict.fromkeys(lines))

@@ -132,6 +132,26 @@ def test_a_value_that_cannot_work_is_named_in_one_line():
     assert "\n" not in str(e.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("features", "0", "must be greater than or equal to 1"),
+        ("features", "200000", "must be less than or equal to 100000"),
+        ("features", '["a", ""]', "a text must have at least 1 character"),
+        ("gamma", "wide", "must be a number or 'scale'"),
+        ("window", "x", "must be an integer"),
+        ("class_weight", "heavy", "must be label=weight,label=weight or 'balanced'"),
+        ("class_weight", "a=0", "must be greater than or equal to 0.000001"),
+        ("class_weight", "a=x", "must be a number"),
+        ("features", 1.5, "must be an integer, got a number with a fractional part"),
+    ],
+)
+def test_a_setting_of_several_forms_is_refused_in_one_sentence(name, text, told):
+    with pytest.raises(BadConfiguration) as refused:
+        load({name: text})
+    assert str(refused.value) == f"setting {name}: {told}"
+
+
 def test_settings_that_contradict_each_other_are_refused():
     with pytest.raises(BadConfiguration, match="refit_lag: must be smaller than refit_every"):
         load({"refit_every": "10", "refit_lag": "10"})
