@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from workers.errors import ConfigurationChanged, EnvironmentChanged
 from workers.state import Agreement
+from workers.texts import option
 
 LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")
 
@@ -68,11 +69,12 @@ def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:
     """Raise ConfigurationChanged, naming every difference, unless the configurations are equal."""
     if stored.config_hash == ours.config_hash:
         return
-    changes = _differences(json.loads(stored.config), json.loads(ours.config))
+    before, now = json.loads(stored.config), json.loads(ours.config)
+    changes = "; ".join(_differences(_settings(before), _settings(now)))
     raise ConfigurationChanged(
-        f"feed {feed!r} was begun with another configuration: {'; '.join(changes)}. Use the stored "
-        f"one, or: online-svm fork {feed} --config NEW (a new feed over the kept input), or: "
-        f"online-svm reset {feed}"
+        f"feed {feed!r} was begun with another configuration: {changes}. Use the stored one"
+        f"{_options(before, now)}, or: online-svm fork {feed} --to NEW (a new feed over the kept "
+        f"input, for other settings), or: online-svm reset {feed}"
     )
 
 
@@ -93,15 +95,31 @@ def check_environment(feed: str, stored: Agreement, ours: Agreement) -> None:
     )
 
 
-def _differences(stored: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+def _settings(config: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return all settings of a configuration by name."""
+    return {name: value for part in config.values() for name, value in part.items()}
+
+
+def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Return each setting that differs, as "name: feed X, here Y"."""
-    before = {name: value for part in stored.values() for name, value in part.items()}
-    now = {name: value for part in ours.values() for name, value in part.items()}
     return [
         f"{name}: feed {before.get(name)!r}, here {now.get(name)!r}"
         for name in sorted(before.keys() | now.keys())
         if before.get(name) != now.get(name)
     ]
+
+
+def _options(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return, in brackets, the options of a worker that make its settings those of the feed."""
+    if not ("predictor" in before and "predictor" in now):
+        return ""  # not every setting of a combination is an option
+    stored, ours = _settings(before), _settings(now)
+    options = [
+        option(name, stored[name])
+        for name in sorted(stored.keys() & ours.keys())
+        if stored[name] != ours[name]
+    ]
+    return f" ({' '.join(options)})" if options else ""
 
 
 def _canonical(value: dict[str, Any]) -> str:

@@ -1,11 +1,15 @@
 """Settings written as text: on a command line, in an environment variable, in a file."""
 
+import re
+import shlex
 from typing import Any, get_args, get_origin
 
 import orjson
 from pydantic.fields import FieldInfo
 
 from workers.errors import BadConfiguration
+
+_WORDS = re.compile(r"[\w.+-]+( [\w.+-]+)*")
 
 
 def parse_text(name: str, field: FieldInfo, text: str) -> Any:
@@ -39,6 +43,32 @@ def parse_text(name: str, field: FieldInfo, text: str) -> Any:
     if tuple in kinds and not (int in kinds and stripped.isdecimal()):
         return [part.strip() for part in stripped.split(",") if part.strip()]
     return text
+
+
+def option(name: str, value: Any) -> str:
+    """Return the option of a command line, quoted for a shell, that gives a setting this value.
+
+    Examples
+    --------
+    >>> option("classes", ["false", "true"]), option("refit_lag", None)
+    ('--classes false,true', '--refit-lag none')
+    >>> print(option("classes", ["a,b", "c"]))
+    --classes '["a,b","c"]'
+    """
+    return f"--{name.replace('_', '-')} {shlex.quote(_text(value))}"
+
+
+def _text(value: Any) -> str:
+    """Return the text that `parse_text` reads as a value."""
+    if value is None:
+        return "none"
+    if not isinstance(value, list | dict):
+        return str(value)
+    # One name alone might be read as a number or as none.
+    is_plain = len(value) > 1 and all(_WORDS.fullmatch(item) for item in value)
+    if not is_plain:
+        return orjson.dumps(value).decode()
+    return ",".join(value if isinstance(value, list) else (f"{k}={v}" for k, v in value.items()))
 
 
 def kinds_of(annotation: Any) -> set[Any]:

@@ -129,8 +129,16 @@ def test_another_configuration_is_refused_with_the_ways_out(store):
         preflight.check(store, changed)
     text = str(refused.value)
     assert "C: feed 1.0, here 2.0; window: feed 2000, here 500" in text
-    assert "online-svm fork" in text
+    assert "Use the stored one (--C 1.0 --window 2000), or: " in text
+    assert f"online-svm fork {store.keys.feed} --to NEW (" in text
     assert "online-svm reset" in text
+
+
+def test_classes_that_were_forgotten_are_named_as_the_option_to_type(store):
+    begun = agreement(PredictorConfig(classes=("false", "true")), Limits())
+    store.fence("tester", begun)
+    with pytest.raises(ConfigurationChanged, match=r"stored one \(--classes false,true\), or: "):
+        preflight.check(store, OURS)
 
 
 def test_other_limits_are_another_configuration(store):

@@ -1,3 +1,5 @@
+import shlex
+
 import pytest
 from pydantic import ValidationError
 
@@ -5,6 +7,7 @@ from online_svm.config import PredictorConfig
 from workers.environment import PROCESS_ENVIRONMENT
 from workers.errors import BadConfiguration
 from workers.settings import Limits, WorkerSettings, load, origins
+from workers.texts import option
 
 SECRET = "hunter2secret"
 
@@ -150,6 +153,34 @@ def test_a_setting_of_several_forms_is_refused_in_one_sentence(name, text, told)
     with pytest.raises(BadConfiguration) as refused:
         load({name: text})
     assert str(refused.value) == f"setting {name}: {told}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("classes", ["ham", "spam"]),
+        ("classes", ["a,b", "c\"d' e"]),
+        ("classes", [" a", "b c"]),
+        ("classes", None),
+        ("features", ["5"]),
+        ("features", ["none"]),
+        ("features", ["5", "6"]),
+        ("features", 5),
+        ("class_weight", {"a": 2.0, "b": 0.5}),
+        ("class_weight", {"a=1,b": 2.0}),
+        ("class_weight", {"a": 2.0}),
+        ("class_weight", "balanced"),
+        ("maps", []),
+        ("maps", ["platt"]),
+        ("window", None),
+        ("gamma", 1e-7),
+        ("kernel", "poly"),
+    ],
+)
+def test_an_option_that_is_advised_is_read_as_the_value_it_stands_for(name, value):
+    flag, text = shlex.split(option(name, value))
+    assert flag == "--" + name.replace("_", "-")
+    assert load({name: text}).model_dump(mode="json")[name] == value
 
 
 def test_settings_that_contradict_each_other_are_refused():
