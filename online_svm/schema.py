@@ -174,7 +174,10 @@ class FeatureSchema:
             if self.allows_missing:
                 return float("nan")
             label = repr(name) if name is not None else self.shown(index)
-            raise InvalidExample("missing_feature", f"feature {label} is missing; send a number")
+            raise InvalidExample(
+                "missing_feature",
+                f"feature {label} is missing; send a number, or use --missing mean",
+            )
         if isinstance(value, bool | np.bool_) or not isinstance(
             value, int | float | np.integer | np.floating
         ):

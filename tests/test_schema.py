@@ -49,6 +49,13 @@ def test_a_bad_named_example_is_rejected_with_its_code(x: Any, code: str) -> Non
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize("x", [{"a": 1.0}, {"a": 1.0, "b": None}, [1.0, None]])
+def test_a_missing_value_is_rejected_with_the_setting_that_takes_it(x: Any) -> None:
+    with pytest.raises(InvalidExample) as caught:
+        FeatureSchema(PredictorConfig(features=("b", "a"))).row(x)
+    assert caught.value.reason == "feature 'b' is missing; send a number, or use --missing mean"
+
+
 def test_named_features_are_ordered_by_name_whatever_the_order_sent() -> None:
     schema = FeatureSchema(PredictorConfig())
     schema.adopt({"z": 1.0, "a": 2.0})
