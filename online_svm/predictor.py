@@ -118,7 +118,7 @@ class OnlinePredictor:
 
     @property
     def is_refitting(self) -> bool:
-        """Whether a refit is being computed in the background at this moment."""
+        """Whether a refit is being computed in the background, and does not stand back."""
         return self._refitter.is_busy
 
     def begin_refits(self) -> None:

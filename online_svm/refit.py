@@ -164,7 +164,7 @@ class Refitter(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether one is being computed elsewhere at this moment, as far as is known."""
+        """Whether one is being computed elsewhere at this moment, and does not stand back."""
 
     def submit(self, task: RefitTask) -> None:
         """Take a task, to be computed after those before it."""

@@ -176,7 +176,7 @@ class FeatureSchema:
             label = repr(name) if name is not None else self.shown(index)
             raise InvalidExample(
                 "missing_feature",
-                f"feature {label} is missing; send a number, or use --missing mean",
+                f'feature {label} is missing; send a number, or set missing to "mean"',
             )
         if isinstance(value, bool | np.bool_) or not isinstance(
             value, int | float | np.integer | np.floating

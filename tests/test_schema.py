@@ -53,7 +53,9 @@ def test_a_bad_named_example_is_rejected_with_its_code(x: Any, code: str) -> Non
 def test_a_missing_value_is_rejected_with_the_setting_that_takes_it(x: Any) -> None:
     with pytest.raises(InvalidExample) as caught:
         FeatureSchema(PredictorConfig(features=("b", "a"))).row(x)
-    assert caught.value.reason == "feature 'b' is missing; send a number, or use --missing mean"
+    assert (
+        caught.value.reason == "feature 'b' is missing; send a number, or set missing to \"mean\""
+    )
 
 
 def test_named_features_are_ordered_by_name_whatever_the_order_sent() -> None:

@@ -4,6 +4,7 @@ import os
 import select
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, NoReturn
 
@@ -32,6 +33,9 @@ COMMANDS = (
 """In the order of the help page. Each is a module of `workers.commands` with `register(app)`."""
 
 INTERRUPTED = 130
+
+_LASTING = ("worker", "combine")
+"""Commands that are not done when nobody reads what they print."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -87,7 +91,9 @@ def _run(app: typer.Typer, given: list[str]) -> int:
         code = _call(app, given)
         print(end="", flush=True)  # here, where it can be told why it fails
     except BrokenPipeError:
-        if not _reader_is_gone():
+        if given[:1] and given[0] in _LASTING:
+            code = code or 1
+        elif not _reader_is_gone():
             raise
         # As in `tail | head`: leave nothing to flush into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -105,7 +111,8 @@ def _call(app: typer.Typer, given: list[str]) -> int:
             raise ended.__context__ from None
         return ended.code if isinstance(ended.code, int) else 0
     except (WorkerError, OnlineSVMError) as error:
-        print(f"online-svm: {' '.join(str(error).split())}", file=sys.stderr)
+        with suppress(BrokenPipeError):  # the exit code tells it as well
+            print(f"online-svm: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
         return exit_code(error)
     except KeyboardInterrupt:
         return INTERRUPTED

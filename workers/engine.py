@@ -121,6 +121,7 @@ class Engine:
         self._lease = lease
         self._observe = observe or _ignore
         self._under_way: _UnderWay | None = None
+        self._reads_ahead = True
         self._take_over(begins)
 
     def _take_over(self, begins: bool) -> None:
@@ -128,7 +129,7 @@ class Engine:
         self._predictor, self.position = recovered.predictor, recovered.position
         self._reached = self.position  # where the predictor stands
         self._under_way = None
-        self._incoming = Incoming(self._store, self._batch)
+        self._incoming = self._new_incoming()
         self._recent = recovered.recent
         self._epoch, self._kept = recovered.epoch, recovered.kept
         self._snapshot_seq = recovered.position.seq - recovered.replayed
@@ -162,14 +163,15 @@ class Engine:
 
         Nothing is left under way, and nothing is read ahead.
         """
-        self._incoming.reads_ahead = False
+        self._reads_ahead, self._incoming.reads_ahead = False, False
         self.advance()
         before = None
         while self._incoming.holds_more and self._reached != before:  # else the gate is closed
             before = self._reached
             self.advance()
         self.settle()
-        self._incoming = Incoming(self._store, self._batch)
+        self._reads_ahead = True
+        self._incoming = self._new_incoming()
 
     def advance(self) -> None:
         """Answer one batch and leave its commit under way; return after a while if there is none.
@@ -192,7 +194,7 @@ class Engine:
         # With nothing more to answer, these answers go out before a refit begins.
         self._predictor.is_patient = self._incoming.is_at_the_end
         outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)
-        if not self.settle():
+        if not self._settled():
             return
         # Before the commit is sent, or the reply would come after the commit is done.
         self._incoming.ask(outcome.after.cursor)
@@ -205,7 +207,17 @@ class Engine:
         self._under_way = self._sent(commit, due, outcome)
 
     def settle(self) -> bool:
-        """Wait for the commit under way; return False where the feed had to be read again."""
+        """Wait for the commit under way; return False where the feed had to be read again.
+
+        The answers are out then, and refits that waited for that begin.
+        """
+        is_settled = self._settled()
+        if is_settled:
+            self._predictor.begin_refits()
+        return is_settled
+
+    def _settled(self) -> bool:
+        """Do what `settle` does, but for the refits."""
         under_way, self._under_way = self._under_way, None
         if under_way is None:
             return True
@@ -217,7 +229,6 @@ class Engine:
             self._check_input(under_way.commit.before.cursor, under_way.commit.ids)
             self.reload()
         else:
-            self._predictor.begin_refits()
             if under_way.outcome is not None:
                 self._observe(under_way.outcome)
             return True
@@ -233,6 +244,9 @@ class Engine:
             self._confirm(self._sent(pointers_only, moves=True))
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")
+
+    def _new_incoming(self) -> Incoming:
+        return Incoming(self._store, self._batch, self._reads_ahead)
 
     def reload(self) -> None:
         """Drop what was computed and continue from what is stored."""
@@ -317,7 +331,7 @@ class Engine:
         if not lost and self._failures == self._store.failures:
             return
         self.settle()
-        self._incoming = Incoming(self._store, self._batch)  # what was read may be of another Redis
+        self._incoming = self._new_incoming()  # what was read may be of another Redis
         self._failures = self._store.failures
         state = self._store.state()
         if state is None:

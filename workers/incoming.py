@@ -13,19 +13,16 @@ class Incoming:
     store : Store
     size : BatchSize
         How many entries to read at once, and to answer.
-
-    Attributes
-    ----------
     reads_ahead : bool
-        Whether `ask` does anything.
+        Whether `ask` does anything; an attribute as well.
     """
 
-    def __init__(self, store: Store, size: BatchSize) -> None:
+    def __init__(self, store: Store, size: BatchSize, reads_ahead: bool = True) -> None:
         self._store, self._size = store, size
         self._held: list[Entry] = []
         self._asked: Sent | None = None
         self._may_be_more = False
-        self.reads_ahead = True
+        self.reads_ahead = reads_ahead
 
     @property
     def may_wait(self) -> bool:

@@ -64,6 +64,11 @@ class ChildPipe:
         """Whether a part of a reply, at least, can be read."""
         return bool(self._received or select([self._stdout], [], [], 0)[0])
 
+    @property
+    def stands_back(self) -> bool:
+        """Whether the process lets others come first."""
+        return self._standing_back.is_on
+
     def send(self, message: Message) -> None:
         """Have a message sent after those before it."""
         left = memoryview(framed(*message))

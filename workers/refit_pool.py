@@ -78,8 +78,9 @@ class ProcessRefitter:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the child is at work on a request."""
-        return bool(self._asked) and not self._child.has_replied
+        """Whether the child is at work on a request, and does not stand back."""
+        child = self._child
+        return bool(self._asked) and not child.stands_back and not child.has_replied
 
     def submit(self, task: RefitTask) -> None:
         """Take a task, to be computed after those before it."""

@@ -24,11 +24,16 @@ class StandingBack:
     Parameters
     ----------
     pid : int
+
+    Attributes
+    ----------
+    is_on : bool
+        Whether it stands back now.
     """
 
     def __init__(self, pid: int) -> None:
         self._group = Path(f"/proc/{pid}/autogroup")
-        self._stands_back = False
+        self.is_on = False
 
     def stand_back(self) -> None:
         """Let others come first, from now on."""
@@ -39,8 +44,8 @@ class StandingBack:
         self._set(False)
 
     def _set(self, stands_back: bool) -> None:
-        if stands_back == self._stands_back:
+        if stands_back == self.is_on:
             return
         with suppress(OSError):
             self._group.write_text("19" if stands_back else "0")
-            self._stands_back = stands_back
+            self.is_on = stands_back

@@ -1,9 +1,11 @@
 """The throughput benchmark runs, and its peers do the work they stand for."""
 
+from itertools import count
+
 import orjson
 import pytest
 
-from workers.bench import peers, profile
+from workers.bench import feed, peers, profile
 from workers.bench import worker as bench
 from workers.bench.feed import WARM_UP, stream
 from workers.settings import WorkerSettings
@@ -26,10 +28,19 @@ def test_a_small_run_gives_a_ratio_to_each_peer(embedded_url):
 
 
 @pytest.mark.slow
-def test_the_parts_of_a_profile_make_the_whole(embedded_url):
+def test_the_parts_of_a_profile_make_the_whole(embedded_url, monkeypatch):
+    class Clock:
+        """Goes on only when it is looked at."""
+
+        perf_counter = count().__next__
+
+    monkeypatch.setattr(profile, "time", Clock)
+    monkeypatch.setattr(feed, "time", Clock)
     before = Store.send
     for found in profile.run(embedded_url, entries=600):
-        assert sum(found.parts.values()) == pytest.approx(found.whole, rel=0.02)
+        # It goes on by one outside of all parts, between two steps of the worker; a step without an
+        # entry takes two looks at least, one with some takes twenty.
+        assert 0.5 * found.whole < sum(found.parts.values()) < found.whole
         assert all(value >= 0 for value in found.parts.values())
         assert found.parts["parse"] > 0
         assert found.plain()["parts"] == found.parts

@@ -18,6 +18,8 @@ from workers.store import Store
 @pytest.fixture(autouse=True)
 def wide_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
+    # It stands for the colours that some CI services ask for.
+    monkeypatch.setattr("typer.rich_utils.FORCE_TERMINAL", False)
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from online_svm.config import PredictorConfig
 from online_svm.example import Example
 from online_svm.predictor import OnlinePredictor
 from workers import cli, embedded, feeds
-from workers.ingest import shuffled
+from workers.ingest import push, shuffled
+from workers.keys import REGISTRY, FeedKeys
 from workers.sources import Reading, rows
 from workers.store import Store
 
@@ -285,6 +286,50 @@ def test_a_command_whose_reader_is_gone_ends_quietly_with_code_0(answered, redis
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_worker_whose_log_is_read_no_more_does_not_end_as_if_it_were_done(redis_url):
+    reading, writing = os.pipe()
+    os.close(reading)
+    push(rows("Phishing", Reading()), redis_url, "unread")
+    arguments = ["unread", "--redis", redis_url, "--classes", "true,false"]
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.cli", "worker", *arguments],
+        stdout=writing,
+        stderr=writing,
+        check=False,
+        timeout=120,
+    )
+    os.close(writing)
+    assert done.returncode == 1
+
+
+def test_an_error_that_nobody_reads_has_its_exit_code(redis_url):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.cli", "status", "nosuch", "--redis", redis_url],
+        stdout=writing,
+        stderr=writing,
+        check=False,
+    )
+    os.close(writing)
+    assert done.returncode == 2
+
+
+def test_a_listed_feed_without_keys_does_not_hide_the_others(redis_url, run):
+    with Store(redis_url, "any") as store:
+        for feed in ("listed-a", "listed-b", "listed-c"):
+            store.call("SADD", REGISTRY, feed)
+        for feed in ("listed-a", "listed-c"):
+            store.call("XADD", FeedKeys(feed).input, "*", "x", "[1]")
+        code, out, err = run("status", "--json")
+        store.call("SREM", REGISTRY, "listed-b")
+    shown = [orjson.loads(line)["feed"] for line in out.splitlines()]
+    assert code == 0
+    assert {"listed-a", "listed-c"} <= set(shown)
+    assert "listed-b" not in shown
+    assert "listed-b: no feed" in err
 
 
 def test_a_broken_pipe_that_is_not_the_output_is_a_fault(answered, redis_url, monkeypatch):

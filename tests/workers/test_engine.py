@@ -532,3 +532,12 @@ def test_what_is_left_of_a_batch_is_answered_together_with_what_comes_next(store
     ends = [int(note.split()[1]) for note in notes if note.startswith("commit")]
     assert ends[-5:] == [199, 263, 299, 363, 399]
     assert payloads(store)[0][-1][0] == b"399-0"
+
+
+def test_the_last_answers_of_a_backlog_go_out_before_a_refit_begins(store):
+    push(store, rows(120))
+    running, notes = noting(store, batch=64)
+    while running.position.seq < 120:
+        running.advance()
+    at = notes.index("submit 100")
+    assert notes[at:] == ["submit 100", "commit 120", "begin"]
