@@ -13,11 +13,11 @@ from typing import IO
 from workers import refit_child
 from workers.errors import Stopped
 from workers.refit_child import FAILED, HEAD, Child, Message, framed
-from workers.standing_back import LONG, SHORT, StandingBack
+from workers.standing_back import StandingBack
 from workers.stopping import Stop
 
 # Seconds between two looks at the stop, and at whether to hurry, while a reply is awaited.
-_LOOK = LONG
+_LOOK = 0.05
 
 # What Linux lets any process ask for.
 _PIPE_BYTES = 1 << 20
@@ -97,10 +97,9 @@ class ChildPipe:
             raise ChildFailed(body.decode(errors="replace"))
         return body
 
-    def stand_back(self) -> None:
-        """Let the process stand back for others if its last reply was hardly waited for."""
-        if self._waited < SHORT:
-            self._standing_back.stand_back()
+    def note_wait(self) -> None:
+        """Let the process stand back for others, or not, by how long its reply was waited for."""
+        self._standing_back.note(self._waited)
 
     def close(self) -> None:
         """Kill the process."""

@@ -182,7 +182,7 @@ class ProcessRefitter:
             self._child.reply(self._patience, self._stop)
             self._to_skip -= 1
         body = self._child.reply(self._patience, self._stop)
-        self._child.stand_back()
+        self._child.note_wait()
         return body
 
     def _ask_again(self) -> None:

@@ -6,16 +6,20 @@ both. The less weight a process has, the sooner others come first. Where every s
 its own, as is usual outside containers (man 7 sched, "The autogroup feature"), the weights of the
 groups count, and a group's is changed through /proc, in both directions. Elsewhere nothing is done.
 
-Under load, the least weight would leave a process next to nothing. So when somebody waits for it
-for long, it stands back no more, until it has caught up. Where Linux takes no change now (it takes
-some ten a second), or there are no such groups, as in containers, everything stays as it is.
+Under load, the least weight would leave a process next to nothing. So it stands back only while it
+is in time nearly always, as where one example comes after the other; where a feed waits for it
+again and again it is like any other. Where Linux takes no change now (it takes some ten a second),
+or there are no such groups, as in containers, everything stays as it is.
 """
 
 from contextlib import suppress
 from pathlib import Path
 
-LONG, SHORT = 0.05, 0.005
-"""Seconds that a process may be waited for before it should hurry, and to have caught up."""
+IN_TIME = 0.0005
+"""Seconds that somebody may wait for a result that is in time."""
+
+CREDIT = 4
+"""Where a process stands back: a result in time earns one of it, a late one costs two."""
 
 
 class StandingBack:
@@ -34,13 +38,20 @@ class StandingBack:
     def __init__(self, pid: int) -> None:
         self._group = Path(f"/proc/{pid}/autogroup")
         self.is_on = False
+        self._credit = 0
 
-    def stand_back(self) -> None:
-        """Let others come first, from now on."""
-        self._set(True)
+    def note(self, waited: float) -> None:
+        """Let the process stand back, or hurry, by the seconds that a result was waited for."""
+        change = 1 if waited < IN_TIME else -2
+        self._credit = min(max(self._credit + change, 0), CREDIT)
+        if self._credit == CREDIT:
+            self._set(True)
+        elif self._credit < CREDIT // 2:
+            self._set(False)
 
     def hurry(self) -> None:
-        """Let the process be like any other again."""
+        """Let the process be like any other again: somebody waits for it."""
+        self._credit = 0
         self._set(False)
 
     def _set(self, stands_back: bool) -> None:

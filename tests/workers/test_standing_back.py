@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from workers.standing_back import StandingBack
+from workers.standing_back import CREDIT, IN_TIME, StandingBack
 
+LATE = 2 * IN_TIME
 ENABLED = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
@@ -41,17 +42,30 @@ def changed(process, change, expected):
     not ENABLED.exists() or ENABLED.read_text().strip() != "1",
     reason="this system has no scheduling groups of sessions",
 )
-def test_a_process_stands_back_and_hurries(process):
+def test_a_process_stands_back_while_it_is_nearly_always_in_time(process):
     standing = StandingBack(process.pid)
+    for _ in range(CREDIT - 1):
+        standing.note(0.0)
     assert niceness(process) == 0
-    assert changed(process, standing.stand_back, 19)
+    assert changed(process, lambda: standing.note(0.0), 19)
+    standing.note(LATE)
+    assert niceness(process) == 19, "once is no rule"
+    assert standing.is_on
+    assert changed(process, lambda: standing.note(LATE), 0)
+    for _ in range(20 * CREDIT):
+        standing.note(0.0)
+        standing.note(LATE)
+    assert niceness(process) == 0
+    assert changed(process, lambda: standing.note(0.0), 19)
     assert changed(process, standing.hurry, 0)
-    assert changed(process, standing.stand_back, 19)
+    assert not standing.is_on
 
 
 def test_without_such_groups_nothing_happens(tmp_path, process):
     standing = StandingBack(process.pid)
     standing._group = tmp_path / "none" / "autogroup"
-    standing.stand_back()
+    for _ in range(CREDIT):
+        standing.note(0.0)
     standing.hurry()
+    assert not standing.is_on
     assert list(tmp_path.iterdir()) == []
