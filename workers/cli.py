@@ -6,11 +6,15 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
+from typer.main import get_command
 
 from workers.starting import importing
+
+if TYPE_CHECKING:
+    from typer.core import TyperCommand, TyperGroup
 
 COMMANDS = (
     "demo",
@@ -34,6 +38,11 @@ COMMANDS = (
 
 INTERRUPTED = 130
 
+_STDOUT = 1  # the descriptor that the system gives a process for its output
+
+_COMPLETE = "_ONLINE_SVM_COMPLETE"
+"""Where the completion script of a shell says that it asks."""
+
 _LASTING = ("worker", "combine")
 """Commands that are not done when nobody reads what they print."""
 
@@ -42,20 +51,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; the exit code is 0, or says what went wrong (see errors.py)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     # A command that only reads must not wait for the imports of the others.
-    wanted = given[:1] if given[:1] and given[0] in COMMANDS else COMMANDS
+    named = (_words_to_complete() or given)[:1]
     with importing():
-        app = application(wanted)
-    sys.exit(_run(app, given))
+        command = application(named if named and named[0] in COMMANDS else COMMANDS)
+    sys.exit(_run(command, given))
 
 
-def application(commands: Sequence[str] = COMMANDS) -> typer.Typer:
-    """Return the command-line application with these commands."""
+def application(commands: Sequence[str] = COMMANDS) -> "TyperGroup":
+    """Return the command line with these commands."""
     app = typer.Typer(
         name="online-svm",
         help="Answer a live stream with calibrated SVM probabilities and intervals, before each "
         "label is learned.",
         no_args_is_help=True,
-        add_completion=False,
         # Its tracebacks show local variables, and these hold the URL with the password.
         pretty_exceptions_enable=False,
     )
@@ -63,7 +71,27 @@ def application(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     app.callback()(_online_svm)
     for name in commands:
         import_module(f"workers.commands.{name}").register(app)
-    return app
+    command = cast("TyperGroup", get_command(app))  # with a callback it is a group
+    _hide_type_of_flags(command)
+    return command
+
+
+def _hide_type_of_flags(command: "TyperGroup | TyperCommand") -> None:
+    """Show flags in the help without the ``<bool>`` that typer sets beside them: they take none."""
+    for option in command.get_params(typer.Context(command)):
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    for part in getattr(command, "commands", {}).values():
+        _hide_type_of_flags(part)
+
+
+def _words_to_complete() -> list[str]:
+    """Return what stands behind the program's name where a shell asks how a line may go on."""
+    if _COMPLETE not in os.environ:
+        return []
+    # bash sets the first of these, the other shells the second.
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    return line.split()[1:]
 
 
 def _print_version(wanted: bool) -> None:
@@ -85,27 +113,28 @@ def _online_svm(
     """Take the options that stand before a command."""
 
 
-def _run(app: typer.Typer, given: list[str]) -> int:
+def _run(command: "TyperGroup", given: list[str]) -> int:
     code = 0
+    output = _own_handle_of_output()
     try:
-        code = _call(app, given)
+        code = _call(command, given)
         print(end="", flush=True)  # here, where it can be told why it fails
     except BrokenPipeError:
-        if given[:1] and given[0] in _LASTING:
+        if given[:1] and given[0] in _LASTING and "--help" not in given:
             code = code or 1
-        elif not _reader_is_gone():
+        elif output is None or not _reader_is_gone(output):
             raise
         # As in `tail | head`: leave nothing to flush into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
-def _call(app: typer.Typer, given: list[str]) -> int:
+def _call(command: "TyperGroup", given: list[str]) -> int:
     from online_svm.errors import OnlineSVMError
     from workers.errors import WorkerError, exit_code
 
     try:
-        app(args=given, prog_name="online-svm")
+        command.main(args=given, prog_name="online-svm")
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # of which typer makes a bare 1
             raise ended.__context__ from None
@@ -119,10 +148,21 @@ def _call(app: typer.Typer, given: list[str]) -> int:
     return 0
 
 
-def _reader_is_gone() -> bool:
-    """Return whether standard output goes to a pipe that nobody reads any more."""
+def _own_handle_of_output() -> int | None:
+    """Return a descriptor of what standard output is now; None where it is closed.
+
+    Where a pipe breaks, rich points standard output at the null device before it tells.
+    """
+    try:
+        return os.dup(_STDOUT)
+    except OSError:
+        return None
+
+
+def _reader_is_gone(output: int) -> bool:
+    """Return whether a descriptor is of a pipe that nobody reads any more."""
     watch = select.poll()
-    watch.register(sys.stdout.fileno(), 0)
+    watch.register(output, 0)
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in watch.poll(0))
 
 

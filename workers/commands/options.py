@@ -46,6 +46,7 @@ def _option(name: str, field: FieldInfo) -> Any:
         flag,
         help=_help(field),
         metavar=None if kind is bool else metavar(field),
+        autocompletion=_completion(field),
         rich_help_panel=_panel(name),
         show_default=False,
     )
@@ -66,6 +67,23 @@ def metavar(field: FieldInfo) -> str:
         forms.pop("none", None)  # it is what there is without the option
     shown = "|".join(forms)
     return f"<{shown}>" if len(forms) > 1 else shown
+
+
+def _completion(field: FieldInfo) -> Callable[[str], list[str]]:
+    """Return what a shell asks for the words that may go on a value begun.
+
+    Examples
+    --------
+    >>> _completion(WorkerSettings.model_fields["kernel"])("l")
+    ['linear']
+    """
+    kinds = _members(field.annotation)
+    words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+
+    def begun(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return begun
 
 
 def _forms(kind: Any) -> tuple[str, ...]:
