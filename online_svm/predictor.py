@@ -358,6 +358,7 @@ class OnlinePredictor:
         if header.get("config") != self.config.model_dump(mode="json"):
             raise InvalidSnapshot("the snapshot was made under another configuration")
         restored = OnlinePredictor(self.config, self._refitter)
+        restored.is_patient = self.is_patient  # of this process, not of the snapshot
         try:
             restored._load(header, arrays)
             needs_learner = restored._active is not None or restored._pending is not None

@@ -70,13 +70,15 @@ class FeatureSchema:
         InvalidExample
             If a feature is unknown, missing, not a number, not finite or out of range.
         """
+        names: tuple[str, ...] | None = None
         if isinstance(x, Mapping):
-            vector = self._named_vector(x)
+            names = self._expected_names(x)
+            vector = self._named_vector(x, names)
         elif isinstance(x, np.ndarray | Sequence) and not isinstance(x, str | bytes):
             vector = self._vector(x)
         else:
             raise InvalidExample("unparsable", f"x is a {type(x).__name__}, not an array or object")
-        self.check(vector, sorted(x) if isinstance(x, Mapping) else None)
+        self.check(vector, names)
         return vector
 
     def label(self, y: object) -> str | None:
@@ -149,11 +151,11 @@ class FeatureSchema:
             return x
         return np.array([self._number(value, i) for i, value in enumerate(x)])
 
-    def _named_vector(self, x: Mapping[object, object]) -> Floats:
-        names = self._expected_names(x)
-        for name in x:
-            if name not in names:
-                raise InvalidExample("unknown_feature", f"feature {str(name)[:40]!r} is unknown")
+    def _named_vector(self, x: Mapping[object, object], names: tuple[str, ...]) -> Floats:
+        if sum(name in x for name in names) != len(x):
+            known = frozenset(names)
+            unknown = next(name for name in x if name not in known)
+            raise InvalidExample("unknown_feature", f"feature {str(unknown)[:40]!r} is unknown")
         if not names:
             raise InvalidExample("dimension", "x is empty; send at least one feature")
         return np.array([self._number(x.get(name), i, name) for i, name in enumerate(names)])

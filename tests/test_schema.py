@@ -65,6 +65,45 @@ def test_named_features_are_ordered_by_name_whatever_the_order_sent() -> None:
     assert schema.row({"z": 1.0, "a": 2.0}).tolist() == [2.0, 1.0]
 
 
+class Counted(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_names_are_compared_a_few_times_each_in_whatever_order_they_come(
+    is_declared: bool, is_known: bool
+) -> None:
+    names = tuple(f"f{i:04d}" for i in range(1000))
+    schema = FeatureSchema(PredictorConfig(features=names if is_declared else None))
+    x = {Counted(name): 1.0 for name in reversed(names)}
+    if not is_known:
+        x[Counted("other")] = 1.0
+    Counted.comparisons = 0
+    if is_known or not is_declared:
+        assert len(schema.row(x)) == len(x)
+    else:
+        with pytest.raises(InvalidExample, match="'other' is unknown"):
+            schema.row(x)
+    assert Counted.comparisons <= 5 * len(x)
+
+
+@pytest.mark.parametrize("x", [{"c": 1e200}, {"c": 1e200, "a": 1.0}, {"a": None, "c": 1e200}])
+def test_a_value_out_of_range_is_named_also_where_other_names_are_missing(x: Any) -> None:
+    schema = FeatureSchema(PredictorConfig(features=("a", "b", "c"), missing="mean"))
+    with pytest.raises(InvalidExample, match=r"feature 'c' is 1e\+200"):
+        schema.row(x)
+
+
 def test_a_missing_value_is_kept_as_nan_where_the_mean_will_replace_it() -> None:
     schema = FeatureSchema(PredictorConfig(features=("a", "b"), missing="mean"))
     assert np.isnan(schema.row({"a": None})).tolist() == [True, True]

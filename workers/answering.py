@@ -21,13 +21,10 @@ from workers.codec import (
     encode_rejected,
     encode_report,
 )
-from workers.commits import DeadLetter
+from workers.commits import HEAD_BYTES, DeadLetter
 from workers.position import MET, OUT, Position, chain
 from workers.recent import RecentIds
 from workers.settings import Limits
-
-HEAD_BYTES = 1024
-"""Bytes of a rejected entry that `dlq` keeps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from workers.position import Position
 from workers.state import Pointer
 
+HEAD_BYTES = 1024
+"""Bytes of a rejected entry that `dlq` keeps."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected entry, as `dlq` keeps it: `size` of the entry in bytes, `head` its first KiB."""
+    """A rejected entry, as `dlq` keeps it: `size` in bytes, `head` its first `HEAD_BYTES`."""
 
     id: bytes
     code: str

@@ -10,8 +10,8 @@ import redis
 from workers.connection import translated
 from workers.ingest import PushStopped, connected_to, rows_pushed
 from workers.keys import FeedKeys
+from workers.store import PAGE
 
-PAGE = 1000
 SECONDS = 0.2
 """Between two looks at a feed that is full."""
 

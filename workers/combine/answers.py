@@ -8,11 +8,9 @@ import numpy as np
 from online_svm.calibration.evidential import from_bounds
 from online_svm.combiner import CombinedPrediction, Combiner
 from workers.combine.join import Answer, Row
-from workers.commits import DeadLetter
+from workers.commits import HEAD_BYTES, DeadLetter
 from workers.messages import CombinedMessage, CombinedSource, Message, RejectedMessage
 from workers.position import OUT, Position, chain
-
-HEAD_BYTES = 1024
 
 REASON = (
     "sources that learned from the same labels are not independent evidence; the probability is "
