@@ -17,7 +17,8 @@
 --       6 keep_out, 7 keep_met, 8 keep_dlq   entries to retain, about; 0 keeps all
 --       9 snapshot, 10 previous   pointers to store; both "" when they do not move
 --      11 trim     input before this ID is no longer needed; "" trims nothing
---      12 m, 13 k, 14 r   entries for out, met, dlq
+--      12 marks    points from which the input is still there after that; "" where 9 is
+--      13 m, 14 k, 15 r   entries for out, met, dlq
 --      then m times  id, payload                        every input entry of the batch, in order
 --           k times  id, payload
 --           r times  id, code, reason, size, head
@@ -29,8 +30,8 @@
 --   SNAPSHOT               the snapshot to point at is not there (it expired, unreferenced)
 
 local GROUP = 'osvm'
-local m, k, r = tonumber(A[12]), tonumber(A[13]), tonumber(A[14])
-local first_out = 15
+local m, k, r = tonumber(A[13]), tonumber(A[14]), tonumber(A[15])
+local first_out = 16
 local first_met = first_out + 2 * m
 local first_dlq = first_met + 2 * k
 local cursor = A[2]
@@ -96,7 +97,7 @@ add_letters(KEYS[5], r, first_dlq)
 if moves then
   call('PERSIST', KEYS[6])
   call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5],
-    'snapshot', A[9], 'previous', A[10])
+    'snapshot', A[9], 'previous', A[10], 'marks', A[12])
 else
   call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5])
 end

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workers.position import Position
-from workers.state import Pointer
+from workers.state import Mark, Pointer
 
 HEAD_BYTES = 1024
 """Bytes of a rejected entry that `dlq` keeps."""
@@ -42,12 +42,15 @@ class SnapshotMove:
         Keys of snapshots that nothing points at any more.
     trim : bytes
         Input before this ID is given up; empty keeps all.
+    marks : tuple of Mark
+        Points from which all input is still there after that.
     """
 
     newest: Pointer
     previous: Pointer | None
     dropped: tuple[str, ...] = ()
     trim: bytes = b""
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha1
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -182,6 +182,10 @@ class Connection:
             If Redis refused for good.
         """
         return self.receive(self.send(*command, name=name))
+
+    def call_all(self, commands: Iterable[Sequence[Argument]]) -> list[Any]:
+        """Return the replies to commands, all sent before the first reply is read; see `call`."""
+        return [self.receive(sent) for sent in [self.send(*command) for command in commands]]
 
     def send(self, *command: Argument, name: str = "") -> Sent:
         """Send a command whose reply is asked for later; what fails is told by `receive`."""

@@ -17,7 +17,7 @@ import structlog
 from workers import snapshots
 from workers.answering import Outcome, process
 from workers.batching import BatchSize
-from workers.commits import Commit, SnapshotMove
+from workers.commits import Commit
 from workers.downstream import Gate, Open
 from workers.errors import (
     BatchChanged,
@@ -81,7 +81,7 @@ class Engine:
     snapshot_every : int
         Input entries between two snapshots, at least.
     keep_input : bool
-        Do not trim the input when a snapshot makes it unnecessary.
+        Do not trim the input when neither a replay nor the window needs it.
     lease : Lease or None
         What tells other workers that this one lives.
     observe : callable, optional
@@ -281,7 +281,8 @@ class Engine:
                 self._store.commit(replace(commit, move=None))
         self.position = commit.after
         if snapshot is not None:
-            self._kept = Kept(snapshot[0], self._kept.newest)
+            assert commit.move is not None
+            self._kept = Kept(snapshot[0], self._kept.newest, marks=commit.move.marks)
             self._snapshot_seq = commit.after.seq
 
     def _is_committed_again(self, commit: Commit, writing: Sent) -> bool:
@@ -306,7 +307,8 @@ class Engine:
         store, config_hash = self._store, self._recovery.ours.config_hash
         body = self._recent.beside(self._predictor.snapshot())
         pointer, data = snapshots.encode(store.keys.feed, config_hash, commit.after, body)
-        move: SnapshotMove = snapshots.move_to(pointer, self._kept, store, self._keep_input)
+        window = self._predictor.config.window
+        move = snapshots.move_to(pointer, self._kept, store, self._keep_input, window)
         sent = store.put_snapshot(store.keys.snapshot(pointer.n, pointer.sha256), data)
         return (pointer, sent), replace(commit, move=move)
 

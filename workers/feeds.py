@@ -1,4 +1,4 @@
-"""A feed as a whole, from outside: how it stands, beginning it anew, copying its input."""
+"""A feed as a whole, from outside: how it stands, and beginning it anew."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from workers.errors import BadConfiguration, InputLost
+from workers.errors import BadConfiguration
 from workers.keys import FIELD, GROUP, REGISTRY
 from workers.lease import Holder
 from workers.store import PAGE, Store
@@ -174,40 +174,6 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     if not store.types():
         store.call("SREM", REGISTRY, keys.feed)
     return gone
-
-
-def fork(store: Store, target: Store) -> int:
-    """Copy the kept input of a feed to a new one, under the same IDs; return how many entries.
-
-    Raises
-    ------
-    BadConfiguration
-        If the target exists, or the source has no input.
-    InputLost
-        If answered input was trimmed: the new feed would not be over the whole history.
-    """
-    if target.types():
-        raise BadConfiguration(f"feed {target.keys.feed!r} exists: choose another name with --to")
-    state = store.state()
-    if not store.length(store.keys.input):
-        raise NoSuchFeed(f"feed {store.keys.feed!r} has no input to copy")
-    if state is not None and _answered(store, state.position.cursor) != state.position.seq:
-        raise InputLost(
-            f"feed {store.keys.feed!r}: {state.position.seq} entries were answered, but input was "
-            "trimmed since (a worker with --keep-input keeps it): push the examples to a new feed"
-        )
-    copied = 0
-    for page in store.pages(store.keys.input, b"0-0"):
-        for entry_id, fields in page:
-            target.call("XADD", target.keys.input, entry_id, *fields)
-        copied += len(page)
-    target.register()
-    return copied
-
-
-def _answered(store: Store, cursor: bytes) -> int:
-    """Return how many entries of the input up to the cursor are still there."""
-    return sum(len(page) for page in store.pages(store.keys.input, b"0-0", cursor))
 
 
 def _refuse_in_use(store: Store, force: bool) -> None:

@@ -73,7 +73,7 @@ class WorkerProgress:
 def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
     """Yield what to call with the number of rows sent so far."""
     if not sys.stderr.isatty():
-        yield _PlainProgress(total)
+        yield PlainProgress(total)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -84,14 +84,25 @@ def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda sent: bar.update(task, completed=sent)
 
 
-class _PlainProgress:
-    def __init__(self, total: int | None) -> None:
-        self._of = "" if total is None else f" of {total:,}"
+class PlainProgress:
+    """Tells every two seconds how far something is; call it with the number done so far.
+
+    Parameters
+    ----------
+    total : int, optional
+        How many there are.
+    done : str
+        What is done to them.
+    """
+
+    def __init__(self, total: int | None, done: str = "pushed") -> None:
+        self._of = ("" if total is None else f" of {total:,}") + f" {done}"
         self._told = time.monotonic()
 
     def __call__(self, sent: int) -> None:
+        """Print a line if one is due."""
         if time.monotonic() - self._told >= EVERY:
-            print(f"{sent:,}{self._of} pushed", file=sys.stderr, flush=True)
+            print(f"{sent:,}{self._of}", file=sys.stderr, flush=True)
             self._told = time.monotonic()
 
 

@@ -21,6 +21,7 @@ from workers.errors import (
     SnapshotsLost,
     Stopped,
 )
+from workers.kept_input import known_marks
 from workers.position import START, Position
 from workers.recent import RecentIds
 from workers.settings import Limits
@@ -196,7 +197,9 @@ def check_same(feed: str, computed: Position, committed: Position) -> None:
 
 def _kept(state: FeedState, unusable: list[Pointer]) -> Kept:
     """Return the pointers to rely on, without those that failed."""
+    pointers = (state.previous, state.snapshot)
+    marks = known_marks(state.marks, [None if at is None else at.mark for at in pointers])
     if state.snapshot in unusable:
-        return Kept(state.previous, None, tuple(unusable))
+        return Kept(state.previous, None, tuple(unusable), marks)
     previous = None if state.previous in unusable else state.previous
-    return Kept(state.snapshot, previous, tuple(unusable))
+    return Kept(state.snapshot, previous, tuple(unusable), marks)

@@ -101,7 +101,9 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         10_000, ge=1, description="Input entries between two snapshots; a restart replays as many."
     )
     keep_input: bool = Field(
-        False, description="Keep all input, for fork and verify; else snapshots trim it."
+        False,
+        description="Keep all input, for fork and verify; else snapshots trim what is "
+        "older than the window.",
     )
     retain_out: int = Field(1_000_000, ge=1, description="Entries kept in `out`.")
     retain_met: int = Field(100_000, ge=1, description="Entries kept in `met`.")

@@ -11,8 +11,9 @@ from typing import Any
 
 from workers.commits import SnapshotMove
 from workers.errors import InvalidStoredSnapshot
+from workers.kept_input import keep
 from workers.position import Position
-from workers.state import Pointer
+from workers.state import Mark, Pointer
 from workers.store import Store
 
 FORMAT = 1
@@ -39,11 +40,14 @@ class Kept:
         Known to be good; None is the start of the feed.
     unusable : tuple of Pointer
         Still named by `st`, to be dropped with the next move.
+    marks : tuple of Mark
+        Points from which all input is still there; see `kept_input`.
     """
 
     newest: Pointer | None
     previous: Pointer | None
     unusable: tuple[Pointer, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 def encode(feed: str, config_hash: str, position: Position, body: bytes) -> tuple[Pointer, bytes]:
@@ -109,19 +113,24 @@ def read(store: Store, pointer: Pointer, config_hash: str) -> Stored:
     return decode(data, pointer, store.keys.feed, config_hash)
 
 
-def move_to(pointer: Pointer, kept: Kept, store: Store, keep_input: bool) -> SnapshotMove:
+def move_to(
+    pointer: Pointer, kept: Kept, store: Store, keep_input: bool, window: int | None
+) -> SnapshotMove:
     """Return the move of the pointers that a new snapshot brings.
 
-    The newest good one becomes the older one; what was older goes, and so does input before the
-    snapshot that is now the older one.
+    The newest good one becomes the older one, and what was older goes. So does input that neither a
+    replay from the snapshot that is now the older one nor the window needs.
     """
     keys = store.keys
     previous = kept.newest
     staying = {keys.snapshot(p.n, p.sha256) for p in (pointer, previous) if p is not None}
     leaving = [p for p in (kept.previous, *kept.unusable) if p is not None]
     dropped = dict.fromkeys(keys.snapshot(p.n, p.sha256) for p in leaving)
-    trim = b"" if keep_input or previous is None else previous.cursor
-    return SnapshotMove(pointer, previous, tuple(k for k in dropped if k not in staying), trim)
+    marks, trim = keep(
+        kept.marks, pointer.mark, None if previous is None else previous.cursor, window
+    )
+    going = tuple(key for key in dropped if key not in staying)
+    return SnapshotMove(pointer, previous, going, b"" if keep_input else trim, marks)
 
 
 def _split(data: bytes) -> tuple[dict[str, Any], bytes]:

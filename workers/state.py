@@ -1,5 +1,6 @@
 """What the hash `st` holds, as types: the position, the snapshot pointers and what was agreed."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -8,6 +9,33 @@ from workers.position import Position
 
 FORMAT = 1
 """Version of everything this program stores in Redis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point of the feed: after `n` learned examples its cursor was there.
+
+    Examples
+    --------
+    >>> encode_marks([Mark(40, b"50-0"), Mark(80, b"90-1")])
+    b'40:50-0 80:90-1'
+    >>> parse_marks(b"40:50-0 80:90-1")
+    (Mark(n=40, cursor=b'50-0'), Mark(n=80, cursor=b'90-1'))
+    """
+
+    n: int = 0
+    cursor: bytes = b"0-0"
+
+
+def encode_marks(marks: Iterable[Mark]) -> bytes:
+    """Return the text stored in `st`."""
+    return b" ".join(b"%d:%b" % (mark.n, mark.cursor) for mark in marks)
+
+
+def parse_marks(text: bytes) -> tuple[Mark, ...]:
+    """Return the marks that `encode_marks` wrote."""
+    pairs = (part.split(b":") for part in text.split())
+    return tuple(Mark(int(n), cursor) for n, cursor in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +56,11 @@ class Pointer:
     def encode(self) -> bytes:
         """Return the text stored in `st`."""
         return b"%d:%b:%b" % (self.n, self.sha256.encode(), self.cursor)
+
+    @property
+    def mark(self) -> Mark:
+        """Where the snapshot stands."""
+        return Mark(self.n, self.cursor)
 
     @classmethod
     def parse(cls, text: bytes) -> Self:
@@ -71,6 +104,8 @@ class FeedState:
         The newest and the older kept snapshot; None stands for the start of the feed, from where
         all input is still there.
     agreement : Agreement
+    marks : tuple of Mark
+        Points from which all input is still there, the oldest first; empty where none are known.
     """
 
     epoch: int
@@ -79,6 +114,7 @@ class FeedState:
     snapshot: Pointer | None
     previous: Pointer | None
     agreement: Agreement
+    marks: tuple[Mark, ...] = ()
 
     @property
     def snapshots(self) -> tuple[Pointer, ...]:
@@ -113,6 +149,7 @@ class FeedState:
                     fields[b"config_hash"].decode(),
                     fields[b"environment"].decode(),
                 ),
+                marks=parse_marks(fields.get(b"marks", b"")),
             )
         except (KeyError, ValueError) as error:
             raise StateLost(

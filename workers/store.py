@@ -9,7 +9,7 @@ from workers.connection import TIMEOUT, Connection, Script
 from workers.errors import Fenced
 from workers.keys import REGISTRY, FeedKeys
 from workers.refusals import lost, refused
-from workers.state import Agreement, FeedState, initial_fields
+from workers.state import Agreement, FeedState, encode_marks, initial_fields
 from workers.stopping import Stop
 from workers.wire import Argument, Sent
 
@@ -199,6 +199,10 @@ class Store:
 
     # What is written
 
+    def append(self, stream: str, entries: Sequence[Entry]) -> None:
+        """Append entries under their IDs, all sent before the first reply is read."""
+        self._connection.call_all([("XADD", stream, entry[0], *entry[1]) for entry in entries])
+
     def register(self) -> None:
         """Add the feed to the registry of feeds."""
         self.call("SADD", REGISTRY, self.keys.feed)
@@ -304,10 +308,10 @@ class Store:
         args: list[Argument] = [commit.epoch, commit.before.cursor]
         args += [after.seq, after.n, after.digest.hex(), keep.out, keep.met, keep.dlq]
         if move is None:
-            args += [b"", b"", b""]
+            args += [b"", b"", b"", b""]
         else:
             previous = b"" if move.previous is None else move.previous.encode()
-            args += [move.newest.encode(), previous, move.trim]
+            args += [move.newest.encode(), previous, move.trim, encode_marks(move.marks)]
         args += [len(commit.ids), len(commit.met), len(commit.dlq)]
         answers: list[Argument] = [b""] * (2 * len(commit.ids))
         answers[::2], answers[1::2] = commit.ids, commit.out

@@ -14,7 +14,7 @@ from workers.agreement import agreement
 from workers.engine import Engine
 from workers.errors import Fenced, InputLost, ReplayMismatch, SnapshotsLost, StateLost
 from workers.lease import Lease
-from workers.position import MET, OUT, chain
+from workers.position import MET, OUT, chain, parse_id
 from workers.preflight import check_snapshots
 from workers.recovery import Recovery
 from workers.settings import Limits
@@ -169,9 +169,56 @@ def test_a_restart_replays_from_the_newest_snapshot_only(store):
     drain(running, 130)
     state = store.state()
     assert (state.snapshot.cursor, state.previous.cursor) == (b"100-0", b"50-0")
-    oldest = store.call("XRANGE", store.keys.input, "-", "+", "COUNT", 1)
-    assert oldest[0][0] == b"50-0", "input before the older snapshot is given up"
     drain(engine(store, batch=10))
+
+
+def learned_since(store):
+    """Return how many learned examples are still in the input, as the answers tell."""
+    oldest = store.call("XRANGE", store.keys.input, "-", "+", "COUNT", 1)[0][0]
+    cursor = store.state().position.cursor
+    kept = [json.loads(e[1][1]) for e in store.call("XRANGE", store.keys.out, oldest, cursor)]
+    return sum(answer["status"] in ("ok", "warming") for answer in kept)
+
+
+def oldest_input(store):
+    return store.call("XRANGE", store.keys.input, "-", "+", "COUNT", 1)[0][0]
+
+
+def test_the_input_keeps_the_window_through_restarts_and_not_much_more(store):
+    push(store, rows(1000))
+    for until in range(20, 1001, 35):  # a restart each time: snapshots close together
+        running = engine(store, batch=5, snapshot_every=20)
+        drain(running, until)
+        running.snapshot()
+        assert learned_since(store) >= min(CONFIG.window, store.state().position.n)
+        assert len(store.state().marks) <= 2 * 8 + 3
+        for pointer in store.state().snapshots:
+            assert parse_id(oldest_input(store)) <= parse_id(pointer.cursor)
+    assert learned_since(store) <= 2 * CONFIG.window
+
+
+def test_without_a_window_no_input_is_given_up(store):
+    push(store, rows(120))
+    config = CONFIG.model_copy(update={"window": None})
+    drain(engine(store, config=config, batch=5, snapshot_every=20), 120)
+    assert oldest_input(store) == b"1-0"
+    assert len(store.state().marks) == 1
+
+
+def test_a_feed_of_a_version_that_kept_no_marks_goes_on_and_keeps_its_window_from_then(another):
+    whole, store = another("whole"), another("upgraded")
+    for each in (whole, store):
+        push(each, rows())
+    drain(engine(whole))
+    drain(engine(store, batch=10, snapshot_every=40), 130)
+    state = store.state()
+    store.call("HDEL", store.keys.state, "marks")
+    store.call("XTRIM", store.keys.input, "MINID", "=", state.previous.cursor)
+    drain(engine(store, batch=10, snapshot_every=40), 170)
+    assert store.state().marks[0].cursor == state.previous.cursor
+    drain(engine(store, batch=10, snapshot_every=40))
+    assert payloads(store) == payloads(whole)
+    assert learned_since(store) >= CONFIG.window
 
 
 def test_a_graceful_stop_leaves_a_snapshot_of_the_last_position(store):

@@ -1,11 +1,14 @@
 """`fork`: the same input under another configuration."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers.commands.common import Config, Feed, Redis, feed_store, note, redis_url
 from workers.counts import counted
+
+if TYPE_CHECKING:
+    from workers.forking import Fork
 
 
 def register(app: typer.Typer) -> None:
@@ -25,19 +28,49 @@ def fork(
     redis: Redis = None,
 ) -> None:
     """Copy the kept input of a feed to a new one, to answer it with other settings."""
-    from workers import feeds, settings
+    from workers import forking, settings
+    from workers.errors import Unavailable
+    from workers.progress import PlainProgress
     from workers.store import Store
 
     settings.load({}, config)  # a file that cannot work is refused before anything is copied
     url = redis_url(redis, config)
+    flag = f" --config {config}" if config else ""
     with feed_store(feed, url) as store:
         name = to or _free_name(url, feed)
         with Store(url, name) as target:
-            copied = feeds.fork(store, target)
-    flag = f" --config {config}" if config else ""
-    entries = counted(copied, "entry", "entries")
-    note(f"{entries} copied; to answer: online-svm worker {name}{flag}")
+            entries = store.length(store.keys.input)
+            try:
+                made = forking.fork(store, target, PlainProgress(entries, "copied"))
+            except (Unavailable, KeyboardInterrupt):
+                note(f"to go on with the copy: online-svm fork {feed} --to {name}{flag}")
+                raise
+    note(f"{_told(made)}; to answer: online-svm worker {name}{flag}")
     print(name)
+
+
+def _told(made: "Fork") -> str:
+    """Return what was copied, and what the new feed lacks.
+
+    Examples
+    --------
+    >>> from workers.forking import Fork
+    >>> _told(Fork(1, 1, 0))
+    '1 entry copied'
+    >>> _told(Fork(40, 100, 2000))
+    '40 entries copied (60 were before); the new feed begins with these, as 2,000 older ones were \
+answered and trimmed'
+    """
+    before = made.total - made.copied
+    told = f"{counted(made.copied, 'entry', 'entries')} copied"
+    if before:
+        told += f" ({before:,} {'was' if before == 1 else 'were'} before)"
+    if made.trimmed:
+        older = "older one was" if made.trimmed == 1 else "older ones were"
+        told += (
+            f"; the new feed begins with these, as {made.trimmed:,} {older} answered and trimmed"
+        )
+    return told
 
 
 def _free_name(url: str, feed: str) -> str:

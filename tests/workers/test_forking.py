@@ -1,0 +1,152 @@
+"""`fork`: the kept input under a new name, also after it was cut off, and of a feed at work."""
+
+import pytest
+from fault_feed import COUNT, drain, engine, payloads, push, rows
+
+from workers import feeds, forking
+from workers.errors import BadConfiguration, InputLost, Unavailable
+from workers.keys import REGISTRY
+from workers.store import PAGE, Store
+
+ENTRIES = 3 * PAGE + 17
+
+
+@pytest.fixture
+def target(redis_url, feed):
+    with Store(redis_url, f"{feed}-2", block_ms=20) as target:
+        yield target
+
+
+def fill(store, count=ENTRIES):
+    store.append(
+        store.keys.input, [(b"%d-7" % i, [b"x", b"[%d]" % i]) for i in range(1, count + 1)]
+    )
+
+
+def entries_of(store):
+    return [entry for page in store.pages(store.keys.input, b"0-0") for entry in page]
+
+
+class CutOff(Store):
+    """Loses its connection in the middle of the given page."""
+
+    pages_left = 2
+
+    def append(self, stream, entries):
+        self.pages_left -= 1
+        if self.pages_left == 0:
+            super().append(stream, entries[:300])
+            raise Unavailable("the line is cut")
+        super().append(stream, entries)
+
+
+def test_a_copy_that_was_cut_off_goes_on_where_it_ends(store, redis_url, target):
+    fill(store)
+    with (
+        CutOff(redis_url, target.keys.feed) as cut,
+        pytest.raises(Unavailable),
+    ):
+        forking.fork(store, cut)
+    assert target.keys.feed.encode() in target.call("SMEMBERS", REGISTRY)
+    assert target.length(target.keys.input) == PAGE + 300
+    told = []
+    made = forking.fork(store, target, told.append)
+    assert made == forking.Fork(ENTRIES - PAGE - 300, ENTRIES, 0)
+    assert entries_of(target) == entries_of(store)
+    assert (told[-1], told) == (ENTRIES, sorted(told))
+    assert forking.fork(store, target) == forking.Fork(0, ENTRIES, 0)
+    assert entries_of(target) == entries_of(store)
+
+
+def test_what_comes_after_the_copy_is_taken_by_the_next_call(store, target):
+    fill(store, 5)
+    forking.fork(store, target)
+    store.call("XADD", store.keys.input, "9-0", "x", "[9]")
+    assert forking.fork(store, target) == forking.Fork(1, 6, 0)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [("1-7", "x", "[1]"), ("2-7", "x", "[5]")],  # another value
+        [("1-7", "x", "[1]"), ("2-8", "x", "[2]")],  # another ID
+        [("1-7", "x", "[1]"), ("3-7", "x", "[3]")],  # one left out
+        [("1-7", "x", "[1]"), ("99-0", "x", "[9]")],  # more than the source has
+    ],
+)
+def test_a_target_that_is_no_copy_of_this_source_is_refused(store, target, content):
+    fill(store, 10)
+    for entry in content:
+        target.call("XADD", target.keys.input, *entry)
+    before = entries_of(target)
+    with pytest.raises(BadConfiguration, match="exists and is no half-made copy"):
+        forking.fork(store, target)
+    assert entries_of(target) == before
+
+
+def test_a_target_that_a_worker_has_begun_is_refused(store, target):
+    push(store, rows(20))
+    forking.fork(store, target)
+    drain(engine(target), 20)
+    push(store, rows(5), first=30)
+    with pytest.raises(BadConfiguration, match="exists"):
+        forking.fork(store, target)
+    assert target.length(target.keys.input) == 20
+
+
+def test_a_half_made_copy_whose_source_moved_on_is_not_continued_with_a_hole(store, target):
+    fill(store, 20)
+    for entry in entries_of(store)[:5]:
+        target.call("XADD", target.keys.input, entry[0], *entry[1])
+    store.call("XTRIM", store.keys.input, "MINID", "=", "7-0")
+    with pytest.raises(InputLost, match=r"reset .* --input"):
+        forking.fork(store, target)
+    assert target.length(target.keys.input) == 5
+
+
+def test_a_half_made_copy_that_begins_before_the_source_now_does_is_continued(store, target):
+    fill(store, 20)
+    for entry in entries_of(store)[:5]:
+        target.call("XADD", target.keys.input, entry[0], *entry[1])
+    whole = entries_of(store)
+    store.call("XTRIM", store.keys.input, "MINID", "=", "5-0")
+    assert forking.fork(store, target).copied == 15
+    assert entries_of(target) == whole
+
+
+class Trimming(Store):
+    """Its worker gives up input while it is copied."""
+
+    def pages(self, stream, *span, **options):
+        for i, page in enumerate(super().pages(stream, *span, **options)):
+            if i == 1:
+                self.call("XTRIM", stream, "MAXLEN", "1")
+            yield page
+
+
+def test_input_that_is_trimmed_while_it_is_copied_leaves_no_hole(redis_url, feed, target):
+    with Trimming(redis_url, feed) as store:
+        fill(store)
+        whole = entries_of(target)
+        with pytest.raises(InputLost, match="before it was copied"):
+            forking.fork(store, target)
+    copied = entries_of(target)
+    assert [int(entry[0].split(b"-")[0]) for entry in copied] == [*range(1, len(copied) + 1)]
+    assert not whole
+
+
+def test_a_fork_of_a_live_feed_with_its_settings_gives_the_answers_a_new_feed_over_them_gives(
+    redis_url, store, target, feed
+):
+    push(store, rows(600))
+    drain(engine(store, batch=10, snapshot_every=40), 600)
+    kept = entries_of(store)
+    made = forking.fork(store, target)
+    assert made.trimmed == 600 - len(kept) > 0
+    assert made.total == len(kept) >= COUNT // 4
+    drain(engine(target), len(kept))
+    with Store(redis_url, f"{feed}-3", block_ms=20) as anew:
+        anew.append(anew.keys.input, kept)
+        drain(engine(anew), len(kept))
+        assert payloads(anew) == payloads(target)
+    assert feeds.status(target).seq == len(kept)

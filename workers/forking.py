@@ -1,0 +1,155 @@
+"""A new feed over the kept input of another one.
+
+Nothing marks a copy as half made: it is one if all of it that the source still has is in the source
+too, entry for entry. So a copy that was cut off goes on where it ends, however often that happens.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from workers.errors import BadConfiguration, InputLost
+from workers.feeds import NoSuchFeed
+from workers.position import parse_id
+from workers.store import Entry, Store
+
+Progress = Callable[[int], None]
+
+_START = b"0-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """What a fork copied.
+
+    Attributes
+    ----------
+    copied : int
+        Entries that this call copied.
+    total : int
+        Entries of the new feed.
+    trimmed : int
+        Entries that the source answered and no longer has: the new feed begins after them.
+    """
+
+    copied: int
+    total: int
+    trimmed: int
+
+
+def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
+    """Copy the kept input of a feed to a new one, under the same IDs; go on with a half-made copy.
+
+    A source at work may grow meanwhile: what is there at the beginning is copied.
+
+    Parameters
+    ----------
+    store, target : Store
+    progress : callable, optional
+        Called with the number of entries of the new feed so far.
+
+    Raises
+    ------
+    BadConfiguration
+        If the target exists and is no half-made copy of this source, or the source has no input.
+    InputLost
+        If the source was trimmed faster than it was copied.
+    """
+    keys = store.keys
+    last = _last(store, keys.input)
+    if last == _START:
+        raise NoSuchFeed(f"feed {keys.feed!r} has no input to copy")
+    state = store.state()
+    cursor, seq = (_START, 0) if state is None else (state.position.cursor, state.position.seq)
+    answered = _copied_before(store, target, parse_id(cursor))
+    target.register()
+    before, copied = target.length(target.keys.input), 0
+    for page in _unbroken(store, _last(target, target.keys.input), last):
+        target.append(target.keys.input, page)
+        copied += len(page)
+        answered += sum(parse_id(entry[0]) <= parse_id(cursor) for entry in page)
+        if progress is not None:
+            progress(before + copied)
+    return Fork(copied, before + copied, max(0, seq - answered))
+
+
+def is_input_alone(store: Store) -> bool:
+    """Return whether a feed has input and nothing else: no worker has begun it."""
+    return set(store.types()) == {store.keys.input} and not store.has_snapshots()
+
+
+def _copied_before(store: Store, target: Store, cursor: tuple[int, int]) -> int:
+    """Return how many entries up to the cursor an earlier call copied.
+
+    Raises
+    ------
+    BadConfiguration
+        If what the target holds is not from this source.
+    InputLost
+        If the source no longer has the last entry that was copied.
+    """
+    if not target.types():
+        return 0
+    theirs = target.keys
+    another = BadConfiguration(
+        f"feed {theirs.feed!r} exists and is no half-made copy of {store.keys.feed!r}: choose "
+        "another name with --to"
+    )
+    if not is_input_alone(target):
+        raise another
+    first = _first(store)
+    count = common = 0
+    for page in target.pages(theirs.input, _START):
+        count += sum(parse_id(entry[0]) <= cursor for entry in page)
+        kept = [entry for entry in page if parse_id(entry[0]) >= first]
+        if kept and kept != _span(store, kept):
+            raise another
+        common += len(kept)
+    if not common:
+        raise InputLost(
+            f"feed {theirs.feed!r} ends before the input that {store.keys.feed!r} still has: if it "
+            f"is a half-made copy, delete it with online-svm reset {theirs.feed} --input, and fork "
+            "again; if not, choose another name with --to"
+        )
+    return count
+
+
+def _unbroken(store: Store, after: bytes, last: bytes) -> Iterator[list[Entry]]:
+    """Yield the input in (after, last] a page at a time.
+
+    Raises
+    ------
+    InputLost
+        If entries were trimmed that are still to be copied.
+    """
+    if parse_id(after) >= parse_id(last):
+        return
+    for page in store.pages(store.keys.input, after, last):
+        # Trimming takes from the start: if what came before the page is there, the page is whole.
+        if after != _START and parse_id(after) < _first(store):
+            raise InputLost(
+                f"feed {store.keys.feed!r} gave up input after {after.decode()} before it was "
+                "copied: stop its worker meanwhile, or start it with --keep-input; delete the copy "
+                "with online-svm reset NAME --input, and fork again"
+            )
+        yield page
+        after = page[-1][0]
+
+
+def _span(store: Store, entries: Sequence[Entry]) -> list[Entry]:
+    """Return the source's entries from the first of these to the last."""
+    found: list[Entry] = store.call(
+        "XRANGE", store.keys.input, entries[0][0], entries[-1][0], "COUNT", len(entries) + 1
+    )
+    return found
+
+
+def _first(store: Store) -> tuple[int, int]:
+    """Return the ID of the oldest entry of the input; beyond any ID if there is none."""
+    found = store.call("XRANGE", store.keys.input, "-", "+", "COUNT", 1)
+    return parse_id(found[0][0]) if found else (1 << 64, 0)
+
+
+def _last(store: Store, stream: str) -> bytes:
+    """Return the ID of the newest entry of a stream; the start if there is none."""
+    found = store.call("XREVRANGE", stream, "+", "-", "COUNT", 1)
+    return bytes(found[0][0]) if found else _START
