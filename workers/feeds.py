@@ -12,7 +12,7 @@ from workers.lease import Holder
 from workers.store import PAGE, Store
 
 COUNTED = 1000
-"""Waiting entries are counted up to here: counting them reads them."""
+"""Waiting entries are counted one by one up to here: counting them reads them."""
 
 
 class FeedInUse(BadConfiguration):
@@ -44,7 +44,9 @@ class Status:
     seq, n : int
         Input entries answered, examples learned.
     waiting : int
-        Input entries not answered yet, counted up to `COUNTED`.
+        Input entries not answered yet.
+    waiting_is_at_least : bool
+        Whether there may be more of them: `COUNTED` were counted, behind others that are kept.
     cursor : str
         ID of the last entry answered.
     out, met, dlq : int
@@ -65,6 +67,7 @@ class Status:
     seq: int
     n: int
     waiting: int
+    waiting_is_at_least: bool
     cursor: str
     out: int
     met: int
@@ -94,11 +97,13 @@ def status(store: Store) -> Status:
     keys, state = store.keys, store.state()
     cursor = b"0-0" if state is None else state.position.cursor
     pointers = () if state is None else (state.snapshot, state.previous)
+    waiting, is_at_least = _waiting(store, cursor)
     return Status(
         feed=keys.feed,
         seq=0 if state is None else state.position.seq,
         n=0 if state is None else state.position.n,
-        waiting=len(store.call("XRANGE", keys.input, b"(" + cursor, "+", "COUNT", COUNTED)),
+        waiting=waiting,
+        waiting_is_at_least=is_at_least,
         cursor=cursor.decode(),
         out=store.length(keys.out),
         met=store.length(keys.met),
@@ -110,6 +115,18 @@ def status(store: Store) -> Status:
         snapshots=[pointer.n for pointer in pointers if pointer is not None],
         validity=_newest_report(store),
     )
+
+
+def _waiting(store: Store, cursor: bytes) -> tuple[int, bool]:
+    """Return how many entries of the input lie after a cursor, and whether they may be more."""
+    stream = store.keys.input
+    after = store.call("XRANGE", stream, b"(" + cursor, "+", "COUNT", COUNTED)
+    if len(after) < COUNTED:
+        return len(after), False
+    first = store.call("XRANGE", stream, "-", "+", "COUNT", 1)
+    if first and first[0][0] == after[0][0]:  # none is kept up to the cursor
+        return store.length(stream), False
+    return COUNTED, True
 
 
 def newest(store: Store, stream: str, count: int) -> list[Any]:

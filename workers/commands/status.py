@@ -1,15 +1,17 @@
 """`status`: how one feed stands, or all of them."""
 
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.commands.common import Config, Json, Redis, redis_url
+from workers.commands.common import Config, Json, Redis, note, redis_url
 
 if TYPE_CHECKING:
     from workers.feeds import Status
+
+
+_WIDE = 400  # columns where the output is no terminal: more than the longest names need
 
 
 def register(app: typer.Typer) -> None:
@@ -24,52 +26,143 @@ def status(
     redis: Redis = None,
     config: Config = None,
     json: Json = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="End with exit code 1 where a feed has no worker, and name the feed."
+        ),
+    ] = False,
 ) -> None:
-    """Show how a feed stands: answered, waiting, who holds it, how valid its answers are."""
-    import orjson
+    """Show how a feed stands: answered, waiting, who holds it, how valid its answers are.
 
+    Without a name: a table of all feeds, a line a feed.
+    """
+    url = redis_url(redis, config)
+    names = [feed] if feed else _names(url)
+    found = _found(names, url, is_named=bool(feed))
+    if json:
+        import orjson
+
+        for one in found:
+            print(orjson.dumps(asdict(one)).decode())
+    elif feed:
+        print(describe(found[0]))
+    elif found:
+        _print_table(found)
+    elif not names:
+        print("no feeds yet: online-svm push FEED SOURCE, or online-svm worker FEED, begins one")
+    if check:
+        _check(names, found)
+
+
+def _names(url: str) -> list[str]:
     from workers import feeds
-    from workers.errors import AccessDenied
     from workers.store import Store
 
-    url = redis_url(redis, config)
-    with Store(url, feed or "any") as store:
-        wanted = [feed] if feed else feeds.names(store)
-    for i, name in enumerate(wanted):
+    with Store(url, "any") as store:
+        return feeds.names(store)
+
+
+def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
+    """Return how the feeds stand that can be read; say of the others why they cannot.
+
+    Raises
+    ------
+    NoSuchFeed, AccessDenied
+        Where the user named the feed.
+    """
+    from workers import feeds
+    from workers.errors import AccessDenied, InvalidFeedName
+    from workers.store import Store
+
+    found = []
+    for name in names:
         try:
             with Store(url, name) as store:
-                found = feeds.status(store)
-        except (feeds.NoSuchFeed, AccessDenied) as error:
-            if feed:
+                found.append(feeds.status(store))
+        except (feeds.NoSuchFeed, AccessDenied, InvalidFeedName) as error:
+            if is_named:
                 raise
             # Its keys were deleted, or are another team's: the others are asked for all the same.
-            print(f"{name}: {error}", file=sys.stderr)
-            continue
-        if json:
-            print(orjson.dumps(asdict(found)).decode())
-        else:
-            print("\n" * (i > 0) + describe(found))
-    if not wanted and not json:
-        print("no feeds yet: online-svm push FEED SOURCE, or online-svm worker FEED, begins one")
+            note(f"{printable(name)}: {error}")
+    return found
+
+
+def _check(names: list[str], found: "list[Status]") -> None:
+    """End with 1 unless every feed has a worker.
+
+    Raises
+    ------
+    typer.Exit
+        With that code.
+    """
+    idle = [one.feed for one in found if one.holder is None]
+    for name in idle:
+        note(f"{name}: no worker")
+    if idle or len(found) < len(names):
+        raise typer.Exit(1)
+
+
+def printable(text: str) -> str:
+    r"""Return a text that anybody may have written to Redis, without what a terminal would obey.
+
+    Examples
+    --------
+    >>> print(printable("host-1"), printable("a\x1b[2J"))
+    host-1 'a\x1b[2J'
+    """
+    return text if text.isprintable() else repr(text)
 
 
 def describe(found: "Status") -> str:
     """Return a status as text, a line a fact."""
-    from workers.feeds import COUNTED
-
-    waiting = f"{found.waiting:,}" + (" or more" if found.waiting >= COUNTED else "")
+    or_more = " or more" if found.waiting_is_at_least else ""
     lines = [
         f"feed {found.feed}",
         f"  answered   {found.seq:,} entries, {found.n:,} learned, up to {found.cursor}",
-        f"  waiting    {waiting}",
+        f"  waiting    {found.waiting:,}{or_more}",
         f"  kept       {found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected",
-        f"  worker     {found.holder or 'none'} ({found.epoch} so far)",
+        f"  worker     {_worker(found)}",
         f"  snapshots  {_snapshots(found.snapshots)}",
         f"  digest     {found.digest[:16]}",
     ]
     if found.validity is not None:
         lines.append(f"  validity   {_validity(found.validity)}")
     return "\n".join(lines)
+
+
+def _print_table(found: "list[Status]") -> None:
+    """Print a line a feed; names are cut on a terminal that is too narrow, and nowhere else."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("feed", "worker"):
+        table.add_column(name)  # only columns that may wrap are made narrower; the cells do not
+    for name in ("answered", "waiting", "rejected", "accuracy", "announced"):
+        table.add_column(name, no_wrap=True, justify="right")
+    for one in found:
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in _cells(one)))
+    console = Console()
+    (console if console.is_terminal else Console(width=_WIDE)).print(table)
+
+
+def _cells(found: "Status") -> tuple[str, ...]:
+    """Return a line of the table."""
+    own = {} if found.validity is None else found.validity["venn"]["predicted"]
+    shown = (own.get("accuracy"), own.get("probability"))
+    valid = ("-" if value is None else f"{value:.3f}" for value in shown)
+    holder = "none" if found.holder is None else printable(found.holder)
+    waiting = f"{found.waiting:,}" + "+" * found.waiting_is_at_least
+    counts = (f"{found.seq:,}", waiting, f"{found.dlq:,}")
+    return (found.feed, holder, *counts, *valid)
+
+
+def _worker(found: "Status") -> str:
+    if found.holder is None:
+        return f"none holds the lease, so nothing is answered ({found.epoch} so far)"
+    return f"{printable(found.holder)} ({found.epoch} so far)"
 
 
 def _snapshots(at: list[int]) -> str:

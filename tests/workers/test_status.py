@@ -1,0 +1,163 @@
+"""`status`: one feed in full, all of them in a table, and what scripts can tell from it."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import orjson
+import pytest
+
+from online_svm.config import PredictorConfig
+from workers import cli, embedded, feeds
+from workers.agreement import agreement
+from workers.keys import REGISTRY
+from workers.lease import Holder
+from workers.settings import Limits
+from workers.store import Store
+
+
+@pytest.fixture
+def url():
+    """A server of the test's own: the table shows all feeds of a server."""
+    with embedded.temporary() as server:
+        yield server.url
+
+
+@pytest.fixture
+def run(url, capsys):
+    """Run `status`; return exit code, standard output, standard error."""
+
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["status", *arguments, "--redis", url])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+REPORT = {"n": 100, "scored": 90, "venn": {"predicted": {
+    "accuracy": 0.9, "lower": 0.8, "probability": 0.85, "upper": 0.95}}}  # fmt: skip
+
+
+def begin(url, feed, waiting=0, holder=None, report=None):
+    """Make a feed with entries that wait, perhaps a worker that holds it, perhaps a report."""
+    with Store(url, feed) as store:
+        store.register()
+        for i in range(1, waiting + 1):
+            store.call("XADD", store.keys.input, f"{i}-0", "x", "[1]")
+        if holder is not None:
+            store.call("SET", store.keys.lease, Holder.here(holder).encode())
+        if report is not None:
+            store.call("XADD", store.keys.met, "*", "p", orjson.dumps(report))
+
+
+def test_a_feed_without_a_worker_says_so_and_a_script_can_tell(run, url):
+    begin(url, "idle", waiting=2)
+    code, out, err = run("idle")
+    assert (code, err) == (0, "")
+    assert "  worker     none holds the lease, so nothing is answered (0 so far)\n" in out
+    assert orjson.loads(run("idle", "--json")[1])["holder"] is None
+    code, checked, err = run("idle", "--check")
+    assert (code, checked, err) == (1, out, "idle: no worker\n")
+
+
+def test_a_feed_with_a_worker_passes_the_check(run, url):
+    begin(url, "busy", waiting=2, holder="host-1")
+    code, out, err = run("busy", "--check")
+    assert (code, err) == (0, "")
+    assert "  worker     host-1 (0 so far)\n" in out
+
+
+def test_the_check_of_all_feeds_names_each_without_a_worker(run, url):
+    begin(url, "a", waiting=1)
+    begin(url, "b", waiting=1, holder="host-1")
+    begin(url, "c", waiting=1)
+    code, out, err = run("--check", "--json")
+    assert code == 1
+    assert err == "a: no worker\nc: no worker\n"
+    assert [orjson.loads(line)["feed"] for line in out.splitlines()] == ["a", "b", "c"]
+
+
+def test_a_feed_that_cannot_be_shown_does_not_pass_the_check(run, url):
+    begin(url, "b", waiting=1, holder="host-1")
+    with Store(url, "gone") as store:
+        store.register()
+        store.call("SADD", REGISTRY, "\x1b[2J")
+    code, out, err = run("--check")
+    assert code == 1
+    assert "gone: no feed" in err
+    assert "feed name '\\x1b[2J'" in err
+    assert "\x1b" not in out + err
+    assert run()[0] == 0
+
+
+def test_what_waits_is_exact_where_nothing_is_kept_before_it(run, url):
+    begin(url, "new", waiting=feeds.COUNTED + 5)
+    found = orjson.loads(run("new", "--json")[1])
+    assert (found["waiting"], found["waiting_is_at_least"]) == (feeds.COUNTED + 5, False)
+    assert "  waiting    1,005\n" in run("new")[1]
+
+
+@pytest.mark.parametrize(
+    ("behind", "shown", "cell"), [(999, "999", "999"), (1000, "1,000 or more", "1,000+")]
+)
+def test_what_waits_behind_kept_entries_is_marked_where_it_was_not_counted(
+    run, url, behind, shown, cell
+):
+    begin(url, "f", waiting=behind + 1)
+    with Store(url, "f") as store:
+        store.fence("test", agreement(PredictorConfig(), Limits()))
+        store.call("HSET", store.keys.state, "cursor", "1-0", "seq", 1)
+    found = orjson.loads(run("f", "--json")[1])
+    assert found["waiting"] == behind
+    assert found["waiting_is_at_least"] is (behind == feeds.COUNTED)
+    assert f"  waiting    {shown}\n" in run("f")[1]
+    assert f" {cell} " in run()[1]
+
+
+def test_all_feeds_are_one_table_with_a_line_a_feed(run, url):
+    begin(url, "mail", waiting=3, holder="host-1", report=REPORT)
+    begin(url, "web", waiting=1)
+    begin(url, "young", holder="a\x1b[2J", report={"n": 1, "scored": 0, "venn": {"predicted": {
+        "accuracy": None, "lower": None, "probability": None, "upper": None}}})  # fmt: skip
+    _, out, _ = run()
+    assert [line.split() for line in out.splitlines()] == [
+        ["feed", "worker", "answered", "waiting", "rejected", "accuracy", "announced"],
+        ["mail", "host-1", "0", "3", "0", "0.900", "0.850"],
+        ["web", "none", "0", "1", "0", "-", "-"],
+        ["young", "'a\\x1b[2J'", "0", "0", "0", "-", "-"],
+    ]
+
+
+def on_a_terminal(columns, *command):
+    """Return the lines that a command writes to a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"COLUMNS": str(columns), "TERM": "xterm"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "workers.cli", *command], stdout=theirs, env=environment
+    )
+    os.close(theirs)
+    written = b""
+    try:
+        while part := os.read(ours, 4096):
+            written += part
+    except OSError:  # how Linux tells that the other side is closed
+        pass
+    os.close(ours)
+    assert process.wait(60) == 0
+    return re.sub(r"\x1b\[[\d;]*m", "", written.decode()).splitlines()
+
+
+def test_the_table_fits_a_terminal_of_80_columns_and_is_whole_in_a_pipe(run, url):
+    long = "x" * 64
+    begin(url, long, waiting=1, holder="a-host-of-a-cloud-with-a-name.eu-central-1.example")
+    begin(url, "mail", waiting=1_000, report=REPORT)
+    lines = on_a_terminal(80, "status", "--redis", url)
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split()[-1] == "announced"
+    assert "0.850" in lines[1] + lines[2]
+    assert f"{long}  a-host-of-a-cloud-with-a-name.eu-central-1.example " in run()[1]
