@@ -30,6 +30,7 @@ COMMANDS = (
     "fork",
     "dlq",
     "snapshot",
+    "redis",
     "config",
     "reproduce",
     "bench",

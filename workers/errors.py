@@ -7,7 +7,8 @@ WorkerError
 │   ├── EnvironmentChanged       other library versions or processor family than the stored ones
 │   ├── RedisUnsuitable          too old, or a policy that would evict streams
 │   ├── AccessDenied             wrong password, or a command that the user may not run
-│   └── EmbeddedFailed           the embedded server did not start
+│   └── EmbeddedFailed           the embedded server did not start, or cannot be reached
+│       └── EmbeddedNotRunning   nothing is there to look at
 ├── Fenced                   3   a newer worker owns the feed
 ├── StateLost                4   what is stored cannot be continued from
 │   ├── InputLost                input entries are gone that were not answered yet
@@ -64,7 +65,11 @@ class AccessDenied(BadConfiguration):
 
 
 class EmbeddedFailed(BadConfiguration):
-    """The embedded server could not be started in its directory."""
+    """The embedded server could not be started in its directory, or cannot be reached there."""
+
+
+class EmbeddedNotRunning(EmbeddedFailed):
+    """No embedded server runs, and the command does not start one."""
 
 
 class Fenced(WorkerError):

@@ -244,7 +244,7 @@ def test_every_command_finds_redis_by_the_rule_of_the_settings(
 
 @pytest.mark.parametrize("source", ["flag", "variable", "file"])
 def test_none_is_the_embedded_server_wherever_it_is_said(tmp_path, monkeypatch, source):
-    monkeypatch.setattr(common, "embedded_url", lambda: "unix:///embedded")
+    monkeypatch.setattr(common, "attached_url", lambda: "unix:///embedded")
     path = None
     if source == "file":
         path = tmp_path / "settings.toml"

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, embedded_url, note
+from workers.commands.common import Config, Feed, Redis, attached_url, note
 from workers.commands.options import with_settings
 from workers.commands.worker import given_flags
 
@@ -28,7 +28,7 @@ def check(
     from workers import settings as known
 
     loaded = known.load(given_flags(settings, redis, None), config)
-    url = loaded.url or embedded_url()
+    url = loaded.url or attached_url()
     from workers import preflight
     from workers.agreement import agreement
     from workers.service import check_permissions, open_store

@@ -12,6 +12,7 @@ from workers.environment import may_hold_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from workers.embedded import Embedded
     from workers.store import Store
 
 Feed = Annotated[str, typer.Argument(help="Name of the feed.", show_default=False)]
@@ -33,14 +34,25 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 def redis_url(given: str | None, config: Path | None = None) -> str:
-    """Return the URL of Redis that `workers.settings.load` gives, else the embedded server's."""
+    """Return the URL of Redis that `given_url` finds, else that of the running embedded server.
+
+    Raises
+    ------
+    EmbeddedNotRunning
+        If neither is there: a command that looks at feeds starts no server.
+    """
+    return given_url(given, config) or attached_url()
+
+
+def given_url(given: str | None, config: Path | None = None) -> str | None:
+    """Return the URL of Redis that `workers.settings.load` gives; None for the embedded server."""
     # Where a flag is all there is, nothing is left to resolve, and the models of the settings take
     # a tenth of a second to load, which `status` and `tail` need not wait for.
     if config is None and _is_url(given) and not may_hold_settings():
-        return given or embedded_url()
+        return given
     from workers.settings import load
 
-    return load({} if given is None else {"redis": given}, config).url or embedded_url()
+    return load({} if given is None else {"redis": given}, config).url
 
 
 def _is_url(given: str | None) -> bool:
@@ -51,7 +63,23 @@ def embedded_url() -> str:
     """Start the embedded server unless it runs, say where it is, and return its URL."""
     from workers.embedded import ensure
 
-    server = ensure()
+    return _told(ensure())
+
+
+def attached_url() -> str:
+    """Say where the embedded server is, which must be running, and return its URL.
+
+    Raises
+    ------
+    EmbeddedNotRunning
+        If it is not.
+    """
+    from workers.embedded import attached
+
+    return _told(attached())
+
+
+def _told(server: "Embedded") -> str:
     note(f"embedded Redis at {server.url}{' (started)' if server.was_started else ''}")
     return server.url
 

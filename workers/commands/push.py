@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, note, redis_url
+from workers.commands.common import Config, Feed, Redis, embedded_url, given_url, note
 from workers.counts import counted
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def push(
         skip,
         limit,
     )
-    url = redis_url(redis, config)
+    url = given_url(redis, config) or embedded_url()
     pace = None if rate is None else ingest.Pace(rate)
     began = time.monotonic()
     chunk = ingest.CHUNK if pace is None else pace.chunk

@@ -1,5 +1,6 @@
 """`status`: how one feed stands, or all of them."""
 
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,7 +38,16 @@ def status(
 
     Without a name: a table of all feeds, a line a feed.
     """
-    url = redis_url(redis, config)
+    from workers.errors import EmbeddedNotRunning
+
+    try:
+        url = redis_url(redis, config)
+    except EmbeddedNotRunning as error:
+        if feed or check:
+            raise
+        # No feed at all is no failure, be it of a Redis that runs or of none.
+        print(f"no feeds: {error}", file=sys.stderr if json else sys.stdout)
+        return
     names = [feed] if feed else _names(url)
     found = _found(names, url, is_named=bool(feed))
     if json:

@@ -1,0 +1,173 @@
+"""The directory of an embedded server: whose it is, who serves it, and where that one listens.
+
+One server a directory, always: it holds a lock on the directory itself for as long as it lives. A
+lock file could be removed by whatever cleans up old files, and so can the socket; the directory
+cannot while there is anything in it.
+"""
+
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+
+from workers.errors import EmbeddedFailed
+
+# The address of a unix socket has 108 bytes on Linux and 104 on macOS, the final zero included.
+_MAX_SOCKET_PATH = 103
+
+# Not TMPDIR, which differs from one shell to the next, nor /run/user, which ends with a session:
+# every process of a user must find the same socket.
+_SHORT = Path("/tmp")  # noqa: S108 (a private directory is made there)
+
+_PROCESSES = Path("/proc")
+
+
+def state_directory() -> Path:
+    """Return the directory of this user's embedded server."""
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser().absolute() / "online-svm"
+
+
+def private(directory: Path) -> Path:
+    """Return the real path of a directory, made if need be, which only this user can enter.
+
+    Raises
+    ------
+    EmbeddedFailed
+        If it is no directory, belongs to another user, or others may enter it.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place = directory.resolve()
+        found = place.stat()
+    except (OSError, RuntimeError) as error:  # a loop of symbolic links is a RuntimeError
+        reason = getattr(error, "strerror", None) or error
+        raise EmbeddedFailed(f"{directory}: {reason}; set XDG_STATE_HOME") from error
+    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise EmbeddedFailed(
+            f"{directory} is open to other users: chmod 700 it, or set XDG_STATE_HOME"
+        )
+    return place
+
+
+def socket_path(directory: Path) -> Path:
+    """Return where the server of a directory is to listen.
+
+    In the directory, or, where that path is too long for a socket, in a short private directory
+    of this user, under a name that follows from the directory, however it is reached.
+    """
+    beside = directory / "redis.sock"
+    return beside if _fits(beside) else _short_path(directory)
+
+
+def listening(directory: Path) -> Path | None:
+    """Return the socket on which the server of a directory listens, if one does.
+
+    Both places are tried: it may have been started by a shorter or a longer path than this one.
+    """
+    beside = directory / "redis.sock"
+    if _fits(beside) and listens(beside):
+        return beside
+    with suppress(EmbeddedFailed):
+        if listens(short := _short_path(directory)):
+            return short
+    return None
+
+
+def listens(path: Path) -> bool:
+    """Return whether a server is there, be it loading or suspended."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[int | None]:
+    """Hold the lock of a directory in the block, unless another process does.
+
+    Yields
+    ------
+    int or None
+        The descriptor that holds it: the lock lasts for as long as any process has inherited
+        that. None where another process holds it.
+
+    Raises
+    ------
+    EmbeddedFailed
+        If the file system has no such locks.
+    """
+    descriptor: int = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor if _lock(descriptor, directory) else None
+    finally:
+        os.close(descriptor)
+
+
+def is_locked(directory: Path) -> bool:
+    """Return whether some process holds the lock of a directory: a server, or who starts one."""
+    with locked(directory) as descriptor:
+        return descriptor is None
+
+
+def server_pid(directory: Path) -> int | None:
+    """Return the process that serves a directory; None if there is none, or it cannot be told.
+
+    Not what a file says, which outlives its server and may name another process by now: the
+    process that works in the directory and holds it open, which takes ``/proc`` to find out.
+    """
+    with suppress(OSError):
+        for process in _PROCESSES.iterdir():
+            if process.name.isdecimal() and _serves(process, directory):
+                return int(process.name)
+    return None
+
+
+def _fits(path: Path) -> bool:
+    return len(os.fsencode(path)) <= _MAX_SOCKET_PATH
+
+
+def _short_path(directory: Path) -> Path:
+    short = _SHORT / f"online-svm-{os.geteuid()}"
+    if short.is_symlink():
+        raise EmbeddedFailed(f"{short} is a symbolic link: remove it, or set XDG_STATE_HOME")
+    found = directory.stat()
+    name = sha256(b"%d:%d" % (found.st_dev, found.st_ino)).hexdigest()[:16]
+    return private(short) / f"{name}.sock"
+
+
+def _lock(descriptor: int, directory: Path) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise EmbeddedFailed(
+            f"{directory} cannot be locked ({error.strerror}): set XDG_STATE_HOME to a local "
+            "directory, or start a Redis and give --redis URL"
+        ) from error
+    return True
+
+
+def _serves(process: Path, directory: Path) -> bool:
+    """Return whether a process works in a directory and holds it open, as its server does."""
+    ours = directory.stat()
+    try:
+        if not _is_same(process / "cwd", ours):
+            return False
+        return any(_is_same(entry, ours) for entry in (process / "fd").iterdir())
+    except OSError:
+        return False
+
+
+def _is_same(path: Path, ours: os.stat_result) -> bool:
+    """Return whether a path leads to a file; not if it is gone, as descriptors may be any time."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), ours)
+    return False
