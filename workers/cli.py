@@ -133,6 +133,7 @@ def _run(command: "TyperGroup", given: list[str]) -> int:
 def _call(command: "TyperGroup", given: list[str]) -> int:
     from online_svm.errors import OnlineSVMError
     from workers.errors import WorkerError, exit_code
+    from workers.printable import printable
 
     try:
         command.main(args=given, prog_name="online-svm")
@@ -142,7 +143,8 @@ def _call(command: "TyperGroup", given: list[str]) -> int:
         return ended.code if isinstance(ended.code, int) else 0
     except (WorkerError, OnlineSVMError) as error:
         with suppress(BrokenPipeError):  # the exit code tells it as well
-            print(f"online-svm: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+            told = printable(" ".join(str(error).split()))
+            print(f"online-svm: {told}", file=sys.stderr, flush=True)
         return exit_code(error)
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from workers.errors import BadConfiguration
+from workers.errors import BadConfiguration, StateLost
 from workers.keys import FIELD, GROUP, REGISTRY
 from workers.lease import Holder
 from workers.store import PAGE, Store
@@ -136,9 +136,42 @@ def newest(store: Store, stream: str, count: int) -> list[Any]:
 
 
 def payload(entry: Sequence[Any]) -> bytes:
-    """Return the payload of an entry of `out` or `met`."""
+    """Return the payload of an entry of `out` or `met`.
+
+    Raises
+    ------
+    StateLost
+        If it has none: another program wrote it.
+    """
     fields = entry[1]
-    return bytes(fields[fields.index(FIELD.encode()) + 1])
+    if FIELD.encode() not in fields[::2]:
+        raise no_answer(entry)
+    return bytes(fields[2 * fields[::2].index(FIELD.encode()) + 1])
+
+
+def answer(entry: Sequence[Any]) -> dict[str, Any]:
+    """Return the parsed payload of an entry of `out` or `met`.
+
+    Raises
+    ------
+    StateLost
+        If it is no JSON object: another program wrote it.
+    """
+    try:
+        found = orjson.loads(payload(entry))
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise no_answer(entry)
+    return found
+
+
+def no_answer(entry: Sequence[Any]) -> StateLost:
+    """Return the error for an entry of an output stream that this program did not write."""
+    return StateLost(
+        f"entry {entry[0].decode()} of an output stream is no answer: another program wrote it; "
+        "online-svm verify tells what else differs"
+    )
 
 
 def newest_snapshot(store: Store) -> tuple[str, bytes]:

@@ -8,8 +8,9 @@ import subprocess
 import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import orjson
 import structlog
 
 from workers.connection import Connection, Script
@@ -29,6 +30,10 @@ _RELEASE = Script("""
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])
 """, "lease-release")  # fmt: skip
+
+
+_LONGEST = 4096
+"""Bytes of a lease, at most: names of hosts and workers are far shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +67,17 @@ class Holder:
 
     @classmethod
     def parse(cls, text: bytes) -> Self | None:
-        """Return the holder, or None where the text is not one."""
+        """Return the holder, or None where the text is not one, whoever wrote it.
+
+        Examples
+        --------
+        >>> Holder.parse(b'{"name":"w","host":"h","pid":"self","started":"","token":""}')
+        """
         try:
-            return cls(**json.loads(text))
-        except (ValueError, TypeError):
+            found: Any = orjson.loads(text) if len(text) <= _LONGEST else None
+        except orjson.JSONDecodeError:
             return None
+        return cls(**found) if _is_holder(found) else None
 
     def encode(self) -> bytes:
         """Return the text stored in Redis."""
@@ -75,6 +86,14 @@ class Holder:
     def is_dead(self) -> bool:
         """Return whether this is certain: same host, and no such process any more."""
         return self.host == host_identity() and process_start(self.pid) != self.started
+
+
+def _is_holder(found: Any) -> bool:
+    """Return whether an object has the fields of a `Holder`, each of its kind, and a process id."""
+    kinds = {name: int if name == "pid" else str for name in Holder.__slots__}
+    if not isinstance(found, dict) or found.keys() != kinds.keys():
+        return False
+    return all(type(found[name]) is kind for name, kind in kinds.items()) and found["pid"] > 0
 
 
 class Lease:
@@ -209,7 +228,7 @@ def process_start(pid: int) -> str | None:
         # The name, in parentheses, may hold anything; the start is the 20th field after it.
         status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return None if status[0] == "Z" else status[19]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second where it ends while it is read
         if Path("/proc/self/stat").exists():
             return None
     listed = subprocess.run(

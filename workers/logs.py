@@ -6,6 +6,8 @@ from typing import Any
 
 import structlog
 
+from workers.printable import printable
+
 LONGEST = 500
 """Characters of a value in a log line."""
 
@@ -41,5 +43,4 @@ def _safe(value: object) -> object:
     if value is None or isinstance(value, bool | int | float):
         return value
     text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
-    text = text[:LONGEST]
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
+    return printable(text[:LONGEST])

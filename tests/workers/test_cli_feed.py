@@ -230,7 +230,7 @@ def test_status_of_an_unknown_feed_is_an_error(run):
 
 def test_tail_prints_the_payloads_as_they_are_stored(answered, run, redis_url):
     feed, _ = answered
-    _, out, _ = run("tail", feed, "--json", "--count", "0")
+    _, out, _ = run("tail", feed, "--raw", "--count", "0")
     with Store(redis_url, feed) as store:
         stored = [feeds.payload(e).decode() for e in feeds.newest(store, store.keys.out, 1000)]
     assert out.splitlines() == stored
@@ -371,6 +371,17 @@ def test_export_writes_one_row_an_answer(answered, run, tmp_path):
     assert float(table[-2]["platt true"]) == message["maps"]["platt"][1]
     assert table[-1]["status"] == "rejected"
     assert table[-1]["id"] == "bad one"
+
+
+def test_tail_and_export_know_the_labels_that_a_worker_learned(answered, run):
+    feed, _ = answered
+    sent = [row.y for row in phishing()] + [None]  # the last one is rejected
+    told = [orjson.loads(text) for text in run("tail", feed, "--json", "-n", "0")[1].splitlines()]
+    assert [one["true_label"] for one in told] == sent
+    table = list(csv.DictReader(io.StringIO(run("export", feed)[1])))
+    assert [row["true_label"] for row in table] == [label or "" for label in sent]
+    right = [one.get("label") == label for one, label in zip(told, sent, strict=False)]
+    assert [row["is_right"] for row in table[20:-1]] == [str(int(hit)) for hit in right[20:-1]]
 
 
 def test_export_goes_to_standard_output_unless_a_file_is_named(answered, run, tmp_path):

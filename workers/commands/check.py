@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, attached_url, note
+from workers.commands.common import Config, Feed, Redis, attached_url, note, show
 from workers.commands.options import with_settings
 from workers.commands.worker import given_flags
 
@@ -40,4 +40,4 @@ def check(
     for warning in found.warnings:
         note(f"warning: {warning}")
     begun = "a new feed" if found.state is None else f"{found.state.position.seq:,} answered"
-    print(f"feed {feed}: a worker may begin ({begun}, Redis {found.redis})")
+    show(f"feed {feed}: a worker may begin ({begun}, Redis {found.redis})")

@@ -1,13 +1,15 @@
 """What the commands share: their options, and the way to Redis. Light: it imports on demand."""
 
+import secrets
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from workers.environment import may_hold_settings
+from workers.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,9 +114,49 @@ def writing(path: Path) -> "Iterator[None]":
         raise BadConfiguration(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
+@contextmanager
+def replacing(path: Path, overwrite: bool) -> "Iterator[TextIO]":
+    """Yield a text file that takes the place of `path` when all is written, and not before.
+
+    It is written beside it: what was there stays if the writing fails or is interrupted. A device
+    or a pipe is written to as it is.
+
+    Raises
+    ------
+    BadConfiguration
+        If the file is there and is not to be overwritten.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="") as target:
+            yield target
+        return
+    _refuse_existing(path, overwrite)
+    place = path.resolve()  # what a symbolic link points at is replaced, not the link
+    beside = place.with_name(f".{place.name[:200]}.{secrets.token_hex(4)}.part")
+    try:
+        with beside.open("x", encoding="utf-8", newline="") as target:
+            yield target
+        _refuse_existing(path, overwrite)
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _refuse_existing(path: Path, overwrite: bool) -> None:
+    from workers.errors import BadConfiguration
+
+    if path.exists() and not overwrite:
+        raise BadConfiguration(f"{path}: the file is there; choose another, or say --overwrite")
+
+
+def show(text: str, flush: bool = False) -> None:
+    """Print a line of the result; what is not printable in it is escaped."""
+    print(printable(text), flush=flush)
+
+
 def note(text: str) -> None:
-    """Tell the user something that is not the result: on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Tell the user something that is not the result: on standard error, on one line."""
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def confirm(question: str, yes: bool) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from workers.commands.common import Config, Feed, Json, Redis, feed_store
+from workers.commands.common import Config, Feed, Json, Redis, feed_store, show
 
 
 def register(app: typer.Typer) -> None:
@@ -23,19 +23,20 @@ def dlq(
     import orjson
 
     from workers.feeds import newest, require
+    from workers.printable import printable, printable_json
 
     with feed_store(feed, redis, config) as store:
         require(store)
         for entry_id, flat in newest(store, store.keys.dlq, count):
             fields = dict(zip(flat[::2], flat[1::2], strict=True))
             shown = {"id": entry_id.decode()} | {
-                name.decode(): value.decode(errors="backslashreplace")
+                printable(name): value.decode(errors="backslashreplace")
                 for name, value in fields.items()
             }
             if json:
-                print(orjson.dumps(shown).decode())
+                print(printable_json(orjson.dumps(shown)))
             else:
-                print(
-                    f"{shown['id']}  {shown['code']}: {shown['reason']}  {shown['size']} bytes: "
-                    f"{shown['head'][:60]!r}"
+                code, reason, size, head = (
+                    shown.get(name, "") for name in ("code", "reason", "size", "head")
                 )
+                show(f"{shown['id']}  {code}: {reason}  {size} bytes: {head[:60]!r}")

@@ -2,18 +2,18 @@
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, feed_store, note, writing
+from workers.commands.common import Config, Feed, Redis, feed_store, note, replacing, writing
 from workers.counts import counted
 
 if TYPE_CHECKING:
-    from workers.store import Store
+    from workers.store import Entry, Store
 
 STANDARD_OUTPUT = Path("-")
 
@@ -33,27 +33,97 @@ def export(
     ] = True,
     redis: Redis = None,
     config: Config = None,
+    features: Annotated[
+        bool, typer.Option("--features", help="Add a column for each feature, as it was sent.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
+    ] = False,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw",
+            help="Write text as it is. Without it, text that begins like a formula (= + - @) and "
+            "is no number gets a ' in front, and a control character is written as an escape.",
+        ),
+    ] = False,
 ) -> None:
-    """Write the kept answers of a feed as CSV: a row an answer, a column a number."""
-    from workers.feeds import require
+    """Write the kept answers of a feed as CSV: a row an answer, a column a number.
+
+    true_label is the label that was learned, is_right 1 or 0. Both are blank where the entry had
+    no label, and where its input was trimmed since (a worker with --keep-input keeps it).
+    """
+    from workers.feeds import newest, require
+    from workers.spreadsheet import cell, raw_cell
 
     with feed_store(feed, redis, config) as store:
         require(store)
-        # Which columns there are depends on all rows: classes are met as the stream goes.
-        columns = list(dict.fromkeys(("entry", *(name for row in _rows(store) for name in row))))
-        with writing(target), _opened(target) as file:
-            count = _write(file, columns, _rows(store))
+        last = newest(store, store.keys.out, 1)
+        table = _Table(store, last[0][0] if last else b"0-0", features)
+        # Which columns there are depends on all rows: classes are met as the stream goes. What is
+        # answered meanwhile comes after `last`, and is in neither pass.
+        columns = list(dict.fromkeys(("entry", *(name for row in table.outline() for name in row))))
+        with writing(target), _opened(target, overwrite) as file:
+            count = _write(file, columns, table.rows(), raw_cell if raw else cell)
+    if table.trimmed:
+        note(
+            f"the input of {counted(table.trimmed, 'answer')} is no longer kept: true_label and "
+            "is_right are blank there; online-svm worker --keep-input keeps it"
+        )
     note(f"{counted(count, 'answer')} exported")
 
 
-def _rows(store: "Store") -> Iterator[dict[str, Any]]:
-    import orjson
+class _Table:
+    """The answers of a feed up to an entry, each a row, read anew at each call of `rows`."""
 
-    from workers.feeds import payload
+    def __init__(self, store: "Store", last: bytes, features: bool) -> None:
+        from workers.true_labels import TrueLabels
 
-    for page in store.pages(store.keys.out, b"0-0"):
-        for entry in page:
-            yield {"entry": entry[0].decode()} | flat(orjson.loads(payload(entry)))
+        self._store, self._last, self._features = store, last, features
+        self._truths = TrueLabels(store, features)
+        self.trimmed = 0
+
+    def outline(self) -> Iterator[dict[str, Any]]:
+        """Yield rows with the columns of `rows`; the input is read only for its features."""
+        from workers.true_labels import Truth
+
+        if self._features:
+            yield from self.rows()
+            return
+        for page, messages in self._pages():
+            for entry, message in zip(page, messages, strict=True):
+                yield _row(entry, message, Truth().fields(False))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows; `trimmed` then counts those whose input is gone."""
+        self.trimmed = 0
+        for page, messages in self._pages():
+            truths = self._truths.of(page, messages)
+            for entry, message, truth in zip(page, messages, truths, strict=True):
+                self.trimmed += not truth.is_kept
+                yield _row(entry, message, truth.fields(self._features))
+
+    def _pages(self) -> "Iterator[tuple[list[Entry], list[dict[str, Any]]]]":
+        from workers.feeds import answer
+
+        for page in self._store.pages(self._store.keys.out, b"0-0", self._last):
+            yield page, [answer(entry) for entry in page]
+
+
+def _row(entry: "Entry", message: dict[str, Any], truth: dict[str, Any]) -> dict[str, Any]:
+    """Return a row.
+
+    Raises
+    ------
+    StateLost
+        If the payload is no answer.
+    """
+    from workers.feeds import no_answer
+
+    try:
+        return {"entry": entry[0].decode()} | flat(message | truth)
+    except (TypeError, ValueError, AttributeError):
+        raise no_answer(entry) from None
 
 
 def flat(message: dict[str, Any]) -> dict[str, Any]:
@@ -83,6 +153,8 @@ def flat(message: dict[str, Any]) -> dict[str, Any]:
                 row |= _spread(f"{method} upper", classes, [upper for _, upper in values])
         elif name == "scores":
             row |= _spread("score", classes[-1:] if len(value) == 1 else classes, value)
+        elif name == "features":
+            row |= _of_features(value)
         else:
             row[name] = value
     return row
@@ -92,19 +164,46 @@ def _spread(prefix: str, classes: list[str], values: list[float]) -> dict[str, f
     return {f"{prefix} {name}": value for name, value in zip(classes, values, strict=False)}
 
 
-def _write(target: TextIO, columns: list[str], rows: Iterator[dict[str, Any]]) -> int:
-    writer = csv.DictWriter(target, columns, lineterminator="\n")
-    writer.writeheader()
+def _of_features(sent: list[Any] | dict[str, Any] | None) -> dict[str, Any]:
+    """Return a column for each feature: by its name, or by its place from 0 on."""
+    pairs = sent.items() if isinstance(sent, dict) else enumerate(sent or ())
+    return {f"feature {name}": value for name, value in pairs}
+
+
+def _write(
+    target: TextIO,
+    columns: list[str],
+    rows: Iterator[dict[str, Any]],
+    cell: Callable[[Any], Any],
+) -> int:
+    """Write the table; return its rows.
+
+    Raises
+    ------
+    BadConfiguration
+        If the answers are not those that the columns were found in.
+    """
+    from workers.errors import BadConfiguration
+
+    known = frozenset(columns)
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(map(cell, columns))
     count = 0
-    for count, row in enumerate(rows, 1):  # noqa: B007  (the number of rows is the result)
-        writer.writerow(row)
+    for row in rows:
+        if not known.issuperset(row):
+            raise BadConfiguration(
+                f"the feed was begun anew while it was exported (entry {row['entry']} has columns "
+                "it had not): export it again"
+            )
+        writer.writerow([cell(row.get(name)) for name in columns])
+        count += 1
     return count
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
+def _opened(path: Path, overwrite: bool) -> Iterator[TextIO]:
     if path == STANDARD_OUTPUT:
         yield sys.stdout
         return
-    with path.open("w", encoding="utf-8", newline="") as target:
+    with replacing(path, overwrite) as target:
         yield target

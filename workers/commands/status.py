@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.commands.common import Config, Json, Redis, note, redis_url
+from workers.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from workers.feeds import Status
@@ -54,7 +55,7 @@ def status(
         import orjson
 
         for one in found:
-            print(orjson.dumps(asdict(one)).decode())
+            print(printable_json(orjson.dumps(asdict(one))))
     elif feed:
         print(describe(found[0]))
     elif found:
@@ -94,7 +95,7 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
             if is_named:
                 raise
             # Its keys were deleted, or are another team's: the others are asked for all the same.
-            note(f"{printable(name)}: {error}")
+            note(f"{name}: {error}")
     return found
 
 
@@ -113,17 +114,6 @@ def _check(names: list[str], found: "list[Status]") -> None:
         raise typer.Exit(1)
 
 
-def printable(text: str) -> str:
-    r"""Return a text that anybody may have written to Redis, without what a terminal would obey.
-
-    Examples
-    --------
-    >>> print(printable("host-1"), printable("a\x1b[2J"))
-    host-1 'a\x1b[2J'
-    """
-    return text if text.isprintable() else repr(text)
-
-
 def describe(found: "Status") -> str:
     """Return a status as text, a line a fact."""
     or_more = " or more" if found.waiting_is_at_least else ""
@@ -138,7 +128,7 @@ def describe(found: "Status") -> str:
     ]
     if found.validity is not None:
         lines.append(f"  validity   {_validity(found.validity)}")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _print_table(found: "list[Status]") -> None:
@@ -172,7 +162,7 @@ def _cells(found: "Status") -> tuple[str, ...]:
 def _worker(found: "Status") -> str:
     if found.holder is None:
         return f"none holds the lease, so nothing is answered ({found.epoch} so far)"
-    return f"{printable(found.holder)} ({found.epoch} so far)"
+    return f"{found.holder} ({found.epoch} so far)"
 
 
 def _snapshots(at: list[int]) -> str:

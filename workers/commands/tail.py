@@ -1,7 +1,7 @@
 """`tail` and its text form of an answer."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -10,7 +10,8 @@ from workers.commands.common import Config, Feed, Json, Redis, feed_store, note
 from workers.counts import counted
 
 if TYPE_CHECKING:
-    from workers.store import Store
+    from workers.store import Entry, Store
+    from workers.true_labels import TrueLabels
 
 
 def register(app: typer.Typer) -> None:
@@ -30,46 +31,146 @@ def tail(
     stream: Annotated[
         Literal["out", "met"], typer.Option(help="Answers, or validity reports.")
     ] = "out",
+    features: Annotated[
+        bool, typer.Option("--features", help="Show the features too, as they were sent.")
+    ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print the payloads as they are stored, and nothing else.")
+    ] = False,
 ) -> None:
-    """Show the last answers of a feed; --json prints the payloads as they are stored."""
-    from workers.feeds import payload, require
+    """Show the last answers of a feed, with the label that was learned and whether it was right.
+
+    --json prints the payloads with true_label and is_right added. Both are null where the entry
+    had no label, and where its input was trimmed since (a worker with --keep-input keeps it).
+    """
+    from workers.feeds import require
+    from workers.true_labels import TrueLabels
 
     with feed_store(feed, redis, config) as store:
         if not follow:
             require(store)
         _tell_if_unanswered(store)
         key = store.keys.out if stream == "out" else store.keys.met
-        for entry in _entries(store, key, count, follow):
-            data = payload(entry)
-            print(data.decode() if json else line(data), flush=follow)
+        truths = TrueLabels(store, features) if stream == "out" and not raw else None
+        for page in _pages(store, key, count, follow):
+            for text in _texts(page, truths, json, raw):
+                print(text)
+            if follow:
+                sys.stdout.flush()
 
 
-def line(data: bytes) -> str:
-    """Return a payload as a line for people.
+def _texts(
+    page: "Sequence[Entry]", truths: "TrueLabels | None", json: bool, raw: bool
+) -> Iterator[str]:
+    """Yield what is to be printed of each entry."""
+    from workers.feeds import payload
+    from workers.printable import printable, printable_json
+
+    stored = [payload(entry) for entry in page]
+    if raw:
+        yield from (data.decode(errors="backslashreplace") for data in stored)
+        return
+    known = _known(page, stored, truths)
+    for data, fields in zip(stored, known, strict=True):
+        yield printable_json(_added(data, fields)) if json else printable(line(data, fields))
+
+
+def _known(
+    page: "Sequence[Entry]", stored: list[bytes], truths: "TrueLabels | None"
+) -> list[dict[str, Any]]:
+    """Return what is to be added to each answer."""
+    if truths is None:
+        return [{}] * len(page)
+    found = truths.of(page, [_parsed(data) for data in stored])
+    return [truth.fields(truths.with_features) for truth in found]
+
+
+def _parsed(data: bytes) -> Any:
+    """Return the payload as an object, None where it is no JSON."""
+    import orjson
+
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _added(data: bytes, fields: dict[str, Any]) -> bytes:
+    """Return a payload with fields at its end; every byte before them as it was.
+
+    Examples
+    --------
+    >>> _added(b'{"status":"ok"}', {"true_label": "a"})
+    b'{"status":"ok","true_label":"a"}'
+    """
+    import orjson
+
+    message = _parsed(data)
+    is_answer = isinstance(message, dict) and "status" in message and data.endswith(b"}")
+    if not fields or not is_answer:
+        return data
+    return data[:-1] + b"," + orjson.dumps(fields)[1:]
+
+
+def line(data: bytes, truth: Mapping[str, Any] | None = None) -> str:
+    """Return a payload as a line for people, with what is known of the true label.
 
     Examples
     --------
     >>> line(b'{"status":"rejected","seq":3,"n":3,"code":"label","reason":"y is empty"}')
     '         3  rejected: label: y is empty'
+    >>> line(b"<html>")
+    'not of this program: <html>'
     """
-    import orjson
+    message = _parsed(data)
+    try:
+        return _report(message) if "venn" in message else _answer(message, truth or {})
+    except (TypeError, ValueError, LookupError, AttributeError):
+        return f"not of this program: {data[:200].decode(errors='backslashreplace')}"
 
-    message = orjson.loads(data)
-    if "venn" in message:
-        return _report(message)
+
+def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
     seq = f"{message['seq']:>10,}"
     if message["status"] == "rejected":
         return f"{seq}  rejected: {message['code']}: {message['reason']}"
     if message["status"] == "duplicate":
         return f"{seq}  duplicate: id {message['id']!r} was answered at {message['first']:,}"
-    if message["status"] == "warming":
-        return f"{seq}  {message['reason']}"  # which says that it is warming up
+    if message["status"] == "warming":  # the reason says that it is warming up
+        return f"{seq}  {message['reason']}{_true(truth)}{_features(truth)}"
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
     note = "" if message["reason"] is None else f" ({message['reason']})"
     return (
         f"{seq}  {message['label']}  {message['probability']:.3f} "
-        f"[{message['lower']:.3f}, {message['upper']:.3f}]{maps}  {message['guarantee']}{note}"
+        f"[{message['lower']:.3f}, {message['upper']:.3f}]{_true(truth)}{maps}  "
+        f"{message['guarantee']}{note}{_features(truth)}"
     )
+
+
+def _true(truth: Mapping[str, Any]) -> str:
+    """Return the true label, and whether the answer is it.
+
+    Examples
+    --------
+    >>> _true({"true_label": "ham", "is_right": False}), _true({"true_label": None})
+    ('  true ham (wrong)', '')
+    """
+    if truth.get("true_label") is None:
+        return ""
+    told = {None: "", True: " (right)", False: " (wrong)"}[truth["is_right"]]
+    return f"  true {truth['true_label']}{told}"
+
+
+def _features(truth: Mapping[str, Any]) -> str:
+    """Return the features that were asked for.
+
+    Examples
+    --------
+    >>> _features({"features": {"age": 39}}), _features({"features": [0.5, 1]}), _features({})
+    ('  age=39', '  0.5 1', '')
+    """
+    sent = truth.get("features") or ()
+    shown = (f"{k}={v}" for k, v in sent.items()) if isinstance(sent, dict) else map(str, sent)
+    return f"  {' '.join(shown)}" if sent else ""
 
 
 def _by_map(message: dict[str, Any], name: str) -> str:
@@ -109,22 +210,17 @@ def _tell_if_unanswered(store: "Store") -> None:
         note(f"no answers yet: {counted(waiting, 'entry waits', 'entries wait')} for a worker")
 
 
-def _entries(store: "Store", key: str, count: int, follow: bool) -> Iterator[Sequence[Any]]:
-    """Yield the last entries of a stream, and then, to follow, each that comes."""
+def _pages(store: "Store", key: str, count: int, follow: bool) -> "Iterator[Sequence[Entry]]":
+    """Yield the last entries of a stream, and then, to follow, those that come."""
     from workers.feeds import newest
 
     last = b"0-0"
-    begin = (
-        newest(store, key, count)
-        if count
-        else (entry for page in store.pages(key, b"0-0") for entry in page)
-    )
-    for entry in begin:
-        last = entry[0]
-        yield entry
+    for page in (newest(store, key, count),) if count else store.pages(key, last):
+        if page:
+            last = page[-1][0]
+            yield page
     sys.stdout.flush()
     while follow:
-        for entry in store.call("XREAD", "BLOCK", 1000, "STREAMS", key, last) or ():
-            for found in entry[1]:
-                last = found[0]
-                yield found
+        for _, page in store.call("XREAD", "BLOCK", 1000, "STREAMS", key, last) or ():
+            last = page[-1][0]
+            yield page

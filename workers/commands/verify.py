@@ -18,6 +18,7 @@ from workers.commands.push import (
     open_rows,
     selected,
 )
+from workers.printable import printable
 
 if TYPE_CHECKING:
     from workers.verify import Difference, Verification
@@ -89,7 +90,7 @@ def describe(found: "Verification") -> str:
 
 def _difference(found: "Difference") -> str:
     committed, computed = (
-        "nothing" if text is None else text.decode() for text in (found.committed, found.computed)
+        "nothing" if text is None else printable(text) for text in (found.committed, found.computed)
     )
     where = f"{found.stream} {found.id.decode()}"
     return f"differs at {where}\n  committed {committed}\n  computed  {computed}"

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from workers.demo.feeds import Progress, Report
+from workers.printable import printable
 
 LEGEND = "[yellow]◆[/] accuracy so far   [cyan]█[/] probability announced so far"
 """What the strips of the table show."""
@@ -60,7 +61,7 @@ def methods_table(report: Report | None) -> Table:
     for name in ("log loss", "Brier"):
         table.add_column(name, justify="right")
     for name, method in _methods(report):
-        table.add_row(name, *_cells(method))
+        table.add_row(Text(printable(name)), *_cells(method))  # of a text, rich reads markup
     return table
 
 

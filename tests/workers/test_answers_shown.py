@@ -1,0 +1,373 @@
+"""What `export`, `tail`, `dlq` and `status` show: true labels, and text that is hostile."""
+
+import csv
+import io
+import json
+import struct
+
+import orjson
+import pytest
+
+from online_svm.config import PredictorConfig
+from workers import cli
+from workers.agreement import agreement
+from workers.commands import export as export_module
+from workers.lease import Holder
+from workers.settings import Limits
+from workers.store import Store
+
+HOSTILE = "\x1b[2J\x9b1m\u202e\nfeed forged\r\x00\x7f"
+
+
+@pytest.fixture
+def run(capsys, redis_url):
+    """Run a command on the test's Redis; return exit code, standard output, standard error."""
+
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--redis", redis_url])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def message(seq, label, classes=("a", "b"), **more):
+    """Return an answer, as far as the commands look at it."""
+    count = len(classes)
+    return {
+        "v": 1, "status": "ok", "seq": seq, "n": seq, "label": label, "lower": 0.5, "upper": 0.75,
+        "probability": 0.625, "classes": list(classes), "probabilities": [0.5] * count,
+        "intervals": [[0.25, 0.75]] * count, "maps": {}, "scores": [0.5], "guarantee": "exact",
+        "reason": None,
+    } | more  # fmt: skip
+
+
+def answered(store, *pairs):
+    """Store input entries and the answers to them; an input of None was trimmed since."""
+    for i, (sent, told) in enumerate(pairs, 1):
+        if sent is not None:
+            flat = [part for pair in sent.items() for part in pair]
+            store.call("XADD", store.keys.input, f"{i}-0", *flat)
+        data = told if isinstance(told, bytes) else orjson.dumps(told)
+        store.call("XADD", store.keys.out, f"{i}-0", "p", data)
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+PAIRS = (
+    ({"x": '{"q":1.5,"=r":-2}', "y": "a"}, message(0, None, (), status="warming", reason="warm")),
+    ({"x": '{"q":2,"=r":3}', "y": "a"}, message(1, "a")),
+    ({"x": '{"q":4,"=r":5}', "y": "b"}, message(2, "a")),
+    ({"x": '{"q":4,"=r":5}'}, message(3, "a")),
+    ({"x": "[1]", "y": "a"}, {"status": "rejected", "seq": 4, "n": 3, "code": "c", "reason": "r"}),
+    ({"xb": struct.pack("<2d", 7, 8), "y": "b"}, message(5, "b")),
+)
+
+
+def test_export_adds_the_label_that_was_learned_and_whether_the_answer_was_right(run, store, feed):
+    answered(store, *PAIRS)
+    code, out, err = run("export", feed)
+    assert (code, err) == (0, "6 answers exported\n")
+    assert [(row["true_label"], row["is_right"]) for row in table(out)] == [
+        ("a", ""),  # warming up: there was no answer to be right
+        ("a", "1"),
+        ("b", "0"),
+        ("", ""),  # without a label
+        ("", ""),  # rejected: its label was not learned
+        ("b", "1"),
+    ]
+    assert "feature" not in out
+
+
+def test_a_reliability_curve_can_be_drawn_from_the_export(run, store, feed):
+    answered(store, *PAIRS)
+    told = [row for row in table(run("export", feed)[1]) if row["is_right"]]
+    assert sum(int(row["is_right"]) for row in told) / len(told) == 2 / 3
+    assert {float(row["probability"]) for row in told} == {0.625}
+
+
+def test_export_and_tail_show_the_features_on_request(run, store, feed):
+    answered(store, *PAIRS)
+    rows = table(run("export", feed, "--features")[1])
+    assert [(row["feature q"], row["feature =r"]) for row in rows[:2]] == [
+        ("1.5", "-2"),
+        ("2", "3"),
+    ]
+    assert rows[4]["feature q"] == ""  # rejected
+    assert (rows[5]["feature 0"], rows[5]["feature 1"]) == ("7.0", "8.0")
+    told = [
+        orjson.loads(line) for line in run("tail", feed, "--json", "--features")[1].splitlines()
+    ]
+    assert told[1]["features"] == {"q": 2, "=r": 3}
+    assert told[5]["features"] == [7.0, 8.0]
+    assert told[4]["features"] is None
+    assert run("tail", feed, "--features")[1].splitlines()[1].endswith("exact  q=2 =r=3")
+
+
+def test_tail_adds_the_true_label_behind_the_bytes_that_are_stored(run, store, feed):
+    answered(store, *PAIRS)
+    stored = [orjson.dumps(told).decode() for _, told in PAIRS]
+    lines = run("tail", feed, "--json")[1].splitlines()
+    assert [line.startswith(data[:-1]) for line, data in zip(lines, stored, strict=True)] == [
+        True
+    ] * 6
+    added = [(orjson.loads(line)["true_label"], orjson.loads(line)["is_right"]) for line in lines]
+    assert added == [
+        ("a", None),
+        ("a", True),
+        ("b", False),
+        (None, None),
+        (None, None),
+        ("b", True),
+    ]
+    assert run("tail", feed, "--raw")[1].splitlines() == stored
+
+
+def test_tail_tells_the_true_label_in_words(run, store, feed):
+    answered(store, *PAIRS)
+    lines = run("tail", feed)[1].splitlines()
+    assert lines[0].endswith("warm  true a")
+    assert "[0.500, 0.750]  true a (right)" in lines[1]
+    assert "[0.500, 0.750]  true b (wrong)" in lines[2]
+    assert "true" not in lines[3] + lines[4]
+
+
+def test_a_label_is_compared_as_the_feed_spells_it(run, store, feed):
+    store.fence("w", agreement(PredictorConfig(labels="integer"), Limits()))
+    answered(store, ({"x": "[1]", "y": "+1"}, message(0, "1", ("-1", "1"))))
+    (row,) = table(run("export", feed)[1])
+    assert (row["true_label"], row["is_right"]) == ("1", "1")
+
+
+def test_where_input_was_trimmed_the_label_is_blank_and_it_is_said_why(run, store, feed):
+    answered(store, (None, message(0, "a")), ({"x": "[1]", "y": "a"}, message(1, "a")))
+    _, out, err = run("export", feed)
+    assert [row["true_label"] for row in table(out)] == ["", "a"]
+    assert "the input of 1 answer is no longer kept: true_label and is_right are blank" in err
+    assert "--keep-input" in err
+
+
+def test_more_answers_than_a_page_of_input_are_joined_one_by_one(run, store, feed):
+    answered(
+        store,
+        *(
+            ({"x": f"[{i}]", "y": "ab"[i % 2]} if i % 7 else None, message(i, "a"))
+            for i in range(2345)
+        ),
+    )
+    expected = [("ab"[i % 2] if i % 7 else "", i) for i in range(2345)]
+    rows = table(run("export", feed, "--features")[1])
+    assert [(row["true_label"], int(row["seq"])) for row in rows] == expected
+    assert [row["feature 0"] for row in rows] == [str(i) if i % 7 else "" for i in range(2345)]
+
+
+def test_what_is_answered_during_an_export_is_not_in_it(run, store, feed, monkeypatch):
+    answered(store, ({"x": "[1]", "y": "a"}, message(0, "a")))
+    write = export_module._write
+
+    def late(*arguments):
+        later = orjson.dumps(message(1, "c", ("a", "b", "c"))).decode()
+        store.call("XADD", store.keys.out, "2-0", "p", later)
+        return write(*arguments)
+
+    monkeypatch.setattr(export_module, "_write", late)
+    code, out, _ = run("export", feed)
+    assert code == 0
+    assert [row["seq"] for row in table(out)] == ["0"]
+
+
+def test_a_feed_begun_anew_during_an_export_ends_it_in_one_line(
+    run, store, feed, monkeypatch, tmp_path
+):
+    answered(store, ({"x": "[1]", "y": "a"}, message(0, "a")))
+    write = export_module._write
+
+    def anew(*arguments):
+        store.call("DEL", store.keys.out)
+        answered(store, (None, message(0, "c", ("a", "b", "c"))))
+        return write(*arguments)
+
+    monkeypatch.setattr(export_module, "_write", anew)
+    code, _, err = run("export", feed, str(tmp_path / "out.csv"))
+    assert (code, err.count("\n")) == (2, 1)
+    assert "the feed was begun anew while it was exported" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_overwrites_a_file_only_when_told_and_then_at_once(run, store, feed, tmp_path):
+    answered(store, *PAIRS)
+    path, link = tmp_path / "out.csv", tmp_path / "link.csv"
+    path.write_text("mine")
+    link.symlink_to(path)
+    for target in (path, link):
+        code, _, err = run("export", feed, str(target))
+        assert (code, path.read_text()) == (2, "mine")
+        assert err == (
+            f"online-svm: {target}: the file is there; choose another, or say --overwrite\n"
+        )
+    assert run("export", feed, str(link), "--overwrite")[0] == 0
+    assert path.read_text() == run("export", feed)[1]
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, path]
+
+
+def test_an_export_that_is_interrupted_leaves_the_file_that_was_there(
+    run, store, feed, tmp_path, monkeypatch
+):
+    answered(store, *PAIRS)
+    path = tmp_path / "out.csv"
+    path.write_text("mine")
+
+    def interrupted(target, *arguments):
+        target.write("half a row")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(export_module, "_write", interrupted)
+    assert run("export", feed, str(path), "--overwrite")[0] == 130
+    assert path.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_device_is_written_to_as_it_is(run, store, feed):
+    answered(store, *PAIRS)
+    assert run("export", feed, "/dev/null")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ('=HYPERLINK("http://x","y")', '\'=HYPERLINK("http://x","y")'),
+        ("+1+cmd", "'+1+cmd"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("\t=1", "'\\t=1"),
+        ("\r=1", "'\\r=1"),
+        ("-1", "-1"),
+        ("+1e-3", "+1e-3"),
+        ("ordinary = text", "ordinary = text"),
+    ],
+)
+def test_a_cell_that_a_spreadsheet_would_run_is_written_as_text(run, store, feed, text, written):
+    answered(store, ({"x": "[1]", "y": text}, message(0, text, (text,), id=text)))
+    (row,) = table(run("export", feed)[1])
+    assert (row["label"], row["true_label"], row["id"]) == (written, written, written)
+    (row,) = table(run("export", feed, "--raw")[1].replace("\r", "\\r"))
+    assert row["label"] == text.replace("\r", "\\r")
+
+
+def test_numbers_stay_numbers_in_an_export(run, store, feed):
+    answered(store, ({"x": "[-5.5]", "y": "a"}, message(0, "a", scores=[-1.25])))
+    (row,) = table(run("export", feed, "--features")[1])
+    assert (row["score b"], row["feature 0"]) == ("-1.25", "-5.5")
+
+
+def is_clean(out):
+    """Return whether a terminal that shows a text obeys nothing in it."""
+    return all(line.isprintable() for line in out.split("\n"))
+
+
+def hostile_feed(store):
+    """Store a feed with hostile text in every field that a person may see."""
+    names, sent = {HOSTILE: [0.5, 0.5]}, {"x": json.dumps({HOSTILE: 1}), "y": HOSTILE}
+    bad = {
+        "status": "rejected",
+        "seq": 2,
+        "n": 1,
+        "code": HOSTILE,
+        "reason": HOSTILE,
+        "id": HOSTILE,
+    }
+    answered(
+        store,
+        (sent, message(0, HOSTILE, (HOSTILE, "b"), maps=names)),
+        ({"x": "[1]"}, message(1, None, (), status="warming", reason=HOSTILE)),
+        ({"x": "[1]"}, bad),
+        ({"x": "[1]"}, {"status": "duplicate", "id": HOSTILE, "seq": 3, "n": 1, "first": 0}),
+        ({"x": "[1]"}, {"seq": HOSTILE}),
+        ({"x": "[1]"}, f'{{"late":1}}{HOSTILE}'.encode()),
+    )  # fmt: skip
+    held = Holder.here("w")
+    fields = {name: getattr(held, name) for name in held.__slots__} | {"name": HOSTILE}
+    store.call("SET", store.keys.lease, json.dumps(fields))
+    letter = ("code", HOSTILE, "reason", HOSTILE, "size", "1", HOSTILE, "1", "head", HOSTILE)
+    store.call("XADD", store.keys.dlq, "*", *letter)
+    store.call("XADD", store.keys.dlq, "*", b"code", b"\xff\x1b")
+    store.register()
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        (("tail",), 6),
+        (("tail", "--json"), 6),
+        (("tail", "--features"), 6),
+        (("dlq",), 2),
+        (("dlq", "--json"), 2),
+        (("status",), 7),
+        (("status", "--json"), 1),
+    ],
+)
+def test_hostile_text_is_escaped_and_forges_no_line(run, store, feed, command, lines):
+    hostile_feed(store)
+    code, out, err = run(command[0], feed, *command[1:])
+    assert code == 0
+    assert is_clean(out + err)
+    assert out.count("\n") == lines
+    assert not any(line.startswith("feed forged") for line in out.splitlines())
+
+
+def test_hostile_text_in_an_export_is_escaped_cell_by_cell(run, store, feed):
+    hostile_feed(store)
+    for entry_id in ("5-0", "6-0"):
+        store.call("XDEL", store.keys.out, entry_id)
+    code, out, _ = run("export", feed, "--features")
+    assert code == 0
+    assert is_clean(out)
+    assert out.count("\n") == 1 + 4
+
+
+def test_what_another_program_wrote_into_the_answers_ends_an_export_in_one_line(run, store, feed):
+    for fields in (("p", "<html>"), ("q", "{}"), ("p", '{"maps":3}')):
+        store.call("DEL", store.keys.out)
+        store.call("XADD", store.keys.out, "1-0", *fields)
+        code, _, err = run("export", feed)
+        assert (code, err.count("\n")) == (4, 1)
+        assert "entry 1-0 of an output stream is no answer" in err
+
+
+def test_what_json_shows_means_what_is_stored(run, store, feed):
+    answered(store, ({"x": "[1]", "y": "a"}, message(0, HOSTILE + "😀\U000e0041")))
+    told = orjson.loads(run("tail", feed, "--json")[1])
+    assert told["label"] == HOSTILE + "😀\U000e0041"
+
+
+def test_an_error_of_redis_cannot_forge_a_line(run, redis_url, feed):
+    with Store(redis_url, feed) as store:
+        store.call("SET", store.keys.out, "not a stream")
+    code, out, err = run("tail", feed)
+    assert (code, out, err.count("\n")) == (4, "", 1)
+    assert is_clean(err)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        b'{"name":"w","host":"HOST","pid":"1\\u0000","started":"s","token":"t"}',
+        b'{"name":"w","host":"HOST","pid":-1,"started":"s","token":"t"}',
+        b'{"name":"w","host":"HOST","pid":true,"started":"s","token":"t"}',
+        b'{"name":"\\ud800","host":"HOST","pid":1,"started":"s","token":"t"}',
+        b'{"name":["w"],"host":"h","pid":1,"started":"s","token":"t"}',
+        b"[" * 100_000,
+        b"\x00\x1b[2J",
+    ],
+)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_lease_of_any_text_is_shown_and_breaks_nothing(run, store, feed, held, form):
+    answered(store, *PAIRS)
+    store.call("SET", store.keys.lease, held.replace(b"HOST", Holder.here("w").host.encode()))
+    code, out, err = run("status", feed, *form)
+    assert (code, err) == (0, "")
+    assert is_clean(out)

@@ -1,0 +1,171 @@
+"""The labels that answered examples had: joined from the input, under the ID of the answer."""
+
+import json
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from workers.errors import BadConfiguration, StateLost
+from workers.keys import FeedKeys
+
+if TYPE_CHECKING:
+    from workers.store import Entry, Store
+
+Features = list[Any] | dict[str, Any]
+
+PAGE = 100
+"""Input entries read at once: each may be as large as the limit of an entry."""
+
+_ANSWERED = ("ok", "warming")
+"""Status of an answer whose label, if the entry had one, was learned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What became known of an answered example.
+
+    Attributes
+    ----------
+    is_kept : bool
+        Whether its input entry is still there; nothing is known where it is not.
+    label : str or None
+        The label that was learned, as the feed spells it. None where there was none, and where
+        nothing was learned: the entry was rejected, or a duplicate.
+    is_right : bool or None
+        Whether the answer is that label; None without a label, and where the answer names none.
+    features : list, dict or None
+        As they were sent, where they were asked for.
+    """
+
+    is_kept: bool = False
+    label: str | None = None
+    is_right: bool | None = None
+    features: Features | None = None
+
+    def fields(self, with_features: bool) -> dict[str, Any]:
+        """Return what is added to an answer.
+
+        Examples
+        --------
+        >>> Truth(True, "ham", False).fields(with_features=False)
+        {'true_label': 'ham', 'is_right': False}
+        """
+        added = {"true_label": self.label, "is_right": self.is_right}
+        return added | ({"features": self.features} if with_features else {})
+
+
+class TrueLabels:
+    """Reads the truth of a feed's answers, page by page, as long as the input is kept.
+
+    A combination has no input of its own: its answers have the entry IDs of its first feed, and
+    the labels are those of that feed's input.
+
+    Parameters
+    ----------
+    store : Store
+    with_features : bool
+        Whether to return the features too.
+    """
+
+    def __init__(self, store: "Store", with_features: bool = False) -> None:
+        self._store, self.with_features = store, with_features
+        self._begun = False
+        self._input = store.keys.input
+        self._spelled: Callable[[str], str | None] = _as_sent
+
+    def of(self, entries: "Sequence[Entry]", messages: Sequence[Any]) -> Iterator[Truth]:
+        """Yield the truth of each answer.
+
+        Parameters
+        ----------
+        entries : sequence of (bytes, list)
+            Of `out`, in the order of their IDs.
+        messages : sequence
+            Their payloads, parsed.
+        """
+        if entries and not self._begun:  # not before: whoever follows may be there first
+            self._begin()
+        found = self._inputs(entries[0][0], entries[-1][0]) if entries else iter(())
+        sent = next(found, None)
+        for (entry_id, _), message in zip(entries, messages, strict=True):
+            while sent is not None and _order(sent[0]) < _order(entry_id):
+                sent = next(found, None)
+            is_kept = sent is not None and sent[0] == entry_id
+            yield self._truth(sent[1], message) if sent is not None and is_kept else Truth()
+
+    def _begin(self) -> None:
+        """Find where the labels are, and how the feed spells them."""
+        config = _configuration(self._store)
+        combined = config.get("join", {}).get("feeds")
+        if combined:
+            self._input = FeedKeys(combined[0]).input
+        self._spelled, self._begun = _spelling(config), True
+
+    def _inputs(self, first: bytes, last: bytes) -> "Iterator[Entry]":
+        """Yield the input entries from one ID to another, both included."""
+        start = first
+        while page := self._store.call("XRANGE", self._input, start, last, "COUNT", PAGE):
+            yield from page
+            if len(page) < PAGE:
+                return
+            start = b"(" + page[-1][0]
+
+    def _truth(self, flat: Sequence[bytes], message: Any) -> Truth:
+        if not isinstance(message, dict) or message.get("status") not in _ANSWERED:
+            return Truth(is_kept=True)
+        fields = dict(zip(flat[::2], flat[1::2], strict=True))
+        label = self._spelled(fields[b"y"].decode(errors="replace")) if b"y" in fields else None
+        answer = message.get("label")
+        return Truth(
+            is_kept=True,
+            label=label,
+            is_right=None if label is None or answer is None else answer == label,
+            features=_features(fields) if self.with_features else None,
+        )
+
+
+def _order(entry_id: bytes) -> tuple[int, int]:
+    time, _, count = entry_id.partition(b"-")
+    return int(time), int(count)
+
+
+def _configuration(store: "Store") -> dict[str, Any]:
+    """Return the stored configuration of a feed; empty where it has none that can be read."""
+    try:
+        state = store.state()
+        found = {} if state is None else json.loads(state.agreement.config)
+    except (StateLost, BadConfiguration, ValueError, RecursionError):
+        return {}  # the answers can be shown all the same
+    return found if isinstance(found, dict) else {}
+
+
+def _spelling(config: dict[str, Any]) -> Callable[[str], str | None]:
+    """Return what a feed makes of the text of an accepted label: `+1` may be `1` there."""
+    if config.get("predictor", {}).get("labels") != "integer":
+        return _as_sent
+    # Imported here: only such a feed needs it.
+    from online_svm.config import PredictorConfig
+    from online_svm.schema import FeatureSchema
+
+    return FeatureSchema(PredictorConfig(labels="integer")).label
+
+
+def _as_sent(label: str) -> str | None:
+    return label
+
+
+def _features(fields: dict[bytes, bytes]) -> Features | None:
+    """Return the features of an accepted entry; None where they are none that it could have."""
+    if b"x" not in fields:
+        raw = fields.get(b"xb", b"")
+        values = struct.unpack(f"<{len(raw) // 8}d", raw[: len(raw) // 8 * 8])
+        return [None if math.isnan(value) else value for value in values]
+    try:
+        found = orjson.loads(fields[b"x"])
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, list | dict) else None
