@@ -1,6 +1,6 @@
 """Labels and their codes: declared, or discovered in order of arrival."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,11 +95,6 @@ class ClassView:
         # Of each code, then of every later one, and last, where code -1 looks, of that.
         columns = [*(rank[label] for label in labels), self.n_known, -1]
         self._columns = np.array(columns, dtype=np.int64)
-
-    def weights(self, class_weight: Mapping[str, float] | str | None) -> NDArray[np.float64]:
-        """Return the weight of each known class where a mapping gives one, else 1."""
-        given = class_weight if isinstance(class_weight, Mapping) else {}
-        return np.array([given.get(label, 1.0) for label in self.classes[: self.n_known] if label])
 
     def columns(self, codes: Ints) -> Ints:
         """Return the column of each code: -1 stays, a code met later is the unseen slot."""

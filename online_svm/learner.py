@@ -21,6 +21,7 @@ from online_svm.learner_state import opened
 from online_svm.linear_learner import LinearLearner
 from online_svm.refit import RefitResult, RefitTask
 from online_svm.scaling import Scaling
+from online_svm.svm.hyperparameters import balanced_weights, scale_gamma
 from online_svm.svm.machine import STRICTNESS, RollingMachine
 from online_svm.svm.packed_bank import PackedBank
 from online_svm.venn.split import fold_numbers, window_parts
@@ -145,9 +146,7 @@ class Learner:
             self._scaling = Scaling.fit(training, standard=config.scale == "standard")
         else:
             self._scaling = Scaling.identity(self._rows.shape[1])
-        variance = float(self._scaling.transform(training).var()) if len(training) else 0.0
-        per_feature = 1.0 / (self._rows.shape[1] * variance) if variance > 0.0 else 1.0
-        self._gamma = per_feature if config.gamma == "scale" else float(config.gamma)
+        self._gamma = scale_gamma(config.gamma, self._scaling.transform(training))
         if config.kernel == "poly":
             limit = poly_limit(self._gamma, config.degree, config.coef0, self._rows.shape[1])
             self._scaling = replace(self._scaling, limit=np.array([limit]))
@@ -251,9 +250,7 @@ class Learner:
         weights = task.weights
         if self.config.class_weight == "balanced":
             labelled = task.codes[trains & (task.codes >= 0)]
-            counts = np.bincount(labelled, minlength=task.n_classes)
-            shares = len(labelled) / (task.n_classes * np.maximum(counts, 1))
-            weights = np.where(counts > 0, shares, 1.0)
+            weights = balanced_weights(labelled, task.n_classes)
         return self.config.C * weights
 
 

@@ -37,6 +37,7 @@ from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.refit import RefitResult, RefitTask, Refitter
 from online_svm.schema import FeatureSchema
 from online_svm.snapshot import pack, unpack
+from online_svm.svm.hyperparameters import given_weights
 from online_svm.targets import checked_probabilities
 from online_svm.validity import StreamValidity
 from online_svm.venn.split import is_early_refit, next_refit, window_parts
@@ -280,7 +281,8 @@ class OnlinePredictor:
             return
         view = self._labels.view(self._examples.labels_before(n))
         first, rows = self._examples.give(start, n)
-        weights = view.weights(config.class_weight)
+        given = config.class_weight if isinstance(config.class_weight, dict) else {}
+        weights = given_weights(given, view.classes[: view.n_known])
         probs = self._examples.probs(start, n).copy() if config.learner == "psvm" else None
         self._refitter.submit(RefitTask(start, n, first, rows, view.columns(codes), weights, probs))
         early = n < config.lags_from or is_early_refit(n, config.refit_every)

@@ -11,15 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from online_svm.errors import InvalidConfig, InvalidInput
 from online_svm.kernels import Floats, Kernel, KernelName
 from online_svm.svm.feature_maps import MapName, fit_map
-from online_svm.svm.inputs import (
-    checked_examples,
-    checked_more,
-    checked_rows,
-    class_penalties,
-    positive,
-    positive_integer,
-    scale_gamma,
-)
+from online_svm.svm.hyperparameters import class_penalties, positive, positive_integer, scale_gamma
+from online_svm.svm.inputs import checked_examples, checked_more, checked_rows
 from online_svm.svm.proximal import ROUNDS, ProximalMachine
 
 

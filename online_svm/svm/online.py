@@ -1,6 +1,5 @@
 """OnlineSVC: an exact kernel support vector classifier over a stream, for scikit-learn."""
 
-import math
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -10,10 +9,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel, KernelName
+from online_svm.svm.hyperparameters import class_penalties, positive, scale_gamma
 from online_svm.svm.machine import RollingMachine
-from online_svm.svm.rows import Ints
 
 
 class OnlineSVC(ClassifierMixin, BaseEstimator):
@@ -39,7 +38,7 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
         Largest violation of optimality.
     class_weight : dict, "balanced" or None
         Multiplies C for the examples of a class, in every machine. "balanced" follows the examples
-        held: n / (n_classes * n of the class).
+        held: n / (n_classes * n of the class). A class that a dict does not name has weight 1.
     cache_mb : float
         Memory for kernel rows, in MiB.
 
@@ -176,13 +175,12 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
         """Begin a stream: fix its classes and its kernel."""
         if len(classes) < 2:
             raise InvalidInput(f"y: expected at least two classes, got one class only: {classes}")
-        if not (math.isfinite(self.tol) and self.tol > 0):
-            raise InvalidConfig(f"tol: must be a positive number, got {self.tol!r}")
+        positive(self.tol, "tol")
         self.classes_ = classes
-        self.gamma_ = _gamma(self.gamma, X)
+        self.gamma_ = scale_gamma(self.gamma, X)
         self._machine = RollingMachine(
             Kernel(self.kernel, self.gamma_, self.degree, self.coef0),
-            self._penalties(np.zeros(0, dtype=np.int64)),
+            class_penalties(self.C, self.class_weight, classes, np.zeros(0, dtype=np.int64)),
             tol=self.tol,
             cache_mb=self.cache_mb,
         )
@@ -200,7 +198,9 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
 
     def _solve(self) -> Self:
         machine = self._machine
-        machine.set_penalties(self._penalties(machine.codes))
+        machine.set_penalties(
+            class_penalties(self.C, self.class_weight, self.classes_, machine.codes)
+        )
         self.n_iter_ = machine.solve()
         self._model = machine.model()
         self.support_ = np.flatnonzero((machine.coefficients() != 0.0).any(axis=0))
@@ -209,32 +209,8 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
         self.intercept_ = self._model.intercept
         return self
 
-    def _penalties(self, codes: Ints) -> Floats:
-        """Return C times the weight of each class, given the classes of the examples held."""
-        weight, n_classes = self.class_weight, len(self.classes_)
-        if weight is None:
-            return np.full(n_classes, float(self.C))
-        if isinstance(weight, str):
-            if weight != "balanced":
-                raise InvalidConfig(f"class_weight: {weight!r} is unknown; use 'balanced'")
-            counts = np.bincount(codes, minlength=n_classes)
-            weights = len(codes) / (n_classes * np.maximum(counts, 1))
-            return float(self.C) * np.where(counts > 0, weights, 1.0)
-        return np.array(
-            [float(self.C) * weight.get(label, 1.0) for label in self.classes_.tolist()]
-        )
-
 
 def _checked(svc: OnlineSVC, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Floats, Any]:
     rows, labels = validate_data(svc, X, y, reset=reset, dtype=np.float64)
     check_classification_targets(labels)
     return rows, labels
-
-
-def _gamma(gamma: float | Literal["scale"], X: Floats) -> float:
-    if not isinstance(gamma, str):
-        return float(gamma)
-    if gamma != "scale":
-        raise InvalidConfig(f"gamma: {gamma!r} is unknown; use 'scale' or a positive number")
-    variance = float(X.var())
-    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0

@@ -13,14 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from online_svm.errors import InvalidInput
 from online_svm.kernels import Floats, Kernel, KernelName
 from online_svm.svm.batch import fixed_rows
-from online_svm.svm.inputs import (
-    checked_examples,
-    checked_rows,
-    is_number,
-    positive,
-    positive_integer,
-    scale_gamma,
-)
+from online_svm.svm.hyperparameters import is_number, positive, positive_integer, scale_gamma
+from online_svm.svm.inputs import checked_examples, checked_rows
 from online_svm.svm.model import KernelModel
 from online_svm.svm.tube import Targets, solve_targets
 from online_svm.svm.tube_posterior import posterior, steepness

@@ -1,5 +1,6 @@
 """InductiveVennClassifier: multiprobabilities from any scoring classifier, batch or online."""
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from online_svm.venn.latest import LatestSet
 from online_svm.venn.multiprobability import multiprobabilities
 from online_svm.venn.scheme import VennScheme
 from online_svm.venn.scorers import make_scorer
-from online_svm.venn.split import is_refit_due, parts, training_mask
+from online_svm.venn.split import Parts, is_refit_due, parts, training_mask
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,8 +39,10 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         How examples are put into categories; see `VennScheme`. "class", the paper's, is the
         estimator's own class. "venn-abers" with more than two classes gives points without a
         guarantee, and `predict_multiproba` refuses.
-    split : {"oldest", "interleaved"}
-        See `training_mask`.
+    split : {"interleaved", "oldest"}
+        How examples come into the two parts; see `training_mask`. "interleaved" suits rows in any
+        order. "oldest" is the papers' protocol: on rows sorted by class it leaves the last classes
+        out of the proper training set.
     train_fraction : float
         Share of the proper training set, in (0, 1).
     window : int, optional
@@ -76,7 +79,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self,
         estimator: Any = None,
         taxonomy: str = "class",
-        split: str = "oldest",
+        split: str = "interleaved",
         train_fraction: float = 0.7,
         window: int | None = None,
         refit_every: int = 1,
@@ -92,6 +95,8 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Split, fit the estimator on the proper training set, count the rest.
+
+        A class that is missing from either part is named by a `UserWarning`.
 
         Parameters
         ----------
@@ -109,7 +114,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self._hold(rows, codes)
         self._seen.update(codes.tolist())
         self._n = len(rows)
-        self._refit()
+        self._warn_of_missing(self._refit())
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -247,7 +252,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
             trains = training_mask(self.split, stop - len(codes), stop, self.train_fraction)
         return self._scorer.extend(rows, codes, trains)
 
-    def _refit(self) -> None:
+    def _refit(self) -> Parts:
         """Train on the proper training set of the newest examples; the others calibrate."""
         start = 0 if self.window is None else max(0, self._n - self.window)
         if start > self._codes.first:
@@ -258,6 +263,30 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         fitted = self._scorer.training_scores() if self._scheme.uses_training else scores[:0]
         codes = self._codes.since(start)[split.calibration]
         self._latest = LatestSet(self._scheme, fitted, scores, codes)
+        return split
+
+    def _warn_of_missing(self, split: Parts) -> None:
+        """Name the classes that one of the parts lacks."""
+        codes = self._codes.since(self._codes.first)
+        for part, index, so in (
+            ("proper training set", split.training, "it will hardly be predicted"),
+            ("calibration set", split.calibration, "its probability rests on no example of it"),
+        ):
+            missing = np.setdiff1d(np.arange(len(self.classes_)), codes[index])
+            if len(missing):
+                others = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+                label = self.classes_[missing].tolist()[0]
+                warnings.warn(
+                    f"y: class {label!r}{others} is not in the {part}: {so}; {self._remedy}",
+                    UserWarning,
+                    stacklevel=3,
+                )
+
+    @property
+    def _remedy(self) -> str:
+        if self.split == "oldest":
+            return "shuffle the rows, or use split='interleaved'"
+        return "give more examples of it"
 
     def _queries(self, X: ArrayLike) -> Floats:
         check_is_fitted(self, "classes_")

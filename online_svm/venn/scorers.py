@@ -5,10 +5,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.class_weight import compute_class_weight
 
 from online_svm.history import Tail
 from online_svm.kernels import Kernel
+from online_svm.svm.hyperparameters import class_penalties, positive, scale_gamma
 from online_svm.svm.machine import RollingMachine
 from online_svm.svm.online import OnlineSVC
 from online_svm.venn.split import Parts
@@ -67,6 +67,10 @@ class MachineScorer:
         self._rows: Tail | None = None
         self._codes = Tail(np.empty(0, dtype=np.int64))
         self._fitted_on = 0
+        # What cannot work is refused here, before anything is learned.
+        positive(svc.tol, "tol")
+        self._kernel(np.empty((0, 1)))
+        self._penalties(self._codes.since(0))
 
     def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
         """Hold more examples and return their scores; None before the first training."""
@@ -94,7 +98,8 @@ class MachineScorer:
         elif size > machine.n_training:
             machine.promote(size - machine.n_training)
         if self._svc.class_weight is not None:
-            machine.set_penalties(self._penalties(parts))
+            held = self._codes.since(self._codes.first)
+            machine.set_penalties(self._penalties(held[parts.training]))
         machine.solve()
         return machine.observer_values()
 
@@ -111,9 +116,8 @@ class MachineScorer:
     def _new_machine(self, parts: Parts) -> RollingMachine:
         assert self._rows is not None
         svc, X = self._svc, self._rows.since(self._rows.first)
-        kernel = Kernel(svc.kernel, _gamma(svc.gamma, X[parts.training]), svc.degree, svc.coef0)
         machine = RollingMachine(
-            kernel,
+            self._kernel(X[parts.training]),
             np.full(len(self._classes), float(svc.C)),
             tol=svc.tol,
             window=self._window,
@@ -124,15 +128,13 @@ class MachineScorer:
         machine.extend(X, self._codes.since(self._codes.first), training=mask)
         return machine
 
-    def _penalties(self, parts: Parts) -> Floats:
-        """Return C times the weight of each class in T."""
-        codes = self._codes.since(self._codes.first)[parts.training]
-        present = np.unique(codes)
-        weights = np.ones(len(self._classes))
-        weights[present] = compute_class_weight(
-            self._svc.class_weight, classes=self._classes[present], y=self._classes[codes]
-        )
-        return float(self._svc.C) * weights
+    def _kernel(self, X: Floats) -> Kernel:
+        svc = self._svc
+        return Kernel(svc.kernel, scale_gamma(svc.gamma, X), svc.degree, svc.coef0)
+
+    def _penalties(self, codes: Ints) -> Floats:
+        """Return C times the weight of each class, given the classes of T."""
+        return class_penalties(self._svc.C, self._svc.class_weight, self._classes, codes)
 
 
 class EstimatorScorer:
@@ -194,10 +196,3 @@ class EstimatorScorer:
                 decision = np.stack([-decision, decision], axis=1)
             scores[:, self._present] = decision
         return scores[:, 1:] if len(self._classes) == 2 else scores
-
-
-def _gamma(gamma: float | str, X: Floats) -> float:
-    if not isinstance(gamma, str):
-        return float(gamma)
-    variance = float(X.var())
-    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0

@@ -173,7 +173,7 @@ def test_a_clone_is_not_fitted():
         (lambda X, y: OnlineSVC().partial_fit(X, y).partial_fit(X, y + 5), "^y: label 5"),
         (lambda X, y: OnlineSVC().fit(X, y).partial_fit(X, y, classes=[0, 2]), "^classes: they"),
         (lambda X, y: OnlineSVC().fit(X, y).forget(51), "^count: cannot forget 51 of 50"),
-        (lambda X, y: OnlineSVC(C=-1.0).fit(X, y), "^penalties: expected a positive"),
+        (lambda X, y: OnlineSVC(C=-1.0).fit(X, y), "^C: must be a positive number"),
         (lambda X, y: OnlineSVC(tol=0.0).fit(X, y), "^tol: must be"),
         (lambda X, y: OnlineSVC(gamma="auto").fit(X, y), "^gamma: 'auto' is unknown"),
         (lambda X, y: OnlineSVC(kernel="cosine").fit(X, y), "^kernel: 'cosine' is unknown"),

@@ -108,7 +108,9 @@ def test_the_predictors_answer_is_that_of_the_classifier_on_the_same_split() -> 
     predictor = OnlinePredictor(config)
     predictor.step_many(X[:-1], labels[:-1])
     last = predictor.step(Example(X[-1]))
-    classifier = InductiveVennClassifier(SVC(gamma=0.5, tol=1e-6), taxonomy="venn-abers")
+    classifier = InductiveVennClassifier(
+        SVC(gamma=0.5, tol=1e-6), taxonomy="venn-abers", split="oldest"
+    )
     expected = classifier.fit(X[:-1], y[:-1]).predict_interval(X[-1:])[0]
     np.testing.assert_allclose(last.intervals, expected, atol=1e-12)
 
