@@ -6,8 +6,8 @@
 --       3 out    stream  predictions
 --       4 met    stream  validity reports
 --       5 dlq    stream  rejected input
---       6 snap   string  the snapshot that becomes the newest one   (only when it moves)
---       7 ..     string  snapshots that are no longer needed        (only when it moves)
+--       6 ..     string  the parts of the snapshot that becomes the newest one  (only when it moves)
+--         ..     string  parts of snapshots that are no longer needed           (only when it moves)
 --
 -- ARGV  1 epoch    of the writer
 --       2 cursor   ID of the last committed input entry, "0-0" at the start of a feed
@@ -18,7 +18,8 @@
 --       9 snapshot, 10 previous   pointers to store; both "" when they do not move
 --      11 trim     input before this ID is no longer needed; "" trims nothing
 --      12 marks    points from which the input is still there after that; "" where 9 is
---      13 m, 14 k, 15 r   entries for out, met, dlq
+--      13 parts    of the snapshot that becomes the newest one; 0 where 9 is ""
+--      14 m, 15 k, 16 r   entries for out, met, dlq
 --      then m times  id, payload                        every input entry of the batch, in order
 --           k times  id, payload
 --           r times  id, code, reason, size, head
@@ -27,11 +28,11 @@
 -- Returns {code, detail ...}: OK, what streams.lua refuses, or
 --   GAP                    the entries after the cursor are not this batch
 --   DELETED, cursor, gone  input after the cursor was taken away, unread (Redis 7 and later)
---   SNAPSHOT               the snapshot to point at is not there (it expired, unreferenced)
+--   SNAPSHOT               a part of the snapshot to point at is not there (it expired, unreferenced)
 
 local GROUP = 'osvm'
-local m, k, r = tonumber(A[13]), tonumber(A[14]), tonumber(A[15])
-local first_out = 16
+local parts, m, k, r = tonumber(A[13]), tonumber(A[14]), tonumber(A[15]), tonumber(A[16])
+local first_out = 17
 local first_met = first_out + 2 * m
 local first_dlq = first_met + 2 * k
 local cursor = A[2]
@@ -55,13 +56,7 @@ end
 
 -- 1. Is this the writer, and is the feed where this batch begins?
 local refused = position_refused(KEYS[1], A[1], A[2], cursor)
-if refused then
-  -- The snapshot may have been written once more since it was pointed at, to expire.
-  if refused[1] == 'ALREADY' and A[9] ~= '' and call('HMGET', KEYS[1], 'snapshot')[1] == A[9] then
-    call('PERSIST', KEYS[6])
-  end
-  return refused
-end
+if refused then return refused end
 
 -- 2. Are the entries after the cursor this batch? The first m of them are read again, whole: there
 -- is no cheaper command that would show an entry deleted from the middle. (Between two entries
@@ -88,14 +83,16 @@ for i = 1, 3 do
   if refused then return refused end
 end
 local moves = A[9] ~= ''
-if moves and call('EXISTS', KEYS[6]) == 0 then return {'SNAPSHOT'} end
+for i = 6, 5 + parts do
+  if call('EXISTS', KEYS[i]) == 0 then return {'SNAPSHOT'} end
+end
 
 -- 4. Write.
 add_payloads(KEYS[3], m, first_out)
 add_payloads(KEYS[4], k, first_met)
 add_letters(KEYS[5], r, first_dlq)
 if moves then
-  call('PERSIST', KEYS[6])
+  for i = 6, 5 + parts do call('PERSIST', KEYS[i]) end
   call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5],
     'snapshot', A[9], 'previous', A[10], 'marks', A[12])
 else
@@ -108,7 +105,7 @@ if m > 0 and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then
 end
 for i = 1, 3 do trim(KEYS[2 + i], counts[i], A[5 + i]) end
 if moves then
-  for i = 7, #KEYS do pcall_('UNLINK', KEYS[i]) end
+  for i = 6 + parts, #KEYS do pcall_('UNLINK', KEYS[i]) end
   if A[11] ~= '' then pcall_('XTRIM', KEYS[2], 'MINID', '=', A[11]) end
 end
 return {'OK'}

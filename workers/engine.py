@@ -55,15 +55,15 @@ class _UnderWay:
     commit : Commit
     sent : Sent
         Its call.
-    snapshot : (Pointer, Sent) or None
-        What it points at, and how that is written.
+    snapshot : (Pointer, list of Sent) or None
+        What it points at, and how its parts are written.
     outcome : Outcome or None
         None where it only moves pointers.
     """
 
     commit: Commit
     sent: Sent
-    snapshot: tuple[Pointer, Sent] | None
+    snapshot: tuple[Pointer, list[Sent]] | None
     outcome: Outcome | None
 
 
@@ -92,6 +92,8 @@ class Engine:
         Bytes of input answered and committed at once, about.
     gate : Gate, optional
         Holds the feed back while a consumer of its answers is behind.
+    part_bytes : int
+        Bytes of a snapshot under one key, at most.
 
     Attributes
     ----------
@@ -113,10 +115,12 @@ class Engine:
         begins: bool = True,
         batch_bytes: int = 1 << 26,
         gate: Gate | None = None,
+        part_bytes: int = snapshots.PART_BYTES,
     ) -> None:
         self._store, self._recovery, self._limits, self._stop = store, recovery, limits, stop
         self._batch = BatchSize(batch, batch_bytes)
         self._gate = gate or Open()
+        self._part_bytes = part_bytes
         self._snapshot_every, self._keep_input = snapshot_every, keep_input
         self._lease = lease
         self._observe = observe or _ignore
@@ -285,7 +289,7 @@ class Engine:
             self._kept = Kept(snapshot[0], self._kept.newest, marks=commit.move.marks)
             self._snapshot_seq = commit.after.seq
 
-    def _is_committed_again(self, commit: Commit, writing: Sent) -> bool:
+    def _is_committed_again(self, commit: Commit, writing: list[Sent]) -> bool:
         """Commit once more after its snapshot was not there, when that is written.
 
         Its write was lost with a connection, or refused for a while; or Redis was away for so long
@@ -299,17 +303,19 @@ class Engine:
             return False
         return True
 
-    def _with_snapshot(self, commit: Commit) -> tuple[tuple[Pointer, Sent], Commit]:
+    def _with_snapshot(self, commit: Commit) -> tuple[tuple[Pointer, list[Sent]], Commit]:
         """Begin to write a snapshot of the predictor, which stands after this batch; point at it.
 
         Redis takes its time to write as much; the next batch is answered meanwhile.
         """
         store, config_hash = self._store, self._recovery.ours.config_hash
         body = self._recent.beside(self._predictor.snapshot())
-        pointer, data = snapshots.encode(store.keys.feed, config_hash, commit.after, body)
+        pointer, data = snapshots.encode(
+            store.keys.feed, config_hash, commit.after, body, self._part_bytes
+        )
         window = self._predictor.config.window
         move = snapshots.move_to(pointer, self._kept, store, self._keep_input, window)
-        sent = store.put_snapshot(store.keys.snapshot(pointer.n, pointer.sha256), data)
+        sent = store.put_snapshot(pointer, data)
         return (pointer, sent), replace(commit, move=move)
 
     def _newest_cursor(self) -> bytes:

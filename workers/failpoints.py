@@ -16,12 +16,12 @@ EXIT_CODE = 86
 """Of a process that died at its failpoint; no other way to end has it."""
 
 CALLS = (
-    "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd", "set",
-    "fence", "adopt", "commit", "lease-replace", "lease-release",
+    "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd",
+    "fence", "adopt", "put", "commit", "lease-replace", "lease-release",
 )  # fmt: skip
 """What a feed's worker sends to Redis: commands, then scripts."""
 
-SENT_AHEAD = ("xread", "set", "commit")
+SENT_AHEAD = ("xread", "put", "commit")
 """Those whose reply is read later."""
 
 NAMES = (

@@ -184,14 +184,13 @@ def newest_snapshot(store: Store) -> tuple[str, bytes]:
     """
     state = store.state()
     pointer = None if state is None else state.snapshot
-    key = "" if pointer is None else store.keys.snapshot(pointer.n, pointer.sha256)
-    data = store.get_snapshot(key) if key else None
-    if data is None:
+    data = None if pointer is None else store.get_snapshot(pointer)
+    if pointer is None or data is None:
         raise NoSuchSnapshot(
             f"feed {store.keys.feed!r} has no snapshot: a worker leaves one when it stops, and "
             "every --snapshot-every entries"
         )
-    return key, data
+    return store.keys.snapshot(pointer.n, pointer.sha256), data
 
 
 def reset(store: Store, with_input: bool, force: bool = False) -> int:

@@ -91,5 +91,16 @@ class FeedKeys:
         """Return the key of the snapshot taken after `n` learned examples."""
         return self._key(f"snap:{n}:{sha256[:8]}")
 
+    def snapshot_parts(self, n: int, sha256: str, parts: int) -> list[str]:
+        """Return the keys of its parts, in order.
+
+        Examples
+        --------
+        >>> FeedKeys("f").snapshot_parts(7, "01234567", 2)
+        ['osvm:{f}:snap:7:01234567:2:1', 'osvm:{f}:snap:7:01234567:2:2']
+        """
+        whole = self.snapshot(n, sha256)
+        return [whole] if parts == 1 else [f"{whole}:{parts}:{i + 1}" for i in range(parts)]
+
     def _key(self, name: str) -> str:
         return f"osvm:{{{self.feed}}}:{name}"

@@ -17,6 +17,11 @@ from workers.state import Mark, Pointer
 from workers.store import Store
 
 FORMAT = 1
+
+PART_BYTES = 1 << 24
+"""Bytes of a snapshot under one key, at most: far below what Redis takes as one value (512 MiB by
+default), and little enough that writing a part holds up no other client for long."""
+
 _MAGIC = b"osvm-snapshot\n"
 _LENGTH = 4
 _MAX_HEADER = 1 << 16
@@ -50,8 +55,10 @@ class Kept:
     marks: tuple[Mark, ...] = ()
 
 
-def encode(feed: str, config_hash: str, position: Position, body: bytes) -> tuple[Pointer, bytes]:
-    """Return a snapshot's bytes and the pointer to them.
+def encode(
+    feed: str, config_hash: str, position: Position, body: bytes, part_bytes: int = PART_BYTES
+) -> tuple[Pointer, bytes]:
+    """Return a snapshot's bytes and the pointer to them, in parts of `part_bytes` at most.
 
     Examples
     --------
@@ -70,7 +77,8 @@ def encode(feed: str, config_hash: str, position: Position, body: bytes) -> tupl
     }
     text = json.dumps(header, sort_keys=True).encode()
     data = b"".join((_MAGIC, len(text).to_bytes(_LENGTH, "big"), text, body))
-    return Pointer(position.n, sha256(data).hexdigest(), position.cursor), data
+    parts = max(1, -(-len(data) // part_bytes))
+    return Pointer(position.n, sha256(data).hexdigest(), position.cursor, parts), data
 
 
 def decode(data: bytes, pointer: Pointer, feed: str, config_hash: str) -> Stored:
@@ -107,7 +115,7 @@ def read(store: Store, pointer: Pointer, config_hash: str) -> Stored:
     InvalidStoredSnapshot
         As `decode`, or if it is gone.
     """
-    data = store.get_snapshot(store.keys.snapshot(pointer.n, pointer.sha256))
+    data = store.get_snapshot(pointer)
     if data is None:
         raise InvalidStoredSnapshot("it is gone")
     return decode(data, pointer, store.keys.feed, config_hash)
@@ -123,9 +131,9 @@ def move_to(
     """
     keys = store.keys
     previous = kept.newest
-    staying = {keys.snapshot(p.n, p.sha256) for p in (pointer, previous) if p is not None}
+    staying = {key for p in (pointer, previous) if p is not None for key in p.keys(keys)}
     leaving = [p for p in (kept.previous, *kept.unusable) if p is not None]
-    dropped = dict.fromkeys(keys.snapshot(p.n, p.sha256) for p in leaving)
+    dropped = dict.fromkeys(key for p in leaving for key in p.keys(keys))
     marks, trim = keep(
         kept.marks, pointer.mark, None if previous is None else previous.cursor, window
     )

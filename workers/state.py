@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from workers.errors import BadConfiguration, StateLost
+from workers.keys import FeedKeys
 from workers.position import Position
 
 FORMAT = 1
@@ -42,20 +43,36 @@ def parse_marks(text: bytes) -> tuple[Mark, ...]:
 class Pointer:
     """Where a snapshot is, how it must hash, and from where to replay after it.
 
+    Attributes
+    ----------
+    n : int
+    sha256 : str
+    cursor : bytes
+    parts : int
+        Keys that it is stored under: Redis takes no value of any size.
+
     Examples
     --------
     >>> pointer = Pointer(2000, "ab" * 32, b"17-3")
     >>> Pointer.parse(pointer.encode()) == pointer
     True
+    >>> Pointer(2000, "ab", b"17-3", parts=4).encode()
+    b'2000:ab:17-3:4'
     """
 
     n: int
     sha256: str
     cursor: bytes
+    parts: int = 1
 
     def encode(self) -> bytes:
         """Return the text stored in `st`."""
-        return b"%d:%b:%b" % (self.n, self.sha256.encode(), self.cursor)
+        text = b"%d:%b:%b" % (self.n, self.sha256.encode(), self.cursor)
+        return text if self.parts == 1 else b"%b:%d" % (text, self.parts)
+
+    def keys(self, names: FeedKeys) -> list[str]:
+        """Return the keys of its parts, in order."""
+        return names.snapshot_parts(self.n, self.sha256, self.parts)
 
     @property
     def mark(self) -> Mark:
@@ -65,8 +82,10 @@ class Pointer:
     @classmethod
     def parse(cls, text: bytes) -> Self:
         """Return the pointer that `encode` wrote."""
-        n, sha256, cursor = text.split(b":")
-        return cls(int(n), sha256.decode(), cursor)
+        n, sha256, cursor, *parts = text.split(b":")
+        if len(parts) > 1 or (parts and int(parts[0]) < 2):
+            raise ValueError(f"no pointer to a snapshot: {text[:120]!r}")
+        return cls(int(n), sha256.decode(), cursor, int(parts[0]) if parts else 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from workers.connection import TIMEOUT, Connection, Script
 from workers.errors import Fenced
 from workers.keys import REGISTRY, FeedKeys
 from workers.refusals import lost, refused
-from workers.state import Agreement, FeedState, encode_marks, initial_fields
+from workers.state import Agreement, FeedState, Pointer, encode_marks, initial_fields
 from workers.stopping import Stop
 from workers.wire import Argument, Sent
 
@@ -61,6 +61,16 @@ if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'environment', ARGV[2])
 return 1
 """, "adopt")  # fmt: skip
+
+
+# Write a part of a snapshot. KEYS 1 st, 2 the part; ARGV 1 pointer to the snapshot, 2 seconds after
+# which the part goes by itself, 3 its bytes. A snapshot that the feed points at already stays: the
+# writer may be one that was replaced long ago, or one whose reply was lost.
+_PUT = Script("""
+local held = redis.call('HMGET', KEYS[1], 'snapshot', 'previous')
+if held[1] == ARGV[1] or held[2] == ARGV[1] then return redis.call('SET', KEYS[2], ARGV[3]) end
+return redis.call('SET', KEYS[2], ARGV[3], 'EX', ARGV[2])
+""", "put")  # fmt: skip
 
 
 class Store:
@@ -240,11 +250,20 @@ class Store:
         if not self._connection.evaluate(_ADOPT, [self.keys.state], [epoch, environment]):
             raise Fenced(f"feed {self.keys.feed!r}: a newer worker has taken over")
 
-    def put_snapshot(self, key: str, data: bytes) -> Sent:
-        """Begin to write a snapshot; a commit that is sent next may point at it."""
-        return self._connection.send("SET", key, data, "EX", _UNREFERENCED_SECONDS)
+    def put_snapshot(self, pointer: Pointer, data: bytes) -> list[Sent]:
+        """Begin to write a snapshot, in parts; a commit that is sent next may point at it.
 
-    def finish_snapshot(self, sent: Sent) -> None:
+        Until then it goes by itself after an hour, unless the feed points at it already.
+        """
+        text, keys = pointer.encode(), pointer.keys(self.keys)
+        return [
+            self._connection.send_script(
+                _PUT, [self.keys.state, key], [text, _UNREFERENCED_SECONDS, part]
+            )
+            for key, part in zip(keys, _parts(data, len(keys)), strict=True)
+        ]
+
+    def finish_snapshot(self, sent: Sequence[Sent]) -> None:
         """Return when a snapshot is written.
 
         Raises
@@ -252,12 +271,18 @@ class Store:
         Unavailable, Stopped, AccessDenied, WrongKeyType, WorkerError
             If it cannot be; see `Connection.call`.
         """
-        self._connection.receive(sent)
+        for part in sent:
+            self._connection.receive_script(_PUT, part)
 
-    def get_snapshot(self, key: str) -> bytes | None:
-        """Return the bytes of a snapshot, or None where it is gone."""
-        data: bytes | None = self.call("GET", key)
-        return data
+    def get_snapshot(self, pointer: Pointer) -> bytes | None:
+        """Return the bytes of a snapshot, or None where any of it is gone."""
+        parts: list[bytes] = []
+        for key in pointer.keys(self.keys):
+            part: bytes | None = self.call("GET", key)
+            if part is None:
+                return None
+            parts.append(part)
+        return b"".join(parts)
 
     def commit(self, commit: Commit) -> None:
         """Write a batch, all or nothing; a batch that is already there is fine.
@@ -300,18 +325,18 @@ class Store:
         named = [keys.state, keys.input, keys.out, keys.met, keys.dlq]
         if commit.move is None:
             return named
-        newest = commit.move.newest
-        return [*named, keys.snapshot(newest.n, newest.sha256), *commit.move.dropped]
+        return [*named, *commit.move.newest.keys(keys), *commit.move.dropped]
 
     def _args(self, commit: Commit) -> list[Argument]:
         after, keep, move = commit.after, self.retention, commit.move
         args: list[Argument] = [commit.epoch, commit.before.cursor]
         args += [after.seq, after.n, after.digest.hex(), keep.out, keep.met, keep.dlq]
         if move is None:
-            args += [b"", b"", b"", b""]
+            args += [b"", b"", b"", b"", 0]
         else:
             previous = b"" if move.previous is None else move.previous.encode()
             args += [move.newest.encode(), previous, move.trim, encode_marks(move.marks)]
+            args += [move.newest.parts]
         args += [len(commit.ids), len(commit.met), len(commit.dlq)]
         answers: list[Argument] = [b""] * (2 * len(commit.ids))
         answers[::2], answers[1::2] = commit.ids, commit.out
@@ -321,6 +346,16 @@ class Store:
         for letter in commit.dlq:
             args += (letter.id, letter.code, letter.reason, letter.size, letter.head)
         return args
+
+
+def _parts(data: bytes, count: int) -> Iterator[bytes | memoryview]:
+    """Yield the bytes in `count` parts of about one size, without copying them."""
+    if count == 1:
+        yield data
+        return
+    size = -(-len(data) // count)
+    for begin in range(0, count * size, size):
+        yield memoryview(data)[begin : begin + size]
 
 
 def _pairs(flat: Sequence[bytes]) -> dict[bytes, bytes]:

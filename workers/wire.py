@@ -16,7 +16,7 @@ from redis.connection import PythonRespSerializer
 
 from workers import failpoints
 
-Argument = bytes | str | int | float
+Argument = bytes | memoryview | str | int | float
 
 # Seconds to look for a reply before sleeping until it comes. Most commands take less, and waking
 # up takes longer than that; with one processor only, Redis needs it meanwhile.
@@ -123,7 +123,10 @@ class Wire:
 
     def _write(self, command: tuple[Argument, ...]) -> None:
         connection = self.client.connection
-        if any(isinstance(argument, bytes) and len(argument) > _LARGE for argument in command):
+        if any(
+            isinstance(argument, bytes | memoryview) and len(argument) > _LARGE
+            for argument in command
+        ):
             packer: Any = PythonRespSerializer(_LARGE, connection.encoder.encode)
             connection.send_packed_command(packer.pack(*command))
         else:

@@ -17,7 +17,7 @@ PASSED = [name for name in NAMES if not name.endswith("-xlen")]
 
 # Further on: the lease is read, then a snapshot again; later batches; the second snapshot.
 AGAIN = ["after-get:2", "after-get:3", "before-xread:3", "before-commit:2", "after-commit:2"]
-AGAIN += ["before-set:2", "after-set:2"]
+AGAIN += ["before-put:2", "after-put:2"]
 
 
 @pytest.fixture(scope="module")

@@ -280,7 +280,7 @@ class History(RuleBasedStateMachine):
             return False
         self.damaged.add(pointer.sha256)
         key = self.store.keys.snapshot(pointer.n, pointer.sha256)
-        data = bytearray(self.store.get_snapshot(key))
+        data = bytearray(self.store.call("GET", key))
         data[position % len(data)] ^= 1 << position % 8
         self.store.call(*(("DEL", key) if is_gone else ("SET", key, bytes(data))))
         return True

@@ -222,7 +222,7 @@ def test_a_snapshot_pointer_moves_with_the_commit_and_takes_the_old_away(begun):
     names = [keys.snapshot(p.n, p.sha256) for p in pointers]
     before = START
     for i, pointer in enumerate(pointers):
-        begun.put_snapshot(names[i], b"bytes")
+        begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
         previous = pointers[i - 1] if i else None
         dropped = (names[i - 2],) if i == 2 else ()
         trim = b"" if previous is None else previous.cursor
@@ -232,7 +232,7 @@ def test_a_snapshot_pointer_moves_with_the_commit_and_takes_the_old_away(begun):
         before = commit.after
     state = begun.state()
     assert (state.snapshot, state.previous) == (pointers[2], pointers[1])
-    assert [begun.get_snapshot(name) for name in names] == [None, b"bytes", b"bytes"]
+    assert [begun.call("GET", name) for name in names] == [None, b"bytes", b"bytes"]
     assert begun.call("TTL", names[2]) == -1, "a referenced snapshot must not expire"
     left = [entry[0] for entry in begun.call("XRANGE", keys.input, "-", "+")]
     assert left == [b"2-0", b"3-0", b"4-0", b"5-0"]
@@ -242,7 +242,7 @@ def test_a_snapshot_alone_can_be_committed(begun):
     begun.commit(commit_of([b"1-0"]))
     position = begun.state().position
     pointer = Pointer(1, "a" * 64, b"1-0")
-    begun.put_snapshot(begun.keys.snapshot(1, pointer.sha256), b"bytes")
+    begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
     begun.commit(Commit(1, position, position, move=SnapshotMove(pointer, None)))
     state = begun.state()
     assert (state.position, state.snapshot, state.previous) == (position, pointer, None)
@@ -296,10 +296,40 @@ def test_flushed_scripts_are_sent_again(begun):
 def test_a_snapshot_that_was_written_once_more_after_it_was_pointed_at_does_not_expire(begun):
     pointer = Pointer(1, "a" * 64, b"1-0")
     name = begun.keys.snapshot(1, pointer.sha256)
-    commit = commit_of([b"1-0"], move=SnapshotMove(pointer, None))
-    begun.put_snapshot(name, b"bytes")
-    begun.commit(commit)
-    begun.finish_snapshot(begun.put_snapshot(name, b"bytes"))
-    assert begun.call("TTL", name) > 0
-    begun.commit(commit)  # its reply was lost
+    begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
+    assert 0 < begun.call("TTL", name) <= 3600
+    begun.commit(commit_of([b"1-0"], move=SnapshotMove(pointer, None)))
+    # By a worker that was replaced long ago, or one whose reply was lost.
+    begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
     assert begun.call("TTL", name) == -1
+    begun.call("SET", name, "damaged")
+    begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
+    assert begun.call("GET", name) == b"bytes"
+
+
+def test_the_older_kept_snapshot_does_not_expire_either_when_a_replaced_worker_writes_it(begun):
+    older, newer = Pointer(1, "a" * 64, b"1-0"), Pointer(2, "b" * 64, b"2-0", parts=2)
+    before = START
+    for pointer, previous in ((older, None), (newer, older)):
+        begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
+        commit = commit_of([pointer.cursor], before=before, move=SnapshotMove(pointer, previous))
+        begun.commit(commit)
+        before = commit.after
+    for pointer in (older, newer):
+        begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
+    keys = [key for pointer in (older, newer) for key in pointer.keys(begun.keys)]
+    assert [begun.call("TTL", key) for key in keys] == [-1, -1, -1]
+
+
+def test_a_snapshot_of_which_one_part_is_gone_is_not_pointed_at(begun):
+    pointer = Pointer(1, "a" * 64, b"1-0", parts=3)
+    begun.finish_snapshot(begun.put_snapshot(pointer, b"the bytes"))
+    parts = pointer.keys(begun.keys)
+    assert [begun.call("GET", key) for key in parts] == [b"the", b" by", b"tes"]
+    begun.call("DEL", parts[1])
+    before = contents(begun)
+    move = SnapshotMove(pointer, None)
+    with pytest.raises(InvalidStoredSnapshot, match="expired"):
+        begun.commit(commit_of([b"1-0"], move=move))
+    assert contents(begun) == before
+    assert begun.get_snapshot(pointer) is None

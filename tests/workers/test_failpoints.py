@@ -37,7 +37,7 @@ def test_every_script_of_the_worker_has_a_name_of_its_own():
         for value in vars(module).values()
         if isinstance(value, Script)
     ]
-    assert len({script.name for script in scripts}) == len(scripts) == 5
+    assert len({script.name for script in scripts}) == len(scripts) == 6
 
 
 def test_the_worker_has_no_way_to_redis_but_the_connection():
@@ -71,14 +71,14 @@ CODE = """
 import sys
 from workers.store import Store
 with Store(sys.argv[1], sys.argv[2]) as store:
-    store.finish_snapshot(store.put_snapshot("first", b"1"))
-    store.finish_snapshot(store.put_snapshot("second", b"2"))
+    store.call("SADD", "first", "1")
+    store.call("SADD", "second", "2")
     print("alive", flush=True)
 """
 
 
 @pytest.mark.parametrize(
-    ("point", "written"), [("before-set:2", 1), ("after-set:2", 2), ("after-set", 1)]
+    ("point", "written"), [("before-sadd:2", 1), ("after-sadd:2", 2), ("after-sadd", 1)]
 )
 def test_a_process_dies_at_its_failpoint_and_not_before(embedded_url, feed, point, written):
     with Store(embedded_url, feed) as held:

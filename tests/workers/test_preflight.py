@@ -40,7 +40,7 @@ def with_snapshots(store, count):
     pointers = []
     for i in range(count):
         pointer, data = snapshots.encode(store.keys.feed, OURS.config_hash, START, b"%d" % i)
-        store.put_snapshot(store.keys.snapshot(pointer.n, pointer.sha256), data)
+        store.finish_snapshot(store.put_snapshot(pointer, data))
         move = SnapshotMove(pointer, pointers[-1] if pointers else None)
         store.commit(Commit(epoch, START, START, move=move))
         pointers.append(pointer)
@@ -76,7 +76,7 @@ def test_outputs_without_state_mean_that_the_state_was_lost(store, left):
 
 
 def test_a_snapshot_without_state_means_that_the_state_was_lost(store):
-    store.put_snapshot(store.keys.snapshot(5, "ab" * 32), b"bytes")
+    store.call("SET", store.keys.snapshot(5, "ab" * 32), b"bytes")
     with pytest.raises(StateLost, match="snap"):
         preflight.check(store, OURS)
 
@@ -250,7 +250,7 @@ def test_a_second_look_does_not_read_the_same_snapshots_again(store, monkeypatch
 def with_more(store, state):
     """Leave another snapshot, and return its pointer."""
     pointer, data = snapshots.encode(store.keys.feed, OURS.config_hash, START, b"more")
-    store.put_snapshot(store.keys.snapshot(pointer.n, pointer.sha256), data)
+    store.finish_snapshot(store.put_snapshot(pointer, data))
     store.commit(Commit(state.epoch, START, START, move=SnapshotMove(pointer, state.snapshot)))
     return pointer
 
