@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterable, Sequence
 from hashlib import sha1
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import redis
 import structlog
@@ -21,6 +20,7 @@ from workers.errors import (
     WorkerError,
     WrongKeyType,
 )
+from workers.redis_url import check_url, redacted, unusable
 from workers.stopping import Stop
 from workers.wire import Argument, Sent, Wire
 
@@ -56,52 +56,7 @@ _CODE = re.compile(r"(?:^|-)([A-Z]{3,})\b")
 # Before Redis 7 a script's NOPERM reads like this.
 _SCRIPT_DENIED = re.compile(r"can't run this command|No permissions|no permissions")
 
-# Older versions of redis-py do not look at the host name unless they are told to.
-_TLS: dict[str, Any] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
-
 log = structlog.get_logger("online_svm.redis")
-
-
-def redacted(url: str) -> str:
-    """Return the URL without user, password and query.
-
-    Examples
-    --------
-    >>> redacted("redis://worker:secret@db.example:6379/0?password=x")
-    'redis://db.example:6379/0'
-    >>> redacted("unix:///run/redis.sock")
-    'unix:///run/redis.sock'
-    >>> redacted("redis://worker:sec/ret@db.example")
-    'redis://...'
-    """
-    scheme, _, rest = url.partition("://")
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return f"{scheme[:10]}://..." if rest else "..."
-    # An @ behind the host: a password holds a / or the like that is not escaped.
-    if not parts.scheme or "@" in f"{parts.path}{parts.query}{parts.fragment}":
-        return f"{scheme[:10]}://..." if rest else "..."
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def check_verified(url: str) -> None:
-    """Raise BadConfiguration for a URL that would turn the verification of the server off.
-
-    Examples
-    --------
-    >>> check_verified("rediss://h/0?ssl_ca_certs=ca.pem")
-    >>> check_verified("rediss://h/0?ssl_cert_reqs=none")
-    Traceback (most recent call last):
-    workers.errors.BadConfiguration: redis URL 'rediss://h/0': ssl_cert_reqs=none would take any \
-server for this one; name its CA with redis_ca_file
-    """
-    for name, value in parse_qsl(urlsplit(url).query):
-        if name in _TLS and value.lower() in ("none", "optional", "false", "no", "0"):
-            raise BadConfiguration(
-                f"redis URL {redacted(url)!r}: {name}={value} would take any server for this one; "
-                "name its CA with redis_ca_file"
-            )
 
 
 def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
@@ -113,10 +68,10 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
     Raises
     ------
     BadConfiguration
-        If the URL is none that redis-py takes.
+        If the URL is none that can be used; see `check_url`.
     """
+    verified = check_url(url)
     try:
-        check_verified(url)
         connected = redis.Redis.from_url(
             url,
             protocol=2,
@@ -127,15 +82,10 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
             socket_timeout=timeout,
             socket_connect_timeout=min(timeout, TIMEOUT),
             health_check_interval=0,
-            **_TLS if urlsplit(url).scheme == "rediss" else {},
+            **verified,
         )
     except ValueError:
-        # Not the text of the error: it may quote a part of the password as the port.
-        raise BadConfiguration(
-            f"redis URL {redacted(url)!r} cannot be used: write redis://user:password@host:port/0, "
-            "rediss://... or unix://user:password@/path, and in a password %40 for @, %2F for /, "
-            "%3A for :, %23 for #, %3F for ?, %25 for %"
-        ) from None
+        raise unusable(url) from None
     for command in ("XREAD", "XRANGE", "XREVRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET"):
         connected.set_response_callback(command, _as_it_is)
     return connected

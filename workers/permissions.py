@@ -9,9 +9,10 @@ from typing import Any
 
 import redis
 
-from workers.connection import client, redacted, translated
+from workers.connection import client, translated
 from workers.errors import AccessDenied
 from workers.keys import GROUP, REGISTRY, FeedKeys
+from workers.redis_url import redacted
 
 Command = tuple[str, ...]
 

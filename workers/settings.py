@@ -150,7 +150,7 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     def shown(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, without the credentials in the URL."""
         # Imported here: the Redis client takes a while to load, and most settings need none.
-        from workers.connection import redacted
+        from workers.redis_url import redacted
 
         shown = self.model_dump(mode="json")
         shown["redis"] = self.redis and redacted(self.redis.get_secret_value())

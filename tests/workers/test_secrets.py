@@ -10,7 +10,8 @@ import time
 import pytest
 
 from workers import embedded
-from workers.connection import client, redacted
+from workers.connection import client
+from workers.redis_url import redacted
 from workers.store import Store
 
 SECRET = "pLanted-5ecret"

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from workers.backoff import CAP, delays
-from workers.connection import Connection, Script, redacted, translated
+from workers.connection import Connection, Script, translated
 from workers.errors import (
     AccessDenied,
     BadConfiguration,
@@ -20,6 +20,7 @@ from workers.errors import (
 )
 from workers.keys import FeedKeys
 from workers.position import MET, OUT, chain
+from workers.redis_url import redacted
 from workers.state import Agreement
 from workers.stopping import Stop
 from workers.store import Store

@@ -1,0 +1,123 @@
+"""URLs of Redis: which can be used, and how one is shown without what is secret in it."""
+
+import re
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from workers.errors import BadConfiguration
+
+_SCHEMES = ("redis", "rediss", "unix")
+_LARGEST_DB = 2**31 - 1
+
+# Older versions of redis-py do not look at the host name unless they are told to.
+_VERIFIED: dict[str, Any] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
+_ON = {"ssl_cert_reqs": ("required",), "ssl_check_hostname": ("true", "yes", "1")}
+
+_TLS_OPTIONS = (
+    *("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile", "ssl_password"),
+    *("ssl_ciphers", *_ON),
+)
+# The others that redis-py takes are set here: they would change how replies are read, or how long
+# they are awaited.
+_OPTIONS = ("db", "username", "password", "client_name")
+
+
+def redacted(url: str) -> str:
+    """Return the URL without user, password and query.
+
+    Examples
+    --------
+    >>> redacted("redis://worker:secret@db.example:6379/0?password=x")
+    'redis://db.example:6379/0'
+    >>> redacted("unix:///run/redis.sock")
+    'unix:///run/redis.sock'
+    >>> redacted("redis://worker:sec/ret@db.example")
+    'redis://...'
+    """
+    scheme, _, rest = url.partition("://")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return f"{scheme[:10]}://..." if rest else "..."
+    # An @ behind the host: a password holds a / or the like that is not escaped.
+    if not parts.scheme or "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        return f"{scheme[:10]}://..." if rest else "..."
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def check_url(url: str) -> dict[str, Any]:
+    """Return the options of redis-py by which a server is verified, for a URL that can be used.
+
+    Raises
+    ------
+    BadConfiguration
+        If the URL cannot be used: another scheme, a path that is no database, an option that is
+        not known or not of this scheme, or one that would turn the verification of the server off.
+
+    Examples
+    --------
+    >>> check_url("redis://h:6379/0")
+    {}
+    >>> check_url("rediss://h/0?ssl_cert_reqs=none")
+    Traceback (most recent call last):
+    workers.errors.BadConfiguration: redis URL 'rediss://h/0': ssl_cert_reqs=none would take any \
+server for this one; name its CA with redis_ca_file
+    """
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # which is looked at only here
+        options = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError:
+        raise unusable(url) from None
+    # An @ behind the host belongs to a password that is not escaped: nothing of it is shown.
+    is_split = "@" in f"{parts.path}{parts.query}{parts.fragment}"
+    if parts.scheme not in _SCHEMES or is_split or parts.fragment or not url.isprintable():
+        raise unusable(url)
+    _check_path(url, parts.scheme, parts.path)
+    names = [name for name, _ in options]
+    for name, value in options:
+        if names.count(name) > 1:
+            raise _refused(url, f"{name[:40]!r} is given twice")
+        _check_option(url, parts.scheme, name, value)
+    return _VERIFIED if parts.scheme == "rediss" else {}
+
+
+def _check_path(url: str, scheme: str, path: str) -> None:
+    if scheme == "unix":
+        if not path.strip("/"):
+            raise _refused(url, "write unix:///path/of/the/socket")
+    elif path not in ("", "/") and not _is_database(path[1:]):
+        raise _refused(url, f"{path[:40]!r} is no database: write /0, or another number")
+
+
+def _check_option(url: str, scheme: str, name: str, value: str) -> None:
+    """Raise BadConfiguration for an option that cannot be used with this value."""
+    known = (*_OPTIONS, *(_TLS_OPTIONS if scheme == "rediss" else ()))
+    if name not in known:
+        hint = "; TLS needs rediss://" if name in _TLS_OPTIONS else ""
+        raise _refused(url, f"unknown option {name[:40]!r}; known: {', '.join(known)}{hint}")
+    if name == "db" and not _is_database(value):
+        raise _refused(url, f"db={value[:40]!r} is no database: write db=0, or another number")
+    if name in _ON and value.lower() not in _ON[name]:
+        raise _refused(
+            url,
+            f"{name}={value[:40]} would take any server for this one; name its CA with "
+            "redis_ca_file",
+        )
+
+
+def _is_database(text: str) -> bool:
+    return re.fullmatch("[0-9]{1,10}", text) is not None and int(text) <= _LARGEST_DB
+
+
+def _refused(url: str, why: str) -> BadConfiguration:
+    return BadConfiguration(f"redis URL {redacted(url)!r}: {why}")
+
+
+def unusable(url: str) -> BadConfiguration:
+    """Return the error for a URL of which nothing more can be said without showing a secret."""
+    return BadConfiguration(
+        f"redis URL {redacted(url)!r} cannot be used: write redis://user:password@host:port/0, "
+        "rediss://... or unix://user:password@/path, and in a password %40 for @, %2F for /, "
+        "%3A for :, %23 for #, %3F for ?, %25 for %"
+    )
