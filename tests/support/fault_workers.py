@@ -1,7 +1,7 @@
 """Workers that start in milliseconds: forked from a parent that has imported and compiled it all.
 
 Run as a program this is the parent; `Nursery` starts it and talks to it in lines of JSON. A child
-runs the same `online-svm worker` as the command does.
+runs the same `online-svm worker` or `online-svm combine` as the command does.
 """
 
 import json
@@ -9,10 +9,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 
 from fault_feed import CONFIG, wait_until
+from processes import Process
 
 OPTIONS = [
     "--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "0",
@@ -80,38 +82,51 @@ class Nursery:
 
     def __init__(self, log):
         self._log = str(log)
-        self._parent = subprocess.Popen(
+        self._parent = Process(
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self._workers = []
+        self._turn = threading.Lock()
 
     def start(self, feed, url, *options, failpoint=None):
-        pid = self.ask(
-            {"args": arguments(feed, url, *options), "failpoint": failpoint, "log": self._log}
-        )
+        return self.run(arguments(feed, url, *options), failpoint=failpoint)
+
+    def run(self, args, log=None, failpoint=None):
+        """Start `online-svm` with these arguments."""
+        pid = self.ask({"args": args, "failpoint": failpoint, "log": str(log or self._log)})
         self._workers.append(Forked(self, pid))
         return self._workers[-1]
 
     def ask(self, order):
-        print(json.dumps(order), file=self._parent.stdin, flush=True)
-        return json.loads(self._parent.stdout.readline())
+        with self._turn:
+            print(json.dumps(order), file=self._parent.stdin, flush=True)
+            return json.loads(self._parent.stdout.readline())
 
     def close(self):
         for worker in self._workers:
             worker.kill()
         self._parent.stdin.close()
-        self._parent.wait(20)
-        self._parent.stdout.close()
+        try:
+            self._parent.wait(20)
+        finally:
+            self._parent.kill()
+            self._parent.stdout.close()
 
 
 def _warm():
     import workers.assembly
+    import workers.combine.service
+    import workers.commands.combine
+    import workers.commands.worker
     import workers.service
     from online_svm.example import Example
     from online_svm.predictor import OnlinePredictor
 
     assert workers.assembly
     assert workers.service
+    assert workers.combine.service
+    assert workers.commands.combine
+    assert workers.commands.worker
     predictor = OnlinePredictor(CONFIG)
     for i in range(70):
         predictor.step(Example([i % 7, i % 3, i % 2], "ab"[i % 2]))

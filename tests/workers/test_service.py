@@ -10,8 +10,10 @@ import time
 
 import numpy as np
 import pytest
+from processes import Process
 
 from workers import embedded
+from workers.stopping import ONE_REQUEST
 from workers.store import Store
 from workers.verify import verify
 
@@ -27,9 +29,7 @@ def start(embedded_url):
     def begin(feed, *options, url=embedded_url):
         command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", url]
         log = subprocess.PIPE
-        processes.append(
-            subprocess.Popen([*command, *SETTINGS, "--quiet", *options], stderr=log, text=True)
-        )
+        processes.append(Process([*command, *SETTINGS, "--quiet", *options], stderr=log, text=True))
         return processes[-1]
 
     yield begin
@@ -185,7 +185,7 @@ def test_a_second_signal_exits_130_at_once(make, start, own_redis):
         os.kill(server, signal.SIGSTOP)
         try:
             process.terminate()
-            time.sleep(0.5)
+            time.sleep(ONE_REQUEST + 0.2)
             process.terminate()
             assert process.wait(5) == 130
         finally:

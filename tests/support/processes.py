@@ -1,0 +1,51 @@
+"""Processes of tests: none of them can keep a test waiting for ever."""
+
+import subprocess
+
+LIMIT = 60.0
+"""Seconds that a process may take to end, where a test does not say how long."""
+
+
+class Process(subprocess.Popen):
+    """A Popen whose every wait has a limit, and which a block that it is opened in leaves dead.
+
+    The wait at the end of `with Popen(...)` has no limit. So a process that does not end, or a test
+    that fails before it ends it, would stop the whole suite.
+    """
+
+    def wait(self, timeout=LIMIT):
+        """Return the exit code; a process that does not end in time is killed.
+
+        Raises
+        ------
+        AssertionError
+            If it was killed; names the command.
+        """
+        try:
+            return super().wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise self._killed(timeout) from None
+
+    def communicate(self, input=None, timeout=LIMIT):
+        """Return what it wrote; a process that does not end in time is killed.
+
+        Raises
+        ------
+        AssertionError
+            If it was killed; names the command.
+        """
+        try:
+            return super().communicate(input, timeout)
+        except subprocess.TimeoutExpired:
+            raise self._killed(timeout) from None
+
+    def __exit__(self, *error):
+        self.kill()
+        super().__exit__(*error)
+
+    def _killed(self, seconds):
+        self.kill()
+        super().wait(LIMIT)
+        command = [self.args] if isinstance(self.args, str) else map(str, self.args)
+        named = " ".join(command)[:500]
+        return AssertionError(f"killed, after {seconds:g} s without an end: {named}")
