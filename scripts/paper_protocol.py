@@ -30,6 +30,7 @@ from workers.store import Store
 SIGMA = 0.6
 GAMMA = 1.0 / (2.0 * SIGMA**2)
 METRICS_EVERY = 100
+_PUSH_SECONDS, _STOP_SECONDS = 600.0, 60.0
 Floats = NDArray[np.float64]
 
 
@@ -104,7 +105,9 @@ def _through_redis(
     """Push the shuffled set and answer it with the real commands; return the payloads."""
     with embedded.temporary() as server, Store(server.url, name) as store:
         where = [] if data_dir is None else ["--data-dir", str(data_dir)]
-        _command("push", name, name, "--shuffle", str(seed), "--redis", server.url, *where).wait()
+        _command("push", name, name, "--shuffle", str(seed), "--redis", server.url, *where).wait(
+            _PUSH_SECONDS
+        )
         worker = _command(
             *("worker", name, "--redis", server.url, "--quiet", "--keep-input"),
             *("--classes", ",".join(classes), "--sigma", str(SIGMA), "--scale", "none"),
@@ -114,7 +117,7 @@ def _through_redis(
         while store.length(store.keys.out) < count and worker.poll() is None:
             time.sleep(0.1)
         worker.terminate()
-        worker.wait()
+        worker.wait(_STOP_SECONDS)
         return _payloads(store, store.keys.out), _payloads(store, store.keys.met)
 
 

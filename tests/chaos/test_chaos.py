@@ -10,7 +10,8 @@ from fault_redis import Server
 
 from workers.store import Store
 
-pytestmark = pytest.mark.chaos
+# Each test injects 20 to 200 faults, and waits for progress between two.
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
 SEED = 5
 FENCED = 3

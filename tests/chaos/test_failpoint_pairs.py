@@ -12,7 +12,8 @@ from workers import embedded
 from workers.failpoints import EXIT_CODE, NAMES
 from workers.store import Store
 
-pytestmark = [pytest.mark.chaos, pytest.mark.chaos_full]
+# Thirty pairs a test, each three workers.
+pytestmark = [pytest.mark.chaos, pytest.mark.chaos_full, pytest.mark.timeout(900)]
 
 FIRST, TOTAL = 60, 90
 """Entries for the first worker, and for both."""

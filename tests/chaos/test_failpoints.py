@@ -6,6 +6,7 @@ import subprocess
 import pytest
 from fault_feed import finished, push, rows
 from fault_workers import command, end
+from processes import Process
 
 from workers.failpoints import EXIT_CODE, NAMES, VARIABLE
 from workers.store import Store
@@ -61,7 +62,7 @@ def check(store, nursery, expected_of, results):
 def test_a_command_that_dies_at_a_failpoint(prepared, nursery, expected_of, results, told, point):
     begin(prepared, nursery, point)
     options = ("--batch", "10", "--snapshot-every", "20")
-    process = subprocess.Popen(
+    process = Process(
         command(prepared.keys.feed, prepared.url, *options),
         env=os.environ | {VARIABLE: point},
         stderr=subprocess.PIPE,

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from processes import Process
 
 from workers.ingest import push, shuffled
 from workers.sources import Reading, rows
 from workers.store import Store
 from workers.verify import verify
 
-pytestmark = pytest.mark.chaos
+# Twenty-five starts of the whole program, over 5,300 examples each time.
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
 SOURCE, SEED = "Bananas", 0  # comes with river: 5,300 examples, 2 classes
 KILLS, LEAST, MOST = 20, 1, 150
@@ -25,7 +27,7 @@ PATIENCE = 120.0
 @contextmanager
 def worker(store: Store, url: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "workers.cli", "worker", store.keys.feed, "--redis", url]
-    process = subprocess.Popen([*command, *OPTIONS, *options], stderr=subprocess.PIPE, text=True)
+    process = Process([*command, *OPTIONS, *options], stderr=subprocess.PIPE, text=True)
     try:
         yield process
     finally:

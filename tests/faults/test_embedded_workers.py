@@ -1,12 +1,12 @@
 """Two workers that meet in one embedded directory, which neither of them has to prepare."""
 
 import os
-import subprocess
 import sys
 
 import pytest
 from fault_feed import COUNT, finished, push, rows, wait_until
 from fault_workers import OPTIONS, is_holder
+from processes import Process
 
 from workers import embedded
 from workers.store import Store
@@ -26,7 +26,7 @@ def test_two_workers_of_one_directory_share_its_server_and_one_goes_on_for_the_o
     clean = {k: v for k, v in os.environ.items() if not k.startswith("ONLINE_SVM_")}
     command = [sys.executable, "-m", "workers.cli", "worker", "f", *OPTIONS]
     environment = clean | {"XDG_STATE_HOME": str(home)}
-    workers = [subprocess.Popen(command, env=environment) for _ in range(2)]
+    workers = [Process(command, env=environment) for _ in range(2)]
     try:
         place = home / "online-svm"
         wait_until(lambda: embedded.running(place) is not None)

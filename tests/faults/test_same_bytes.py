@@ -1,11 +1,11 @@
 """Neither the IDs of the entries nor the process that answers them is part of an answer."""
 
 import os
-import subprocess
 
 import pytest
 from fault_feed import drain, engine, finished, payloads, push, rows
 from fault_workers import command
+from processes import Process
 
 from workers.store import Store
 
@@ -46,9 +46,7 @@ def test_neither_hash_seeds_nor_thread_counts_change_a_byte(embedded_url, feed, 
         variables |= {"NUMBA_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
         with Store(embedded_url, f"{feed}-{seed}", block_ms=20) as store:
             push(store, rows())
-            process = subprocess.Popen(
-                command(store.keys.feed, store.url), env=os.environ | variables
-            )
+            process = Process(command(store.keys.feed, store.url), env=os.environ | variables)
             try:
                 found.append(finished(store, len(rows()), seconds=90.0))
                 process.terminate()

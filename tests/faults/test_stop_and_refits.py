@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fault_feed import CONFIG, COUNT, drain, engine, finished, outcome, push, rows, wait_until
+from processes import Process
 
 from online_svm.inline_refitter import InlineRefitter
 from workers.bench.processes import is_running
@@ -47,7 +48,7 @@ def start(filled):
         command = [sys.executable, "-m", "workers.cli", "worker", filled.keys.feed]
         command += ["--redis", filled.url, *OPTIONS, "--refit-lag", str(lag), *options]
         command += ["--grace", str(GRACE)]
-        processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        processes.append(Process(command, stderr=subprocess.PIPE, text=True))
         return processes[-1]
 
     yield begin

@@ -34,6 +34,7 @@ from workers.sources import BadSource, Reading, rows
 from workers.state import FeedState, Pointer, initial_fields
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
+pytestmark = pytest.mark.timeout(180 * FACTOR)  # so many times the examples
 CONFIG = PredictorConfig(features=2, classes=("p", "q"), window=40, refit_every=10, gamma=0.5)
 LIMITS = Limits(max_entry_bytes=2048, dedupe_window=5)
 

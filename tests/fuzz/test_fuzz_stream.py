@@ -196,6 +196,7 @@ def test_a_few_thousand_fuzzed_entries_change_no_real_answer(embedded_url, feed)
 
 
 @pytest.mark.fuzz
+@pytest.mark.timeout(3600)  # a million entries, or as many as FUZZ_ENTRIES says
 def test_very_many_fuzzed_entries_change_no_real_answer_and_take_no_memory(embedded_url, feed):
     total = int(os.environ.get("FUZZ_ENTRIES", "1000000"))
     mixture, growth = run(embedded_url, feed, total, CHUNK)

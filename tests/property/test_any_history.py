@@ -362,6 +362,7 @@ def test_no_history_of_faults_changes_an_answer(own_redis):
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(1800)  # 100 histories of 30 steps
 def test_no_history_among_a_hundred_changes_an_answer(own_redis, capsys):
     reached = check_histories(own_redis.url, 100)
     with capsys.disabled():

@@ -1,11 +1,12 @@
 """The command in a process of its own, for tests of what it leaves in Redis."""
 
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+from processes import Process
 
 from workers.store import Store
 
@@ -21,7 +22,7 @@ def work(url: str, feed: str, settings: Mapping[str, str], seq: int, notes: Path
     """Run the worker until the feed has answered `seq` entries, then stop it; return its notes."""
     command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", url]
     command += flags_of(settings)
-    with notes.open("w") as target, subprocess.Popen(command, stderr=target) as worker:
+    with notes.open("w") as target, Process(command, stderr=target) as worker:
         try:
             deadline = time.monotonic() + PATIENCE
             with Store(url, feed) as store:

@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import redis
+from processes import Process
 
 from workers.embedded import server_executable
 
@@ -51,7 +52,7 @@ class Server:
         command = [server_executable(), "--port", str(self.port), "--bind", "127.0.0.1"]
         command += ["--dir", str(self.directory), "--save", "", "--appendonly", "yes"]
         command += ["--appendfsync", self.fsync, "--maxmemory-policy", "noeviction", *options]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self._process = Process(command, stdout=subprocess.DEVNULL)
 
     def stop(self):
         """Stop it in order."""

@@ -12,6 +12,7 @@ import time
 import orjson
 import pytest
 from commands import flags_of, work
+from processes import Process
 
 from online_svm.config import PredictorConfig
 from online_svm.example import Example
@@ -250,7 +251,7 @@ def test_tail_shows_answers_and_rejections_in_words(answered, run):
 def test_tail_follows_a_feed_until_it_is_interrupted(answered, redis_url):
     feed, _ = answered
     command = [sys.executable, "-m", "workers.cli", "tail", feed, "-n", "1", "--json", "--follow"]
-    tail = subprocess.Popen(
+    tail = Process(
         [*command, "--redis", redis_url],
         stdout=subprocess.PIPE,
         # Where the tests run in the background of a shell, SIGINT is ignored and that is inherited.

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 import numpy as np
 import orjson
 import pytest
+from processes import Process
 
 from online_svm.calibration.evidential import from_bounds
 from online_svm.combiner import Combiner, CombinerConfig
@@ -222,7 +223,7 @@ def test_an_idle_writer_notices_that_the_feed_is_gone_or_anothers(
     command += ["--join-window", "20"]
     with (
         Store(sources, feed) as store,
-        subprocess.Popen([*command, "--redis", sources], stderr=subprocess.PIPE) as process,
+        Process([*command, "--redis", sources], stderr=subprocess.PIPE) as process,
     ):
         try:
             wait_until(lambda: store.length(store.keys.out) > 100, process)
@@ -242,10 +243,10 @@ def test_kills_at_random_progress_change_no_byte(whole, sources, feed):
     with Store(sources, feed) as store:
         for _ in range(4):
             goal = store.length(store.keys.out) + choose.randint(1, 120)
-            with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            with Process(command, stderr=subprocess.DEVNULL) as process:
                 wait_until(lambda goal=goal: store.length(store.keys.out) >= goal, process)
                 process.kill()
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        with Process(command, stderr=subprocess.DEVNULL) as process:
             wait_until(lambda: store.length(store.keys.out) >= len(whole[0]), process)
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0

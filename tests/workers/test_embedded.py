@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from processes import Process
 
 from workers import embedded
 from workers.errors import EmbeddedFailed
@@ -167,7 +168,7 @@ def test_a_temporary_server_leaves_nothing():
 def test_a_temporary_server_ends_even_if_its_user_is_killed():
     code = "import time; from workers import embedded\n"
     code += "with embedded.temporary() as s: print(s.directory, flush=True); time.sleep(60)"
-    user = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    user = Process([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     directory = Path(user.stdout.readline().strip())
     pid = int((directory / "redis.pid").read_text())
     assert process_start(pid) is not None

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from processes import Process
 
 from workers import ingest
 from workers.high_water import HighWater
@@ -100,7 +101,7 @@ def test_the_wait_is_told_once_in_a_while(capsys):
 def test_the_command_waits_and_says_so(store, redis_url, feed):
     command = [sys.executable, "-m", "workers.cli", "push", feed, "Phishing", "--limit", "300"]
     command += ["--high-water", "100", "--redis", redis_url]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as pushing:
+    with Process(command, stderr=subprocess.PIPE, text=True) as pushing:
         guard = threading.Timer(60, pushing.kill)
         guard.start()
         assert "waiting for the worker: 100 entries" in pushing.stderr.readline()

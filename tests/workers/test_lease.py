@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from processes import Process
 
 from workers.errors import Stopped, Unavailable
 from workers.lease import Holder, Lease, process_start
@@ -64,8 +65,8 @@ def test_a_stop_ends_the_wait(lease):
 
 
 def test_a_dead_holder_on_this_host_is_replaced_at_once(store, lease):
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        pass
+    with Process([sys.executable, "-c", ""]) as process:
+        process.wait()
     dead = replace(Holder.here("dead"), pid=process.pid)
     store.call("SET", store.keys.lease, dead.encode(), "PX", 60_000)
     lease("heir").acquire(Stop())
@@ -79,7 +80,7 @@ def test_a_holder_whose_process_id_was_given_to_another_process_is_dead():
 
 def test_a_zombie_process_is_dead():
     """It has ended, and nobody has asked how: its id is still taken."""
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process = Process([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     holder = replace(Holder.here("x"), pid=process.pid, started=process_start(process.pid))
     assert not holder.is_dead()
     process.stdin.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from processes import Process
 
 from workers import cli, feeds, permissions
 from workers.connection import client
@@ -51,7 +52,7 @@ def run(capsys, *arguments):
 def work(url, feed, seq, *options):
     """Run the worker until the feed has answered `seq` entries; return its exit code and notes."""
     command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", url, *SETTINGS]
-    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as worker:
+    with Process([*command, *options], stderr=subprocess.PIPE, text=True) as worker:
         try:
             deadline = time.monotonic() + 60
             with Store(url, feed) as store:

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from processes import Process
 
 from online_svm.config import PredictorConfig
 from online_svm.example import Example
@@ -46,7 +47,7 @@ def work(store):
     """Run the real command until the feed is answered, then stop it."""
     command = [sys.executable, "-m", "workers.cli", "worker", store.keys.feed, "--quiet"]
     options = ["--redis", store.url, *FLAGS]
-    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as worker:
+    with Process([*command, *options], stderr=subprocess.PIPE, text=True) as worker:
         try:
             deadline = time.monotonic() + 120
             while store.length(store.keys.out) < COUNT:

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from processes import Process
 
 from online_svm.config import PredictorConfig
 from online_svm.inline_refitter import InlineRefitter
@@ -162,7 +163,7 @@ def test_a_long_history_is_replaced_by_the_state(refitter, tasks, expected, monk
 
 
 def test_the_process_ends_with_the_pipe(tasks, expected):
-    child = subprocess.Popen(
+    child = Process(
         [sys.executable, "-m", "workers.refit_child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     write_message(child.stdin, CONFIG, SETTINGS.model_dump_json().encode())
@@ -178,7 +179,7 @@ def test_the_process_ends_when_its_parent_is_killed():
     code = "import time; from online_svm.config import PredictorConfig\n"
     code += "from workers.refit_pool import ProcessRefitter\n"
     code += "r = ProcessRefitter(PredictorConfig()); print(r.pid, flush=True); time.sleep(60)"
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    parent = Process([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     child = int(parent.stdout.readline())
     assert process_start(child) is not None
     parent.kill()

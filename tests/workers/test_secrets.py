@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from processes import Process
 
 from workers import embedded
 from workers.connection import client
@@ -107,7 +108,7 @@ def test_what_a_worker_says_and_stores_is_free_of_it(guarded, tmp_path):
         for i in range(30):
             x = "[1,NaN]" if i % 10 == 0 else f"[1,{i}]"
             store.call("XADD", store.keys.input, "*", "x", x, "y", "ab"[i % 2])
-        with subprocess.Popen(command, stderr=target, stdout=target, env=clean) as worker:
+        with Process(command, stderr=target, stdout=target, env=clean) as worker:
             wait_until(lambda: store.length(store.keys.out) == 30, worker)
             store.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             time.sleep(1.5)

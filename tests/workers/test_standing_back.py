@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import Process
 
 from workers.standing_back import CREDIT, IN_TIME, StandingBack
 
@@ -16,9 +17,7 @@ ENABLED = Path("/proc/sys/kernel/sched_autogroup_enabled")
 @pytest.fixture
 def process():
     code = "import sys; sys.stdin.read()"
-    started = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, start_new_session=True
-    )
+    started = Process([sys.executable, "-c", code], stdin=subprocess.PIPE, start_new_session=True)
     yield started
     started.stdin.close()
     started.wait(20)

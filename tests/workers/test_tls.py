@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from processes import Process
 
 from workers import cli
 from workers.connection import client
@@ -86,9 +87,7 @@ def start(certificates):
         }  # fmt: skip
         arguments = [str(part) for k, v in options.items() for part in (f"--{k}", v)]
         processes.append(
-            subprocess.Popen(
-                [server_with_tls(), *arguments], stdout=subprocess.DEVNULL, cwd=certificates
-            )
+            Process([server_with_tls(), *arguments], stdout=subprocess.DEVNULL, cwd=certificates)
         )
         deadline = time.monotonic() + 10
         while not listens(port):

@@ -112,7 +112,9 @@ def _worker(plan: Plan, data: list[Row], url: str) -> Iterator[subprocess.Popen[
             process.communicate(timeout=15)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.communicate()
+            process.wait()
+            assert process.stderr is not None
+            process.stderr.close()  # not read: what the worker began may hold it open
 
 
 def _without_settings() -> dict[str, str]:
