@@ -1,20 +1,17 @@
 """What comes out of the predictor: columns for a run of examples, or one row of them."""
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from online_svm.answer_columns import COLUMNS, Column, Guarantee, Kind, Status
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Intervals = tuple[tuple[float, float], ...]
-Status = Literal["ok", "warming"]
-Guarantee = Literal["exact", "approximate", "none"]
-
-_COLUMNS = (
-    "n", "label", "svm_label", "point", "lower", "upper", "scores", "category", "category_size",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,44 +78,19 @@ class PredictionBlock:
         intervals = self.map_intervals
         return replace(
             self,
-            **{name: getattr(self, name)[rows] for name in _COLUMNS},
+            **{name: getattr(self, name)[rows] for name in _ARRAYS},
             maps={name: values[rows] for name, values in self.maps.items()},
             map_intervals=intervals and {name: values[rows] for name, values in intervals.items()},
         )
 
     def row(self, i: int) -> "Prediction":
         """Return the prediction of the i-th example of the block."""
-        chosen = int(self.label[i])
-        return Prediction(
-            status=self.status,
-            n=int(self.n[i]),
-            label=None if chosen < 0 else self.classes[chosen],
-            lower=float(self.lower[i, chosen]) if chosen >= 0 else 0.0,
-            upper=float(self.upper[i, chosen]) if chosen >= 0 else 1.0,
-            probability=float(self.point[i, chosen]) if chosen >= 0 else None,
-            classes=self.classes,
-            probabilities=tuple(self.point[i].tolist()),
-            intervals=tuple(zip(self.lower[i].tolist(), self.upper[i].tolist(), strict=True)),
-            maps={name: tuple(values[i].tolist()) for name, values in self.maps.items()},
-            map_intervals=self._map_intervals(i),
-            scores=tuple(self.scores[i].tolist()),
-            svm_label=None if chosen < 0 else self.classes[int(self.svm_label[i])],
-            category=None if chosen < 0 else int(self.category[i]),
-            category_size=int(self.category_size[i]),
-            model=self.model,
-            calibration=self.calibration,
-            taxonomy=self.taxonomy,
-            guarantee=self.guarantee,
-            reason=self.reason,
-        )
+        values = {column.name: _VALUES[column.kind](self, column, i) for column in COLUMNS}
+        return Prediction(status=self.status, **values)
 
-    def _map_intervals(self, i: int) -> dict[str, Intervals] | None:
-        if self.map_intervals is None:
-            return None
-        return {
-            name: tuple((lower, upper) for lower, upper in values[i].tolist())
-            for name, values in self.map_intervals.items()
-        }
+
+_ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, Ints))
+"""Attributes of a block that have one row an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,3 +184,71 @@ class MethodReport:
     log_loss: float | None
     brier: float | None
     clipped: int
+
+
+def _constant(block: PredictionBlock, column: Column, _i: int) -> object:
+    return getattr(block, column.name)
+
+
+def _count(block: PredictionBlock, column: Column, i: int) -> int:
+    return int(getattr(block, column.name)[i])
+
+
+def _label(block: PredictionBlock, column: Column, i: int) -> object:
+    index = int(getattr(block, column.name)[i])
+    return column.unknown if index < 0 else block.classes[index]
+
+
+def _category(block: PredictionBlock, column: Column, i: int) -> object:
+    category = int(getattr(block, column.name)[i])
+    return column.unknown if category < 0 else category
+
+
+def _own(block: PredictionBlock, column: Column, i: int) -> object:
+    chosen = int(block.label[i])
+    return column.unknown if chosen < 0 else float(_only(block, column)[i, chosen])
+
+
+def _list(block: PredictionBlock, column: Column, i: int) -> tuple[float, ...]:
+    return tuple(_only(block, column)[i].tolist())
+
+
+def _pairs(block: PredictionBlock, column: Column, i: int) -> Intervals:
+    lower, upper = (getattr(block, name)[i].tolist() for name in column.attributes)
+    return tuple(zip(lower, upper, strict=True))
+
+
+def _lists_by_map(block: PredictionBlock, column: Column, i: int) -> dict[str, tuple[float, ...]]:
+    maps: dict[str, Floats] = getattr(block, column.name)
+    return {name: tuple(values[i].tolist()) for name, values in maps.items()}
+
+
+def _pairs_by_map(block: PredictionBlock, column: Column, i: int) -> dict[str, Intervals] | None:
+    maps: dict[str, Floats] | None = getattr(block, column.name)
+    if maps is None:
+        return None
+    return {
+        name: tuple((lower, upper) for lower, upper in values[i].tolist())
+        for name, values in maps.items()
+    }
+
+
+def _only(block: PredictionBlock, column: Column) -> Floats:
+    """Return the array that holds a column of one attribute."""
+    (name,) = column.attributes
+    values: Floats = getattr(block, name)
+    return values
+
+
+_VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
+    "constant": _constant,
+    "count": _count,
+    "label": _label,
+    "category": _category,
+    "own": _own,
+    "list": _list,
+    "pairs": _pairs,
+    "lists_by_map": _lists_by_map,
+    "pairs_by_map": _pairs_by_map,
+}
+"""From a block to one row of a column of each kind."""

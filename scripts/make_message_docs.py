@@ -45,60 +45,64 @@ _TITLES = {
 }
 _TYPES = {str: "text", int: "integer", float: "number", bytes: "bytes", NoneType: "null"}
 
-_ANSWER = PredictionMessage(
-    status="ok",
-    id="tx-1042",
-    seq=1041,
-    n=1040,
-    label="spam",
-    lower=0.93,
-    upper=0.94,
-    probability=0.935,
-    classes=["ham", "spam"],
-    probabilities=[0.065, 0.935],
-    intervals=[(0.06, 0.07), (0.93, 0.94)],
-    maps={"platt": [0.08, 0.92], "isotonic": [0.05, 0.95], "binning": [0.1, 0.9]},
-    scores=[1.25],
-    svm_label="spam",
-    category=1,
-    category_size=99,
-    model=7,
-    calibration=7,
-    taxonomy=7,
-    guarantee="exact",
-    reason=None,
+_ANSWER = PredictionMessage.model_validate(
+    {
+        "status": "ok",
+        "id": "tx-1042",
+        "seq": 1041,
+        "n": 1040,
+        "label": "spam",
+        "lower": 0.93,
+        "upper": 0.94,
+        "probability": 0.935,
+        "classes": ["ham", "spam"],
+        "probabilities": [0.065, 0.935],
+        "intervals": [(0.06, 0.07), (0.93, 0.94)],
+        "maps": {"platt": [0.08, 0.92], "isotonic": [0.05, 0.95], "binning": [0.1, 0.9]},
+        "scores": [1.25],
+        "svm_label": "spam",
+        "category": 1,
+        "category_size": 99,
+        "model": 7,
+        "calibration": 7,
+        "taxonomy": 7,
+        "guarantee": "exact",
+        "reason": None,
+    }
 )
 _REJECTION = RejectedMessage(
     seq=1042, n=1041, code="not_finite", reason="feature 'age' is NaN; send a finite number"
 )
 _DUPLICATE = DuplicateMessage(id="tx-1042", seq=1043, n=1041, first=1041)
-_COMBINATION = CombinedMessage(
-    status="ok",
-    id="tx-1042",
-    seq=1041,
-    n=1040,
-    label="spam",
-    lower=0.75,
-    upper=1.0,
-    probability=0.875,
-    classes=["ham", "spam"],
-    probabilities=[0.125, 0.875],
-    intervals=[(0.0, 0.25), (0.75, 1.0)],
-    maps={"pignistic": [0.125, 0.875]},
-    scores=[1.3862943611198906],
-    svm_label="spam",
-    category=None,
-    category_size=1000,
-    model=0,
-    calibration=13,
-    taxonomy=0,
-    guarantee="none",
-    reason="sources that learned from the same labels are not independent evidence",
-    rule="dempster",
-    sources={
-        "spam-rbf": CombinedSource(belief=0.5, plausibility=1.0),
-        "spam-linear": CombinedSource(belief=0.5, plausibility=1.0),
-    },
+_COMBINATION = CombinedMessage.model_validate(
+    {
+        "status": "ok",
+        "id": "tx-1042",
+        "seq": 1041,
+        "n": 1040,
+        "label": "spam",
+        "lower": 0.75,
+        "upper": 1.0,
+        "probability": 0.875,
+        "classes": ["ham", "spam"],
+        "probabilities": [0.125, 0.875],
+        "intervals": [(0.0, 0.25), (0.75, 1.0)],
+        "maps": {"pignistic": [0.125, 0.875]},
+        "scores": [1.3862943611198906],
+        "svm_label": "spam",
+        "category": None,
+        "category_size": 1000,
+        "model": 0,
+        "calibration": 13,
+        "taxonomy": 0,
+        "guarantee": "none",
+        "reason": "sources that learned from the same labels are not independent evidence",
+        "rule": "dempster",
+        "sources": {
+            "spam-rbf": CombinedSource(belief=0.5, plausibility=1.0),
+            "spam-linear": CombinedSource(belief=0.5, plausibility=1.0),
+        },
+    }
 )
 
 

@@ -6,14 +6,17 @@ depends on which entries share a batch; what is accepted, and every reason code,
 slow way alone.
 """
 
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from online_svm.answer_columns import COLUMNS, Column, Kind
 from online_svm.errors import InvalidExample
 from online_svm.prediction import Floats, PredictionBlock, ValidityReport
 from online_svm.schema import FeatureSchema
@@ -24,7 +27,6 @@ from workers.settings import Limits
 
 Fields = one.Fields
 Entry = tuple[bytes, Fields]
-Constants = tuple[tuple[str, str | int | None], ...]
 
 _SINGLY = 16  # below this many, reading by column has no advantage
 
@@ -171,7 +173,10 @@ def _layout(fields: Fields) -> Hashable:
 
 
 def encode_block(
-    block: PredictionBlock, seqs: Sequence[int] | NDArray[np.int64], ids: Sequence[str | None]
+    block: PredictionBlock,
+    seqs: Sequence[int] | NDArray[np.int64],
+    ids: Sequence[str | None],
+    beside: Mapping[str, Sequence[bytes]] | None = None,
 ) -> list[bytes]:
     """Return the payloads of a block of predictions, as `PredictionMessage` describes them.
 
@@ -185,106 +190,160 @@ def encode_block(
         Input entries before each.
     ids : sequence of m (str or None)
         The producer's ids.
+    beside : mapping of str to sequence of m bytes, optional
+        Further fields at the end, by name: the JSON of each row.
 
     Raises
     ------
     ValueError
         If a number to be published is not finite.
     """
-    head = [_id_parts(ids), _integers(np.asarray(seqs, dtype=np.int64)), _integers(block.n)]
-    if block.status == "warming":
-        parts, template = [*head, _integers(block.category_size)], _warming_template(block)
-    else:
-        parts, template = [*head, *_prediction_columns(block)], _template(block)
-    return [template % row for row in zip(*parts, strict=True)]
+    beside = beside or {}
+    texts = [_id_parts(ids), _integers(np.asarray(seqs, dtype=np.int64))]
+    for texts_of in _TEXTS if block.status == "ok" else _COUNTS:
+        texts += texts_of(block)
+    template = _template(block, tuple(beside))
+    return [template % row for row in zip(*texts, *beside.values(), strict=True)]
 
 
-def _prediction_columns(block: PredictionBlock) -> list[list[bytes]]:
-    labels = [orjson.dumps(label) for label in block.classes]
-    own = (np.arange(len(block)), block.label)
-    return [
-        [labels[i] for i in block.label.tolist()],
-        _floats(block.lower[own]),
-        _floats(block.upper[own]),
-        _floats(block.point[own]),
-        _floats(block.point),
-        _floats(_beside(block.lower, block.upper)),
-        *(_floats(values) for values in block.maps.values()),
-        *(_floats(values) for values in (block.map_intervals or {}).values()),
-        _floats(block.scores),
-        [labels[i] for i in block.svm_label.tolist()],
-        _integers(block.category),
-        _integers(block.category_size),
-    ]
+Texts = Callable[[PredictionBlock], list[list[bytes]]]
 
 
-def _template(block: PredictionBlock) -> bytes:
-    intervals = None if block.map_intervals is None else tuple(block.map_intervals)
-    return _made_template(block.classes, tuple(block.maps), intervals, _constants(block))
+@dataclass(frozen=True, slots=True)
+class _Encoding:
+    """How columns of one kind become text.
+
+    Attributes
+    ----------
+    place : callable
+        From what all rows of a block have in common to the JSON with a place, %b, for each text
+        of a row; None where the field is absent.
+    texts : callable
+        From the column to what turns a block into those texts, a list a place.
+    """
+
+    place: Callable[["_Common", Column], bytes | None]
+    texts: Callable[[Column], Texts]
+
+
+class _Common(NamedTuple):
+    """What all rows of a block have in common: it decides their template."""
+
+    status: str
+    constants: tuple[Any, ...]  # of the columns that are constant, in their order
+    maps: tuple[tuple[str, ...] | None, ...]  # of each column by map, the names
+    beside: tuple[str, ...]
+
+
+def _template(block: PredictionBlock, beside: tuple[str, ...]) -> bytes:
+    maps = tuple(None if found is None else tuple(found) for found in _maps(block))
+    return _made_template(_Common(block.status, _constants(block), maps, beside))
 
 
 # It changes with the model only, and for a single row costs as much to make as to fill.
 @lru_cache(maxsize=16)
-def _made_template(
-    classes: tuple[str | None, ...],
-    maps: tuple[str, ...],
-    map_intervals: tuple[str, ...] | None,
-    constants: Constants,
-) -> bytes:
-    return (
-        _constant_head("ok")
-        + b'"label":%b,"lower":%b,"upper":%b,"probability":%b,"classes":'
-        + _constant(classes)
-        + b',"probabilities":[%b],"intervals":[[%b]],"maps":{'
-        + b",".join(_constant(name) + b":[%b]" for name in maps)
-        + b"},"
-        + _map_intervals_template(map_intervals)
-        + b'"scores":[%b],"svm_label":%b,"category":%b,"category_size":%b,'
-        + _constant_tail(constants)
-    )
+def _made_template(common: _Common) -> bytes:
+    parts = []
+    for column in COLUMNS:
+        place = _ENCODINGS[column.kind].place(common, column)
+        if place is not None:
+            parts.append(b'"%b":%b' % (column.name.encode(), place))
+    parts += [_literal(name) + b":%b" for name in common.beside]
+    head = b'{"v":%d,"status":%b,%%b"seq":%%b,' % (VERSION, _literal(common.status))
+    return head + b",".join(parts) + b"}"
 
 
-def _map_intervals_template(names: Iterable[str] | None) -> bytes:
-    if names is None:
-        return b""
-    maps = b",".join(_constant(name) + b":[[%b]]" for name in names)
-    return b'"map_intervals":{' + maps + b"},"
-
-
-def _warming_template(block: PredictionBlock) -> bytes:
-    return (
-        _constant_head("warming")
-        + b'"label":null,"lower":0.0,"upper":1.0,"probability":null,"classes":'
-        + _constant(block.classes)
-        + b',"probabilities":[],"intervals":[],"maps":{},'
-        + _map_intervals_template(block.map_intervals)
-        + b'"scores":[],"svm_label":null,"category":null,"category_size":%b,'
-        + _constant_tail(_constants(block))
-    )
-
-
-def _constant_head(status: str) -> bytes:
-    return b'{"v":%d,"status":"%b",%%b"seq":%%b,"n":%%b,' % (VERSION, status.encode())
-
-
-def _constants(block: PredictionBlock) -> Constants:
-    """Return what all rows of the block have in common, in the order of the message."""
-    return (
-        ("model", block.model),
-        ("calibration", block.calibration),
-        ("taxonomy", block.taxonomy),
-        ("guarantee", block.guarantee),
-        ("reason", block.reason),
-    )
-
-
-def _constant_tail(constants: Constants) -> bytes:
-    return _constant(dict(constants))[1:]
-
-
-def _constant(value: object) -> bytes:
+def _literal(value: object) -> bytes:
     """Return JSON that stands in a template as it is."""
     return orjson.dumps(value).replace(b"%", b"%%")
+
+
+def _constant_place(common: _Common, column: Column) -> bytes:
+    return _literal(common.constants[_CONSTANT.index(column.name)])
+
+
+def _row_place(common: _Common, column: Column, place: bytes = b"%b") -> bytes:
+    """Return the place of one text, or while warming what stands for a value not known."""
+    return place if common.status == "ok" else _literal(column.unknown)
+
+
+def _maps_place(common: _Common, column: Column, place: bytes) -> bytes | None:
+    """Return an object with a place for each map; None where the block has no such column."""
+    names = common.maps[_BY_MAP.index(column.name)]
+    if names is None:
+        return None
+    return b"{" + b",".join(_literal(name) + b":" + place for name in names) + b"}"
+
+
+def _getter(column: Column) -> Callable[[PredictionBlock], Any]:
+    """Return what gets the attribute of a block that holds the column, or a tuple of several."""
+    return attrgetter(*column.attributes)
+
+
+def _no_texts(_column: Column) -> Texts:
+    return lambda _block: []
+
+
+def _count_texts(column: Column) -> Texts:
+    array = _getter(column)
+    return lambda block: [_integers(array(block))]
+
+
+def _category_texts(column: Column) -> Texts:
+    array = _getter(column)
+    return lambda block: [[b"null" if text == b"-1" else text for text in _integers(array(block))]]
+
+
+def _label_texts(column: Column) -> Texts:
+    array = _getter(column)
+
+    def texts(block: PredictionBlock) -> list[list[bytes]]:
+        labels = [orjson.dumps(label) for label in block.classes]
+        return [[labels[i] for i in array(block).tolist()]]
+
+    return texts
+
+
+def _own_texts(column: Column) -> Texts:
+    array = _getter(column)
+    return lambda block: [_floats(array(block)[np.arange(len(block)), block.label])]
+
+
+def _list_texts(column: Column) -> Texts:
+    array = _getter(column)
+    return lambda block: [_floats(array(block))]
+
+
+def _pair_texts(column: Column) -> Texts:
+    bounds = _getter(column)
+    return lambda block: [_floats(_beside(*bounds(block)))]
+
+
+def _map_texts(column: Column) -> Texts:
+    maps = _getter(column)
+    return lambda block: [_floats(values) for values in (maps(block) or {}).values()]
+
+
+_ENCODINGS: dict[Kind, _Encoding] = {
+    "constant": _Encoding(_constant_place, _no_texts),
+    "count": _Encoding(lambda _common, _column: b"%b", _count_texts),
+    "category": _Encoding(_row_place, _category_texts),
+    "label": _Encoding(_row_place, _label_texts),
+    "own": _Encoding(_row_place, _own_texts),
+    "list": _Encoding(partial(_row_place, place=b"[%b]"), _list_texts),
+    "pairs": _Encoding(partial(_row_place, place=b"[[%b]]"), _pair_texts),
+    "lists_by_map": _Encoding(partial(_maps_place, place=b"[%b]"), _map_texts),
+    "pairs_by_map": _Encoding(partial(_maps_place, place=b"[[%b]]"), _map_texts),
+}
+
+_CONSTANT = [column.name for column in COLUMNS if column.kind == "constant"]
+_BY_MAP = [column.name for column in COLUMNS if column.kind.endswith("_by_map")]
+_constants = attrgetter(*_CONSTANT)
+_maps = attrgetter(*_BY_MAP)
+
+_TEXTS = [_ENCODINGS[column.kind].texts(column) for column in COLUMNS]
+_COUNTS = [_count_texts(column) for column in COLUMNS if column.kind == "count"]
+"""While warming nothing but counts differs from row to row."""
 
 
 def _id_parts(ids: Sequence[str | None]) -> list[bytes]:

@@ -1,16 +1,18 @@
 """The wire schema, version 1: every message that enters or leaves a feed.
 
-These models are the one description of the schema. They generate docs/messages.md, they parse in
-clients and tools, and the tests hold the hot path's encoder (codec.py) to them byte for byte.
+These models describe the schema; the columns of an answer come from
+`online_svm.answer_columns`. They generate docs/messages.md, they parse in clients and tools, and
+the tests hold the hot path's encoder (codec.py) to them byte for byte.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-Probability = Annotated[float, Field(ge=0, le=1)]
-Interval = tuple[Probability, Probability]
+from online_svm.answer_columns import COLUMNS, Column, Probability, Status
 
 CODES: dict[str, str] = {
     "no_features": "Neither `x` nor `xb` was sent; an empty entry is one such.",
@@ -68,65 +70,35 @@ class Message(BaseModel):
         return orjson.dumps(self.plain())
 
 
-class PredictionMessage(Message):
-    """Answer to one accepted example, in `out`; its entry ID is the ID of the input entry."""
+class AnswerHead(Message):
+    """What the service puts in front of the columns of a prediction."""
 
     v: Literal[1] = Field(1, description="Version of this schema.")
-    status: Literal["ok", "warming"] = Field(
+    status: Status = Field(
         description="`warming` until a refit has seen two classes: label, probability, svm_label "
         "and category are then null, the maps and all lists but `classes` empty."
     )
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
-    n: int = Field(ge=0, description="Examples learned before this prediction.")
-    label: str | None = Field(
-        description="Predicted label: the one with the largest point probability. Null also where "
-        "that is the slot of labels not seen yet."
-    )
-    lower: Probability = Field(description="Lower probability of the predicted label.")
-    upper: Probability = Field(description="Upper probability of the predicted label.")
-    probability: Probability | None = Field(
-        description="Point probability of the predicted label: the mean over the distributions of "
-        "the multiprobability."
-    )
-    classes: list[str | None] = Field(
-        description="The labels, sorted; all lists below follow this order. A last null is the "
-        "slot of labels not seen yet."
-    )
-    probabilities: list[Probability] = Field(description="Point probability of each class.")
-    intervals: list[Interval] = Field(
-        description="Lower and upper probability of each class, from the Venn predictor."
-    )
-    maps: dict[str, list[Probability]] = Field(
-        description="Probability of each class by each published map, normalised over the classes. "
-        "For more than two of them `implied` is a heuristic: shares of the votes of one bank a "
-        "class, divided by their sum. The learner `psvm` adds its own, `psvm`: "
-        "1 / (1 + exp(-a f)), fitted on no data. `mixed`, last, is the mean of `probabilities` and "
-        "the other maps, each clipped below at 1e-6, weighted by how probable it made the labels "
-        "so far. No map carries a guarantee."
-    )
-    map_intervals: dict[str, list[Interval]] | None = Field(
-        None,
-        description="Lower and upper probability of each class against the rest, by each published "
-        "map that gives an interval: belief and plausibility, or the two values of Venn-Abers. "
-        "Only if the configuration names such a map.",
-    )
-    scores: list[float] = Field(
-        description="Decision values. For two classes one, positive for `classes[1]`; else one a "
-        "class."
-    )
-    svm_label: str | None = Field(
-        description="The SVM's own class: the sign of the score, or the largest score."
-    )
-    category: int | None = Field(description="Category of the taxonomy the example fell into.")
-    category_size: int = Field(ge=0, description="N: calibration examples in that category.")
-    model: int = Field(ge=0, description="Version of the SVM; grows by one at each refit.")
-    calibration: int = Field(ge=0, description="Version of the probability maps.")
-    taxonomy: int = Field(ge=0, description="Version of the taxonomy.")
-    guarantee: Literal["exact", "approximate", "none"] = Field(
-        description="Whether the validity theorem holds for the multiprobability."
-    )
-    reason: str | None = Field(description="Why the guarantee is not exact; null where it is.")
+
+
+def _fields(columns: Iterable[Column]) -> dict[str, Any]:
+    """Return columns as the fields of a model; an optional one may be absent."""
+    return {
+        column.name: (
+            column.type,
+            Field(None if column.name in OPTIONAL else ..., description=column.description),
+        )
+        for column in columns
+    }
+
+
+PredictionMessage = create_model(
+    "PredictionMessage",
+    __base__=AnswerHead,
+    __doc__="Answer to one accepted example, in `out`; its entry ID is the ID of the input entry.",
+    **_fields(COLUMNS),
+)
 
 
 class CombinedSource(Message):
@@ -136,46 +108,66 @@ class CombinedSource(Message):
     plausibility: Probability = Field(description="Pl of the last class.")
 
 
-class CombinedMessage(PredictionMessage):
-    """Answer of a combination to one id, in the `out` of the feed that `combine` writes.
+_COMBINED = {
+    "n": "Labels learned before this answer.",
+    "label": "The label with the larger recalibrated probability.",
+    "lower": "Bel of that label by the combined mass.",
+    "upper": "Pl of that label by the combined mass.",
+    "probability": "Recalibrated probability of that label, which may lie outside Bel and Pl; the "
+    "pignistic one before the first recalibration.",
+    "probabilities": "Recalibrated probability of each class.",
+    "intervals": "Bel and Pl of each class by the combined mass.",
+    "maps": "`pignistic`: probability of each class with the ignorance shared equally.",
+    "scores": "One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)) of the combination.",
+    "svm_label": "The more plausible class: the sign of the score.",
+    "category": "Always null.",
+    "category_size": "Labels the recalibration was fitted on.",
+    "model": "Always 0.",
+    "calibration": "Version of the recalibration.",
+    "taxonomy": "Always 0.",
+    "guarantee": "Always `none`: sources that learned from the same labels are not the independent "
+    "evidence that the rule assumes.",
+}
+"""What a column means in the answer of a combination, where it means something else."""
 
-    Its entry ID is that of the answer of the first source. It has the fields of any answer, with
-    the meanings below, and two more.
-    """
+_OF_SOURCES = (
+    Column("rule", "constant", Literal["dempster", "cautious"], "How the sources were combined."),
+    Column(
+        "sources",
+        "constant",
+        dict[str, CombinedSource | None],
+        "What each source said; null where it was warming up or rejected the example, which counts "
+        "as total ignorance.",
+    ),
+)
 
-    status: Literal["ok", "warming"] = Field(
+
+class CombinedHead(AnswerHead):
+    """What stands in front of the columns in the answer of a combination."""
+
+    status: Status = Field(
         description="`warming` while every source is; maps and lists but `classes` are then empty."
     )
     seq: int = Field(ge=0, description="Answers of the first source before this one.")
-    n: int = Field(ge=0, description="Labels learned before this answer.")
-    label: str | None = Field(description="The label with the larger recalibrated probability.")
-    lower: Probability = Field(description="Bel of that label by the combined mass.")
-    upper: Probability = Field(description="Pl of that label by the combined mass.")
-    probability: Probability | None = Field(
-        description="Recalibrated probability of that label, which may lie outside Bel and Pl; the "
-        "pignistic one before the first recalibration."
-    )
-    probabilities: list[Probability] = Field(description="Recalibrated probability of each class.")
-    intervals: list[Interval] = Field(description="Bel and Pl of each class by the combined mass.")
-    maps: dict[str, list[Probability]] = Field(
-        description="`pignistic`: probability of each class with the ignorance shared equally."
-    )
-    scores: list[float] = Field(
-        description="One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)) of the combination."
-    )
-    svm_label: str | None = Field(description="The more plausible class: the sign of the score.")
-    category: int | None = Field(description="Always null.")
-    category_size: int = Field(ge=0, description="Labels the recalibration was fitted on.")
-    model: int = Field(ge=0, description="Always 0.")
-    calibration: int = Field(ge=0, description="Version of the recalibration.")
-    taxonomy: int = Field(ge=0, description="Always 0.")
-    guarantee: Literal["none"] = Field("none", description="Always `none`: sources that learned "
-        "from the same labels are not the independent evidence that the rule assumes.")  # fmt: skip
-    rule: Literal["dempster", "cautious"] = Field(description="How the sources were combined.")
-    sources: dict[str, CombinedSource | None] = Field(
-        description="What each source said; null where it was warming up or rejected the example, "
-        "which counts as total ignorance."
-    )
+
+
+CombinedMessage = create_model(
+    "CombinedMessage",
+    __base__=CombinedHead,
+    __doc__="""Answer of a combination to one id, in the `out` of the feed that `combine` writes.
+
+    Its entry ID is that of the answer of the first source. It has the fields of any answer, with
+    the meanings below, and two more.
+    """,
+    **_fields(
+        replace(
+            column,
+            type=Literal["none"] if column.name == "guarantee" else column.type,
+            description=_COMBINED.get(column.name, column.description),
+        )
+        for column in COLUMNS + _OF_SOURCES
+    ),
+)
 
 
 class RejectedMessage(Message):

@@ -1,15 +1,19 @@
 """What is decided becomes answers and dead letters: no I/O."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import orjson
 
 from online_svm.calibration.evidential import from_bounds
 from online_svm.combiner import CombinedPrediction, Combiner
+from online_svm.errors import InvalidExample
+from online_svm.prediction import PredictionBlock
+from online_svm.warming import warming_block
+from workers.codec import encode_block, encode_rejected
 from workers.combine.join import Answer, Row
 from workers.commits import HEAD_BYTES, DeadLetter
-from workers.messages import CombinedMessage, CombinedSource, Message, RejectedMessage
 from workers.position import OUT, Position, chain
 
 REASON = (
@@ -70,8 +74,8 @@ class Answering:
         out: list[bytes] = []
         dlq: list[DeadLetter] = []
         for i, row in enumerate(rows):
-            message, problems = self._message(before.seq + i, row)
-            out.append(message.payload())
+            payload, problems = self._answered(before.seq + i, row)
+            out.append(payload)
             dlq += [self._letter(*problem) for problem in problems]
         ids = [row.first.entry for row in rows]
         links = ((OUT, *pair) for pair in zip(ids, out, strict=True))
@@ -79,17 +83,14 @@ class Answering:
         after = Position(ids[-1], before.seq + len(ids), self.combiner.n, digest)
         return Outcome(before, after, ids, out, dlq, self.letters)
 
-    def _message(self, seq: int, row: Row) -> tuple[Message, list[tuple[Answer, str, str]]]:
-        """Return the answer to a row, and what has to be told besides."""
+    def _answered(self, seq: int, row: Row) -> tuple[bytes, list[tuple[Answer, str, str]]]:
+        """Return the payload for a row, and what has to be told besides."""
         problems = list(self._given_up(row))
         refusal = self._refusal(row)
         if refusal is not None:
             problems += [(a, *refusal) for a in row.answers if a is not None]
-            code, reason = refusal
-            n = self.combiner.n
-            return RejectedMessage(
-                id=row.first.id, seq=seq, n=n, code=code, reason=reason
-            ), problems
+            error = InvalidExample(*refusal)
+            return encode_rejected(error, seq, self.combiner.n, row.first.id), problems
         answers = [answer for answer in row.answers if answer is not None]
         labels = {answer.label for answer in answers} - {None}
         if len(labels) > 1:
@@ -128,58 +129,54 @@ class Answering:
 
     def _combined(
         self, seq: int, producer_id: str | None, answers: list[Answer], label: str | None
-    ) -> CombinedMessage:
-        rule = self.combiner.config.rule
+    ) -> bytes:
+        """Return the payload of one decision; its label is learned."""
+        config = self.combiner.config
         bounds = [answer.bounds for answer in answers]
-        sources = {
-            feed: None
-            if interval is None
-            else CombinedSource(belief=interval[0], plausibility=interval[1])
-            for feed, interval in zip(self._feeds, bounds, strict=True)
+        beside = {
+            "rule": [orjson.dumps(config.rule)],
+            "sources": [orjson.dumps(_sources(self._feeds, bounds))],
         }
-        if not any(bounds):
-            return _warming(seq, producer_id, self.combiner, sources)
-        given = np.array([VACUOUS if interval is None else interval for interval in bounds])
-        found = self.combiner.step(from_bounds(given[:, 0], given[:, 1]), label)
-        return _answered(seq, producer_id, self.combiner.config.classes, rule, found, sources)
+        if any(bounds):
+            given = np.array([VACUOUS if interval is None else interval for interval in bounds])
+            found = self.combiner.step(from_bounds(given[:, 0], given[:, 1]), label)
+            block = _block(config.classes, found)
+        else:
+            block = replace(
+                warming_block(config.classes, np.array([self.combiner.n])), reason=NO_EVIDENCE
+            )
+        return encode_block(block, [seq], [producer_id], beside)[0]
 
 
-Sources = dict[str, CombinedSource | None]
+def _sources(
+    feeds: Sequence[str], bounds: Sequence[tuple[float, float] | None]
+) -> dict[str, dict[str, float] | None]:
+    """Return what each source said of the last class, as `CombinedSource` describes it."""
+    return {
+        feed: None if known is None else {"belief": known[0], "plausibility": known[1]}
+        for feed, known in zip(feeds, bounds, strict=True)
+    }
 
 
-def _warming(
-    seq: int, producer_id: str | None, combiner: Combiner, sources: Sources
-) -> CombinedMessage:
-    return CombinedMessage(
-        status="warming", id=producer_id, seq=seq, n=combiner.n, label=None, lower=0.0, upper=1.0,
-        probability=None, classes=list(combiner.config.classes), probabilities=[], intervals=[],
-        maps={}, scores=[], svm_label=None, category=None, category_size=0, model=0, calibration=0,
-        taxonomy=0, guarantee="none", reason=NO_EVIDENCE, rule=combiner.config.rule,
-        sources=sources,
-    )  # fmt: skip
-
-
-def _answered(
-    seq: int,
-    producer_id: str | None,
-    classes: tuple[str, str],
-    rule: str,
-    found: CombinedPrediction,
-    sources: Sources,
-) -> CombinedMessage:
-    probabilities = [1.0 - found.probability, found.probability]
-    intervals = [
-        (1.0 - found.plausibility, 1.0 - found.belief),
-        (found.belief, found.plausibility),
-    ]
-    chosen = int(probabilities[1] > probabilities[0])
-    lower, upper = intervals[chosen]
-    return CombinedMessage(
-        status="ok", id=producer_id, seq=seq, n=found.n, label=classes[chosen], lower=lower,
-        upper=upper, probability=probabilities[chosen], classes=list(classes),
-        probabilities=probabilities, intervals=intervals,
-        maps={"pignistic": [1.0 - found.pignistic, found.pignistic]}, scores=[found.score],
-        svm_label=found.decision, category=None, category_size=found.fitted_on, model=0,
-        calibration=found.calibration, taxonomy=0, guarantee="none",
-        reason=REASON if found.fitted_on else UNCALIBRATED, rule=rule, sources=sources,
-    )  # fmt: skip
+def _block(classes: tuple[str, str], found: CombinedPrediction) -> PredictionBlock:
+    """Return a decision as the one row of a block."""
+    return PredictionBlock(
+        status="ok",
+        classes=classes,
+        n=np.array([found.n]),
+        label=np.array([int(found.probability > 1.0 - found.probability)]),
+        svm_label=np.array([classes.index(found.decision)]),
+        point=np.array([[1.0 - found.probability, found.probability]]),
+        lower=np.array([[1.0 - found.plausibility, found.belief]]),
+        upper=np.array([[1.0 - found.belief, found.plausibility]]),
+        maps={"pignistic": np.array([[1.0 - found.pignistic, found.pignistic]])},
+        map_intervals=None,
+        scores=np.array([[found.score]]),
+        category=np.array([-1]),
+        category_size=np.array([found.fitted_on]),
+        model=0,
+        calibration=found.calibration,
+        taxonomy=0,
+        guarantee="none",
+        reason=REASON if found.fitted_on else UNCALIBRATED,
+    )

@@ -1,0 +1,155 @@
+"""The columns of an answer, in the order in which a message has them: the one list of them.
+
+What a message holds, how it is encoded, its documentation, and a single `Prediction` all follow
+from this table. A new field of an answer is a line here, an attribute of `PredictionBlock`, and
+the code that computes it.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+Count = Annotated[int, Field(ge=0)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Interval = tuple[Probability, Probability]
+Status = Literal["ok", "warming"]
+Guarantee = Literal["exact", "approximate", "none"]
+
+Kind = Literal[
+    "constant", "count", "label", "category", "own", "list", "pairs", "lists_by_map", "pairs_by_map"
+]
+"""How a block holds a column, and so how it is encoded.
+
+- ``constant``: one value for all rows of the block;
+- ``count``: an integer a row;
+- ``label``: an index into the classes, -1 for none;
+- ``category``: an integer a row, -1 for none;
+- ``own``: of an array of shape (m, K), the value of the predicted label;
+- ``list``: a row of an array of shape (m, K);
+- ``pairs``: the lower and upper value of each class, from two arrays of shape (m, K);
+- ``lists_by_map``, ``pairs_by_map``: a row of an array for each published map. The second is absent
+  where no published map gives intervals.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of an answer.
+
+    Attributes
+    ----------
+    name : str
+        In the message, and in `Prediction`.
+    kind : Kind
+    type : annotation
+        What the message holds, for those that check messages.
+    description : str
+        For the documentation of messages.
+    source : tuple of str
+        Attributes of `PredictionBlock` that hold it, if not one of the same name.
+    unknown : object
+        Value of a row without a predicted label. Constants and counts are always known.
+    """
+
+    name: str
+    kind: Kind
+    type: Any
+    description: str
+    source: tuple[str, ...] = ()
+    unknown: object = None
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Names of the attributes of `PredictionBlock` that hold this column."""
+        return self.source or (self.name,)
+
+
+COLUMNS = (
+    Column("n", "count", Count, "Examples learned before this prediction."),
+    Column(
+        "label",
+        "label",
+        str | None,
+        "Predicted label: the one with the largest point probability. Null also where that is the "
+        "slot of labels not seen yet.",
+    ),
+    Column("lower", "own", Probability, "Lower probability of the predicted label.", unknown=0.0),
+    Column("upper", "own", Probability, "Upper probability of the predicted label.", unknown=1.0),
+    Column(
+        "probability",
+        "own",
+        Probability | None,
+        "Point probability of the predicted label: the mean over the distributions of the "
+        "multiprobability.",
+        source=("point",),
+    ),
+    Column(
+        "classes",
+        "constant",
+        list[str | None],
+        "The labels, sorted; all lists below follow this order. A last null is the slot of labels "
+        "not seen yet.",
+    ),
+    Column(
+        "probabilities",
+        "list",
+        list[Probability],
+        "Point probability of each class.",
+        source=("point",),
+        unknown=(),
+    ),
+    Column(
+        "intervals",
+        "pairs",
+        list[Interval],
+        "Lower and upper probability of each class, from the Venn predictor.",
+        source=("lower", "upper"),
+        unknown=(),
+    ),
+    Column(
+        "maps",
+        "lists_by_map",
+        dict[str, list[Probability]],
+        "Probability of each class by each published map, normalised over the classes. "
+        "For more than two of them `implied` is a heuristic: shares of the votes of one bank a "
+        "class, divided by their sum. The learner `psvm` adds its own, `psvm`: "
+        "1 / (1 + exp(-a f)), fitted on no data. `mixed`, last, is the mean of `probabilities` and "
+        "the other maps, each clipped below at 1e-6, weighted by how probable it made the labels "
+        "so far. No map carries a guarantee.",
+    ),
+    Column(
+        "map_intervals",
+        "pairs_by_map",
+        dict[str, list[Interval]] | None,
+        "Lower and upper probability of each class against the rest, by each published "
+        "map that gives an interval: belief and plausibility, or the two values of Venn-Abers. "
+        "Only if the configuration names such a map.",
+    ),
+    Column(
+        "scores",
+        "list",
+        list[float],
+        "Decision values. For two classes one, positive for `classes[1]`; else one a class.",
+        unknown=(),
+    ),
+    Column(
+        "svm_label",
+        "label",
+        str | None,
+        "The SVM's own class: the sign of the score, or the largest score.",
+    ),
+    Column("category", "category", int | None, "Category of the taxonomy the example fell into."),
+    Column("category_size", "count", Count, "N: calibration examples in that category."),
+    Column("model", "constant", Count, "Version of the SVM; grows by one at each refit."),
+    Column("calibration", "constant", Count, "Version of the probability maps."),
+    Column("taxonomy", "constant", Count, "Version of the taxonomy."),
+    Column(
+        "guarantee",
+        "constant",
+        Guarantee,
+        "Whether the validity theorem holds for the multiprobability.",
+    ),
+    Column("reason", "constant", str | None, "Why the guarantee is not exact; null where it is."),
+)
+"""All but what the service adds in front: version, status, the producer's id, and `seq`."""

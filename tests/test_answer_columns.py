@@ -1,0 +1,51 @@
+"""The table of columns, against what is made of it."""
+
+from dataclasses import fields
+
+import numpy as np
+import orjson
+
+from online_svm.answer_columns import COLUMNS
+from online_svm.prediction import Prediction, PredictionBlock
+from online_svm.warming import warming_block
+from workers.codec import encode_block
+from workers.messages import CombinedMessage, PredictionMessage
+
+HEAD = ["v", "status", "id", "seq"]
+
+
+def test_a_prediction_has_the_columns_in_their_order():
+    assert [f.name for f in fields(Prediction)] == ["status", *(c.name for c in COLUMNS)]
+
+
+def test_a_block_has_every_attribute_that_a_column_is_read_from_and_no_other():
+    read = {name for column in COLUMNS for name in column.attributes} | {"status"}
+    assert {f.name for f in fields(PredictionBlock)} == read
+
+
+def test_a_message_has_the_columns_after_its_head_and_a_combination_two_more():
+    names = [column.name for column in COLUMNS]
+    assert list(PredictionMessage.model_fields) == HEAD + names
+    assert list(CombinedMessage.model_fields) == [*HEAD, *names, "rule", "sources"]
+
+
+def test_every_column_has_a_line_of_documentation():
+    assert all(column.description.endswith(".") for column in COLUMNS)
+
+
+def test_while_warming_a_payload_has_what_the_prediction_has():
+    block = warming_block(("a", "b"), np.array([3]))
+    (payload,) = encode_block(block, [4], [None])
+    message = orjson.loads(payload)
+    row = block.row(0)
+    for column in COLUMNS:
+        if column.name in message:
+            value = getattr(row, column.name)
+            assert message[column.name] == (list(value) if isinstance(value, tuple) else value)
+
+
+def test_fields_beside_the_columns_come_last():
+    block = warming_block(None, np.array([0, 1]))
+    payloads = encode_block(block, [0, 1], [None, None], {"rule": [b'"a"', b'"b"']})
+    assert [orjson.loads(payload)["rule"] for payload in payloads] == ["a", "b"]
+    assert payloads[1].endswith(b',"rule":"b"}')
