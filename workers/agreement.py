@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from workers.errors import ConfigurationChanged, EnvironmentChanged
+from workers.errors import ConfigurationChanged, EnvironmentChanged, StateLost
 from workers.state import Agreement
 from workers.texts import option
 
@@ -66,9 +66,17 @@ def processor_family() -> str:
 
 
 def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:
-    """Raise ConfigurationChanged, naming every difference, unless the configurations are equal."""
+    """Raise ConfigurationChanged, naming every difference, unless the configurations are equal.
+
+    Raises
+    ------
+    ConfigurationChanged
+    StateLost
+        If the stored configuration is not the one that its hash is of.
+    """
     if stored.config_hash == ours.config_hash:
         return
+    check_whole(feed, stored)
     before, now = json.loads(stored.config), json.loads(ours.config)
     changes = "; ".join(_differences(_settings(before), _settings(now)))
     raise ConfigurationChanged(
@@ -76,6 +84,15 @@ def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:
         f"{_options(before, now)}, or: online-svm fork {feed} --to NEW (a new feed over the kept "
         f"input, for other settings), or: online-svm reset {feed}"
     )
+
+
+def check_whole(feed: str, stored: Agreement) -> None:
+    """Raise StateLost unless the stored configuration is the one that its hash is of."""
+    if sha256(stored.config.encode()).hexdigest() != stored.config_hash:
+        raise StateLost(
+            f"feed {feed!r}: its state is damaged: field 'config_hash' is not the SHA-256 of field "
+            f"'config'; restore it from a backup, or: online-svm reset {feed}"
+        )
 
 
 def check_environment(feed: str, stored: Agreement, ours: Agreement) -> None:

@@ -19,6 +19,7 @@ from workers.errors import (
     InvalidStoredSnapshot,
     ReplayMismatch,
     SnapshotsLost,
+    StateLost,
     Stopped,
 )
 from workers.kept_input import known_marks
@@ -179,6 +180,8 @@ def check_same(feed: str, computed: Position, committed: Position) -> None:
         If it met fewer or other entries than were answered.
     ReplayMismatch
         If it met as many, and the bytes differ.
+    StateLost
+        If the bytes are equal, and only the count of learned examples is not.
     """
     if (computed.cursor, computed.seq) != (committed.cursor, committed.seq):
         raise InputLost(
@@ -187,11 +190,17 @@ def check_same(feed: str, computed: Position, committed: Position) -> None:
             f"{computed.cursor.decode()}: input was trimmed, deleted or added. Restore it from a "
             f"backup, or: online-svm reset {feed}"
         )
-    if computed != committed:
+    if computed.digest != committed.digest:
         raise ReplayMismatch(
             f"feed {feed!r}: answering the input again gives other bytes than were committed "
             f"(digest {computed.digest.hex()[:16]}, committed {committed.digest.hex()[:16]}): the "
             "installation or the stored data changed. online-svm verify shows the first difference"
+        )
+    if computed.n != committed.n:
+        raise StateLost(
+            f"feed {feed!r}: its state is damaged: field 'n' is {committed.n}, but a replay that "
+            f"gives the same answers learns {computed.n}; restore it from a backup, or: "
+            f"online-svm reset {feed}"
         )
 
 

@@ -1,12 +1,17 @@
 """What the hash `st` holds, as types: the position, the snapshot pointers and what was agreed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 from workers.errors import BadConfiguration, StateLost
 from workers.keys import FeedKeys
 from workers.position import Position
+from workers.state_fields import count, digest, entry_id, gone, json_object, text
+
+Value = TypeVar("Value")
+
+_SHOWN = 60  # bytes of a damaged field in a message
 
 FORMAT = 1
 """Version of everything this program stores in Redis."""
@@ -33,10 +38,18 @@ def encode_marks(marks: Iterable[Mark]) -> bytes:
     return b" ".join(b"%d:%b" % (mark.n, mark.cursor) for mark in marks)
 
 
-def parse_marks(text: bytes) -> tuple[Mark, ...]:
-    """Return the marks that `encode_marks` wrote."""
-    pairs = (part.split(b":") for part in text.split())
-    return tuple(Mark(int(n), cursor) for n, cursor in pairs)
+def parse_marks(value: bytes) -> tuple[Mark, ...]:
+    """Return the marks that `encode_marks` wrote.
+
+    Raises
+    ------
+    ValueError
+        For any other text.
+    """
+    pairs = [part.split(b":") for part in value.split()]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError("not pairs of number:ID")
+    return tuple(Mark(count(n), entry_id(cursor)) for n, cursor in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +93,19 @@ class Pointer:
         return Mark(self.n, self.cursor)
 
     @classmethod
-    def parse(cls, text: bytes) -> Self:
-        """Return the pointer that `encode` wrote."""
-        n, sha256, cursor, *parts = text.split(b":")
-        if len(parts) > 1 or (parts and int(parts[0]) < 2):
-            raise ValueError(f"no pointer to a snapshot: {text[:120]!r}")
-        return cls(int(n), sha256.decode(), cursor, int(parts[0]) if parts else 1)
+    def parse(cls, value: bytes) -> Self:
+        """Return the pointer that `encode` wrote.
+
+        Raises
+        ------
+        ValueError
+            For any other text.
+        """
+        fields = value.split(b":")
+        parts = count(fields[3]) if len(fields) == 4 else 1
+        if len(fields) not in (3, 4) or (len(fields) == 4 and parts < 2):
+            raise ValueError("not number:SHA-256:ID, nor that with a number of parts")
+        return cls(count(fields[0]), digest(fields[1]).hex(), entry_id(fields[2]), parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,29 +171,47 @@ class FeedState:
         BadConfiguration
             If a newer version of this program wrote it.
         """
-        try:
-            stored = int(fields[b"format"])
-            if stored != FORMAT:
-                raise BadConfiguration(
-                    f"{key} has format {stored}, this version knows {FORMAT}: upgrade online-svm"
-                )
-            return cls(
-                epoch=int(fields[b"epoch"]),
-                writer=fields.get(b"writer", b"").decode(),
-                position=_position(fields),
-                snapshot=_pointer(fields[b"snapshot"]),
-                previous=_pointer(fields[b"previous"]),
-                agreement=Agreement(
-                    fields[b"config"].decode(),
-                    fields[b"config_hash"].decode(),
-                    fields[b"environment"].decode(),
-                ),
-                marks=parse_marks(fields.get(b"marks", b"")),
+        read = _Reader(fields, key)
+        stored = read("format", count)
+        if stored != FORMAT:
+            raise BadConfiguration(
+                f"{key} has format {stored}, this version knows {FORMAT}: upgrade online-svm"
             )
-        except (KeyError, ValueError) as error:
-            raise StateLost(
-                f"{key} is damaged ({error!r}): restore it from a backup, or reset the feed"
-            ) from error
+        read("gone", gone, b"- 0-0")  # for the commit, which reads it in Redis
+        return cls(
+            epoch=read("epoch", count),
+            writer=read("writer", text, b""),
+            position=_position(read),
+            snapshot=read("snapshot", _pointer),
+            previous=read("previous", _pointer),
+            agreement=_agreement(read),
+            marks=read("marks", parse_marks, b""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads fields of `st`; names the one that is damaged."""
+
+    fields: dict[bytes, bytes]
+    key: str
+
+    def __call__(
+        self, name: str, parse: Callable[[bytes], Value], default: bytes | None = None
+    ) -> Value:
+        value = self.fields.get(name.encode(), default)
+        if value is None:
+            raise self.damaged(f"field {name!r} is missing")
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise self.damaged(f"field {name!r} is {_shown(value)}, {error}") from error
+
+    def damaged(self, what: str) -> StateLost:
+        """Return the error that says what is damaged, and what to do."""
+        return StateLost(
+            f"{self.key} is damaged: {what}; restore it from a backup, or reset the feed"
+        )
 
 
 def initial_fields(agreement: Agreement) -> list[bytes | str | int]:
@@ -194,12 +232,23 @@ def initial_fields(agreement: Agreement) -> list[bytes | str | int]:
     return [part for pair in fields.items() for part in pair]
 
 
-def _position(fields: dict[bytes, bytes]) -> Position:
-    digest = bytes.fromhex(fields[b"digest"].decode())
-    if len(digest) != 32:
-        raise ValueError("digest is not of 32 bytes")
-    return Position(fields[b"cursor"], int(fields[b"seq"]), int(fields[b"n"]), digest)
+def _position(read: _Reader) -> Position:
+    cursor, seq = read("cursor", entry_id), read("seq", count)
+    n, answered = read("n", count), read("digest", digest)
+    if n > seq:
+        raise read.damaged(f"field 'n' is {n}, more than the {seq} entries of 'seq'")
+    return Position(cursor, seq, n, answered)
 
 
-def _pointer(text: bytes) -> Pointer | None:
-    return Pointer.parse(text) if text else None
+def _agreement(read: _Reader) -> Agreement:
+    return Agreement(
+        read("config", json_object), read("config_hash", text), read("environment", json_object)
+    )
+
+
+def _pointer(value: bytes) -> Pointer | None:
+    return Pointer.parse(value) if value else None
+
+
+def _shown(value: bytes) -> str:
+    return repr(value[:_SHOWN]) + "..." * (len(value) > _SHOWN)

@@ -33,7 +33,8 @@ _COMMIT = commit_script("commit")
 
 # Take the feed over. KEYS 1 st, 2 in; ARGV 1 writer, then the fields of a new feed, or none where
 # the feed must exist. HSET and PERSIST are used here so that a missing permission shows before the
-# first commit does, not in the middle of it. The entries that a new feed finds gone, which Redis
+# first commit does, not in the middle of it. An epoch that cannot grow is left as it is, for the
+# reader of the fields to say so. The entries that a new feed finds gone, which Redis
 # counts from version 7 on, are not missed later: see commit.lua.
 _FENCE = Script("""
 if redis.call('EXISTS', KEYS[1]) == 0 then
@@ -48,8 +49,12 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
     redis.call('HSET', KEYS[1], 'gone', count .. ' ' .. info['max-deleted-entry-id'])
   end
 end
-redis.call('HINCRBY', KEYS[1], 'epoch', 1)
-redis.call('HSET', KEYS[1], 'writer', ARGV[1])
+local epoch = redis.pcall('HINCRBY', KEYS[1], 'epoch', 1)
+if type(epoch) == 'number' then
+  redis.call('HSET', KEYS[1], 'writer', ARGV[1])
+elseif not (string.find(epoch['err'], 'integer') or string.find(epoch['err'], 'overflow')) then
+  return epoch
+end
 redis.call('PERSIST', KEYS[1])
 return redis.call('HGETALL', KEYS[1])
 """, "fence")  # fmt: skip

@@ -1,6 +1,7 @@
 """Taking a feed over in a changed environment, and stopping while it is being taken over."""
 
 import json
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -83,7 +84,9 @@ def test_an_accepted_environment_with_other_bytes_is_refused(worked):
 
 def test_a_configuration_that_changed_since_the_preflight_is_refused(worked):
     other = Agreement("{}", "00", OURS.environment)
-    worked.call("HSET", worked.keys.state, "config", '{"predictor":{"C":9.0}}', "config_hash", "1")
+    config = '{"predictor":{"C":9.0}}'
+    hashed = sha256(config.encode()).hexdigest()
+    worked.call("HSET", worked.keys.state, "config", config, "config_hash", hashed)
     with pytest.raises(ConfigurationChanged, match=r"C: feed 9\.0"):
         recovery(worked, other)()
 

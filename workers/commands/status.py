@@ -79,11 +79,11 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
 
     Raises
     ------
-    NoSuchFeed, AccessDenied
+    NoSuchFeed, AccessDenied, StateLost
         Where the user named the feed.
     """
     from workers import feeds
-    from workers.errors import AccessDenied, InvalidFeedName
+    from workers.errors import AccessDenied, InvalidFeedName, StateLost
     from workers.store import Store
 
     found = []
@@ -91,10 +91,10 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
         try:
             with Store(url, name) as store:
                 found.append(feeds.status(store))
-        except (feeds.NoSuchFeed, AccessDenied, InvalidFeedName) as error:
+        except (feeds.NoSuchFeed, AccessDenied, InvalidFeedName, StateLost) as error:
             if is_named:
                 raise
-            # Its keys were deleted, or are another team's: the others are asked for all the same.
+            # Its keys are gone, damaged or another team's: the others are asked for all the same.
             note(f"{name}: {error}")
     return found
 

@@ -1,0 +1,91 @@
+"""The fields of `st`, read strictly: a value that this program never writes is damage.
+
+Each parser takes the bytes of one field and raises ValueError with what they should be.
+"""
+
+import json
+import re
+
+from workers.position import parse_id
+
+MAX_COUNT = 2**63 - 2
+"""The largest number that one can still be added to, as Redis counts."""
+
+_MAX_ID_PART = 2**64 - 1
+_NUMBER = re.compile(rb"0|[1-9][0-9]{0,19}")
+_ID = re.compile(rb"(?:0|[1-9][0-9]{0,19})-(?:0|[1-9][0-9]{0,19})")
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+_GONE = re.compile(rb"(-|[0-9]{1,20}) (\S+)")
+
+
+def count(value: bytes) -> int:
+    """Return a number of things, or the epoch.
+
+    Examples
+    --------
+    >>> count(b"120")
+    120
+    """
+    if not _NUMBER.fullmatch(value) or int(value) > MAX_COUNT:
+        raise ValueError(f"not a number from 0 to {MAX_COUNT}")
+    return int(value)
+
+
+def entry_id(value: bytes) -> bytes:
+    """Return the ID of a stream entry.
+
+    Examples
+    --------
+    >>> entry_id(b"5-10")
+    b'5-10'
+    """
+    if not _ID.fullmatch(value) or max(parse_id(value)) > _MAX_ID_PART:
+        raise ValueError("not the ID of an entry")
+    return value
+
+
+def digest(value: bytes) -> bytes:
+    """Return the 32 bytes of a digest.
+
+    Examples
+    --------
+    >>> digest(b"00" * 32) == bytes(32)
+    True
+    """
+    if not _DIGEST.fullmatch(value):
+        raise ValueError("not a digest of 64 hexadecimal digits")
+    return bytes.fromhex(value.decode())
+
+
+def text(value: bytes) -> str:
+    """Return a text."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8") from None
+
+
+def json_object(value: bytes) -> str:
+    """Return the text of a JSON object."""
+    try:
+        is_object = isinstance(json.loads(value), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+    if not is_object:
+        raise ValueError("not a JSON object")
+    return text(value)
+
+
+def gone(value: bytes) -> bytes:
+    """Return what was gone of the input before the feed began: a count, and an ID.
+
+    Examples
+    --------
+    >>> gone(b"3 20-0"), gone(b"- 0-0")
+    (b'3 20-0', b'- 0-0')
+    """
+    found = _GONE.fullmatch(value)
+    if not found:
+        raise ValueError("not a number and an ID")
+    entry_id(found[2])
+    return value
