@@ -11,7 +11,7 @@ import stored_feeds
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor import OnlinePredictor
-from workers import feeds, snapshots
+from workers import forking, snapshots
 from workers.agreement import environment
 from workers.answering import process
 from workers.assembly import assemble, refitter
@@ -172,7 +172,7 @@ def test_a_stored_feed_whose_input_is_kept_is_forked_to_the_same_answers(
     needs_its_environment(content)
     with Store(redis_url, name) as store, Store(redis_url, feed) as fork:
         stored_feeds.load(store, content)
-        assert feeds.fork(store, fork) == content["pushed"]
+        assert forking.fork(store, fork).total == content["pushed"]
         work(redis_url, feed, settings_of(content), content["pushed"], begins=True)
         for stream in STREAMS:
             assert stored_feeds.found(fork, stream) == stored_feeds.found(store, stream)
