@@ -20,7 +20,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch $@ $(VENV)/.run
 
-demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis
+demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis (half a minute; the first time minutes)
 	$(BIN)/online-svm demo
 
 test: $(VENV)/.dev   ## the default test suite

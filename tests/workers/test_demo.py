@@ -1,12 +1,24 @@
 """The demonstration, run as a user runs it."""
 
+import io
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import pytest
+from rich.console import Console
+
+from workers import embedded
+from workers.demo import run
 from workers.demo.feeds import Plan, Progress
-from workers.demo.view import line
+from workers.demo.view import Rate, line, render
+from workers.ingest import push, shuffled
+from workers.sources import Reading, rows
+from workers.store import Store
 
 
 def processes_that_mention(text: str) -> list[str]:
@@ -24,6 +36,8 @@ def test_the_demo_answers_two_feeds_draws_the_curves_and_leaves_nothing(tmp_path
     said = " ".join(ran.stdout.split())  # lines wrap at the terminal's width
     assert "1,250 examples answered" in said
     assert "2,310 examples answered" in said
+    assert said.startswith(f"reading the data ... {run.COMPILING} ... Redis, embedded and private")
+    assert ran.stdout.count("log loss") == 2, "a table for each feed, once"
     assert "◆ accuracy so far █ probability announced so far" in said
     assert picture.read_bytes().startswith(b"\x89PNG")
     server = re.search(r"unix://(\S+)/redis\.sock", said)
@@ -34,11 +48,9 @@ def test_the_demo_answers_two_feeds_draws_the_curves_and_leaves_nothing(tmp_path
 
 
 def test_the_workers_of_the_demonstration_do_not_see_the_settings_of_the_user(monkeypatch):
-    from workers.demo.run import _without_settings
-
     monkeypatch.setenv("ONLINE_SVM_REDIS_PASSWORD_FILE", "/nowhere")
     monkeypatch.setenv("XDG_STATE_HOME", "/tmp")
-    left = _without_settings()
+    left = run._without_settings()
     assert left["XDG_STATE_HOME"] == "/tmp"
     assert not any(name.startswith("ONLINE_SVM_") for name in left)
 
@@ -49,3 +61,115 @@ def test_a_plain_line_claims_no_accuracy_within_the_bounds():
     assert line(feed) == "f: 100 of 200 answered"
     feed.reports.append({"venn": {"predicted": own}})
     assert line(feed).endswith(", accuracy 0.872, announced [0.847, 0.869]")
+
+
+REPORT = {
+    "venn": {
+        "predicted": {"accuracy": 0.872, "lower": 0.847, "probability": 0.85, "upper": 0.869},
+        "log_loss": 0.338,
+        "brier": 0.096,
+    },
+    "maps": {
+        name: {
+            "predicted": {"accuracy": 0.9, "lower": None, "probability": 0.85, "upper": None},
+            "log_loss": 10.125,
+            "brier": 0.1,
+        }
+        for name in ("platt", "isotonic", "binning")
+    },
+}
+
+
+def feeds_at_the_end():
+    return [Progress(plan, total=123_456, answered=123_456, reports=[REPORT]) for plan in run.PLANS]
+
+
+def shown(console, what):
+    console.print(what)
+    return console.file.getvalue().splitlines()
+
+
+def test_the_live_view_fits_80_columns_and_24_lines_and_wraps_nothing():
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    feeds = feeds_at_the_end()
+    lines = shown(console, render(feeds, {feed.plan.feed: Rate() for feed in feeds}))
+    assert {len(line) for line in lines} == {80}
+    assert len(lines) < 24
+    for word in ("venn", "platt", "isotonic", "binning"):
+        table = [line.split()[1:] for line in lines if f" {word} " in line]
+        assert len(table) == 2
+        assert all(row[-2] == "0.096" or row[-2] == "0.100" for row in table), "not in one line"
+    assert sum("[0.847, 0.869]" in line for line in lines) == 2
+
+
+def test_the_live_view_says_why_it_stands_still_at_the_first_refit():
+    feed = Progress(run.PLANS[0], total=1250, answered=9)
+    for reports, state in ([], "first refit ..."), ([REPORT], "0/s"):
+        feed.reports = reports
+        console = Console(file=io.StringIO(), width=80, color_system=None)
+        head = shown(console, render([feed], {feed.plan.feed: Rate()}))[1]
+        assert f" 9 of 1,250 answered  {state} " in head
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_results_stand_once(tmp_path, monkeypatch, is_terminal):
+    monkeypatch.setattr(run, "draw_curves", lambda *_: None)
+    console = Console(file=io.StringIO(), width=80, force_terminal=is_terminal, color_system=None)
+    feeds = feeds_at_the_end()
+    with run._display(feeds, {feed.plan.feed: Rate() for feed in feeds}, console) as show:
+        show()
+    live = console.file.getvalue()
+    run._conclude(feeds, tmp_path / "curves.png", console)
+    concluded = console.file.getvalue().removeprefix(live)
+    # What the live view shows last stays on a terminal.
+    assert ("log loss" in live, "log loss" in concluded) == (is_terminal, not is_terminal)
+    assert concluded.rstrip().endswith("curves.png")
+
+
+def cached_kernels(said):
+    """Return the files of machine code that numba says it loaded or wrote."""
+    return set(re.findall(r"\[cache\] data (?:loaded from|saved to) '([^']+)'", said))
+
+
+def kernels_of_a_worker(plan, url, environment, notes):
+    """Return what a worker of the demonstration loads to answer its feed."""
+    data = shuffled(rows(plan.source, Reading()), run.SEED)
+    push(data, url, plan.feed, arrays=True)
+    classes = ",".join(sorted({row.y for row in data}))
+    command = [sys.executable, "-m", "workers.cli", "worker", plan.feed, "--redis", url]
+    command += ["--classes", classes, "--metrics-every", str(run.METRICS_EVERY)]
+    with notes.open("w") as target:
+        worker = subprocess.Popen(command, env=environment, stdout=target, stderr=subprocess.STDOUT)
+    try:
+        deadline = time.monotonic() + 120
+        with Store(url, plan.feed) as store:
+            while (state := store.state()) is None or state.position.seq < len(data):
+                assert worker.poll() is None, notes.read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(30) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+    return cached_kernels(notes.read_text())
+
+
+def test_no_worker_of_the_demonstration_compiles_what_was_not_compiled_before_it(tmp_path):
+    environment = os.environ | {"NUMBA_DEBUG_CACHE": "1"}
+    warmed = subprocess.run(
+        [sys.executable, "-c", "from workers.demo.run import warm_up; warm_up()"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=400,
+    )
+    ready = cached_kernels(warmed.stdout + warmed.stderr)
+    assert ready
+    with embedded.temporary() as server:
+        for plan in run.PLANS:
+            notes = tmp_path / plan.feed
+            used = kernels_of_a_worker(plan, server.url, environment, notes)
+            assert used
+            assert sorted(used - ready) == []

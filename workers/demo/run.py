@@ -13,6 +13,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
+from rich.progress import Progress as Clock
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from workers import embedded
 from workers.connection import client
@@ -36,6 +38,7 @@ PLANS = (
 )
 SEED = 0
 METRICS_EVERY = 25
+COMPILING = "preparing the numerical kernels: a first run compiles them, for a minute or more"
 _PATIENCE = 120.0  # seconds after which a feed that does not move has failed
 _REFRESH = 0.2
 
@@ -61,17 +64,19 @@ def run(picture: Path, console: Console, speed: float = 1.0) -> None:
     DemoFailed
         If a worker ends early or nothing moves any more.
     """
-    data = {plan.feed: shuffled(rows(plan.source, Reading()), SEED) for plan in PLANS}
-    _warm_up(console)
+    with _doing("reading the data", console):
+        data = {plan.feed: shuffled(rows(plan.source, Reading()), SEED) for plan in PLANS}
+    with _doing(COMPILING, console):
+        warm_up()
     with ExitStack() as stack:
         server = stack.enter_context(embedded.temporary())
-        console.print(f"Redis, embedded and private: {server.url}")
+        console.print(f"Redis, embedded and private: {server.url}", soft_wrap=True)
         connected = stack.enter_context(client(server.url))
         workers = [
             stack.enter_context(_worker(plan, data[plan.feed], server.url)) for plan in PLANS
         ]
         feeds = [Progress(plan, len(data[plan.feed])) for plan in PLANS]
-        with console.status("starting a worker for each feed ..."):
+        with _doing("starting a worker for each feed", console):
             _wait_for_workers(feeds, workers, connected)
         for plan in PLANS:
             _start_pushing(plan, data[plan.feed], server.url, speed)
@@ -79,18 +84,39 @@ def run(picture: Path, console: Console, speed: float = 1.0) -> None:
     _conclude(feeds, picture, console)
 
 
-def _warm_up(console: Console) -> None:
-    """Compile the numerical kernels once, where two workers would each do it."""
+@contextmanager
+def _doing(text: str, console: Console) -> Iterator[None]:
+    """Say what goes on in the block: with a clock on a terminal, as a plain line elsewhere."""
+    if not console.is_terminal:
+        console.print(f"{text} ...", soft_wrap=True)
+        yield
+        return
+    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Clock(*columns, console=console, transient=True) as clock:
+        clock.add_task(text)
+        yield
+
+
+def warm_up() -> None:
+    """Compile the numerical kernels once, where two workers would each do it at their first refit.
+
+    The refits are in a process of their own, as those of a worker are: what comes through its pipe
+    is read-only, and numba compiles a kernel once more for that.
+    """
     import numpy as np
 
     from online_svm.config import PredictorConfig
     from online_svm.predictor import OnlinePredictor
+    from workers.assembly import load_compiler
+    from workers.refit_pool import ProcessRefitter
 
-    with console.status("compiling the numerical kernels (first run only) ..."):
-        for classes in (("a", "b"), ("a", "b", "c")):
-            config = PredictorConfig(classes=classes, window=40, refit_every=20)
-            X = np.random.default_rng(SEED).normal(size=(90, 3))
-            OnlinePredictor(config).step_many(X, [classes[i % len(classes)] for i in range(90)])
+    load_compiler()  # as a worker does when it begins
+    for classes in (("a", "b"), ("a", "b", "c")):
+        config = PredictorConfig(classes=classes, window=40, refit_every=20)
+        X = np.random.default_rng(SEED).normal(size=(90, 3))
+        with ProcessRefitter(config) as refits:
+            predictor = OnlinePredictor(config, refits)
+            predictor.step_many(X, [classes[i % len(classes)] for i in range(90)])
 
 
 @contextmanager
@@ -196,9 +222,12 @@ def _check_alive(feed: Progress, worker: subprocess.Popen[bytes]) -> None:
 
 
 def _conclude(feeds: list[Progress], picture: Path, console: Console) -> None:
-    for feed in feeds:
-        console.print(f"\n[bold]{feed.plan.title}[/]: {feed.answered:,} examples answered")
-        console.print(methods_table(feed.latest))
-    console.print(f"\n{LEGEND}")
-    draw_curves({feed.plan.feed: feed.reports for feed in feeds}, picture)
-    console.print(f"\nCurves: {picture}")
+    """Draw the curves; print the results where no live view has shown them."""
+    if not console.is_terminal:
+        for feed in feeds:
+            console.print(f"\n[bold]{feed.plan.title}[/]: {feed.answered:,} examples answered")
+            console.print(methods_table(feed.latest))
+        console.print(f"\n{LEGEND}")
+    with _doing("drawing the curves", console):
+        draw_curves({feed.plan.feed: feed.reports for feed in feeds}, picture)
+    console.print(f"Curves: {picture}", soft_wrap=True)

@@ -16,7 +16,7 @@ LEGEND = "[yellow]◆[/] accuracy so far   [cyan]█[/] probability announced so
 """What the strips of the table show."""
 
 _WIDTH = 40
-_STRIP = 24  # characters of the strip that draws an interval between 0 and 1
+_STRIP = 20  # characters of the strip that draws an interval between 0 and 1
 _SECONDS = 3.0  # span over which the rate is measured
 
 
@@ -104,6 +104,8 @@ def _panel(feed: Progress, rate: float) -> Panel:
     head = Table.grid(padding=(0, 2))
     bar = ProgressBar(total=feed.total, completed=feed.answered, width=_WIDTH)
     state = "done" if feed.is_done else f"{rate:,.0f}/s"
+    if feed.latest is None:  # answers wait for it, while its process loads the solver
+        state = "first refit ..."
     head.add_row(bar, f"{feed.answered:,} of {feed.total:,} answered", state)
     return Panel(
         Group(head, Text(), methods_table(feed.latest)),
