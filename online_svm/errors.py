@@ -52,6 +52,6 @@ REJECTION_CODES = (
     "label",  # not in the declared set, not an integer where integers are asked for, too long
     "unknown_field",
     "duplicate_field",  # a field, or a named feature, sent twice
-    "too_large",  # more bytes than the entry limit
+    "too_large",  # more bytes than the entry limit, or far more values than features
     "unsupported",  # a field that this version, or this learner, does not take
 )

@@ -153,13 +153,12 @@ def _not_answered(
 
 
 def _dead_letter(entry: tuple[bytes, Fields], error: InvalidExample) -> DeadLetter:
-    pairs = one.pairs(entry[1])
     head = b""
-    for name, value in pairs:
+    for name, value in one.pairs(entry[1]):
         head += name[:HEAD_BYTES] + b"=" + value[:HEAD_BYTES] + b"\n"
         if len(head) >= HEAD_BYTES:
             break
-    return DeadLetter(entry[0], error.code, error.reason, one.size(pairs), head[:HEAD_BYTES])
+    return DeadLetter(entry[0], error.code, error.reason, one.size(entry[1]), head[:HEAD_BYTES])
 
 
 def _links(

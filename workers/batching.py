@@ -2,7 +2,11 @@
 
 from collections.abc import Sequence
 
-from workers.store import Entry
+Entry = tuple[bytes, list[bytes]]
+"""ID and fields, flat: [name, value, name, value, ...]. (A list of two, as it comes.)"""
+
+_LEAST_REPLY = 1 << 20
+"""Bytes that any read may take: the protocol's own bytes outweigh the smallest entries."""
 
 
 class BatchSize:
@@ -35,6 +39,21 @@ class BatchSize:
     def __init__(self, entries: int, size: int) -> None:
         self.count = self._entries = entries
         self._size = size
+
+    @property
+    def reply_limit(self) -> int | None:
+        """Bytes of a reply from which on it is given up; one entry alone is taken whatever it is.
+
+        Examples
+        --------
+        >>> BatchSize(entries=256, size=1 << 26).reply_limit
+        134217728
+        """
+        return None if self.count == 1 else max(2 * self._size, _LEAST_REPLY)
+
+    def halve(self) -> None:
+        """Ask for half as many from now on, at least one: a read was given up."""
+        self.count = max(1, self.count // 2)
 
     def first_of(self, entries: Sequence[Entry]) -> int:
         """Return how many of the first entries are a batch: at least one."""

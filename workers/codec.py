@@ -159,12 +159,13 @@ class _Parts:
             self._rows[position], self._ids[position] = (row, label, p), sent
 
     def _read_one(self, position: int) -> None:
-        pairs = one.pairs(self._fields[position])
-        self._ids[position] = one.readable_id(pairs, self._limits)
+        fields = self._fields[position]
+        self._ids[position] = one.readable_id(fields, self._limits)
         try:
-            self._rows[position] = one.read(pairs, self._schema, self._limits)
+            self._rows[position] = one.read(fields, self._schema, self._limits)
         except InvalidExample as error:
-            self._rejected[position] = error
+            # Anew: the traceback of the one that was raised holds all that was parsed.
+            self._rejected[position] = InvalidExample(error.code, error.reason)
 
 
 def _layout(fields: Fields) -> Hashable:

@@ -15,12 +15,25 @@ import orjson
 from online_svm.errors import InvalidExample
 from online_svm.prediction import Floats
 from online_svm.schema import FeatureSchema, invalid_values
-from workers.entries import Fields, pairs, read_id, read_label, read_probability
+from workers.entries import (
+    LARGE,
+    MOST_FIELDS,
+    Fields,
+    check_size,
+    check_values,
+    pairs,
+    read_id,
+    read_label,
+    read_probability,
+)
 from workers.settings import Limits
 
 Columns = dict[bytes, Sequence[bytes]]
 Texts = list[str | None]
 Numbers = list[float | None]
+
+_LARGE = 1 << 20
+"""Bytes of a column of features beyond which its values are counted before it is parsed."""
 
 _LAYOUTS = frozenset(
     frozenset((features, *rest))
@@ -57,14 +70,18 @@ def read(
 
 def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> bool:
     """Return whether an entry is worth a try by column; a guess, which `read` proves or refuses."""
+    if not _may_be_layout(fields):
+        return False
     given = dict(pairs(fields))
     try:
+        check_size(fields, limits)
         if b"y" in given:
             read_label(given[b"y"], schema, limits)
         if b"p" in given:
             read_probability(given[b"p"], schema)
         if b"x" not in given:
             return len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
+        check_values(given[b"x"], schema, limits)
         x = orjson.loads(given[b"x"])
         values = x.values() if isinstance(x, dict) else x
         return len(values) == schema.dimension and {float, int}.issuperset(map(type, values))
@@ -72,9 +89,16 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
         return False
 
 
+def _may_be_layout(fields: Fields) -> bool:
+    """Return whether an entry has few enough fields; one of many is not even taken apart."""
+    return len(fields) <= (MOST_FIELDS if isinstance(fields, Mapping) else 2 * MOST_FIELDS)
+
+
 def _columns(batch: Sequence[Fields]) -> Columns | None:
     """Return the values field by field if all entries have the same known fields, else None."""
     if len(set(map(type, batch))) != 1 or len(set(map(len, batch))) != 1:
+        return None
+    if not _may_be_layout(batch[0]):
         return None
     try:
         columns = _by_name(batch) if isinstance(batch[0], Mapping) else _by_place(batch)
@@ -132,6 +156,8 @@ def _features(columns: Columns, schema: FeatureSchema) -> Floats:
     # Each value stands alone in brackets of its own: half a value, or two, changes the shape.
     # A line break cannot occur inside a JSON string, so no string reaches over two values.
     joined = b"[[" + b"],\n[".join(values) + b"]]"
+    if len(joined) > _LARGE or max(map(len, values)) > LARGE:
+        _check_density(joined, len(values), width, schema.names or ())
     if values[0][:1] == b"[":
         return _array_matrix(joined, len(values), width)
     return _named_matrix(joined, len(values), schema.names or ())
@@ -161,6 +187,13 @@ def _named_matrix(joined: bytes, count: int, names: tuple[str, ...]) -> Floats:
     if set(map(len, rows)) != {len(names)}:
         raise ValueError("names missing or too many")
     return _matrix(list(map(_values_of(names), rows)), count, len(names))
+
+
+def _check_density(joined: bytes, count: int, width: int, names: tuple[str, ...]) -> None:
+    """Raise if a large column holds more than rows of numbers do: parsing it would take memory."""
+    in_names = sum(name.count(mark) for name in names for mark in ",[{")
+    if sum(joined.count(mark) for mark in (b",", b"[", b"{")) > count * (width + 2 + in_names):
+        raise ValueError("not only rows of numbers")
 
 
 def _matrix(rows: Sequence[Sequence[float]], count: int, width: int) -> Floats:

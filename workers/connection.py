@@ -15,12 +15,14 @@ from workers.backoff import delays
 from workers.errors import (
     AccessDenied,
     BadConfiguration,
+    ReadTooLarge,
     Stopped,
     Unavailable,
     WorkerError,
     WrongKeyType,
 )
 from workers.redis_url import check_url, redacted, unusable
+from workers.reply_limit import LimitedParser, ReplyTooLarge
 from workers.stopping import Stop
 from workers.wire import Argument, Sent, Wire
 
@@ -82,6 +84,7 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
             socket_timeout=timeout,
             socket_connect_timeout=min(timeout, TIMEOUT),
             health_check_interval=0,
+            parser_class=LimitedParser,
             **verified,
         )
     except ValueError:
@@ -119,11 +122,13 @@ class Connection:
         self.failures = 0
         self._wire: Wire | None = None
 
-    def call(self, *command: Argument, name: str = "") -> Any:
+    def call(self, *command: Argument, name: str = "", limit: int | None = None) -> Any:
         """Return the reply to a command; its failpoints have its `name`, default the command's.
 
         Raises
         ------
+        ReadTooLarge
+            If the reply has more than `limit` bytes.
         Unavailable
             If Redis did not answer within the patience.
         Stopped
@@ -131,15 +136,15 @@ class Connection:
         AccessDenied, WrongKeyType, WorkerError
             If Redis refused for good.
         """
-        return self.receive(self.send(*command, name=name))
+        return self.receive(self.send(*command, name=name, limit=limit))
 
     def call_all(self, commands: Iterable[Sequence[Argument]]) -> list[Any]:
         """Return the replies to commands, all sent before the first reply is read; see `call`."""
         return [self.receive(sent) for sent in [self.send(*command) for command in commands]]
 
-    def send(self, *command: Argument, name: str = "") -> Sent:
+    def send(self, *command: Argument, name: str = "", limit: int | None = None) -> Sent:
         """Send a command whose reply is asked for later; what fails is told by `receive`."""
-        sent = Sent(command, name or str(command[0]).lower())
+        sent = Sent(command, name or str(command[0]).lower(), limit=limit)
         self._transmit(sent)
         return sent
 
@@ -153,7 +158,7 @@ class Connection:
 
         Raises
         ------
-        Unavailable, Stopped, AccessDenied, WrongKeyType, WorkerError
+        ReadTooLarge, Unavailable, Stopped, AccessDenied, WrongKeyType, WorkerError
             As `call`.
         """
         began = time.monotonic()
@@ -210,6 +215,8 @@ class Connection:
     def _consider(self, error: redis.RedisError, began: float) -> None:
         """Return if the command should be tried again; raise the error's name if not."""
         named = translated(error, self.url)
+        if isinstance(named, ReadTooLarge):
+            self.close()  # the rest of the reply is still on its way
         if not isinstance(named, Unavailable):
             raise named from None
         self.failures += 1
@@ -242,6 +249,8 @@ def translated(error: redis.RedisError, url: str) -> WorkerError:
     Unavailable('Redis at redis://h refuses for now: OOM command not allowed')
     """
     text, where = str(error)[:300], f"Redis at {redacted(url)}"
+    if isinstance(error, ReplyTooLarge):
+        return ReadTooLarge(f"{where}: {text}")
     code = _code_of(error)
     if code in _DENIED or isinstance(error, redis.AuthenticationError):
         return AccessDenied(f"{where} denies access: {text}; check the user, password and ACL")

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 import orjson
@@ -15,30 +16,37 @@ from workers.settings import Limits
 Fields = Mapping[bytes, bytes] | Sequence[bytes]
 """Fields of a stream entry: by name, or the flat list of the protocol."""
 
-Pairs = list[tuple[bytes, bytes]]
+MOST_FIELDS = 3
+"""Fields of the largest entry that can be accepted."""
+
+LARGE = 1 << 16
+"""Bytes of an `x` beyond which its values are counted before it is parsed."""
 
 _KNOWN = frozenset((b"x", b"xb", b"y", b"p", b"id"))
 _PLANNED = frozenset((b"for",))
 _MAX_NAME = 256
 _MAX_P = 64  # characters: far more than bring back any 64-bit float
+_MAX_UTF8 = 4  # bytes of a character, at most
+# A string that does not end reaches to the end: so no byte is looked at twice.
+_TOKEN = re.compile(rb'[,[{]|"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 _DECIMAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
-def pairs(fields: Fields) -> Pairs:
-    """Return the fields of an entry as pairs, repeats included."""
+def pairs(fields: Fields) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the fields of an entry as pairs, repeats included."""
     if isinstance(fields, Mapping):
-        return list(fields.items())
-    return list(zip(fields[::2], fields[1::2], strict=True))
+        return iter(fields.items())
+    return zip(fields[::2], fields[1::2], strict=True)
 
 
-def size(fields: Pairs) -> int:
+def size(fields: Fields) -> int:
     """Return the bytes of an entry: field names and values."""
-    return sum(len(name) + len(value) for name, value in fields)
+    return sum(len(name) + len(value) for name, value in pairs(fields))
 
 
 def read(
-    fields: Pairs, schema: FeatureSchema, limits: Limits
+    fields: Fields, schema: FeatureSchema, limits: Limits
 ) -> tuple[Floats, str | None, float | None]:
     """Return the features, shape (n_features,), the label and the probability of an entry.
 
@@ -50,12 +58,12 @@ def read(
         With one of `REJECTION_CODES`.
     """
     _check_fields(fields, limits)
-    given = dict(fields)
+    given = dict(pairs(fields))
     if b"id" in given:
         read_id(given[b"id"], limits)
     label = read_label(given[b"y"], schema, limits) if b"y" in given else None
     probability = read_probability(given[b"p"], schema) if b"p" in given else None
-    x = _read_x(given[b"x"], schema) if b"x" in given else _read_raw(given[b"xb"])
+    x = _read_x(given[b"x"], schema, limits) if b"x" in given else _read_raw(given[b"xb"])
     row = schema.row(x)
     if schema.dimension is None:
         _check_adoptable(x, limits)
@@ -63,13 +71,57 @@ def read(
     return row, label, probability
 
 
-def readable_id(fields: Pairs, limits: Limits) -> str | None:
+def readable_id(fields: Fields, limits: Limits) -> str | None:
     """Return the producer's id if there is one, and it can be repeated in an answer."""
-    sent = [value for name, value in fields if name == b"id"]
+    sent = [value for name, value in pairs(fields) if name == b"id"]
+    if len(sent) != 1 or len(sent[0]) > _MAX_UTF8 * limits.max_id_chars:
+        return None
     try:
-        return read_id(sent[0], limits) if len(sent) == 1 else None
+        return read_id(sent[0], limits)
     except InvalidExample:
         return None
+
+
+def check_size(fields: Fields, limits: Limits) -> None:
+    """Refuse an entry of too many bytes, before anything of it is decoded.
+
+    Raises
+    ------
+    InvalidExample
+    """
+    if (found := size(fields)) > limits.max_entry_bytes:
+        raise InvalidExample(
+            "too_large", f"the entry has {found} bytes, the limit is {limits.max_entry_bytes}"
+        )
+
+
+def check_values(raw: bytes, schema: FeatureSchema, limits: Limits) -> None:
+    """Refuse a large `x` that holds far more values than any example, before it is parsed.
+
+    A value takes two bytes of JSON, and up to a hundred in memory. What may be accepted has one
+    number a feature, perhaps with a name, and all of them in one array or object.
+
+    Raises
+    ------
+    InvalidExample
+
+    Examples
+    --------
+    >>> from online_svm.config import PredictorConfig
+    >>> check_values(b"[" + b"[]," * 50_000 + b"0]", FeatureSchema(PredictorConfig()), Limits())
+    Traceback (most recent call last):
+    online_svm.errors.InvalidExample: x holds more than 20000 names, values, arrays and objects
+    """
+    if len(raw) <= LARGE:
+        return
+    most = max(limits.max_features, schema.dimension or 0)
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") <= most:
+        return
+    # Those in names do not count: so look again, name by name, as far as an example may go.
+    if sum(1 for _ in islice(_TOKEN.finditer(raw), 2 * most + 1)) > 2 * most:
+        raise InvalidExample(
+            "too_large", f"x holds more than {2 * most} names, values, arrays and objects"
+        )
 
 
 def read_id(raw: bytes, limits: Limits) -> str:
@@ -107,14 +159,10 @@ def _text(raw: bytes, name: str) -> str:
         raise InvalidExample("unparsable", f"{name} is not UTF-8") from None
 
 
-def _check_fields(fields: Pairs, limits: Limits) -> None:
+def _check_fields(fields: Fields, limits: Limits) -> None:
     """Refuse an entry by its size and by the names of its fields."""
-    if size(fields) > limits.max_entry_bytes:
-        raise InvalidExample(
-            "too_large",
-            f"the entry has {size(fields)} bytes, the limit is {limits.max_entry_bytes}",
-        )
-    names = [name for name, _ in fields]
+    check_size(fields, limits)
+    names = list(fields) if isinstance(fields, Mapping) else fields[::2]
     for name in names:
         if name in _PLANNED:
             raise InvalidExample("unsupported", f"field {_shown(name)} is not supported yet")
@@ -141,7 +189,8 @@ def _read_raw(raw: bytes) -> Floats:
     return np.frombuffer(raw, dtype="<f8").astype(np.float64)
 
 
-def _read_x(raw: bytes, schema: FeatureSchema) -> list[object] | dict[str, object]:
+def _read_x(raw: bytes, schema: FeatureSchema, limits: Limits) -> list[object] | dict[str, object]:
+    check_values(raw, schema, limits)
     try:
         x = orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -19,6 +19,7 @@ WorkerError
 ├── Unavailable              2   Redis did not answer in the time that was given
 ├── Stopped                  0   a graceful stop was asked for while waiting or replaying
 ├── RefitFailed              1   the refit process failed again and again
+├── ReadTooLarge             -   the reader asks for fewer entries at once
 ├── InvalidStoredSnapshot    -   one stored snapshot cannot be used; the previous one is tried
 └── CommitRefused            -   the engine reads its position again and goes on
     ├── PositionMoved            the committed cursor is not the one this batch starts from
@@ -120,6 +121,10 @@ class Stopped(WorkerError):
 
 class RefitFailed(WorkerError):
     """The refit process failed again and again on one task."""
+
+
+class ReadTooLarge(WorkerError):
+    """A reply has more bytes than its reader takes; it was given up while it arrived."""
 
 
 class InvalidStoredSnapshot(WorkerError):

@@ -119,14 +119,18 @@ def status(store: Store) -> Status:
 
 def _waiting(store: Store, cursor: bytes) -> tuple[int, bool]:
     """Return how many entries of the input lie after a cursor, and whether they may be more."""
-    stream = store.keys.input
-    after = store.call("XRANGE", stream, b"(" + cursor, "+", "COUNT", COUNTED)
-    if len(after) < COUNTED:
-        return len(after), False
+    stream, count, after = store.keys.input, 0, b""
+    for page in store.pages(stream, cursor, count=COUNTED):
+        after = after or page[0][0]
+        count += len(page)
+        if count >= COUNTED:
+            break
+    if count < COUNTED:
+        return count, False
     first = store.call("XRANGE", stream, "-", "+", "COUNT", 1)
-    if first and first[0][0] == after[0][0]:  # none is kept up to the cursor
+    if first and first[0][0] == after:  # none is kept up to the cursor
         return store.length(stream), False
-    return COUNTED, True
+    return count, True
 
 
 def newest(store: Store, stream: str, count: int) -> list[Any]:

@@ -7,10 +7,11 @@ too, entry for entry. So a copy that was cut off goes on where it ends, however 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from workers.batching import Entry
 from workers.errors import BadConfiguration, InputLost
 from workers.feeds import NoSuchFeed
 from workers.position import parse_id
-from workers.store import Entry, Store
+from workers.store import Store
 
 Progress = Callable[[int], None]
 

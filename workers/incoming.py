@@ -1,7 +1,8 @@
 """The entries of a feed in order, the next ones asked for before they are needed."""
 
-from workers.batching import BatchSize
-from workers.store import Entry, Store
+from workers.batching import BatchSize, Entry
+from workers.errors import ReadTooLarge
+from workers.store import Store
 from workers.wire import Sent
 
 
@@ -66,15 +67,24 @@ class Incoming:
         """
         if self.reads_ahead and self._may_be_more and len(self._held) < self._size.count:
             last = self._held[-1][0] if self._held else cursor
-            self._asked = self._store.ask(last, self._size.count)
+            self._asked = self._store.ask(last, self._size.count, self._size.reply_limit)
 
     def _read(self, cursor: bytes, is_eager: bool) -> list[Entry]:
+        """Return the entries that were asked for, or some now; fewer where they are large."""
         asked, self._asked = self._asked, None
-        count = self._size.count
-        entries = (
-            self._store.read(cursor, count, is_eager)
-            if asked is None
-            else self._store.answered(asked)
-        )
-        self._may_be_more = len(entries) >= count
-        return entries
+        last = self._held[-1][0] if self._held else cursor
+        while True:
+            size = self._size
+            count = size.count
+            try:
+                entries = (
+                    self._store.read(last, count, is_eager, size.reply_limit)
+                    if asked is None
+                    else self._store.answered(asked)
+                )
+            except ReadTooLarge:
+                asked = None
+                size.halve()
+                continue
+            self._may_be_more = len(entries) >= count
+            return entries

@@ -29,7 +29,8 @@ CODES: dict[str, str] = {
     "unknown_field": "A field that no version of this schema has.",
     "duplicate_field": "A field, or a named feature, is sent twice; or both `x` and `xb` are, or "
     "both `y` and `p`.",
-    "too_large": "More bytes than the entry limit, or a longer id than the limit.",
+    "too_large": "More bytes than the entry limit, a longer id than the limit, or a large `x` of "
+    "far more values than features.",
     "unsupported": "A field that this version does not take yet, `for`; or `p` where the learner "
     "takes labels only (`svc`).",
 }

@@ -4,20 +4,21 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Any, Self
 
+from workers.batching import BatchSize, Entry
 from workers.commits import Commit, Retention
 from workers.connection import TIMEOUT, Connection, Script
-from workers.errors import Fenced
+from workers.errors import Fenced, ReadTooLarge
 from workers.keys import REGISTRY, FeedKeys
 from workers.refusals import lost, refused
 from workers.state import Agreement, FeedState, Pointer, encode_marks, initial_fields
 from workers.stopping import Stop
 from workers.wire import Argument, Sent
 
-Entry = tuple[bytes, list[bytes]]
-"""ID and fields, flat: [name, value, name, value, ...]. (A list of two, as it comes.)"""
-
 PAGE = 1000
-"""Entries read at once where a whole stream is walked."""
+"""Entries read at once where a whole stream is walked, at most."""
+
+PAGE_BYTES = 1 << 24
+"""Bytes of entries read at once where a whole stream is walked, about."""
 
 # A snapshot that no commit came to point at (the worker died in between) goes by itself.
 _UNREFERENCED_SECONDS = 3600
@@ -172,37 +173,72 @@ class Store:
         )
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
-    def read(self, cursor: bytes, count: int, is_eager: bool = False) -> list[Entry]:
+    def read(
+        self, cursor: bytes, count: int, is_eager: bool = False, limit: int | None = None
+    ) -> list[Entry]:
         """Return up to `count` entries after the cursor; wait up to `block_ms` for the first.
 
         An eager reader does not sleep at once: see `look`.
+
+        Raises
+        ------
+        ReadTooLarge
+            If the reply has more than `limit` bytes.
         """
         sent = self._reader.send(
-            "XREAD", "COUNT", count, "BLOCK", self.block_ms, "STREAMS", self.keys.input, cursor
-        )
+            "XREAD", "COUNT", count, "BLOCK", self.block_ms, "STREAMS", self.keys.input, cursor,
+            limit=limit,
+        )  # fmt: skip
         if is_eager:
             self._reader.look()
         reply = self._reader.receive(sent)
         return reply[0][1] if reply else []
 
-    def ask(self, cursor: bytes, count: int) -> Sent:
+    def ask(self, cursor: bytes, count: int, limit: int | None = None) -> Sent:
         """Ask for up to `count` entries after the cursor, for `answered` to return."""
-        return self._reader.send("XREAD", "COUNT", count, "STREAMS", self.keys.input, cursor)
+        return self._reader.send(
+            "XREAD", "COUNT", count, "STREAMS", self.keys.input, cursor, limit=limit
+        )
 
     def answered(self, asked: Sent) -> list[Entry]:
-        """Return the entries that were asked for, none if there were none."""
+        """Return the entries that were asked for, none if there were none.
+
+        Raises
+        ------
+        ReadTooLarge
+            If the reply has more bytes than it was asked with as `limit`.
+        """
         reply = self._reader.receive(asked)
         return reply[0][1] if reply else []
 
     def pages(
         self, stream: str, after: bytes, upto: bytes = b"+", count: int = PAGE
     ) -> Iterator[list[Entry]]:
-        """Yield the entries of a stream in (after, upto], a page at a time."""
-        while page := self.call("XRANGE", stream, b"(" + after, upto, "COUNT", count):
+        """Yield the entries of a stream in (after, upto], a page at a time.
+
+        A page has at most `count` entries, and fewer where they are large: about `PAGE_BYTES`.
+        """
+        size = BatchSize(count, PAGE_BYTES)
+        while after != upto and (page := self._page(stream, after, upto, size)):
+            is_full = len(page) >= size.count
+            size.first_of(page)
             yield page
             after = page[-1][0]
-            if len(page) < count or after == upto:
+            if not is_full:
                 return
+
+    def _page(self, stream: str, after: bytes, upto: bytes, size: BatchSize) -> list[Entry]:
+        """Return the next entries, as many as the size allows."""
+        while True:
+            try:
+                page: list[Entry] = self._connection.call(
+                    "XRANGE", stream, b"(" + after, upto, "COUNT", size.count,
+                    limit=size.reply_limit,
+                )  # fmt: skip
+            except ReadTooLarge:
+                size.halve()
+            else:
+                return page
 
     def length(self, stream: str) -> int:
         """Return the number of entries of a stream; 0 where there is none."""

@@ -13,7 +13,8 @@ from workers.errors import BadConfiguration, StateLost
 from workers.keys import FeedKeys
 
 if TYPE_CHECKING:
-    from workers.store import Entry, Store
+    from workers.batching import Entry
+    from workers.store import Store
 
 Features = list[Any] | dict[str, Any]
 

@@ -45,12 +45,15 @@ class Sent:
         Once it was read.
     error : RedisError or None
         Why there is no reply; the command may have run all the same.
+    limit : int or None
+        Bytes of the reply from which on it is given up, and the connection with it.
     """
 
     command: tuple[Argument, ...]
     name: str
     reply: Any = None
     error: redis.RedisError | None = None
+    limit: int | None = None
 
 
 class Wire:
@@ -89,7 +92,7 @@ class Wire:
         while upto in self._unread:
             sent = self._unread[0]
             try:
-                sent.reply = self.client.parse_response(self.client.connection, sent.command[0])
+                sent.reply = self._parsed(sent)
             except _BROKEN as error:
                 self.close()
                 sent.error = error
@@ -99,6 +102,11 @@ class Wire:
             else:
                 _reach("after", sent)
             self._unread.popleft()
+
+    def _parsed(self, sent: Sent) -> Any:
+        connection = self.client.connection
+        connection._parser.limit = sent.limit
+        return self.client.parse_response(connection, sent.command[0])
 
     def look(self) -> None:
         """Return when the next reply that is still to come begins to, or should be slept for.

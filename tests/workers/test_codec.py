@@ -70,7 +70,8 @@ def code_of(*pairs, limits=None, **settings_):
         (b"", "unparsable"),
         (b"\xff\xfe", "unparsable"),
         (b'["\xff", 1]', "unparsable"),
-        (b"[" * 100_000 + b"]" * 100_000, "unparsable"),
+        (b"[" * 20_000 + b"]" * 20_000, "unparsable"),
+        (b"[" * 100_000 + b"]" * 100_000, "too_large"),
         (b'{"a":' * 2_000 + b"1" + b"}" * 2_000, "unparsable"),
         (b"[null, 1]", "missing_feature"),
         (b'{"a": 1, "b": 2}', "unparsable"),  # the feed takes arrays

@@ -43,12 +43,11 @@ def alone(batch, schema):
     """Read each entry by itself: what defines the result."""
     found = []
     for fields in batch:
-        pairs = one.pairs(fields)
         try:
-            row, label, _ = one.read(pairs, schema, LIMITS)
-            found.append((row.tobytes(), label, one.readable_id(pairs, LIMITS)))
+            row, label, _ = one.read(fields, schema, LIMITS)
+            found.append((row.tobytes(), label, one.readable_id(fields, LIMITS)))
         except one.InvalidExample as error:
-            found.append((error.code, error.reason, one.readable_id(pairs, LIMITS)))
+            found.append((error.code, error.reason, one.readable_id(fields, LIMITS)))
     return found
 
 

@@ -349,8 +349,8 @@ class Meddled(Store):
 
     meddle = None
 
-    def read(self, cursor, count, is_eager=False):
-        return self.meddled(super().read(cursor, count, is_eager))
+    def read(self, cursor, count, is_eager=False, limit=None):
+        return self.meddled(super().read(cursor, count, is_eager, limit))
 
     def answered(self, asked):
         return self.meddled(super().answered(asked))

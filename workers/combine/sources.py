@@ -9,7 +9,7 @@ import orjson
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.labels import sorted_labels
-from online_svm.schema import FeatureSchema
+from online_svm.schema import MAX_LABEL, FeatureSchema
 from workers.combine.join import Answer, Mark
 from workers.errors import BadConfiguration, InputLost, StateLost
 from workers.feeds import NoSuchFeed, payload
@@ -79,7 +79,7 @@ class Source:
         entries = self._store.call("XRANGE", keys.out, b"(" + after, "+", "COUNT", count)
         if not entries:
             return []
-        labels = self._labels(entries)
+        labels = self._labels(after, entries)
         answers = []
         for entry in entries:
             message = orjson.loads(payload(entry))
@@ -89,11 +89,10 @@ class Source:
             after, place = entry[0], place + 1
         return answers
 
-    def _labels(self, entries: Sequence[Any]) -> dict[bytes, str | None]:
+    def _labels(self, after: bytes, entries: Sequence[Any]) -> dict[bytes, str | None]:
         """Return the label of each entry; it stands in the input, under the same entry ID."""
-        first, last = entries[0][0], entries[-1][0]
-        found = self._store.call("XRANGE", self._store.keys.input, first, last)
-        labels = {entry_id: self._label(fields) for entry_id, fields in found}
+        pages = self._store.pages(self._store.keys.input, after, entries[-1][0])
+        labels = {entry_id: self._label(fields) for page in pages for entry_id, fields in page}
         missing = [entry for entry in entries if entry[0] not in labels]
         if missing:
             raise _lost(self.feed, f"the input at {missing[0][0].decode()}", "--keep-input")
@@ -104,8 +103,11 @@ class Source:
         names = fields[::2]
         if b"y" not in names:
             return None
+        raw = fields[2 * names.index(b"y") + 1]
+        if len(raw) > 4 * MAX_LABEL:
+            return None  # more bytes than its characters can have
         try:
-            return self._schema.label(fields[2 * names.index(b"y") + 1].decode())
+            return self._schema.label(raw.decode())
         except (InvalidExample, UnicodeDecodeError):
             return None  # the feed rejected this entry
 

@@ -13,7 +13,8 @@ from workers.commands.common import Config, Feed, Redis, feed_store, note, repla
 from workers.counts import counted
 
 if TYPE_CHECKING:
-    from workers.store import Entry, Store
+    from workers.batching import Entry
+    from workers.store import Store
 
 STANDARD_OUTPUT = Path("-")
 

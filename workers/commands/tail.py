@@ -10,7 +10,8 @@ from workers.commands.common import Config, Feed, Json, Redis, feed_store, note
 from workers.counts import counted
 
 if TYPE_CHECKING:
-    from workers.store import Entry, Store
+    from workers.batching import Entry
+    from workers.store import Store
     from workers.true_labels import TrueLabels
 
 

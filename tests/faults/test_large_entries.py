@@ -1,0 +1,206 @@
+"""Entries and backlogs far beyond the bounds, under a limit on the memory of the worker."""
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.schema import FeatureSchema
+from workers import feeds
+from workers.batching import BatchSize
+from workers.codec import decode
+from workers.errors import ReadTooLarge
+from workers.incoming import Incoming
+from workers.settings import Limits
+from workers.store import Store
+from workers.verify import verify
+
+MIB = 1 << 20
+SETTINGS = ["--classes", "a,b", "--refit-lag", "0", "--batch-bytes", str(MIB), "--batch", "64"]
+
+
+def filled(unit, size, before=b"[", after=b"0]"):
+    """Return JSON of about `size` bytes, made of one part over and over."""
+    return before + unit * ((size - len(before) - len(after)) // len(unit)) + after
+
+
+def wide(size, value=b"0"):
+    members = [b'"%x":%b' % (i, value) for i in range(size // (7 + len(value)))]
+    return b"{" + b",".join(members)[: size - 10] + b"}"
+
+
+KINDS = {
+    "nested": lambda size: filled(b"[],", size),
+    "nested twice": lambda size: filled(b"[[]],", size),
+    "nested objects": lambda size: filled(b'{"":0},', size),
+    "deep": lambda size: b"[" * size,
+    "flat": lambda size: filled(b"0,", size),
+    "wide object": wide,
+    "wide object of objects": lambda size: wide(size, b'{"":0}'),
+    "names twice": lambda size: filled(b'"a":0,', size, b"{", b'"a":0}'),
+    "floats": lambda size: filled(b"1e5,", size),
+    "floats and a NaN": lambda size: filled(b"1e5,", size, after=b"NaN]"),
+    "short texts": lambda size: filled(b'"ab",', size),
+    "text": lambda size: b'["' + b"a" * (size - 4) + b'"]',
+    "quotation marks": lambda size: b'[" \\"' + b'\\"' * (size // 2 - 4),
+    "no JSON": lambda size: b"x" * size,
+}
+
+
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+
+
+def forget_the_peak():
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+@pytest.mark.parametrize("features", [None, 4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_worst_entry_within_bounds_costs_little_memory_and_time(kind, features):
+    raw = KINDS[kind](MIB - 64)
+    schema = FeatureSchema(PredictorConfig(features=features))
+    forget_the_peak()
+    before = peak()
+    taken = []
+    for _ in range(5):
+        began = time.process_time()
+        found = decode([(b"1-0", [b"x", raw, b"y", b"a"])], schema, Limits())
+        taken.append(time.process_time() - began)
+    assert found.rejected
+    assert peak() - before < 20 * len(raw)
+    assert min(taken) < 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_entry_beyond_the_bytes_is_refused_before_it_is_parsed(kind, monkeypatch):
+    def parse(raw):
+        raise AssertionError(f"{len(raw)} bytes were parsed")
+
+    monkeypatch.setattr("orjson.loads", parse)
+    monkeypatch.setattr("json.loads", parse)
+    batch = [(b"1-0", [b"x", KINDS[kind](2 * MIB), b"y", b"a", b"id", b"i" * MIB])]
+    for features in (None, 4):
+        found = decode(batch, FeatureSchema(PredictorConfig(features=features)), Limits())
+        assert found.rejected[0].code == "too_large"
+        assert "the limit is 1048576" in found.rejected[0].reason
+        assert found.ids == [None]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+def test_a_batch_of_dense_entries_costs_what_one_of_them_does():
+    raw = KINDS["nested"](60_000)  # each below the size from which its values are counted
+    schema = FeatureSchema(PredictorConfig(features=4))
+    batch = [(b"%d-0" % i, [b"x", raw, b"y", b"a"]) for i in range(1, 200)]
+    forget_the_peak()
+    before = peak()
+    found = decode(batch, schema, Limits())
+    assert {error.code for error in found.rejected.values()} == {"dimension"}
+    assert peak() - before < 3 * 200 * len(raw)
+
+
+def test_names_full_of_commas_and_brackets_are_no_values():
+    names = [f"{i:05d}" + ",[{" * 80 for i in range(3000)]
+    raw = json.dumps(dict.fromkeys(names, 1.5)).encode()
+    assert 700_000 < len(raw) < MIB
+    for features in (None, tuple(names)):
+        schema = FeatureSchema(PredictorConfig(features=features))
+        batch = [(b"1-0", [b"x", raw]), (b"2-0", [b"x", raw])]
+        found = decode(batch, schema, Limits())
+        assert (found.X.shape, found.rejected) == ((2, 3000), {})
+
+
+def test_many_fields_are_not_taken_apart():
+    fields = [b"ab"] * 400_000
+    found = decode([(b"1-0", fields)], FeatureSchema(PredictorConfig()), Limits())
+    assert found.rejected[0].code == "unknown_field"
+
+
+def test_a_reply_larger_than_its_limit_is_given_up_and_the_connection_goes_on(store):
+    for i in range(1, 9):
+        store.call("XADD", store.keys.input, f"{i}-0", "x", b"1" * MIB)
+    with pytest.raises(ReadTooLarge):
+        store.read(b"0-0", 8, limit=2 * MIB)
+    assert [entry[0] for entry in store.read(b"0-0", 1, limit=2 * MIB)] == [b"1-0"]
+    assert store.failures == 0
+
+
+@pytest.mark.parametrize("reads_ahead", [False, True])
+def test_a_backlog_of_large_entries_is_read_in_parts_that_fit(store, reads_ahead):
+    for i in range(1, 41):
+        store.call("XADD", store.keys.input, f"{i}-0", "x", b"1" * (MIB if i > 8 else 1))
+    incoming = Incoming(store, BatchSize(64, MIB), reads_ahead)
+    cursor, found = b"0-0", []
+    while cursor != b"40-0":
+        entries = incoming.take(cursor)
+        assert sum(len(entry[1][1]) for entry in entries) <= 2 * MIB
+        found += [entry[0] for entry in entries]
+        cursor = found[-1]
+        incoming.ask(cursor)
+    assert found == [b"%d-0" % i for i in range(1, 41)]
+
+
+def test_a_stream_that_is_walked_comes_in_pages_of_bounded_bytes(store):
+    for i in range(1, 61):
+        store.call("XADD", store.keys.input, f"{i}-0", "x", b"1" * MIB)
+    pages = list(store.pages(store.keys.input, b"0-0"))
+    assert [entry[0] for page in pages for entry in page] == [b"%d-0" % i for i in range(1, 61)]
+    assert max(sum(len(entry[1][1]) for entry in page) for page in pages) <= 33 * MIB
+    assert feeds.status(store).waiting == 60
+
+
+LIMIT = 3_500 * MIB
+
+
+def limited():
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+
+
+def is_done(store, epoch):
+    state = store.state()
+    return state is not None and (state.epoch, state.position.seq) == (epoch, 25)
+
+
+@pytest.mark.slow
+def test_an_entry_of_100_mib_is_rejected_under_a_memory_limit_and_the_worker_stops_when_told(
+    own_redis,
+):
+    with Store(own_redis.url, "f") as store:
+        small = ["x", "[1,2]", "y", "a"]
+        store.call("XADD", store.keys.input, "1-0", *small)
+        for i, kind in enumerate(["nested", "flat", "text"], 2):
+            store.call("XADD", store.keys.input, f"{i}-0", "x", KINDS[kind](100 * MIB), "y", "a")
+        for i in range(5, 25):
+            store.call("XADD", store.keys.input, f"{i}-0", "x", KINDS["nested"](MIB - 64))
+        store.call("XADD", store.keys.input, "25-0", *small)
+        command = [sys.executable, "-m", "workers.cli", "worker", "f", "--redis", own_redis.url]
+        for epoch in (1, 2):
+            worker = subprocess.Popen(
+                [*command, *SETTINGS], stderr=subprocess.PIPE, text=True, preexec_fn=limited
+            )
+            try:
+                deadline = time.monotonic() + 90
+                while worker.poll() is None and not is_done(store, epoch):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+                worker.send_signal(signal.SIGTERM)
+                began = time.monotonic()
+                said = worker.communicate(timeout=60)[1]
+                assert time.monotonic() - began < 10
+            finally:
+                worker.kill()
+            assert worker.returncode == 0, said
+        answers = [
+            json.loads(entry[1][1])
+            for page in store.pages(store.keys.out, b"0-0") for entry in page
+        ]  # fmt: skip
+        assert [a.get("code") for a in answers] == [None, *["too_large"] * 23, None]
+        assert verify(store).is_identical
