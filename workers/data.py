@@ -3,7 +3,7 @@
 import csv
 import gzip
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, cast
@@ -81,14 +81,41 @@ def data_directory(given: str | Path | None = None) -> Path:
     DataNotFound
         If there is no such directory; the message says how to fetch the files.
     """
-    chosen = given or os.environ.get("ONLINE_SVM_DATA")
-    directory = Path(chosen) if chosen else Path(__file__).parents[2] / "shared" / "data"
+    directory = _chosen_directory(given)
     if not directory.is_dir():
         raise DataNotFound(
             f"no data directory {directory}: run scripts/download_data.py --out DIR "
             "and set ONLINE_SVM_DATA=DIR"
         )
     return directory
+
+
+def _chosen_directory(given: str | Path | None) -> Path:
+    chosen = given or os.environ.get("ONLINE_SVM_DATA")
+    return Path(chosen) if chosen else Path(__file__).parents[2] / "shared" / "data"
+
+
+def missing(names: Iterable[str], data_dir: str | Path | None = None) -> list[str]:
+    """Return the files of these data sets that are not in the directory, sorted.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of `NAMES`.
+    data_dir : path, optional
+        Where the files are; see `data_directory`, but it need not exist.
+
+    Examples
+    --------
+    >>> missing(["wine", "car"], "/nowhere")
+    ['car.data', 'winequality-red.csv']
+    """
+    directory = _chosen_directory(data_dir)
+    return sorted(
+        file
+        for file in {_FILES[name] for name in names}
+        if not (directory / file).exists() and not (directory / f"{file}.gz").exists()
+    )
 
 
 def load(name: str, data_dir: str | Path | None = None) -> Dataset:
@@ -161,7 +188,7 @@ def _numeric(
 
 
 def _car(directory: Path) -> Dataset:
-    rows = _table(directory, "car.data", ",")
+    rows = _table(directory, _FILES["car"], ",")
     orders = list(CAR_ORDERS.values())
     codes = [[order.index(v) for order, v in zip(orders, row, strict=False)] for row in rows]
     return _dataset(np.array(codes, dtype=np.float64), [row[-1] for row in rows], list(CAR_ORDERS))
@@ -212,7 +239,7 @@ def _indicators(rows: Table, reference: Table, names: Sequence[str]) -> tuple[Fl
 
 
 def _german(directory: Path) -> Dataset:
-    rows = _table(directory, "german.data", None)
+    rows = _table(directory, _FILES["german"], None)
     X, names = _indicators(rows, rows, _numbered(20))
     return _dataset(X, [row[-1] for row in rows], names)
 
@@ -221,28 +248,47 @@ def _adult(filename: str) -> Callable[[Path], Dataset]:
     """Return a loader for the census data; the columns are those of the training part."""
 
     def read(directory: Path) -> Dataset:
-        training = _table(directory, "adult.data", ",")
-        rows = training if filename == "adult.data" else _table(directory, filename, ",")[1:]
+        training = _table(directory, _FILES["adult"], ",")
+        rows = training if filename == _FILES["adult"] else _table(directory, filename, ",")[1:]
         X, names = _indicators(rows, training, ADULT_COLUMNS)
         return _dataset(X, [row[-1].removesuffix(".") for row in rows], names)
 
     return read
 
 
+_LIBSVM = ("a1a", "a9a", "a9a.t", "w1a", "w7a", "w7a.t", "w8a", "w8a.t")
+
+_FILES = {
+    "adult": "adult.data",
+    "adult.test": "adult.test",
+    "australian": "australian.dat",
+    "bupa": "bupa.data",
+    "car": "car.data",
+    "diabetes": "pima-indians-diabetes.data",
+    "elec2": "elec.csv",
+    "german": "german.data",
+    "german-numeric": "german.data-numeric",
+    "heart": "heart.dat",
+    "ionosphere": "ionosphere.data",
+    "sonar": "sonar.all-data",
+    "wine": "winequality-red.csv",
+} | {name: name for name in _LIBSVM}
+"""The file of each data set; that of its training part is read for the columns of a test part."""
+
 _LOADERS: dict[str, Callable[[Path], Dataset]] = {
-    "adult": _adult("adult.data"),
-    "adult.test": _adult("adult.test"),
-    "australian": _numeric("australian.dat", None),
-    "bupa": _numeric("bupa.data", ","),
+    "adult": _adult(_FILES["adult"]),
+    "adult.test": _adult(_FILES["adult.test"]),
     "car": _car,
-    "diabetes": _numeric("pima-indians-diabetes.data", ","),
-    "elec2": _numeric("elec.csv", ",", header=True),
+    "elec2": _numeric(_FILES["elec2"], ",", header=True),
     "german": _german,
-    "german-numeric": _numeric("german.data-numeric", None),
-    "heart": _numeric("heart.dat", None),
-    "ionosphere": _numeric("ionosphere.data", ","),
-    "sonar": _numeric("sonar.all-data", ","),
-    "wine": _numeric("winequality-red.csv", ";", header=True),
-} | {name: _libsvm(name) for name in ("a1a", "a9a", "a9a.t", "w1a", "w7a", "w7a.t", "w8a", "w8a.t")}
+    "wine": _numeric(_FILES["wine"], ";", header=True),
+}
+_LOADERS |= {
+    name: _numeric(_FILES[name], None) for name in ("australian", "german-numeric", "heart")
+}
+_LOADERS |= {
+    name: _numeric(_FILES[name], ",") for name in ("bupa", "diabetes", "ionosphere", "sonar")
+}
+_LOADERS |= {name: _libsvm(_FILES[name]) for name in _LIBSVM}
 
 NAMES = tuple(sorted(_LOADERS))

@@ -10,9 +10,11 @@ from rich.console import Console
 
 from workers import reproduce
 from workers.commands import reproduce as command
+from workers.data import DataNotFound, missing
 from workers.errors import BadConfiguration
 from workers.reproduce.parallel import each
 from workers.reproduce.report import report
+from workers.reproduce.summary import Line, summary
 
 RESULT: dict[str, Any] = {
     "paper": "Someone (1999)",
@@ -71,6 +73,88 @@ class Fake:
 @pytest.fixture
 def fake(monkeypatch) -> None:
     monkeypatch.setattr(command, "reproduction", lambda _: Fake())
+    monkeypatch.setattr("workers.data.missing", lambda *_: [])
+
+
+@pytest.fixture
+def fake_without_data(monkeypatch, tmp_path) -> list[str]:
+    """As on a new machine; returns what is run, as it runs."""
+    ran: list[str] = []
+    monkeypatch.setenv("ONLINE_SVM_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(command, "reproduction", lambda name: ran.append(name) or Fake())
+    return ran
+
+
+def test_all_without_data_says_so_first_and_runs_what_needs_none(
+    fake_without_data, tmp_path, capsys
+) -> None:
+    command.reproduce(command.Paper.ALL, out=tmp_path / "out")
+    assert set(fake_without_data) == {"psvm"}
+    shown = capsys.readouterr()
+    before = shown.err[: shown.err.index("half way")]
+    for name, lacks in {
+        "platt": "a1a, a9a, a9a.t, w1a, w7a, w7a.t",
+        "venn": "a9a, a9a.t, car.data, winequality-red.csv",
+        "implied": "german.data-numeric",
+    }.items():
+        assert f"{name}: no data ({lacks}): left out\n" in before
+    assert "python scripts/download_data.py --out DIR fetches the data" in before
+    assert "python scripts/download_data.py --out DIR fetches the data" in shown.out
+
+
+@pytest.mark.parametrize("paper", [paper for paper, names in reproduce.DATA.items() if names])
+def test_one_paper_without_its_data_is_refused_before_it_computes(
+    fake_without_data, tmp_path, capsys, paper
+) -> None:
+    with pytest.raises(DataNotFound, match=rf"^{paper}: no data .*scripts/download_data.py"):
+        command.reproduce(command.Paper(paper), out=tmp_path / "out")
+    assert fake_without_data == []
+    assert capsys.readouterr().out == ""
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_public_command_that_is_named_fetches_every_file_that_is_needed() -> None:
+    script = (Path(__file__).parents[2] / "scripts" / "download_data.py").read_text()
+    for name in reproduce.PAPERS:
+        for file in missing(reproduce.data_of(name, quick=False), "/nowhere"):
+            assert f'"{file}"' in script
+
+
+def test_the_data_that_is_asked_for_is_what_the_experiments_load() -> None:
+    from workers.reproduce import evidential, platt_tasks, venn
+
+    full = [task for task in platt_tasks.TASKS if task.is_available]
+    quick = [task for task in full if task.divisor is not None]
+    for is_quick, tasks in ((True, quick), (False, full)):
+        loaded = {name for task in tasks for name in (task.training, task.test)}
+        assert set(reproduce.data_of("platt", is_quick)) == loaded
+    assert set(reproduce.DATA["venn"]) == {*venn.PAPER_VALUES, "a9a", "a9a.t"}
+    tables = {*evidential.TABLE_1, *evidential.TABLE_2}
+    assert set(reproduce.DATA["evidential"]) == tables - {"adult"} | {"a9a", "a9a.t"}
+
+
+@pytest.mark.parametrize("names", [["psvm"], list(reproduce.PAPERS), []])
+def test_the_last_page_fits_a_screen_of_24_lines_and_80_columns(names) -> None:
+    one = Line(rows=123, hold=99, hold_in_part=99, fail=99, files=99, seconds=5999.0)
+    absent = {name: ["some.data"] for name in reproduce.PAPERS if name not in names}
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(summary(dict.fromkeys(names, one), absent))
+    lines = console.export_text().splitlines()
+    assert len(lines) <= 20, "four are left for where the files are"
+    for name in reproduce.PAPERS:
+        line = next(line for line in lines if line.startswith(f"{name} "))
+        assert line.rstrip().endswith("99:59" if name in names else "no data")
+
+
+def test_the_last_page_is_the_summary(fake, tmp_path, capsys) -> None:
+    command.reproduce(command.Paper.ALL, out=tmp_path)
+    page = capsys.readouterr().out.splitlines()[-24:]
+    starts = [line.split()[0] for line in page if line.strip()]
+    assert starts[starts.index("Summary") + 2 :][:5] == list(reproduce.PAPERS)
+    assert page[-1] == f"JSON and figures: {tmp_path}"
+    # RESULT: two figures, one statement that holds in part, two files.
+    row = next(line for line in page if line.startswith("venn "))
+    assert row.split()[-6:] == ["2", "0", "1", "0", "2", "0:00"]
 
 
 def test_results_and_figures_are_written_where_asked(fake, tmp_path, capsys) -> None:

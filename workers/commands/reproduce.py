@@ -1,5 +1,6 @@
 """`reproduce`: the papers' tables beside what is measured, with their figures."""
 
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.commands.common import Json, note, writing
-from workers.reproduce import PAPERS, reproduction
+from workers.reproduce import PAPERS, data_of, reproduction
+from workers.reproduce.summary import Line, summary
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+FETCH = (
+    "python scripts/download_data.py --out DIR fetches the data; then --data-dir DIR, or "
+    "ONLINE_SVM_DATA=DIR"
+)
+"""How to come by the data."""
 
 NARROW = 120  # columns of a table where the output is no terminal
 
@@ -49,16 +57,52 @@ def reproduce(
     seed: Annotated[int, typer.Option("--seed", min=0, help="First seed.")] = 0,
     json: Json = False,
 ) -> None:
-    """Repeat a paper's experiments: its tables beside what is measured, and its figures."""
-    for name in PAPERS if paper is Paper.ALL else [str(paper)]:
+    """Repeat a paper's experiments: its tables beside what is measured, and its figures.
+
+    `all` leaves out the papers whose data is not there, and says so; the last page is a summary.
+    """
+    wanted = list(PAPERS) if paper is Paper.ALL else [str(paper)]
+    absent = _absent(wanted, data_dir, quick, is_one=paper is not Paper.ALL)
+    done: dict[str, Line] = {}
+    for name in wanted:
+        if name in absent:
+            continue
         note(f"{name}: {PAPERS[name]}")
+        began = time.monotonic()
         result = reproduction(name).run(data_dir, quick, seed, lambda line: note(f"  {line}"))
         written = _write(name, result, out)
+        done[name] = Line.of(result, len(written), time.monotonic() - began)
         if json:
             print(_as_json(result))
         else:
             _show(result)
         note(f"{name}: wrote {', '.join(map(str, written))}")
+    if not json:
+        _show_summary(done, absent, out)
+
+
+def _absent(
+    wanted: list[str], data_dir: Path | None, quick: bool, is_one: bool
+) -> dict[str, list[str]]:
+    """Return the files that the papers lack, by paper, and say it before anything is computed.
+
+    Raises
+    ------
+    DataNotFound
+        If the one paper that was asked for lacks any.
+    """
+    from workers.data import DataNotFound, missing
+
+    files = {name: missing(data_of(name, quick), data_dir) for name in wanted}
+    absent = {name: lacks for name, lacks in files.items() if lacks}
+    for name, lacks in absent.items():
+        lacking = f"{name}: no data ({', '.join(lacks)})"
+        if is_one:
+            raise DataNotFound(f"{lacking}: {FETCH}")
+        note(f"{lacking}: left out")
+    if absent:
+        note(FETCH)
+    return absent
 
 
 def _write(name: str, result: dict[str, Any], out: Path) -> list[Path]:
@@ -82,6 +126,14 @@ def _show(result: dict[str, Any]) -> None:
     for part in report(result):
         console.print(part)
         console.print()
+
+
+def _show_summary(done: "dict[str, Line]", absent: dict[str, list[str]], out: Path) -> None:
+    console = _console()
+    console.print(summary(done, absent))
+    if absent:
+        console.print(FETCH, soft_wrap=True, highlight=False, markup=False)
+    console.print(f"JSON and figures: {out}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _console() -> "Console":

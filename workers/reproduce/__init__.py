@@ -23,6 +23,32 @@ PAPERS = {
     "evidential": "Xu et al. (2016): evidential calibration",
 }
 
+DATA: dict[str, tuple[str, ...]] = {
+    "platt": ("a1a", "a9a.t", "w1a", "w7a.t"),
+    "venn": ("car", "wine", "a9a", "a9a.t"),
+    "implied": ("german-numeric",),
+    "psvm": (),
+    "evidential": (
+        *("a9a", "a9a.t", "australian", "diabetes"),
+        *("heart", "ionosphere", "bupa", "sonar"),
+    ),
+}
+"""The data sets of `workers.data` that a paper's experiments load, quick or full."""
+
+_FULL_DATA = {"platt": ("a9a", "w7a")}
+"""Those that only a full run loads."""
+
+
+def data_of(name: str, quick: bool) -> tuple[str, ...]:
+    """Return the names of the data sets that a run loads.
+
+    Examples
+    --------
+    >>> data_of("platt", quick=True), data_of("psvm", quick=False)
+    (('a1a', 'a9a.t', 'w1a', 'w7a.t'), ())
+    """
+    return DATA[name] + (() if quick else _FULL_DATA.get(name, ()))
+
 
 class Reproduction(Protocol):
     """What the module of a paper offers."""
