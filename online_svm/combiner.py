@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from online_svm.arrays import Arrays, nest, under
 from online_svm.calibration.base import Bools, Floats, ScoreMap
+from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
+from online_svm.calibration.calibrators.platt import PlattCalibrator
 from online_svm.calibration.evidential.combination import combine
 from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
-from online_svm.calibration.isotonic import IsotonicMap
-from online_svm.calibration.platt import PlattScaling
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.labels import sorted_labels
 from online_svm.snapshot import pack, unpack
@@ -256,8 +256,8 @@ class Combiner:
         return self.n % FIRST_FIT == 0 and doublings.bit_count() == 1
 
 
-def _maker(config: CombinerConfig) -> type[PlattScaling] | type[IsotonicMap]:
-    return PlattScaling if config.recalibration == "platt" else IsotonicMap
+def _maker(config: CombinerConfig) -> type[PlattCalibrator] | type[IsotonicCalibrator]:
+    return PlattCalibrator if config.recalibration == "platt" else IsotonicCalibrator
 
 
 def _check_learned(scores: Floats, positive: Bools) -> None:

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from online_svm.arrays import Arrays, under
 from online_svm.calibration.base import ScoreMap
-from online_svm.calibration.binning import ScoreBinning
+from online_svm.calibration.calibrators.binning import BinningCalibrator
+from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
+from online_svm.calibration.calibrators.platt import PlattCalibrator
+from online_svm.calibration.calibrators.venn_abers import VennAbersCalibrator
 from online_svm.calibration.columns import LabelledColumns
-from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll
-from online_svm.calibration.platt import PlattScaling
-from online_svm.calibration.venn_abers import VennAbers
 from online_svm.config import MIXED, PredictorConfig
 
 Floats = NDArray[np.float64]
@@ -70,22 +70,24 @@ def _maker(config: PredictorConfig, name: str) -> Callable[[], ScoreMap]:
     if name.startswith("evidential-"):
         return _evidential_maker(config, name)
     makers: dict[str, Callable[[], ScoreMap]] = {
-        "platt": PlattScaling,
-        "isotonic": IsotonicMap,
-        "binning": lambda: ScoreBinning(n_bins=config.n_bins),
-        "venn-abers": VennAbers,
+        "platt": PlattCalibrator,
+        "isotonic": IsotonicCalibrator,
+        "binning": lambda: BinningCalibrator(n_bins=config.n_bins),
+        "venn-abers": VennAbersCalibrator,
     }
     return makers[name]
 
 
 def _evidential_maker(config: PredictorConfig, name: str) -> Callable[[], ScoreMap]:
     # Imported here: a worker that does not publish these maps starts without them.
-    from online_svm.calibration import evidential
+    from online_svm.calibration.evidential.binning import EvidentialBinningCalibrator
+    from online_svm.calibration.evidential.isotonic import EvidentialIsotonicCalibrator
+    from online_svm.calibration.evidential.logistic import EvidentialLogisticCalibrator
 
     model, alpha = config.evidential_model, config.evidential_alpha
     makers: dict[str, Callable[[], ScoreMap]] = {
-        "evidential-binning": lambda: evidential.EvidentialBinning(model, config.n_bins, alpha),
-        "evidential-isotonic": lambda: evidential.EvidentialIsotonic(model, alpha),
-        "evidential-logistic": lambda: evidential.EvidentialLogistic(model, alpha),
+        "evidential-binning": lambda: EvidentialBinningCalibrator(model, config.n_bins, alpha),
+        "evidential-isotonic": lambda: EvidentialIsotonicCalibrator(model, alpha),
+        "evidential-logistic": lambda: EvidentialLogisticCalibrator(model, alpha),
     }
     return makers[name]

@@ -1,7 +1,7 @@
 """What a calibration map is, and the checks of its arguments that all maps share."""
 
 from collections.abc import Mapping
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 State = dict[str, Floats | Ints]
+Weights = NDArray[Any]  # float64; or int64 where they are counts
+
+MOST_COUNTED = 3_000_000_000
+"""Examples up to which products of two counts fit 64 bits."""
 
 
 class ScoreMap(Protocol):
@@ -138,6 +142,54 @@ def check_training(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Bools]
     return values, check_labels(labels, len(values))
 
 
+def check_weights(sample_weight: ArrayLike, n_samples: int) -> Weights:
+    """Return the weights of examples: whole numbers as int64, others as float64.
+
+    Whole weights are counts: what is fitted to them is what repeated examples would give.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,)
+        An example of weight 0 takes no part.
+    n_samples : int
+        The number of scores.
+
+    Raises
+    ------
+    InvalidInput
+        If there is not one weight a score, or one is neither 0 nor from 1e-100 to 1e100.
+
+    Examples
+    --------
+    >>> check_weights([2.0, 1.0], 2), check_weights([0.5, 1.0], 2)
+    (array([2, 1]), array([0.5, 1. ]))
+    """
+    weights = _as_floats(sample_weight, "sample_weight")
+    if weights.shape != (n_samples,):
+        raise InvalidInput(
+            f"sample_weight: expected one weight for each of {n_samples} scores, "
+            f"got shape {weights.shape}"
+        )
+    check_finite(weights, "sample_weight")
+    if (weights < 0.0).any():
+        raise InvalidInput(f"sample_weight: {weights.min()} is negative; use 0 to leave one out")
+    if ((weights != 0.0) & ((weights < 1e-100) | (weights > 1e100))).any():  # squares must fit
+        raise InvalidInput("sample_weight: give 0, or sizes from 1e-100 to 1e100")
+    is_whole = (weights == np.floor(weights)).all() and weights.sum() <= MOST_COUNTED
+    return weights.astype(np.int64) if is_whole else weights
+
+
+def check_n_bins(n_bins: int) -> None:
+    """Raise InvalidInput unless a number of bins is a whole number, at least 1.
+
+    Examples
+    --------
+    >>> check_n_bins(10)
+    """
+    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
+        raise InvalidInput(f"n_bins: must be at least 1, and whole, not {n_bins!r}")
+
+
 def check_fitted(fitted: bool, name: str) -> None:
     """Raise InvalidInput that asks for `fit` unless `fitted`.
 
@@ -174,6 +226,18 @@ def read_ints(state: Mapping[str, Floats | Ints], name: str, size: int | None = 
     array([0, 0])
     """
     return np.asarray(_read(state, name, np.int64, size), dtype=np.int64)
+
+
+def read_counts(state: Mapping[str, Floats | Ints], name: str, size: int | None = None) -> Weights:
+    """Return counts of a stored state: int64, or float64 where they are sums of weights.
+
+    Examples
+    --------
+    >>> read_counts({"a": np.ones(2)}, "a")
+    array([1., 1.])
+    """
+    weighted = name in state and state[name].dtype == np.float64
+    return read_floats(state, name, size) if weighted else read_ints(state, name, size)
 
 
 def _as_floats(values: ArrayLike, name: str) -> Floats:

@@ -3,7 +3,9 @@
 Ties are pooled first. Point j of the diagram is (examples, positives) among the j lowest distinct
 scores, in whole numbers; the isotonic fit is the slope of its greatest convex minorant (Barlow et
 al. 1972). Slopes are compared by cross-multiplication of integers, so that equal means merge
-exactly and no tolerance is needed (counts up to 3e9 examples fit).
+exactly and no tolerance is needed (counts up to 3e9 examples fit). Sums of weights that are not
+whole take the place of the counts as floats; then means that are equal but for rounding may stay
+apart.
 """
 
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from online_svm._jit import jit
-from online_svm.calibration.base import Bools, Floats, Ints
+from online_svm.calibration.base import Bools, Floats, Ints, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +25,14 @@ class TiedCounts:
     scores : ndarray of shape (k,)
         The distinct scores, ascending.
     totals, positives : ndarray of shape (k,)
-        Examples, and positive examples, at each.
+        Examples, and positive examples, at each; or the sums of their weights.
     """
 
     scores: Floats
-    totals: Ints
-    positives: Ints
+    totals: Weights
+    positives: Weights
 
-    def diagram(self) -> tuple[Ints, Ints]:
+    def diagram(self) -> tuple[Weights, Weights]:
         """Return the k+1 points of the diagram: cumulative totals and positives, from (0, 0).
 
         Examples
@@ -55,8 +57,8 @@ class Blocks:
 
     lower: Floats
     upper: Floats
-    totals: Ints
-    positives: Ints
+    totals: Weights
+    positives: Weights
 
 
 def pool_ties(scores: Floats, labels: Bools) -> TiedCounts:
@@ -85,6 +87,41 @@ def pool_ties(scores: Floats, labels: Bools) -> TiedCounts:
     )
 
 
+def pool_weights(scores: Floats, labels: Bools, weights: Weights) -> TiedCounts:
+    """Add up the weights, and those of the positive examples, at each distinct score.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_samples,)
+    labels : ndarray of bool of shape (n_samples,)
+
+    Examples
+    --------
+    >>> labels, weights = np.array([True, False, False]), np.array([0.5, 1.0, 2.0])
+    >>> pool_weights(np.array([2.0, 1.0, 2.0]), labels, weights).totals
+    array([1. , 2.5])
+    """
+    distinct, group = np.unique(scores + 0.0, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    first = np.searchsorted(group[order], np.arange(len(distinct)))
+    return TiedCounts(
+        scores=distinct,
+        totals=sums(weights[order], first),
+        positives=sums(np.where(labels, weights, 0)[order], first),
+    )
+
+
+def sums(counts: Weights, first: Ints) -> Weights:
+    """Return the sums of runs of neighbours, given where each run begins.
+
+    Examples
+    --------
+    >>> sums(np.array([1, 2, 3]), np.array([0, 2]))
+    array([3, 3])
+    """
+    return np.add.reduceat(counts, first) if len(first) else counts[:0]
+
+
 def isotonic_blocks(counts: TiedCounts) -> Blocks:
     """Pool adjacent violators, and neighbours with equal means: frequencies increase strictly.
 
@@ -100,8 +137,8 @@ def isotonic_blocks(counts: TiedCounts) -> Blocks:
     return Blocks(
         lower=counts.scores[corners[:-1]],
         upper=counts.scores[corners[1:] - 1],
-        totals=_differences(totals[corners])[1:],
-        positives=_differences(positives[corners])[1:],
+        totals=sums(counts.totals, corners[:-1]),
+        positives=sums(counts.positives, corners[:-1]),
     )
 
 
@@ -121,7 +158,7 @@ def midpoints(lower: Floats, upper: Floats) -> Floats:
 
 
 @jit
-def hull_links(x: Ints, y: Ints) -> Ints:
+def hull_links(x: Weights, y: Weights) -> Ints:
     """For each point, the next corner of the greatest convex minorant of it and all later points.
 
     Parameters
@@ -174,14 +211,14 @@ def hull_corners(links: Ints) -> Ints:
     return corners[: count + 1]
 
 
-def _from_zero(counts: Ints) -> Ints:
-    sums = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=sums[1:])
-    return sums
+def _from_zero(counts: Weights) -> Weights:
+    running = np.zeros(len(counts) + 1, dtype=counts.dtype)
+    np.cumsum(counts, out=running[1:])
+    return running
 
 
-def _differences(sums: Ints) -> Ints:
+def _differences(running: Ints) -> Ints:
     """Return what was added up; the first sum is the first summand."""
-    counts = sums.copy()
-    counts[1:] -= sums[:-1]
+    counts = running.copy()
+    counts[1:] -= running[:-1]
     return counts

@@ -11,11 +11,13 @@ from online_svm.calibration.base import (
     Floats,
     Ints,
     State,
+    Weights,
     check_fitted,
     check_scores,
     check_training,
+    check_weights,
 )
-from online_svm.calibration.diagram import TiedCounts, pool_ties
+from online_svm.calibration.diagram import TiedCounts, pool_ties, pool_weights
 
 
 class FittedMap(ABC):
@@ -63,8 +65,12 @@ class FittedMap(ABC):
         >>> ScoreBinning(n_bins=3).fit([1.0, 1.0, 2.0], [0, 1, 1]).totals_
         array([2, 1])
         """
+        self._check_parameters()
         self._fit(*check_training(scores, labels))
         return self
+
+    def _check_parameters(self) -> None:  # noqa: B027  (most maps have none)
+        """Raise InvalidInput if a parameter is out of its range."""
 
     def state(self) -> State:
         """Return the fitted map as one-dimensional arrays of float64 or int64.
@@ -131,11 +137,67 @@ class CountsMap(FittedMap):
         >>> IsotonicMap().fit_counts(counts).values_
         array([0., 1.])
         """
+        self._check_parameters()
         self._fit_counts(counts)
         return self
 
     def _fit(self, scores: Floats, positive: Bools) -> None:
         self._fit_counts(pool_ties(scores, positive))
+
+
+class WeightedMap(FittedMap):
+    """A map whose fit may weigh the examples; a subclass says how (`_fit_weighted`)."""
+
+    @abstractmethod
+    def _fit_weighted(self, scores: Floats, positive: Bools, weights: Weights) -> None: ...
+
+    def fit(
+        self, scores: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit to scores and 0/1 labels.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+        labels : array-like of shape (n_samples,)
+            1 for the positive class, 0 for the other.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each example, not negative. A whole weight w counts as w examples, and 0 as
+            none.
+
+        Returns
+        -------
+        Self
+            The map itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, a label not 0 or 1, a weight negative or not finite, or the
+            lengths differ; with raw targets, also where they have no finite optimum (one class
+            only, or separable scores).
+
+        Examples
+        --------
+        >>> from online_svm import IsotonicMap
+        >>> IsotonicMap().fit([1.0, 1.0], [0, 1], sample_weight=[1.0, 3.0]).values_
+        array([0.75])
+        """
+        if sample_weight is None:
+            return super().fit(scores, labels)
+        self._check_parameters()
+        values, positive = check_training(scores, labels)
+        weights = check_weights(sample_weight, len(values))
+        kept = weights > 0
+        self._fit_weighted(values[kept], positive[kept], weights[kept])
+        return self
+
+
+class WeightedCountsMap(CountsMap, WeightedMap):
+    """A `CountsMap` in which sums of weights take the place of the counts."""
+
+    def _fit_weighted(self, scores: Floats, positive: Bools, weights: Weights) -> None:
+        self._fit_counts(pool_weights(scores, positive, weights))
 
 
 class PointMap(FittedMap):

@@ -2,6 +2,7 @@
 
 Both work on p = 1 / (1 + exp(a f + b)) with scores |f| <= 1, target `high` for the positive
 examples and `low` for the others, start at a = 0 with the given b, and return (a, b, loss).
+`weights` says what each example counts for; where it is empty, each counts once.
 """
 
 import math
@@ -23,7 +24,7 @@ LARGEST_DAMPING = 1e6
 
 @jit
 def evaluate(
-    scores: Floats, positive: Bools, high: float, low: float, a: float, b: float
+    scores: Floats, positive: Bools, weights: Floats, high: float, low: float, a: float, b: float
 ) -> tuple[float, float, float, float, float, float]:
     """Return the loss, its gradient (2) and its Hessian (aa, ab, bb).
 
@@ -38,9 +39,13 @@ def evaluate(
         power = math.exp(-abs(z))
         larger = 1.0 / (1.0 + power)
         smaller = power * larger
-        loss += math.log1p(power) + (target * z if z >= 0.0 else (target - 1.0) * z)
+        term = math.log1p(power) + (target * z if z >= 0.0 else (target - 1.0) * z)
         residual = target - (smaller if z >= 0.0 else larger)
         weight = smaller * larger
+        if len(weights):
+            mass = weights[i]
+            term, weight, residual = term * mass, weight * mass, residual * mass
+        loss += term
         grad_a += score * residual
         grad_b += residual
         hess_aa += score * score * weight
@@ -50,10 +55,12 @@ def evaluate(
 
 
 @jit
-def newton(scores: Floats, positive: Bools, high: float, low: float, b: float) -> Point:
+def newton(
+    scores: Floats, positive: Bools, weights: Floats, high: float, low: float, b: float
+) -> Point:
     """Minimise by Newton's method with backtracking (Lin, Lin & Weng 2007)."""
     a = 0.0
-    loss, grad_a, grad_b, aa, ab, bb = evaluate(scores, positive, high, low, a, b)
+    loss, grad_a, grad_b, aa, ab, bb = evaluate(scores, positive, weights, high, low, a, b)
     for _ in range(MAX_ITERATIONS):
         aa += RIDGE
         bb += RIDGE
@@ -66,10 +73,12 @@ def newton(scores: Floats, positive: Bools, high: float, low: float, b: float) -
         last = decrease <= NEARLY_OPTIMAL * loss
         shortest = 1.0 if last else SHORTEST_STEP
         length = 1.0
-        trial = evaluate(scores, positive, high, low, a + step_a, b + step_b)
+        trial = evaluate(scores, positive, weights, high, low, a + step_a, b + step_b)
         while trial[0] > loss - SUFFICIENT_DECREASE * length * decrease and length > shortest:
             length *= 0.5
-            trial = evaluate(scores, positive, high, low, a + length * step_a, b + length * step_b)
+            trial = evaluate(
+                scores, positive, weights, high, low, a + length * step_a, b + length * step_b
+            )
         if not trial[0] < loss:
             break
         a += length * step_a
@@ -81,7 +90,9 @@ def newton(scores: Floats, positive: Bools, high: float, low: float, b: float) -
 
 
 @jit
-def model_trust(scores: Floats, positive: Bools, high: float, low: float, b: float) -> Point:
+def model_trust(
+    scores: Floats, positive: Bools, weights: Floats, high: float, low: float, b: float
+) -> Point:
     """Minimise by the Levenberg-Marquardt iteration of Platt's appendix.
 
     Three things differ from the printed listing: the inner sum uses each example's own target
@@ -89,13 +100,13 @@ def model_trust(scores: Floats, positive: Bools, high: float, low: float, b: flo
     not grow, and the change that counts as none is smaller.
     """
     a, damping, unchanged = 0.0, 1e-3, 0
-    loss, grad_a, grad_b, aa, ab, bb = evaluate(scores, positive, high, low, a, b)
+    loss, grad_a, grad_b, aa, ab, bb = evaluate(scores, positive, weights, high, low, a, b)
     for _ in range(MAX_ITERATIONS):
         while damping < LARGEST_DAMPING:
             determinant = (aa + damping) * (bb + damping) - ab * ab
             new_a = a - ((bb + damping) * grad_a - ab * grad_b) / determinant
             new_b = b - ((aa + damping) * grad_b - ab * grad_a) / determinant
-            trial = evaluate(scores, positive, high, low, new_a, new_b)
+            trial = evaluate(scores, positive, weights, high, low, new_a, new_b)
             if trial[0] <= loss:
                 break
             damping *= 10.0

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import Bools, Floats, Ints, check_labels, check_scores
-from online_svm.calibration.binning import equal_count_bins
+from online_svm.calibration.calibrators.binning import equal_count_bins
 from online_svm.calibration.columns import check_codes
 from online_svm.calibration.diagram import pool_ties
 from online_svm.errors import InvalidInput

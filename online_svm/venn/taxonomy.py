@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.calibration.binning import equal_count_bins
+from online_svm.calibration.calibrators.binning import equal_count_bins
 from online_svm.calibration.diagram import midpoints, pool_ties
 
 Floats = NDArray[np.float64]

@@ -1,6 +1,10 @@
-"""Calibration by belief functions (Xu, Davoine, Zha & Denoeux 2016)."""
+"""Calibration by belief functions (Xu, Davoine, Zha & Denoeux 2016).
 
-from online_svm.calibration.evidential.binning import EvidentialBinning
+The estimators are imported when they are first used, since scikit-learn takes a second to load.
+"""
+
+from typing import TYPE_CHECKING, Any
+
 from online_svm.calibration.evidential.combination import (
     cautious_combine,
     combine,
@@ -8,8 +12,6 @@ from online_svm.calibration.evidential.combination import (
     dempster_combine,
     plausibility_log_odds,
 )
-from online_svm.calibration.evidential.isotonic import EvidentialIsotonic
-from online_svm.calibration.evidential.logistic import EvidentialLogistic
 from online_svm.calibration.evidential.masses import (
     bayesian,
     belief_plausibility,
@@ -17,6 +19,15 @@ from online_svm.calibration.evidential.masses import (
     inverse_pignistic,
     pignistic,
 )
+
+if TYPE_CHECKING:
+    from online_svm.calibration.evidential.estimators import (
+        EvidentialBinning,
+        EvidentialIsotonic,
+        EvidentialLogistic,
+    )
+
+_ESTIMATORS = frozenset({"EvidentialBinning", "EvidentialIsotonic", "EvidentialLogistic"})
 
 __all__ = [
     "EvidentialBinning",
@@ -33,3 +44,12 @@ __all__ = [
     "pignistic",
     "plausibility_log_odds",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import an estimator at its first use (PEP 562)."""
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from online_svm.calibration.evidential import estimators
+
+    return getattr(estimators, name)

@@ -86,8 +86,8 @@ def check_option(value: str, allowed: tuple[str, ...], name: str) -> None:
         raise InvalidInput(f"{name}: must be one of {allowed}, not {value!r}")
 
 
-def check_alpha(alpha: float) -> float:
-    """Return alpha, one minus the confidence level.
+def check_alpha(alpha: float) -> None:
+    """Check alpha, one minus the confidence level.
 
     Raises
     ------
@@ -97,8 +97,6 @@ def check_alpha(alpha: float) -> float:
     Examples
     --------
     >>> check_alpha(0.05)
-    0.05
     """
     if not 0.0 <= alpha <= 1.0:  # a NaN fails too
         raise InvalidInput(f"alpha: {alpha} is outside [0, 1]; use 0.05 for 95 % confidence")
-    return float(alpha)

@@ -5,55 +5,26 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import Floats, Ints, State, read_ints
-from online_svm.calibration.binning import equal_count_bins
+from online_svm.calibration.base import Floats, Ints, State, check_n_bins, read_ints
+from online_svm.calibration.calibrators.binning import equal_count_bins
 from online_svm.calibration.diagram import TiedCounts
 from online_svm.calibration.evidential.binomial import BinomialModel
 from online_svm.calibration.evidential.blocks import BlockMap
-from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.errors import InvalidSnapshot
 
 
-class EvidentialBinning(BlockMap):
-    """Masses of the bin that holds the score; the bins are those of `ScoreBinning`.
-
-    Parameters
-    ----------
-    model : {"likelihood", "confidence", "dempster"}, default="likelihood"
-        How counts become belief: the relative likelihood as contour (eqs 29-31), the
-        Clopper-Pearson interval (eqs 26-28), or Dempster's model (eq. 24).
-    n_bins : int, default=10
-        At most so many bins of equal count. There are no empty bins; with fewer distinct scores
-        than bins there are fewer bins.
-    alpha : float, default=0.05
-        One minus the confidence level, for "confidence".
-
-    Attributes
-    ----------
-    edges_ : ndarray of shape (n_blocks - 1,)
-        Upper edge of each bin but the last, inclusive.
-    totals_, positives_ : ndarray of shape (n_blocks,)
-        Examples, and positive examples, in each bin.
-    masses_ : ndarray of shape (n_blocks, 3)
-        m({1}), m({0}), m({0, 1}) of each bin.
-
-    References
-    ----------
-    P. Xu, F. Davoine, H. Zha, T. Denoeux (2016), Evidential calibration of binary SVM classifiers.
-
-    Examples
-    --------
-    >>> fitted = EvidentialBinning("dempster", n_bins=2).fit([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1])
-    >>> fitted.predict_interval([0.5, 2.5]).round(3).tolist()
-    [[0.0, 0.333], [0.667, 1.0]]
-    """
+class EvidentialBinningCalibrator(BlockMap):
+    """What `EvidentialBinning` does, which documents it; this one needs no scikit-learn."""
 
     def __init__(
         self, model: BinomialModel = "likelihood", n_bins: int = 10, alpha: float = 0.05
     ) -> None:
-        super().__init__(model, alpha)
-        if n_bins < 1:
-            raise InvalidInput(f"n_bins: must be at least 1, not {n_bins}")
         self.n_bins = n_bins
+        super().__init__(model, alpha)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_n_bins(self.n_bins)
 
     def _fit_counts(self, counts: TiedCounts) -> None:
         self._set_blocks(equal_count_bins(counts, self.n_bins))

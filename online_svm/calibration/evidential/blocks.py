@@ -53,9 +53,13 @@ class BlockMap(CountsMap, EvidentialMap):
     masses_: Floats
 
     def __init__(self, model: BinomialModel = "likelihood", alpha: float = 0.05) -> None:
-        check_option(model, BINOMIAL_MODELS, "model")
         self.model: BinomialModel = model
-        self.alpha = check_alpha(alpha)
+        self.alpha = alpha
+        self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        check_option(self.model, BINOMIAL_MODELS, "model")
+        check_alpha(self.alpha)
 
     @abstractmethod
     def _shape(self, masses: Floats) -> Floats:
@@ -123,7 +127,7 @@ class BlockMap(CountsMap, EvidentialMap):
     def _state(self) -> State:
         return {
             "model": np.array([BINOMIAL_MODELS.index(self.model)], dtype=np.int64),
-            "alpha": np.array([self.alpha]),
+            "alpha": np.array([float(self.alpha)]),
             "edges": self.edges_,
             "totals": self.totals_,
             "positives": self.positives_,

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import special
 
 from online_svm.calibration.base import Bools, Floats
+from online_svm.calibration.calibrators.platt import PlattCalibrator, Targets
 from online_svm.calibration.evidential.profile import moments, profile
-from online_svm.calibration.platt import PlattScaling, Targets
 
 MAX_STEPS = 200  # bisection alone needs fewer; Newton's method needs two or three
 OPTIMAL = 1e-14  # log-likelihood that a last step may still promise
@@ -119,9 +119,9 @@ def fit_line(scores: Floats, positive: Bools, targets: Targets) -> Likelihood:
     InvalidInput
         If raw targets have no finite optimum.
     """
-    start = PlattScaling(targets=targets).fit(scores, positive)
+    start = PlattCalibrator(targets=targets).fit(scores, positive)
     if targets == "raw":  # a line may fall, so scores that separate the other way have none either
-        PlattScaling(targets=targets).fit(-scores, positive)
+        PlattCalibrator(targets=targets).fit(-scores, positive)
     values = _target_values(positive, targets)
     low, high = float(scores.min()), float(scores.max())
     centre, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low

@@ -16,60 +16,21 @@ from online_svm.calibration.base import (
     read_floats,
     read_ints,
 )
+from online_svm.calibration.calibrators.platt import TARGETS, Targets
 from online_svm.calibration.evidential.base import EvidentialMap, check_alpha, check_option
 from online_svm.calibration.evidential.binomial import interval_mass
 from online_svm.calibration.evidential.blocks import check_proportions
 from online_svm.calibration.evidential.line import Likelihood, Line, fit_line
 from online_svm.calibration.evidential.masses import stack, vacuous
 from online_svm.calibration.evidential.table import IgnoranceTable
-from online_svm.calibration.platt import TARGETS, Targets
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 LogisticModel = Literal["likelihood", "confidence"]
 LOGISTIC_MODELS: tuple[LogisticModel, ...] = ("likelihood", "confidence")
 
 
-class EvidentialLogistic(EvidentialMap):
-    """Masses of logistic regression: how far each log-odds at a score can be believed.
-
-    Parameters
-    ----------
-    model : {"likelihood", "confidence"}, default="likelihood"
-        "likelihood": the contour at s is, for each proportion, the highest relative likelihood of
-        a line that passes through it at s (eqs 34-40); Bel and Pl are its integrals (eqs 22, 23),
-        read off a table (see `IgnoranceTable`). "confidence": the Wald interval of the log-odds
-        (eqs 26, 27); its Bel is not monotone in the score.
-    alpha : float, default=0.05
-        One minus the confidence level, for "confidence".
-    targets : {"platt", "raw"}, default="platt"
-        What the likelihood is of: Platt's targets, or the labels themselves. The paper leaves it
-        open; the masses differ (20 examples: Bel .46 against .58).
-
-    Attributes
-    ----------
-    line_ : Line or None
-        The line of maximum likelihood; None without examples. `line_.slope < 0` says that the
-        scores point the wrong way: the evidence is kept as it is, whereas `PlattScaling` then
-        returns a constant.
-
-    Notes
-    -----
-    With one distinct score the examples say nothing about any other: there the map is vacuous.
-    With one class only Platt's targets make every target equal, the line is flat and the masses
-    are those of that evidence. Raw targets have no optimum there, nor on separable scores.
-
-    References
-    ----------
-    P. Xu, F. Davoine, H. Zha, T. Denoeux (2016), Evidential calibration of binary SVM classifiers.
-
-    Examples
-    --------
-    >>> fitted = EvidentialLogistic().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
-    >>> fitted.predict_interval([-2.0, 0.0, 2.0]).round(2)
-    array([[0.03, 0.65],
-           [0.2 , 0.8 ],
-           [0.35, 0.97]])
-    """
+class EvidentialLogisticCalibrator(EvidentialMap):
+    """What `EvidentialLogistic` does, which documents it; this one needs no scikit-learn."""
 
     _learned = "line_"
     line_: Line | None
@@ -82,11 +43,15 @@ class EvidentialLogistic(EvidentialMap):
         alpha: float = 0.05,
         targets: Targets = "platt",
     ) -> None:
-        check_option(model, LOGISTIC_MODELS, "model")
-        check_option(targets, TARGETS, "targets")
         self.model: LogisticModel = model
-        self.alpha = check_alpha(alpha)
+        self.alpha = alpha
         self.targets: Targets = targets
+        self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        check_option(self.model, LOGISTIC_MODELS, "model")
+        check_option(self.targets, TARGETS, "targets")
+        check_alpha(self.alpha)
 
     def _fit(self, scores: Floats, positive: Bools) -> None:
         self.line_ = self.table_ = self._likelihood = None
@@ -114,6 +79,7 @@ class EvidentialLogistic(EvidentialMap):
 
         Examples
         --------
+        >>> from online_svm import EvidentialLogistic
         >>> fitted = EvidentialLogistic("confidence").fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
         >>> fitted.mass([2.0]).round(2)
         array([[0.08, 0.01, 0.91]])
@@ -150,6 +116,7 @@ class EvidentialLogistic(EvidentialMap):
 
         Examples
         --------
+        >>> from online_svm import EvidentialLogistic
         >>> fitted = EvidentialLogistic().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
         >>> fitted.contour(0.0, [0.1, 0.5, 0.9]).round(3)
         array([0.237, 1.   , 0.237])
@@ -177,6 +144,7 @@ class EvidentialLogistic(EvidentialMap):
 
         Examples
         --------
+        >>> from online_svm import EvidentialLogistic
         >>> fitted = EvidentialLogistic().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
         >>> round(fitted.parameter_contour(0.0, 0.0), 3)
         0.621
@@ -191,7 +159,7 @@ class EvidentialLogistic(EvidentialMap):
         line, table = self.line_, self.table_
         return {
             "options": np.array(options, dtype=np.int64),
-            "alpha": np.array([self.alpha]),
+            "alpha": np.array([float(self.alpha)]),
             "line": np.array(astuple(line) if line else (), dtype=np.float64),
             "knots": table.knots if table else np.zeros(0),
             "coefficients": table.coefficients.ravel() if table else np.zeros(0),

@@ -1,0 +1,166 @@
+"""The maps keep scikit-learn's conventions, and a worker needs no scikit-learn for them."""
+
+import subprocess
+import sys
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_checks
+from sklearn.utils.validation import check_is_fitted
+
+import online_svm
+from online_svm import (
+    EvidentialBinning,
+    EvidentialIsotonic,
+    EvidentialLogistic,
+    IsotonicMap,
+    PlattScaling,
+    ScoreBinning,
+    VennAbers,
+)
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidInput
+from online_svm.maps import fit_maps
+
+MAPS = [
+    PlattScaling("model-trust", "platt"),
+    IsotonicMap(),
+    ScoreBinning(n_bins=4),
+    VennAbers(),
+    EvidentialBinning("confidence", 5, 0),  # a whole alpha stays as it was given
+    EvidentialIsotonic("dempster", 0.1),
+    EvidentialLogistic("confidence", 0.1, "raw"),
+]
+each_map = pytest.mark.parametrize("map_", MAPS, ids=repr)
+
+TEXTS = {
+    "PlattScaling": "PlattScaling(method='model-trust')",
+    "IsotonicMap": "IsotonicMap()",
+    "ScoreBinning": "ScoreBinning(n_bins=4)",
+    "VennAbers": "VennAbers()",
+    "EvidentialBinning": "EvidentialBinning(alpha=0, model='confidence', n_bins=5)",
+    "EvidentialIsotonic": "EvidentialIsotonic(alpha=0.1, model='dempster')",
+    "EvidentialLogistic": "EvidentialLogistic(alpha=0.1, model='confidence', targets='raw')",
+}
+
+
+def sample(n: int = 60) -> tuple[Any, Any]:
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=n)
+    return scores, scores + rng.normal(size=n) > 0.0
+
+
+@each_map
+def test_a_clone_has_the_parameters_and_nothing_learned(map_: Any) -> None:
+    assert isinstance(map_, BaseEstimator)
+    fitted = clone(map_).fit(*sample())
+    check_is_fitted(fitted)
+    copy = clone(fitted)
+    assert copy.get_params() == map_.get_params()
+    with pytest.raises(NotFittedError):
+        check_is_fitted(copy)
+    asked = [0.0, 0.5]
+    again = copy.set_params(**map_.get_params()).fit(*sample())
+    np.testing.assert_array_equal(again.predict(asked), fitted.predict(asked))
+
+
+@each_map
+def test_the_text_of_a_map_names_its_class_and_changed_parameters(map_: Any) -> None:
+    assert repr(map_) == TEXTS[type(map_).__name__]
+
+
+@each_map
+def test_a_map_that_is_not_fitted_says_so_in_both_hierarchies(map_: Any) -> None:
+    for error in (NotFittedError, InvalidInput):
+        with pytest.raises(error, match="not fitted yet"):
+            clone(map_).predict([0.0])
+
+
+# `check_estimator` gives rows to `fit`; these checks need none.
+CHECKS = [
+    estimator_checks.check_estimator_cloneable,
+    estimator_checks.check_estimator_repr,
+    estimator_checks.check_get_params_invariance,
+    estimator_checks.check_no_attributes_set_in_init,
+    estimator_checks.check_parameters_default_constructible,
+    estimator_checks.check_valid_tag_types,
+]
+
+
+@each_map
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_scikit_learn_finds_its_conventions_kept(map_: Any, check: Any) -> None:
+    check(type(map_).__name__, map_)
+    tags = map_.__sklearn_tags__().input_tags
+    assert (tags.one_d_array, tags.two_d_array) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("map_", "changes"),
+    [
+        (PlattScaling(), {"method": "bfgs"}),
+        (PlattScaling(), {"targets": "soft"}),
+        (ScoreBinning(), {"n_bins": 0}),
+        (ScoreBinning(), {"n_bins": 2.5}),
+        (EvidentialBinning(), {"n_bins": 0}),
+        (EvidentialBinning(), {"alpha": 2.0}),
+        (EvidentialIsotonic(), {"model": "none"}),
+        (EvidentialLogistic(), {"targets": "soft"}),
+    ],
+    ids=str,
+)
+def test_a_parameter_that_was_set_to_nonsense_is_refused_by_fit(map_: Any, changes: Any) -> None:
+    (name,) = changes
+    with pytest.raises(InvalidInput, match=name):
+        clone(map_).set_params(**changes).fit(*sample())
+    with pytest.raises(InvalidInput, match=name):
+        type(map_)(**changes)
+
+
+@each_map
+def test_weights_are_metadata_and_scores_and_labels_are_not(map_: Any) -> None:
+    takes = "sample_weight" in signature(map_.fit).parameters
+    requested = map_.get_metadata_routing().fit.requests
+    assert set(requested) == ({"sample_weight"} if takes else set())
+
+
+def test_the_maps_of_a_worker_need_no_scikit_learn() -> None:
+    maps = ("platt", "isotonic", "binning", "venn-abers", "mixed", "evidential-binning",
+            "evidential-isotonic", "evidential-logistic")  # fmt: skip
+    code = f"""
+import sys, numpy as np
+import online_svm.predictor, online_svm.combiner
+from online_svm.config import PredictorConfig
+from online_svm.maps import fit_maps
+fitted = fit_maps(PredictorConfig(maps={maps}), np.arange(8.0)[:, None], np.arange(8) % 2)
+assert len(fitted) == 7, fitted
+found = [name for name in sys.modules if name.split('.')[0] == 'sklearn']
+assert not found, found
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_a_workers_map_and_its_estimator_give_the_same_bytes() -> None:
+    scores, labels = sample()
+    config = PredictorConfig(maps=("platt", "isotonic", "binning", "venn-abers"), n_bins=4)
+    fitted = fit_maps(config, scores[:, None], labels.astype(np.int64))
+    for name, map_ in zip(
+        config.maps, (PlattScaling(), IsotonicMap(), ScoreBinning(4), VennAbers()), strict=True
+    ):
+        ours, theirs = map_.fit(scores, labels).state(), fitted[name].maps_[0].state()
+        assert {k: v.tobytes() for k, v in ours.items()} == {
+            k: v.tobytes() for k, v in theirs.items()
+        }
+
+
+def test_public_maps_are_found_where_they_were() -> None:
+    from online_svm.calibration import evidential, platt
+
+    assert online_svm.PlattScaling is platt.PlattScaling
+    assert online_svm.EvidentialLogistic is evidential.EvidentialLogistic
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        evidential.nothing  # noqa: B018  (asking for it is the test)
