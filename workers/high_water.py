@@ -32,6 +32,8 @@ class HighWater:
         Called with the entries that wait whenever the feed is found full.
     seconds : float
         Between two looks at a full feed.
+    skipped : int
+        Rows of the source before the first that is pushed: messages count from there.
     """
 
     def __init__(
@@ -41,9 +43,10 @@ class HighWater:
         mark: int,
         tell: Callable[[int], None] | None = None,
         seconds: float = SECONDS,
+        skipped: int = 0,
     ) -> None:
         self._url, self._keys, self._mark = url, FeedKeys(feed), mark
-        self._tell, self._seconds = tell or _ignore, seconds
+        self._tell, self._seconds, self._skipped = tell or _ignore, seconds, skipped
         self._connected: Any = connected_to(url)
         self._next_count = 0
 
@@ -71,7 +74,8 @@ class HighWater:
                 self._next_count = sent + self._room()
         except redis.RedisError as error:
             raise PushStopped(
-                f"{translated(error, self._url)}. {rows_pushed(sent)}; go on with --skip {sent}"
+                f"{translated(error, self._url)}. {rows_pushed(sent)}; go on with "
+                f"--skip {self._skipped + sent}"
             ) from None
 
     def _room(self) -> int:

@@ -1,9 +1,12 @@
 """Pushing examples: sources to entries of the input stream, many at a time."""
 
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,50 @@ Throttle = Callable[[int], None]
 
 class PushStopped(WorkerError):
     """Redis refused or went away in the middle; the message says how to go on."""
+
+
+class PushInterrupted(KeyboardInterrupt):
+    """The user pressed Ctrl-C.
+
+    Attributes
+    ----------
+    sent : int
+        Rows that Redis accepted.
+    unsure : int
+        Rows after them whose replies were not awaited: some may have been accepted.
+    """
+
+    def __init__(self, sent: int, unsure: int = 0) -> None:
+        super().__init__(sent, unsure)
+        self.sent, self.unsure = sent, unsure
+
+
+class _Interrupt:
+    """Whether Ctrl-C came while it was held back."""
+
+    came = False
+
+
+@contextmanager
+def held_back() -> Iterator[_Interrupt]:
+    """Hold a Ctrl-C back until what is in hand is done; a second one is not held back."""
+    interrupt = _Interrupt()
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if interrupt.came and callable(before):
+            before(number, frame)
+        interrupt.came = True
+
+    # Only the main thread gets signals; where Ctrl-C is ignored it stays so.
+    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def entry(row: Row, arrays: bool = False) -> Fields:
@@ -71,6 +118,7 @@ def push(
     arrays: bool = False,
     throttle: Throttle | None = None,
     chunk: int = CHUNK,
+    skipped: int = 0,
 ) -> int:
     """Append rows to the input of a feed, in order; return how many.
 
@@ -86,23 +134,35 @@ def push(
         Called with the number of rows sent so far after each chunk; what it waits, the push waits.
     chunk : int
         Rows sent at once.
+    skipped : int
+        Rows of the source before the first of these: messages count from there.
 
     Raises
     ------
     PushStopped
         If Redis refused an entry, or its replies did not come. Nothing is sent twice by itself.
+    PushInterrupted
+        If the user pressed Ctrl-C. The replies to what was sent are awaited first, so that the
+        number of rows that Redis accepted is exact; a second Ctrl-C does not wait.
     """
-    sent = 0
+    sent = unsure = 0
     key = FeedKeys(feed).input
-    with connected_to(url) as connected:
-        for batch in _chunks(rows, chunk):
-            entries = [entry(row, arrays) for row in batch]
-            is_first = sent == 0
-            sent += _send(connected, url, key, entries, sent)
-            if is_first:
-                _register(connected, feed)
-            if throttle is not None:
-                throttle(sent)
+    try:
+        with connected_to(url) as connected:
+            for batch in _chunks(rows, chunk):
+                entries = [entry(row, arrays) for row in batch]
+                with held_back() as interrupt:
+                    unsure = len(entries)
+                    sent += _send(connected, url, key, entries, sent, skipped)
+                    unsure = 0
+                if interrupt.came:
+                    raise KeyboardInterrupt
+                if sent == len(entries):
+                    _register(connected, feed)
+                if throttle is not None:
+                    throttle(sent)
+    except KeyboardInterrupt:
+        raise PushInterrupted(sent, unsure) from None
     return sent
 
 
@@ -131,7 +191,9 @@ def rows_pushed(count: int) -> str:
     return f"{counted(count, 'row')} {'was' if count == 1 else 'were'} pushed"
 
 
-def _send(connected: Any, url: str, key: str, entries: Sequence[Fields], before: int) -> int:
+def _send(
+    connected: Any, url: str, key: str, entries: Sequence[Fields], before: int, skipped: int
+) -> int:
     """Append entries; return how many, which is all of them."""
     pipeline = connected.pipeline(transaction=False)
     for fields in entries:
@@ -141,15 +203,50 @@ def _send(connected: Any, url: str, key: str, entries: Sequence[Fields], before:
     except redis.RedisError as error:
         raise PushStopped(
             f"{translated(error, url)}. {rows_pushed(before)}, and up to {len(entries)} more "
-            "may have been: compare with online-svm status before going on with --skip"
+            "may have been: compare with online-svm status before going on with "
+            f"--skip {skipped + before}"
         ) from None
-    refused = next((reply for reply in replies if isinstance(reply, redis.RedisError)), None)
-    if refused is not None:
-        done = before + sum(not isinstance(reply, Exception) for reply in replies)
+    refused = [i for i, reply in enumerate(replies) if isinstance(reply, redis.RedisError)]
+    if refused:
+        done = before + len(entries) - len(refused)
         raise PushStopped(
-            f"{translated(refused, url)}. {rows_pushed(done)}; go on with --skip {done}"
+            f"{translated(replies[refused[0]], url)}. {rows_pushed(done)}; "
+            f"{_way_on(refused, len(entries), skipped + before)}"
         ) from None
     return len(entries)
+
+
+def _way_on(refused: Sequence[int], count: int, before: int) -> str:
+    """Return how to push the rest without a row missing or twice.
+
+    Parameters
+    ----------
+    refused : sequence of int
+        Places in the chunk of the entries that Redis refused, at least one, in order.
+    count : int
+        Entries of the chunk.
+    before : int
+        Rows of the source before the chunk.
+
+    Examples
+    --------
+    >>> _way_on([3, 4], 5, 100)
+    'go on with --skip 103'
+    >>> _way_on([1, 2, 4], 6, 100)
+    'later rows than the refused were taken: push --skip 101 --limit 2, --skip 104 --limit 1, then \
+go on with --skip 106'
+    """
+    runs: list[list[int]] = []
+    for place in refused:
+        if runs and place == runs[-1][0] + runs[-1][1]:
+            runs[-1][1] += 1
+        else:
+            runs.append([place, 1])
+    if len(runs) == 1 and sum(runs[0]) == count:
+        return f"go on with --skip {before + runs[0][0]}"
+    missing = ", ".join(f"--skip {before + first} --limit {length}" for first, length in runs)
+    rest = f"go on with --skip {before + count}"
+    return f"later rows than the refused were taken: push {missing}, then {rest}"
 
 
 def _register(connected: Any, feed: str) -> None:

@@ -9,20 +9,33 @@ import csv
 import gzip
 import io
 import itertools
-import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, TextIO, cast
+from typing import Any, TextIO, cast
 
 import orjson
 
-from workers.errors import BadConfiguration
+from workers.lines import Lines
+from workers.rows import (
+    BadSource,
+    Format,
+    Layout,
+    Reading,
+    Row,
+    label_text,
+    layout_of,
+    number,
+    refuse_columns,
+    with_targets,
+)
 
-Format = Literal["csv", "jsonl", "libsvm", "arff"]
-Features = Sequence[Any] | Mapping[str, Any]
+__all__ = ["BadSource", "Layout", "Reading", "Row", "label_text", "rows"]
+
+WIDEST = 100_000
+"""Features that a feed can be made to take; see `workers.settings.Limits`."""
 
 _EXTENSIONS: dict[str, Format] = {
     ".csv": "csv",
@@ -35,57 +48,11 @@ _EXTENSIONS: dict[str, Format] = {
     ".arff": "arff",
 }
 _ASSUMED = "; standard input is read as JSON lines, else --format csv, libsvm or arff"
-_MISSING = frozenset(("", "?"))
+_INDEX = re.compile("[0-9]{1,10}")
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)""", re.IGNORECASE)
 
 
-class BadSource(BadConfiguration):
-    """A source of examples that is not there, or cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One example to push: features, and what there is of label, producer's id and probability."""
-
-    x: Features
-    y: str | None = None
-    id: str | None = None
-    p: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How to read a source.
-
-    Attributes
-    ----------
-    format : str or None
-        By default the one that the file's extension names; JSON lines for standard input.
-    label : str or None
-        Column of the label. By default the last one; `y` in JSON lines.
-    labelled : bool
-        Without labels every column is a feature.
-    header : bool
-        Whether the first line of a CSV file names its columns.
-    features : int or None
-        Width of a LIBSVM source; by default its largest index, for which it is read whole.
-    data_dir : path or None
-        Where the benchmark sets are.
-    prob : str or None
-        Column of an annotator's probability. A row that has one and no label is sent with it;
-        what is wrong with one that has both, the feed's answer says.
-    """
-
-    format: Format | None = None
-    label: str | None = None
-    labelled: bool = True
-    header: bool = True
-    features: int | None = None
-    data_dir: Path | None = None
-    prob: str | None = None
-
-
-def rows(source: str, reading: Reading) -> Iterator[Row]:
+def rows(source: str, reading: Reading, layout: Layout | None = None) -> Iterator[Row]:
     """Return the examples of a source.
 
     Parameters
@@ -93,37 +60,29 @@ def rows(source: str, reading: Reading) -> Iterator[Row]:
     source : str
         A path, ``-`` for standard input, the name of a benchmark set (`workers.data.NAMES`) or of
         a data set that comes with river (``Phishing``, ``ImageSegments``, ``Bananas``).
+    reading : Reading
+    layout : Layout, optional
+        Filled in with what the columns are.
 
     Raises
     ------
     BadSource
-        If there is no such source, or a row cannot be read: the message names the row.
+        If there is no such source, or a row cannot be read: the message names the line and the
+        row.
     """
+    layout = Layout() if layout is None else layout
     if source == "-":
         hint = "" if reading.format else _ASSUMED
-        return _read(lambda: sys.stdin, reading.format or "jsonl", reading, hint)
+        opened = lambda: sys.stdin  # noqa: E731  (as for a file: opened when it is read)
+        format_ = reading.format or "jsonl"
+        return _read("standard input", opened, format_, reading, layout, hint)
     path = Path(source)
     if path.is_file():
-        return _read(lambda: _open(path), reading.format or _format_of(path), reading)
-    _refuse_probability(reading, "a data set by name")
+        format_ = reading.format or _format_of(path)
+        return _read(source, lambda: _open(path), format_, reading, layout)
     if reading.label is not None:
         raise BadSource(f"a data set by name has its own label; leave out --label {reading.label}")
-    return _named(source, reading)
-
-
-def label_text(value: object) -> str | None:
-    """Return a label as the text the feed will know it by.
-
-    Examples
-    --------
-    >>> [label_text(value) for value in ("a", True, 3, 1.0, 0.5, None)]
-    ['a', 'true', '3', '1', '0.5', None]
-    """
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return orjson.dumps(value).decode()
+    return _named(source, reading, layout)
 
 
 def _open(path: Path) -> TextIO:
@@ -140,23 +99,39 @@ def _format_of(path: Path) -> Format:
 
 
 def _read(
-    source: Callable[[], TextIO], format_: Format, reading: Reading, hint: str = ""
+    name: str,
+    source: Callable[[], TextIO],
+    format_: Format,
+    reading: Reading,
+    layout: Layout,
+    hint: str = "",
 ) -> Iterator[Row]:
     """Open a source and yield its rows; `hint` is told where the first is not of that format."""
     readers = {"csv": _csv_rows, "jsonl": _json_rows, "libsvm": _libsvm_rows, "arff": _arff_rows}
-    number = 0
-    with source() as lines:
-        try:
-            for number, row in enumerate(readers[format_](lines, reading), 1):  # noqa: B007  (the error names the row)
+    count, lines = 0, None
+    try:
+        with source() as text:
+            lines = Lines(text)
+            for count, row in enumerate(readers[format_](lines, reading, layout), 1):  # noqa: B007  (the error names the row)
                 yield row
-        except BadSource as error:
-            raise BadSource(f"row {number + 1}: {error}") from None
-        except (ValueError, KeyError, IndexError, csv.Error, StopIteration) as error:
-            told = str(error)[:200] + hint * (number == 0)
-            raise BadSource(f"row {number + 1}: not {format_}: {told}") from error
+    except BadSource as error:
+        raise _at(name, lines, count + 1, str(error)) from None
+    except (ValueError, KeyError, IndexError, csv.Error, StopIteration) as error:
+        told = str(error)[:200] + hint * (count == 0)
+        raise _at(name, lines, count + 1, f"not {format_}: {told}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        told = getattr(error, "strerror", None) or str(error)[:200]
+        raise _at(name, lines, count + 1, f"cannot be read: {told}") from error
 
 
-def _csv_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
+def _at(name: str, lines: Lines | None, row: int, told: str) -> BadSource:
+    """Return an error with its place."""
+    if lines is None:
+        return BadSource(f"{name}: {told}")
+    return BadSource(f"{name}, line {lines.number}, row {row}: {told}")
+
+
+def _csv_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
     from river.stream import iter_csv
 
     filled = (line for line in lines if line.strip())
@@ -164,80 +139,27 @@ def _csv_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
     delimiter = max(",;\t ", key=first.count)
     cells = next(csv.reader([first], delimiter=delimiter), [])
     names = cells if reading.header else [f"x{i}" for i in range(1, len(cells) + 1)]
-    if len(set(names)) != len(names):
-        raise BadSource("two columns have the same name")
-    target = _label_of(names, reading)
-    prob = _probability_of(names, reading)
+    layout_of(names, reading, layout)
+    wanted, missing = layout.features(names), reading.missing
     body = filled if reading.header else itertools.chain([first], filled)
     # A cell too many lands under a name that no column has, where it is noticed.
     table: Any = iter_csv(cast(TextIO, body), fieldnames=[*names, None], delimiter=delimiter)
     for x, _ in table:
         if len(x) != len(names):
             raise BadSource(f"not {len(names)} columns, as the first line has")
-        y = None if target is None else x.pop(target)
-        features = {name: _number(name, value) for name, value in x.items() if name != prob}
+        features = {name: number(name, x[name], missing) for name in wanted}
         sent = features if reading.header else list(features.values())
-        yield _with_targets(sent, y, x.get(prob))
+        y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
+        yield with_targets(sent, y, p, reading, id_)
 
 
-def _label_of(names: Sequence[str], reading: Reading) -> str | None:
-    """Return the name of the label's column."""
-    if not reading.labelled:
-        return None
-    if not names:
-        raise BadSource("the source is empty")
-    others = [name for name in names if name != reading.prob]
-    label = reading.label or (others or names)[-1]
-    if label not in others:
-        raise BadSource(f"no column {label!r} for the label; there are {', '.join(others)[:200]}")
-    return label
-
-
-def _probability_of(names: Sequence[str], reading: Reading) -> str | None:
-    """Return the name of the column of probabilities, if there is to be one."""
-    if reading.prob is not None and reading.prob not in names:
-        there = ", ".join(names)[:200]
-        raise BadSource(f"no column {reading.prob!r} for the probability; there are {there}")
-    return reading.prob
-
-
-def _refuse_probability(reading: Reading, what: str) -> None:
-    if reading.prob is not None:
-        raise BadSource(f"{what} has no column {reading.prob!r} for the probability")
-
-
-def _with_targets(x: Features, y: object, probability: object, id_: str | None = None) -> Row:
-    """Return a row; beside a probability an empty label is none."""
-    p = _filled(probability)
-    return Row(x, label_text(y) if p is None else _filled(y), id_, p)
-
-
-def _filled(value: object) -> str | None:
-    """Return a cell as text, None where it is empty."""
-    text = None if isinstance(value, float) and math.isnan(value) else label_text(value)
-    return None if text is None or text.strip() in _MISSING else text.strip()
-
-
-def _number(name: str, value: object) -> float | None:
-    """Return a cell as a number, None where it is missing."""
-    if isinstance(value, str):
-        text = value.strip()
-        if text in _MISSING:
-            return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.inf
-        if "_" in text or value == math.inf:
-            raise BadSource(f"{name} is {text[:40]!r}, not a number: encode it, or leave it out")
-    return None if isinstance(value, float) and math.isnan(value) else value  # type: ignore[return-value]  # readers yield text or numbers
-
-
-def _json_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
+def _json_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
     """Read objects like an input entry (`x`, `y`, `p`, `id`), or flat ones: features and label.
 
     Values are passed on as they are: what is wrong with them, the feed's answer says.
     """
+    layout.label = (reading.label or "y") if reading.labelled else None
+    layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
     for line in lines:
         if line.strip():
             item = orjson.loads(line)
@@ -249,61 +171,101 @@ def _json_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
 def _json_row(item: dict[str, Any], reading: Reading) -> Row:
     name, is_entry = reading.label or "y", isinstance(item.get("x"), list | dict)
     prob = reading.prob or ("p" if is_entry else None)
+    id_name = reading.id or ("id" if is_entry else None)
     p = None if prob is None else item.pop(prob, None)
+    sent = None if id_name is None else item.pop(id_name, None)
     if reading.label is not None and name not in item and p is None:
         raise BadSource(f"no {name!r} for the label")
     y = item.pop(name, None) if reading.labelled else None
-    if not is_entry:
-        return _with_targets(item, y, p)
-    x, sent = item.pop("x"), item.pop("id", None)
-    if item:
+    for dropped in reading.drop:
+        item.pop(dropped, None)
+    x = item.pop("x") if is_entry else item
+    if is_entry and item:
         raise BadSource(f"unknown keys beside x, y, p and id: {', '.join(item)[:200]}")
-    return _with_targets(x, y, p, None if sent is None else str(sent))
+    return _json_targets(_json_features(x, reading), y, p, sent, reading)
 
 
-def _libsvm_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
+def _json_features(x: Any, reading: Reading) -> Any:
+    """Return the features without the columns to leave out, and with null for a missing value."""
+    if isinstance(x, dict):
+        return {
+            name: None if isinstance(value, str) and value in reading.na else value
+            for name, value in x.items()
+            if name not in reading.drop
+        }
+    return [None if isinstance(value, str) and value in reading.na else value for value in x]
+
+
+def _json_targets(x: Any, y: object, p: object, sent: object, reading: Reading) -> Row:
+    """Return a row; JSON has null for a label that is missing, so text is one unless --na says."""
+    row = with_targets(x, y, p, reading, None)
+    label = label_text(y)
+    is_label = row.p is None and label is not None and label not in reading.na
+    return Row(x, label if is_label else row.y, None if sent is None else str(sent), row.p)
+
+
+def _libsvm_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
     from river.stream import iter_libsvm
 
-    _refuse_probability(reading, "a LIBSVM file")
+    refuse_columns(reading, "a LIBSVM file")
+    layout.label = "the first of a line" if reading.labelled else None
     # The reader needs one feature a line; an explicit zero is what an empty row means.
     stripped = (line.split("#")[0].rstrip() for line in lines)
     whole = (line if " " in line else f"{line} 1:0" for line in stripped if line)
     pairs: Any = iter_libsvm(cast(TextIO, whole), target_type=str)
     width = reading.features
+    bound = width or WIDEST
+    checked: Iterator[tuple[dict[int, float], Any]] = ((_placed(x, bound), y) for x, y in pairs)
     if width is None:
-        pairs = list(pairs)
-        width = max((int(index) for x, _ in pairs for index in x), default=0)
-    for x, y in pairs:
+        held = list(checked)
+        width = max((index for x, _ in held for index in x), default=0)
+        checked = iter(held)
+    for x, y in checked:
         dense = [0.0] * width
         for index, value in x.items():
-            if not 1 <= int(index) <= width:
-                raise BadSource(f"index {index} is outside 1 to {width}")
-            dense[int(index) - 1] = value
+            dense[index - 1] = value
         yield Row(dense, y if reading.labelled else None)
 
 
-def _arff_rows(lines: TextIO, reading: Reading) -> Iterator[Row]:
+def _placed(x: dict[str, float], width: int) -> dict[int, float]:
+    """Return the features of a row by their index, before anything of that size is made."""
+    placed = {}
+    for text, value in x.items():
+        if not _INDEX.fullmatch(text) or not 1 <= int(text) <= width:
+            raise BadSource(
+                f"index {text[:40]} is outside 1 to {width}"
+                + (", the most features that a feed takes" if width == WIDEST else "")
+            )
+        if value - value != 0:
+            raise BadSource(f"feature {text} is {value}, not a finite number")
+        placed[int(text)] = value
+    return placed
+
+
+def _arff_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
     from river.stream import iter_arff
     from scipy.io.arff import ParseArffError
 
     names: list[str] = []
     buffer = cast(TextIO, _remember_attributes(lines, names))
+    wanted, missing = None, reading.missing
     try:
         for x, _ in iter_arff(buffer, target=None):
-            label, prob = _label_of(names, reading), _probability_of(names, reading)
-            y = x.get(label)
-            text = y.strip(" '\"") if isinstance(y, str) else y
+            if wanted is None:
+                layout_of(names, reading, layout)
+                wanted = layout.features(names)
             # The reader leaves a missing value out; the feed must know that it is missing.
-            columns = [name for name in names if name not in (label, prob)]
-            features = {name: _number(name, x.get(name)) for name in columns}
-            yield _with_targets(features, text, None if prob is None else x.get(prob))
+            features = {name: number(name, x.get(name), missing) for name in wanted}
+            y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
+            text = y.strip(" '\"") if isinstance(y, str) else y
+            yield with_targets(features, text, p, reading, id_)
     except ParseArffError as error:
         raise BadSource(str(error)) from error
     except RuntimeError as error:  # what a generator makes of the reader's StopIteration
         raise BadSource("the file ends before @data") from error
 
 
-def _remember_attributes(lines: TextIO, names: list[str]) -> Iterator[str]:
+def _remember_attributes(lines: Iterable[str], names: list[str]) -> Iterator[str]:
     """Pass on the lines that are not empty and no comment; append the attributes' names."""
     for line in lines:
         if found := _ATTRIBUTE.match(line):
@@ -312,10 +274,12 @@ def _remember_attributes(lines: TextIO, names: list[str]) -> Iterator[str]:
             yield line
 
 
-def _named(name: str, reading: Reading) -> Iterator[Row]:
+def _named(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:
     """Return the rows of a data set that is known by name."""
     from workers import data
 
+    refuse_columns(reading, "a data set by name")
+    layout.label = "its own" if reading.labelled else None
     if name in data.NAMES:
         dataset = data.load(name, reading.data_dir)
         return (

@@ -104,7 +104,8 @@ def test_the_command_waits_and_says_so(store, redis_url, feed):
     with Process(command, stderr=subprocess.PIPE, text=True) as pushing:
         guard = threading.Timer(60, pushing.kill)
         guard.start()
-        assert "waiting for the worker: 100 entries" in pushing.stderr.readline()
+        told = (line for line in pushing.stderr if line.startswith("waiting"))
+        assert "waiting for the worker: 100 entries" in next(told)
         assert store.length(store.keys.input) == 100
         while pushing.poll() is None:
             answer(store, store.length(store.keys.input))

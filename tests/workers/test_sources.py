@@ -1,10 +1,11 @@
 import gzip
 import io
+import time
 from pathlib import Path
 
 import pytest
 
-from workers import data
+from workers import data, lines
 from workers.sources import BadSource, Reading, Row, rows
 
 DIRECTORY = Path(data.__file__).parents[2] / "shared" / "data"
@@ -256,3 +257,89 @@ def test_a_column_of_probabilities_that_is_not_there_is_named(tmp_path, name, te
 def test_a_data_set_by_name_has_no_column_of_probabilities():
     with pytest.raises(BadSource, match="no column 'p' for the probability"):
         rows("Phishing", Reading(prob="p"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 1:1\n1 2147483647:1\n", r"a\.libsvm, line 2, row \d: index 2147483647 is outside 1 to"),
+        ("1 99999999999999999999:1\n", r"index 99999999999999999999 is outside 1 to 100000"),
+        (f"1 {'9' * 5000}:1\n", r"index 9{40} is outside"),
+        ("1 -1:1\n", r"index -1 is outside 1 to 100000, the most features that a feed takes"),
+        ("1 0:1\n", r"index 0 is outside 1 to"),
+        ("1 a:1\n", r"index a is outside"),
+        ("1 1:inf\n", r"feature 1 is inf, not a finite number"),
+        ("1 1:2:3\n", r"line 1, row 1: not libsvm"),
+    ],
+)
+def test_a_libsvm_index_is_bounded_before_a_row_is_made(tmp_path, text, message):
+    began = time.monotonic()
+    with pytest.raises(BadSource, match=message) as refused:
+        read(tmp_path, "a.libsvm", text)
+    assert time.monotonic() - began < 5
+    assert "\n" not in str(refused.value)
+
+
+ARFF = "@relation r\n@attribute q numeric\n@attribute y {a}\n@data\n1,a\n"
+ENDINGS = [
+    ("a.csv", "q,y\n1,a\n"),
+    ("a.jsonl", '{"q":1,"y":"a"}\n'),
+    ("a.libsvm", "a 1:1\n"),
+    ("a.arff", ARFF),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), ENDINGS)
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (b"\0", "a NUL character"),
+        (b"\xff\xfe", "not UTF-8 text"),
+        (b"1" * (lines.LONGEST + 1), "a line of more than 16,777,216 characters"),
+    ],
+    ids=["nul", "bytes", "long"],
+)
+def test_a_line_that_is_no_text_is_refused_in_one_line(tmp_path, name, text, bad, message):
+    path = tmp_path / name
+    path.write_bytes(text.encode() + bad)
+    with pytest.raises(BadSource, match=rf"{name}, line \d+, row \d: {message}") as refused:
+        list(rows(str(path), Reading()))
+    assert str(refused.value).isprintable()
+
+
+def test_deep_json_is_refused_in_one_line(tmp_path):
+    with pytest.raises(BadSource, match=r"a\.jsonl, line 1, row 1: not jsonl") as refused:
+        read(tmp_path, "a.jsonl", '{"x":' + "[" * 100_000)
+    assert len(str(refused.value)) < 500
+
+
+def test_a_byte_order_mark_is_read_on_standard_input_too(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffa,y\n1,x\n"))
+    assert list(rows("-", Reading(format="csv"))) == [Row({"a": 1.0}, "x")]
+
+
+def test_two_attributes_of_one_name_are_refused(tmp_path):
+    text = (
+        "@relation r\n@attribute q numeric\n@attribute q numeric\n@attribute y {a}\n@data\n1,2,a\n"
+    )
+    with pytest.raises(BadSource, match="two columns have the same name"):
+        read(tmp_path, "a.arff", text)
+
+
+def test_a_column_without_a_name_is_refused_with_how_to_leave_it_out(tmp_path):
+    with pytest.raises(BadSource, match=r"column 1 has no name.*--drop ''"):
+        read(tmp_path, "a.csv", ",q,y\n0,1,a\n")
+    assert read(tmp_path, "a.csv", ",q,y\n0,1,a\n", drop=("",)) == [Row({"q": 1.0}, "a")]
+
+
+def test_a_compressed_file_that_is_cut_or_none_is_refused_in_one_line(tmp_path):
+    whole = gzip.compress(b"q,y\n" + b"1,a\n" * 10_000)
+    for packed in (whole[:-20], b"q,y\n1,a\n", whole[:40] + b"\0" * 40):
+        (tmp_path / "a.csv.gz").write_bytes(packed)
+        with pytest.raises(BadSource, match="cannot be read: "):
+            list(rows(str(tmp_path / "a.csv.gz"), Reading()))
+
+
+def test_an_error_names_the_line_and_the_row(tmp_path):
+    with pytest.raises(BadSource, match=r"a\.csv, line 4, row 2: q is 'x', not a number"):
+        read(tmp_path, "a.csv", "q,y\n\n1,a\nx,a\n")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,7 +13,7 @@ from workers.commands.common import Config, Feed, Redis, embedded_url, given_url
 from workers.counts import counted
 
 if TYPE_CHECKING:
-    from workers.sources import Row
+    from workers.rows import Layout, Row
 
 Source = Annotated[
     str,
@@ -57,7 +57,42 @@ NoHeader = Annotated[
 ]
 Width = Annotated[
     int | None,
-    typer.Option("--features", min=1, help="Features of a LIBSVM source.", show_default=False),
+    typer.Option(
+        "--features",
+        min=1,
+        max=100_000,
+        help="Features of a LIBSVM source.",
+        show_default=False,
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        metavar="COLUMN",
+        help="Column to leave out; may be repeated.",
+        show_default=False,
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="Column of the producer's id, which the answer repeats; id in JSON lines with x.",
+        show_default=False,
+    ),
+]
+Na = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--na",
+        metavar="TEXT",
+        help="Text that stands for a missing value, beside an empty cell and ?; may be repeated. "
+        "A missing feature is sent as null: a worker with --missing mean takes it, another "
+        "rejects the row. A row without a label is answered, not learned.",
+        show_default=False,
+    ),
 ]
 Shuffle = Annotated[
     int | None,
@@ -93,6 +128,9 @@ def push(
     no_label: NoLabel = False,
     no_header: NoHeader = False,
     features: Width = None,
+    drop: Drop = None,
+    id: IdColumn = None,
+    na: Na = None,
     arrays: Arrays = False,
     shuffle: Shuffle = None,
     skip: Annotated[int, typer.Option(min=0, help="Rows to leave out at the start.")] = 0,
@@ -114,31 +152,40 @@ def push(
     ] = 1_000_000,
     data_dir: DataDir = None,
 ) -> None:
-    """Append examples to the input of a feed; a worker answers them."""
+    """Append examples to the input of a feed; a worker answers them.
+
+    Before the first is sent, it is told how the columns of the source are read. Ctrl-C says how
+    many rows Redis accepted, and the --skip with which to go on.
+    """
     from workers import ingest
     from workers.keys import FeedKeys
     from workers.progress import push_progress
+    from workers.rows import Layout
 
-    FeedKeys(feed)  # a bad name is refused before a large file is read
-    rows, total = selected(
-        open_rows(source, format, label, no_label, no_header, features, data_dir, prob),
-        shuffle,
-        skip,
-        limit,
+    FeedKeys(feed)  # a bad name, and settings, are refused before a large file is read
+    given = given_url(redis, config)
+    layout = Layout()
+    opened = open_rows(
+        source,
+        *(format, label, no_label, no_header, features, data_dir, prob),
+        *(tuple(drop or ()), id, tuple(na or ()), layout),
     )
-    url = given_url(redis, config) or embedded_url()
+    rows, total = selected(opened, shuffle, skip, limit)
+    chunk = ingest.CHUNK if rate is None else ingest.Pace(rate).chunk
+    chunk = min(chunk, high_water or chunk)
+    rows = _introduced(rows, layout, arrays, chunk)
+    url = given or embedded_url()
     pace = None if rate is None else ingest.Pace(rate)
     began = time.monotonic()
-    chunk = ingest.CHUNK if pace is None else pace.chunk
-    with push_progress(total) as progress, _back_pressure(url, feed, high_water) as wait:
-        sent = ingest.push(
-            rows,
-            url,
-            feed,
-            arrays=arrays,
-            throttle=_all(progress, wait, pace),
-            chunk=min(chunk, high_water or chunk),
-        )
+    try:
+        with push_progress(total) as progress, _back_pressure(url, feed, high_water, skip) as wait:
+            throttle = _all(progress, wait, pace)
+            sent = ingest.push(
+                rows, url, feed, arrays=arrays, throttle=throttle, chunk=chunk, skipped=skip
+            )
+    except ingest.PushInterrupted as interrupted:
+        note(_way_on(interrupted.sent, interrupted.unsure, skip, limit))
+        raise
     seconds = time.monotonic() - began
     note(f"{counted(sent, 'row')} pushed to feed {feed!r} in {seconds:.1f} s")
 
@@ -152,12 +199,54 @@ def open_rows(
     features: int | None,
     data_dir: Path | None,
     prob: str | None = None,
+    drop: tuple[str, ...] = (),
+    id: str | None = None,
+    na: tuple[str, ...] = (),
+    layout: "Layout | None" = None,
 ) -> "Iterable[Row]":
     """Return the rows that the reading options describe."""
     from workers.sources import Reading, rows
 
-    reading = Reading(format, label, not no_label, not no_header, features, data_dir, prob)
-    return rows(source, reading)
+    reading = Reading(
+        format, label, not no_label, not no_header, features, data_dir, prob, drop, id, na
+    )
+    return rows(source, reading, layout)
+
+
+def _introduced(
+    rows: "Iterable[Row]", layout: "Layout", arrays: bool, chunk: int
+) -> "Iterable[Row]":
+    """Tell how the first rows are read; return all of them.
+
+    No more are read than are sent together: a live source must not wait for others.
+    """
+    from workers.source_summary import HEAD, head_of, summary
+
+    remaining = iter(rows)
+    head = head_of(remaining, min(HEAD, chunk))
+    for line in summary(head, layout, arrays):
+        note(line)
+    return chain(head, remaining)
+
+
+def _way_on(sent: int, unsure: int, skip: int, limit: int | None) -> str:
+    """Return what an interrupted push has sent, and how to go on.
+
+    Examples
+    --------
+    >>> _way_on(500, 0, 20, None)
+    'interrupted: 500 rows were pushed; go on with --skip 520'
+    >>> _way_on(1, 500, 0, 600)
+    'interrupted: 1 row was pushed, and up to 500 more may have been: compare with online-svm \
+status; go on with --skip 1 --limit 599'
+    """
+    from workers.ingest import rows_pushed
+
+    maybe = ""
+    if unsure:
+        maybe = f", and up to {unsure} more may have been: compare with online-svm status"
+    rest = "" if limit is None else f" --limit {limit - sent}"
+    return f"interrupted: {rows_pushed(sent)}{maybe}; go on with --skip {skip + sent}{rest}"
 
 
 def selected(
@@ -174,7 +263,9 @@ def selected(
 
 
 @contextmanager
-def _back_pressure(url: str, feed: str, mark: int) -> Iterator[Callable[[int], None] | None]:
+def _back_pressure(
+    url: str, feed: str, mark: int, skipped: int
+) -> Iterator[Callable[[int], None] | None]:
     """Yield what waits for the worker after a chunk; there was room before the first one."""
     if mark == 0:
         yield None
@@ -182,7 +273,7 @@ def _back_pressure(url: str, feed: str, mark: int) -> Iterator[Callable[[int], N
     from workers.high_water import HighWater
     from workers.progress import waiting_progress
 
-    with HighWater(url, feed, mark, waiting_progress(mark)) as wait:
+    with HighWater(url, feed, mark, waiting_progress(mark), skipped=skipped) as wait:
         wait(0)
         yield wait
 

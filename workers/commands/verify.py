@@ -8,8 +8,11 @@ from workers.commands.common import Config, Feed, Json, Redis, feed_store
 from workers.commands.push import (
     Arrays,
     DataDir,
+    Drop,
     Format,
+    IdColumn,
     Label,
+    Na,
     NoHeader,
     NoLabel,
     Prob,
@@ -51,6 +54,9 @@ def verify(
     no_label: NoLabel = False,
     no_header: NoHeader = False,
     features: Width = None,
+    drop: Drop = None,
+    id: IdColumn = None,
+    na: Na = None,
     arrays: Arrays = False,
     shuffle: Shuffle = None,
     data_dir: DataDir = None,
@@ -65,7 +71,11 @@ def verify(
         if input is None:
             found = recompute(store)
         else:
-            rows = open_rows(input, format, label, no_label, no_header, features, data_dir, prob)
+            rows = open_rows(
+                input,
+                *(format, label, no_label, no_header, features, data_dir, prob),
+                *(tuple(drop or ()), id, tuple(na or ())),
+            )
             chosen, _ = selected(rows, shuffle, 0, None)
             found = verify_history(store, (encoded(row, arrays) for row in chosen))
     print(_as_json(feed, found) if json else describe(found))

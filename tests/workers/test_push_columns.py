@@ -1,0 +1,225 @@
+"""`push`: columns that are left out, ids, blanks, what is told first, and how to go on."""
+
+import os
+import signal
+
+import orjson
+import pytest
+
+from workers import cli, ingest
+from workers.ingest import PushInterrupted, PushStopped, push
+from workers.rows import Layout
+from workers.source_summary import head_of, summary
+from workers.sources import BadSource, Reading, Row, rows
+
+TEXT = "pid,name,age,fare,kind\n1,Ann,39,NA,ham\n2,Bob,,8.5,spam\n3,Cy,n/a,1,\n"
+
+
+@pytest.fixture
+def run(capsys, redis_url):
+    """Run a command on the test's Redis; return exit code, standard output, standard error."""
+
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--redis", redis_url])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(TEXT)
+    return path
+
+
+def stored(store):
+    found = store.call("XRANGE", store.keys.input, "-", "+")
+    return [dict(zip(flat[::2], flat[1::2], strict=True)) for _, flat in found]
+
+
+def test_columns_are_left_out_an_id_is_sent_as_one_and_blanks_as_null(run, store, feed, table):
+    options = ("--drop", "name", "--id", "pid", "--na", "NA", "--na", "n/a")
+    code, _, err = run("push", feed, str(table), *options)
+    assert code == 0
+    sent = stored(store)
+    assert [orjson.loads(entry[b"x"]) for entry in sent] == [
+        {"age": 39, "fare": None},
+        {"age": None, "fare": 8.5},
+        {"age": None, "fare": 1},
+    ]
+    assert [entry[b"id"] for entry in sent] == [b"1", b"2", b"3"]
+    assert [entry.get(b"y") for entry in sent] == [b"ham", b"spam", None]
+    assert err.splitlines()[:6] == [
+        "the first 3 rows are read like this:",
+        "  label     kind: ham 1, spam 1; 1 row without, answered and not learned",
+        "  id        pid",
+        "  features  2 numbers, sent by name: age, fare",
+        "  left out  name",
+        "  blank     age 2, fare 1: sent as null, which a feed rejects unless its worker has "
+        "--missing mean",
+    ]
+
+
+def test_a_column_that_is_no_number_stops_before_anything_is_sent(run, store, feed, table):
+    code, _, err = run("push", feed, str(table))
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{table}, line 2, row 1: name is 'Ann', not a number" in err
+    assert "--drop name" in err
+    assert stored(store) == []
+
+
+def test_an_id_that_is_a_feature_is_told_before_it_is_sent(run, feed, table):
+    _, _, err = run("push", feed, str(table), "--drop", "name", "--na", "NA", "--na", "n/a")
+    assert "features  3 numbers, sent by name: pid, age, fare" in err
+    head = [Row({"patient_id": i, "q": 0.5}, "a") for i in range(3)]
+    assert "patient_id looks like an identifier" in summary(head, Layout("y"))[-1]
+    counted = [Row({"n": float(i), "q": 0.5}, "a") for i in range(20)]
+    assert summary(counted, Layout("y"))[-1].startswith("  warning   n looks like an identifier")
+    assert not any("warning" in line for line in summary(counted[::2], Layout("y")))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"drop": ("z",)}, "no column 'z' for the column to leave out; there are pid, name"),
+        ({"id": "z"}, "no column 'z' for the id"),
+        ({"drop": ("kind",), "label": "kind"}, "no column 'kind' for the label"),
+    ],
+)
+def test_a_column_that_is_not_there_is_named(table, options, message):
+    with pytest.raises(BadSource, match=message):
+        list(rows(str(table), Reading(**options)))
+
+
+def test_the_label_is_the_last_column_that_is_not_left_out(tmp_path):
+    (tmp_path / "a.csv").write_text("q,kind,note\n1,ham,x\n")
+    assert list(rows(str(tmp_path / "a.csv"), Reading(drop=("note",)))) == [Row({"q": 1.0}, "ham")]
+
+
+def test_json_lines_and_arff_files_take_the_same_options(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        '{"q":1,"r":"NA","n":"x","id":7,"y":"a"}\n{"x":{"q":2,"n":"x"},"y":"NA","id":8}\n'
+    )
+    reading = Reading(drop=("n",), id="id", na=("NA",))
+    assert list(rows(str(tmp_path / "a.jsonl"), reading)) == [
+        Row({"q": 1, "r": None}, "a", "7"),
+        Row({"q": 2}, None, "8"),
+    ]
+    (tmp_path / "a.arff").write_text(
+        "@relation r\n@attribute id numeric\n@attribute q numeric\n@attribute n string\n"
+        "@attribute y {a,b}\n@data\n7,1,x,a\n8,?,x,?\n"
+    )
+    assert list(rows(str(tmp_path / "a.arff"), reading)) == [
+        Row({"q": 1.0}, "a", "7"),
+        Row({"q": None}, None, "8"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [{"drop": ("x",)}, {"id": "x"}], ids=lambda options: next(iter(options))
+)
+@pytest.mark.parametrize("source", ["Phishing", "a.libsvm"])
+def test_a_source_without_columns_refuses_them(tmp_path, source, options):
+    (tmp_path / "a.libsvm").write_text("1 1:2\n")
+    where = source if source == "Phishing" else str(tmp_path / source)
+    with pytest.raises(BadSource, match="has no column 'x'"):
+        list(rows(where, Reading(**options)))
+
+
+def test_a_look_at_the_head_is_bounded_and_loses_no_row(run, store, feed, tmp_path):
+    wide = iter([Row([0.0] * 300_000)] * 9)
+    assert len(head_of(wide)) == 4
+    assert len(head_of(iter([Row([1])] * 5000))) == 1000
+    path = tmp_path / "many.csv"
+    path.write_text("q,y\n" + "".join(f"{i},a\n" for i in range(1234)))
+    _, _, err = run("push", feed, str(path))
+    assert "the first 500 rows are read like this:" in err
+    assert [orjson.loads(entry[b"x"])["q"] for entry in stored(store)] == list(range(1234))
+
+
+def test_hostile_column_names_are_told_on_one_line_each(run, feed, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("\x1b[2J\u202e,y\n1,\x9b2J\n")
+    _, _, err = run("push", feed, str(path))
+    assert all(line.isprintable() for line in err.split("\n"))
+
+
+def ctrl_c(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture
+def interruptible():
+    """SIGINT as in a terminal; where tests run in the background of a shell it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_while_rows_are_in_flight_says_exactly_how_many_arrived(
+    store, redis_url, feed, monkeypatch
+):
+    send = ingest._send
+
+    def interrupted(connected, url, key, entries, before, skipped):
+        if before == 6:
+            pipeline = connected.pipeline
+            connected.pipeline = lambda **kw: (ctrl_c(), pipeline(**kw))[1]
+        return send(connected, url, key, entries, before, skipped)
+
+    monkeypatch.setattr(ingest, "_send", interrupted)
+    with pytest.raises(PushInterrupted) as ended:
+        push([Row([i]) for i in range(99)], redis_url, feed, chunk=3)
+    assert (ended.value.sent, ended.value.unsure) == (9, 0)
+    assert len(stored(store)) == 9
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_second_ctrl_c_does_not_wait_and_says_what_is_unsure(redis_url, feed, monkeypatch):
+    def twice(*_):
+        ctrl_c()
+        ctrl_c()
+
+    monkeypatch.setattr(ingest, "_send", twice)
+    with pytest.raises(PushInterrupted) as ended:
+        push([Row([i]) for i in range(9)], redis_url, feed, chunk=3)
+    assert (ended.value.sent, ended.value.unsure) == (0, 3)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("at", [3, 6])
+def test_the_rest_is_pushed_with_the_skip_that_an_interrupted_push_names(
+    run, store, feed, tmp_path, monkeypatch, at
+):
+    path = tmp_path / "a.csv"
+    path.write_text("q,y\n" + "".join(f"{i},a\n" for i in range(20)))
+    monkeypatch.setattr(ingest, "CHUNK", 3)
+    with monkeypatch.context() as patched:
+        wait = lambda *_: lambda sent: sent == at and ctrl_c()  # noqa: E731
+        patched.setattr("workers.commands.push._all", wait)
+        code, _, err = run("push", feed, str(path), "--skip", "2", "--limit", "15")
+    assert code == 130
+    *_, option, skip, also, limit = err.splitlines()[-1].split()
+    assert err.splitlines()[-1].startswith(f"interrupted: {at} rows were pushed; go on with --skip")
+    assert run("push", feed, str(path), option, skip, also, limit)[0] == 0
+    assert [orjson.loads(entry[b"x"])["q"] for entry in stored(store)] == list(range(2, 17))
+
+
+def test_a_row_refused_among_others_that_were_taken_is_named(store, redis_url, feed, monkeypatch):
+    """An entry without a value is refused by Redis; the others of its pipeline are taken."""
+    whole = ingest.entry
+    monkeypatch.setattr(
+        ingest, "entry", lambda row, arrays: [b"x"] if row.x[0] in (1, 2, 4) else whole(row, arrays)
+    )
+    with pytest.raises(PushStopped) as stopped:
+        push([Row([i]) for i in range(6)], redis_url, feed, skipped=100)
+    assert "3 rows were pushed; later rows than the refused were taken: push --skip 101 --limit 2, "
+    assert str(stopped.value).endswith(
+        "push --skip 101 --limit 2, --skip 104 --limit 1, then go on with --skip 106"
+    )
+    assert len(stored(store)) == 3

@@ -1,0 +1,210 @@
+"""Rows to push: how columns and cells of a source become features, label, id and probability."""
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from workers.errors import BadConfiguration
+
+Format = Literal["csv", "jsonl", "libsvm", "arff"]
+Features = Sequence[Any] | Mapping[str, Any]
+
+MISSING = ("", "?")
+"""Texts that stand for a missing value in any table."""
+
+
+class BadSource(BadConfiguration):
+    """A source of examples that is not there, or cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One example to push: features, and what there is of label, producer's id and probability."""
+
+    x: Features
+    y: str | None = None
+    id: str | None = None
+    p: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read a source.
+
+    Attributes
+    ----------
+    format : str or None
+        By default the one that the file's extension names; JSON lines for standard input.
+    label : str or None
+        Column of the label. By default the last one; `y` in JSON lines.
+    labelled : bool
+        Without labels every column is a feature.
+    header : bool
+        Whether the first line of a CSV file names its columns.
+    features : int or None
+        Width of a LIBSVM source; by default its largest index, for which it is read whole.
+    data_dir : path or None
+        Where the benchmark sets are.
+    prob : str or None
+        Column of an annotator's probability. A row that has one and no label is sent with it;
+        what is wrong with one that has both, the feed's answer says.
+    drop : tuple of str
+        Columns to leave out.
+    id : str or None
+        Column of the producer's id; `id` in JSON lines that are entries.
+    na : tuple of str
+        More texts that stand for a missing value, beside the empty one and ``?``.
+    """
+
+    format: Format | None = None
+    label: str | None = None
+    labelled: bool = True
+    header: bool = True
+    features: int | None = None
+    data_dir: Path | None = None
+    prob: str | None = None
+    drop: tuple[str, ...] = ()
+    id: str | None = None
+    na: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """Texts that stand for a missing value."""
+        return frozenset((*MISSING, *self.na))
+
+
+@dataclass(slots=True)
+class Layout:
+    """What a reader found in a source; filled in when its first row is read.
+
+    Attributes
+    ----------
+    label, id, prob : str or None
+        Name of the column that is it.
+    dropped : list of str
+        Columns that are left out.
+    """
+
+    label: str | None = None
+    id: str | None = None
+    prob: str | None = None
+    dropped: list[str] = field(default_factory=list)
+
+    def features(self, names: Sequence[str]) -> list[str]:
+        """Return the columns that are features."""
+        others = {self.label, self.id, self.prob, *self.dropped}
+        return [name for name in names if name not in others]
+
+
+def label_text(value: object) -> str | None:
+    """Return a label as the text the feed will know it by.
+
+    Examples
+    --------
+    >>> [label_text(value) for value in ("a", True, 3, 1.0, 0.5, None)]
+    ['a', 'true', '3', '1', '0.5', None]
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return orjson.dumps(value).decode()
+
+
+def layout_of(names: Sequence[str], reading: Reading, layout: Layout) -> None:
+    """Find what each column of a table is.
+
+    Raises
+    ------
+    BadSource
+        If a column that was named is not there, is named twice, or has no name.
+    """
+    if len(set(names)) != len(names):
+        raise BadSource("two columns have the same name")
+    special = [("probability", reading.prob), ("id", reading.id)]
+    special += [("column to leave out", name) for name in reading.drop]
+    for what, name in special:
+        if name is not None and name not in names:
+            raise _no_column(name, what, names)
+    taken = {reading.prob, reading.id, *reading.drop}
+    layout.label = _label_of([name for name in names if name not in taken], names, reading)
+    layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
+    if "" in layout.features(names):
+        raise BadSource(
+            f"column {list(names).index('') + 1} has no name: name it, or leave it out: --drop ''"
+        )
+
+
+def _label_of(others: Sequence[str], names: Sequence[str], reading: Reading) -> str | None:
+    """Return the name of the label's column."""
+    if not reading.labelled:
+        return None
+    if not names:
+        raise BadSource("the source is empty")
+    if not others:
+        raise BadSource("no column is left for the label")
+    label = reading.label or others[-1]
+    if label not in others:
+        raise _no_column(label, "label", others)
+    return label
+
+
+def _no_column(name: str, what: str, names: Sequence[str]) -> BadSource:
+    there = ", ".join(names)[:200]
+    return BadSource(f"no column {name!r} for the {what}; there are {there}")
+
+
+def refuse_columns(reading: Reading, what: str) -> None:
+    """Raise BadSource where a column is named in a source that has no names."""
+    if reading.prob is not None:
+        raise BadSource(f"{what} has no column {reading.prob!r} for the probability")
+    if reading.id is not None:
+        raise BadSource(f"{what} has no column {reading.id!r} for the id")
+    if reading.drop:
+        raise BadSource(f"{what} has no column {reading.drop[0]!r} to leave out")
+
+
+def with_targets(
+    x: Features, y: object, probability: object, reading: Reading, id_: object = None
+) -> Row:
+    """Return a row; an empty label, probability or id is none."""
+    missing = reading.missing
+    p, label, id_text = (_filled(value, missing) for value in (probability, y, id_))
+    # A label is sent as it is spelled: spaces around it are the feed's to judge.
+    return Row(x, label_text(y) if label is not None and p is None else label, id_text, p)
+
+
+def _filled(value: object, missing: frozenset[str]) -> str | None:
+    """Return a cell as text, None where it is empty."""
+    text = None if isinstance(value, float) and math.isnan(value) else label_text(value)
+    return None if text is None or text.strip() in missing else text.strip()
+
+
+def number(name: str, value: object, missing: frozenset[str]) -> float | None:
+    """Return a cell as a number, None where it is missing.
+
+    Raises
+    ------
+    BadSource
+        If it is neither.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if text in missing:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.inf
+        if "_" in text or value in (math.inf, -math.inf):
+            raise BadSource(
+                f"{name} is {text[:40]!r}, not a number: encode it, leave the column out "
+                f"(--drop {shlex.quote(name[:80])}), or say --na {shlex.quote(text[:40])} where "
+                "it stands for a missing value"
+            )
+    return None if isinstance(value, float) and math.isnan(value) else value  # type: ignore[return-value]  # readers yield text or numbers

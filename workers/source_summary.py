@@ -1,0 +1,148 @@
+"""What a source looks like: told before its first row is sent, from a bounded look at its head."""
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from workers.counts import counted
+from workers.rows import Layout, Row
+
+HEAD = 1000
+"""Rows that are looked at, at most."""
+
+CELLS = 1_000_000
+"""Cells that are looked at, at most."""
+
+_SHOWN = 8  # names of columns or classes in one line
+_NAMES = ("id", "uuid", "guid", "key", "index", "rowid", "row")
+_ENOUGH = 20  # rows: in fewer, distinct whole numbers tell nothing
+
+
+def head_of(rows: Iterator[Row], count: int = HEAD) -> list[Row]:
+    """Return the first rows, fewer where they are very wide."""
+    head: list[Row] = []
+    cells = 0
+    for row in rows:
+        head.append(row)
+        cells += len(row.x)
+        if len(head) >= count or cells >= CELLS:
+            break
+    return head
+
+
+def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[str]:
+    """Return what the head of a source is read as, a line a fact.
+
+    Examples
+    --------
+    >>> rows = [Row({"age": 39, "id": 1}, "ham"), Row({"age": None, "id": 2}, "spam")]
+    >>> for line in summary(rows, Layout("kind", dropped=["name"])):
+    ...     print(line)
+    the first 2 rows are read like this:
+      label     kind: ham 1, spam 1
+      features  2 numbers, sent by name: age, id
+      left out  name
+      blank     age 1: sent as null, which a feed rejects unless its worker has --missing mean
+      warning   id looks like an identifier and is a feature: --id id sends it as the id, \
+--drop id leaves it out
+    """
+    if not head:
+        return ["the source has no rows"]
+    lines = [f"the first {counted(len(head), 'row')} are read like this:"]
+    if len(head) == 1:
+        lines = ["the first row is read like this:"]
+    names = list(dict.fromkeys(name for row in head for name in _columns(row)))
+    lines.append(f"  label     {_label(head, layout)}")
+    lines += [f"  {kind:<10}{name}" for kind, name in _others(layout)]
+    lines.append(f"  features  {_features(head[0], names, arrays)}")
+    if layout.dropped:
+        lines.append(f"  left out  {_listed(layout.dropped)}")
+    if blank := _blank(head):
+        where = _listed([f"{name} {count:,}" for name, count in blank.items()])
+        lines.append(
+            f"  blank     {where}: sent as null, which a feed rejects unless its worker has "
+            "--missing mean"
+        )
+    lines += [_warning(name) for name in names if _is_identifier(name, head)]
+    return lines
+
+
+def _columns(row: Row) -> Sequence[str]:
+    if isinstance(row.x, Mapping):
+        return list(row.x)
+    return [f"[{i}]" for i in range(len(row.x))]
+
+
+def _values(row: Row) -> Sequence[Any]:
+    return list(row.x.values()) if isinstance(row.x, Mapping) else row.x
+
+
+def _label(head: Sequence[Row], layout: Layout) -> str:
+    if layout.label is None:
+        return "none"
+    classes = Counter(row.y for row in head if row.y is not None)
+    told = _listed([f"{name} {count:,}" for name, count in classes.most_common()])
+    without = sum(row.y is None and row.p is None for row in head)
+    blank = f"; {counted(without, 'row')} without, answered and not learned" if without else ""
+    return f"{layout.label}: {told or 'no class'}{blank}"
+
+
+def _others(layout: Layout) -> list[tuple[str, str]]:
+    given = (("id", layout.id), ("prob", layout.prob))
+    return [(kind, name) for kind, name in given if name is not None]
+
+
+def _features(first: Row, names: Sequence[str], arrays: bool) -> str:
+    if not isinstance(first.x, Mapping):
+        return f"{counted(len(first.x), 'number')}, sent as an array"
+    how = "as an array" if arrays else "by name"
+    return f"{counted(len(names), 'number')}, sent {how}: {_listed(names)}"
+
+
+def _blank(head: Sequence[Row]) -> dict[str, int]:
+    """Return the columns with blanks, and how many."""
+    count: Counter[str] = Counter()
+    for row in head:
+        count.update(
+            name for name, value in zip(_columns(row), _values(row), strict=True) if value is None
+        )
+    return dict(count.most_common())
+
+
+def _is_identifier(name: str, head: Sequence[Row]) -> bool:
+    """Return whether a named column tells rows apart rather than describing them."""
+    if name.startswith("["):
+        return False
+    plain = name.strip().lower()
+    if plain in _NAMES or plain.endswith(("_id", " id", "-id")):
+        return True
+    values = [row.x.get(name) for row in head if isinstance(row.x, Mapping)]
+    whole = [value for value in values if _is_whole(value)]
+    return len(values) >= _ENOUGH and len(whole) == len(values) and _are_counted(whole)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value == int(value)
+
+
+def _are_counted(values: Sequence[Any]) -> bool:
+    """Return whether each value is one more than the last: a row number."""
+    return all(later - value == 1 for value, later in pairwise(values))
+
+
+def _warning(name: str) -> str:
+    quoted = shlex.quote(name)
+    return (
+        f"  warning   {name} looks like an identifier and is a feature: --id {quoted} sends it as "
+        f"the id, --drop {quoted} leaves it out"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, each cut, and how many more there are."""
+    shown = ", ".join(name[:40] for name in names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
