@@ -30,6 +30,7 @@ COMMANDS = (
     "fork",
     "dlq",
     "snapshot",
+    "restore",
     "redis",
     "config",
     "reproduce",

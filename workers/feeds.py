@@ -97,12 +97,12 @@ def status(store: Store) -> Status:
     keys, state = store.keys, store.state()
     cursor = b"0-0" if state is None else state.position.cursor
     pointers = () if state is None else (state.snapshot, state.previous)
-    waiting, is_at_least = _waiting(store, cursor)
+    waits, is_at_least = waiting(store, cursor)
     return Status(
         feed=keys.feed,
         seq=0 if state is None else state.position.seq,
         n=0 if state is None else state.position.n,
-        waiting=waiting,
+        waiting=waits,
         waiting_is_at_least=is_at_least,
         cursor=cursor.decode(),
         out=store.length(keys.out),
@@ -117,7 +117,7 @@ def status(store: Store) -> Status:
     )
 
 
-def _waiting(store: Store, cursor: bytes) -> tuple[int, bool]:
+def waiting(store: Store, cursor: bytes) -> tuple[int, bool]:
     """Return how many entries of the input lie after a cursor, and whether they may be more."""
     stream, count, after = store.keys.input, 0, b""
     for page in store.pages(stream, cursor, count=COUNTED):
@@ -178,25 +178,6 @@ def no_answer(entry: Sequence[Any]) -> StateLost:
     )
 
 
-def newest_snapshot(store: Store) -> tuple[str, bytes]:
-    """Return the key and the bytes of the newest snapshot.
-
-    Raises
-    ------
-    NoSuchSnapshot
-        If the feed has none.
-    """
-    state = store.state()
-    pointer = None if state is None else state.snapshot
-    data = None if pointer is None else store.get_snapshot(pointer)
-    if pointer is None or data is None:
-        raise NoSuchSnapshot(
-            f"feed {store.keys.feed!r} has no snapshot: a worker leaves one when it stops, and "
-            "every --snapshot-every entries"
-        )
-    return store.keys.snapshot(pointer.n, pointer.sha256), data
-
-
 def reset(store: Store, with_input: bool, force: bool = False) -> int:
     """Forget every answer and all state of a feed, at once; return how many keys went.
 
@@ -215,7 +196,7 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     FeedInUse
         If one does, and `force` is not set.
     """
-    _refuse_in_use(store, force)
+    refuse_in_use(store, force)
     keys = store.keys
     going = [keys.state, keys.out, keys.met, keys.dlq, keys.lease, *snapshot_keys(store)]
     if with_input:
@@ -229,7 +210,8 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     return gone
 
 
-def _refuse_in_use(store: Store, force: bool) -> None:
+def refuse_in_use(store: Store, force: bool) -> None:
+    """Raise FeedInUse if a live worker holds the feed, unless that does not matter."""
     holder = _holder(store)
     if holder is not None and not force:
         raise FeedInUse(

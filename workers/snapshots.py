@@ -22,7 +22,7 @@ PART_BYTES = 1 << 24
 """Bytes of a snapshot under one key, at most: far below what Redis takes as one value (512 MiB by
 default), and little enough that writing a part holds up no other client for long."""
 
-_MAGIC = b"osvm-snapshot\n"
+MAGIC = b"osvm-snapshot\n"
 _LENGTH = 4
 _MAX_HEADER = 1 << 16
 
@@ -76,9 +76,14 @@ def encode(
         "digest": position.digest.hex(),
     }
     text = json.dumps(header, sort_keys=True).encode()
-    data = b"".join((_MAGIC, len(text).to_bytes(_LENGTH, "big"), text, body))
-    parts = max(1, -(-len(data) // part_bytes))
+    data = b"".join((MAGIC, len(text).to_bytes(_LENGTH, "big"), text, body))
+    parts = parts_of(len(data), part_bytes)
     return Pointer(position.n, sha256(data).hexdigest(), position.cursor, parts), data
+
+
+def parts_of(size: int, part_bytes: int = PART_BYTES) -> int:
+    """Return in how many parts a snapshot of `size` bytes is stored."""
+    return max(1, -(-size // part_bytes))
 
 
 def decode(data: bytes, pointer: Pointer, feed: str, config_hash: str) -> Stored:
@@ -142,10 +147,10 @@ def move_to(
 
 
 def _split(data: bytes) -> tuple[dict[str, Any], bytes]:
-    start = len(_MAGIC) + _LENGTH
-    if not data.startswith(_MAGIC) or len(data) < start:
+    start = len(MAGIC) + _LENGTH
+    if not data.startswith(MAGIC) or len(data) < start:
         raise InvalidStoredSnapshot("it is not a snapshot of this program")
-    length = int.from_bytes(data[len(_MAGIC) : start], "big")
+    length = int.from_bytes(data[len(MAGIC) : start], "big")
     if length > min(_MAX_HEADER, len(data) - start):
         raise InvalidStoredSnapshot("its header is longer than it may be")
     try:

@@ -248,6 +248,10 @@ class Store:
         """Return the reply to any command, as the protocol has it."""
         return self._connection.call(*command)
 
+    def run(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Any:
+        """Return the reply of a script that no worker uses."""
+        return self._connection.evaluate(script, keys, args)
+
     # What is written
 
     def append(self, stream: str, entries: Sequence[Entry]) -> None:

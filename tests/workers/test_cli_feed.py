@@ -490,7 +490,7 @@ def test_snapshot_saves_the_newest_one(answered, run, tmp_path):
     code, _, err = run("snapshot", feed, "--out", str(path))
     assert code == 0
     assert path.stat().st_size > 1000
-    assert f"snap:{ROWS}:" in err
+    assert f"n {ROWS} (input up to " in err
 
 
 def test_snapshot_of_a_feed_without_one_is_an_error(run):

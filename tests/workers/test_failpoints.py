@@ -22,8 +22,8 @@ def calls_of(module):
         first = node.args[0] if node.args else None
         if node.func.attr in ("call", "send") and isinstance(first, ast.Constant):
             yield first.value.lower()
-        elif node.func.attr in ("evaluate", "send_script"):
-            yield getattr(module, first.id).name
+        elif node.func.attr in ("evaluate", "send_script") and first.id != "script":
+            yield getattr(module, first.id).name  # the others come from outside: `Store.run`
 
 
 def test_every_call_to_redis_has_its_failpoints_and_no_other_is_listed():

@@ -10,6 +10,7 @@ from workers.commits import Commit, SnapshotMove
 from workers.errors import InvalidStoredSnapshot, WorkerError
 from workers.position import START
 from workers.preflight import check_snapshots
+from workers.restoring import backup_of
 from workers.settings import Limits
 from workers.state import Pointer
 from workers.store import Store
@@ -50,7 +51,7 @@ def test_snapshots_in_parts_change_no_byte_and_leave_nothing_behind(parted, redi
 def test_the_parts_together_are_the_bytes_that_one_key_would_hold(parted):
     state = parted.state()
     data = b"".join(parted.call("GET", key) for key in state.snapshot.keys(parted.keys))
-    assert feeds.newest_snapshot(parted)[1] == data
+    assert backup_of(parted).data == data
     whole = Pointer(state.snapshot.n, state.snapshot.sha256, state.snapshot.cursor)
     stored = snapshots.decode(data, whole, parted.keys.feed, state.agreement.config_hash)
     predictor = OnlinePredictor(engine(parted)._predictor.config)
@@ -79,10 +80,12 @@ def test_reset_takes_all_parts_away(parted):
     assert not parted.has_snapshots()
 
 
-@pytest.mark.parametrize("text", [b"5:ab:1-0:1", b"5:ab:1-0:0", b"5:ab:1-0:2:3", b"5:ab:1-0:x"])
+@pytest.mark.parametrize("text", [b":1", b":0", b":2:3", b":x"])
 def test_a_pointer_with_a_forged_number_of_parts_is_damaged(text):
-    with pytest.raises(ValueError, match=r"pointer|invalid literal"):
-        Pointer.parse(text)
+    whole = b"5:%b:1-0" % (b"ab" * 32)
+    assert Pointer.parse(whole).parts == 1
+    with pytest.raises(ValueError, match="number"):
+        Pointer.parse(whole + text)
 
 
 def test_a_snapshot_larger_than_redis_takes_as_one_value_is_kept_in_parts(own_redis, feed):

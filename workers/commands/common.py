@@ -3,8 +3,9 @@
 import secrets
 import sys
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 
 import typer
 
@@ -116,7 +117,17 @@ def writing(path: Path) -> "Iterator[None]":
 
 @contextmanager
 def replacing(path: Path, overwrite: bool) -> "Iterator[TextIO]":
-    """Yield a text file that takes the place of `path` when all is written, and not before.
+    """Yield a text file that takes the place of `path`; see `replacing_bytes`."""
+    with (
+        replacing_bytes(path, overwrite) as raw,
+        TextIOWrapper(raw, encoding="utf-8", newline="") as target,
+    ):
+        yield target
+
+
+@contextmanager
+def replacing_bytes(path: Path, overwrite: bool) -> "Iterator[BinaryIO]":
+    """Yield a file that takes the place of `path` when all is written, and not before.
 
     It is written beside it: what was there stays if the writing fails or is interrupted. A device
     or a pipe is written to as it is.
@@ -127,14 +138,14 @@ def replacing(path: Path, overwrite: bool) -> "Iterator[TextIO]":
         If the file is there and is not to be overwritten.
     """
     if path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8", newline="") as target:
+        with path.open("wb") as target:
             yield target
         return
     _refuse_existing(path, overwrite)
     place = path.resolve()  # what a symbolic link points at is replaced, not the link
     beside = place.with_name(f".{place.name[:200]}.{secrets.token_hex(4)}.part")
     try:
-        with beside.open("x", encoding="utf-8", newline="") as target:
+        with beside.open("xb") as target:
             yield target
         _refuse_existing(path, overwrite)
         beside.replace(place)

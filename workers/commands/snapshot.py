@@ -1,11 +1,11 @@
-"""`snapshot`: save the newest snapshot of a feed to a file."""
+"""`snapshot`: save a backup of a feed to a file."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, feed_store, note, writing
+from workers.commands.common import Config, Feed, Redis, feed_store, note, replacing_bytes, writing
 
 
 def register(app: typer.Typer) -> None:
@@ -21,11 +21,15 @@ def snapshot(
     redis: Redis = None,
     config: Config = None,
 ) -> None:
-    """Save the newest snapshot of a feed to a file, for a backup."""
-    from workers import feeds
+    """Save a backup of a feed at its newest snapshot to a file, for `restore`."""
+    from workers.restoring import backup_of
 
     with feed_store(feed, redis, config) as store:
-        name, data = feeds.newest_snapshot(store)
-    with writing(out):
-        out.write_bytes(data)
-    note(f"{len(data):,} bytes of {name} saved to {out}")
+        backup = backup_of(store)
+    with writing(out), replacing_bytes(out, overwrite=True) as target:
+        target.writelines(backup.pieces())
+    position = backup.position
+    note(
+        f"backup of feed {feed!r} at seq {position.seq:,}, n {position.n:,} (input up to "
+        f"{position.cursor.decode()}) saved to {out}"
+    )

@@ -1,0 +1,247 @@
+"""A feed that was lost with its Redis goes on from its backup, byte for byte."""
+
+import json
+import re
+
+import pytest
+from commands import work
+from fault_feed import COUNT, drain, engine, payloads, push, rows
+
+from workers import cli, embedded, feeds, verify
+from workers.backup import FORMAT, Backup, InvalidBackup
+from workers.errors import BadConfiguration, Fenced, OutputAhead, WrongKeyType
+from workers.keys import REGISTRY
+from workers.lease import Holder
+from workers.position import parse_id
+from workers.restoring import backup_of, restore
+from workers.store import Store
+
+MIDDLE = 130
+
+
+@pytest.fixture
+def lost(own_redis, tmp_path):
+    """Answer half of a feed, and give its backup and what it answered after; lose all of Redis."""
+    with Store(own_redis.url, "f", block_ms=20) as store:
+        push(store, rows())
+        running = engine(store, batch=10)
+        drain(running, MIDDLE)
+        running.snapshot()
+        path = tmp_path / "backup"
+        path.write_bytes(b"".join(backup_of(store).pieces()))
+        drain(running, COUNT)
+        expected = payloads(store), store.state().position
+        store.call("FLUSHALL")
+        yield store, path, expected
+
+
+def after(pairs, cursor):
+    return [pair for pair in pairs if parse_id(pair[0]) > parse_id(cursor)]
+
+
+@pytest.mark.parametrize("server", ["flushed", "another"])
+def test_a_restored_feed_goes_on_as_if_redis_had_never_been_lost(lost, server, system_url):
+    store, path, (answers, position) = lost
+    url = store.url if server == "flushed" else system_url
+    with Store(url, "f", block_ms=20) as anew:
+        feeds.reset(anew, with_input=True)
+        found = restore(anew, Backup.read(path))
+        assert (found.position.seq, found.answers, found.waiting) == (MIDDLE, 0, 0)
+        assert anew.keys.feed.encode() in anew.call("SMEMBERS", REGISTRY)
+        push(anew, rows()[MIDDLE:], first=MIDDLE + 1)
+        running = engine(anew, batch=7, begins=False)
+        drain(running, COUNT)
+        running.snapshot()
+        assert payloads(anew) == [after(stream, b"130-0") for stream in answers]
+        assert anew.state().position == position
+        found = verify.verify(anew)
+        assert found.is_identical
+        assert found.answers == COUNT - MIDDLE
+        drain(engine(anew), COUNT)
+
+
+def test_what_still_waits_in_the_input_is_answered_and_older_answers_stay(lost):
+    store, path, (answers, position) = lost
+    push(store, rows())
+    drain(engine(store, batch=10), MIDDLE)
+    store.call("DEL", store.keys.state)
+    found = restore(store, Backup.read(path))
+    assert (found.answers, found.waiting) == (MIDDLE, COUNT - MIDDLE)
+    drain(engine(store, begins=False), COUNT)
+    assert (payloads(store), store.state().position) == (answers, position)
+
+
+def test_new_input_gets_ids_after_the_backup_although_the_clock_is_behind(lost):
+    store, path, _ = lost
+    backup = Backup.read(path)
+    far = 2**52
+    position = backup.position
+    store.call("FLUSHALL")
+    restore(store, backup)
+    store.call("XSETID", store.keys.input, f"{far}-5")  # as if the producers' clock were ahead
+    store.call("XADD", store.keys.input, "*", "x", "[0.1,0.2,0.3]", "y", "a")
+    (last,) = feeds.newest(store, store.keys.input, 1)
+    assert last[0] == b"%d-6" % far
+    store.call("DEL", store.keys.state, store.keys.input)
+    restore(store, backup)
+    info = store.call("XINFO", "STREAM", store.keys.input)
+    assert info[info.index(b"last-generated-id") + 1] == position.cursor
+
+
+def test_input_that_is_trimmed_unread_after_a_restore_is_missed_from_redis_7_on(lost, system_url):
+    _, path, _ = lost
+    with Store(system_url, "f", block_ms=20) as store:
+        if int(store.server()["redis_version"].split(".")[0]) < 7:
+            pytest.skip("this Redis keeps no count of what was added")
+        feeds.reset(store, with_input=True)
+        restore(store, Backup.read(path))
+        running = engine(store, begins=False)
+        push(store, rows()[MIDDLE:], first=MIDDLE + 1)
+        store.call("XTRIM", store.keys.input, "MAXLEN", "5")
+        with pytest.raises(feeds.StateLost, match="input lost"):
+            drain(running, COUNT)
+
+
+def test_a_feed_that_has_answers_after_the_backup_is_not_put_back(lost):
+    store, path, _ = lost
+    push(store, rows())
+    drain(engine(store), COUNT)
+    before = store.state(), payloads(store)
+    with pytest.raises(OutputAhead, match=r"240-0.*130-0.*online-svm reset f"):
+        restore(store, Backup.read(path), overwrite=True)
+    assert (store.state(), payloads(store)) == before
+    feeds.reset(store, with_input=False)
+    restore(store, Backup.read(path))
+    drain(engine(store, begins=False), COUNT)
+    assert payloads(store) == [after(stream, b"130-0") for stream in before[1]]
+
+
+def test_a_feed_that_is_there_is_overwritten_only_when_told_to_and_its_worker_is_fenced(lost):
+    store, path, _ = lost
+    push(store, rows())
+    running = engine(store, batch=10)
+    drain(running, MIDDLE)
+    epoch = store.state().epoch
+    with pytest.raises(BadConfiguration, match="exists"):
+        restore(store, Backup.read(path))
+    store.call("SET", store.keys.lease, Holder.here("me").encode())
+    with pytest.raises(feeds.FeedInUse, match="held by 'me'"):
+        restore(store, Backup.read(path), overwrite=True)
+    restore(store, Backup.read(path), overwrite=True, force=True)
+    assert store.state().epoch > epoch
+    with pytest.raises(Fenced):
+        drain(running, COUNT)
+    assert set(feeds.snapshot_keys(store)) == set(store.state().snapshot.keys(store.keys))
+
+
+def test_a_key_of_another_type_is_named_and_nothing_is_changed(lost):
+    store, path, _ = lost
+    store.call("SET", store.keys.out, "mine")
+    with pytest.raises(WrongKeyType, match=re.escape(store.keys.out)):
+        restore(store, Backup.read(path))
+    assert store.state() is None
+
+
+def test_a_backup_of_another_feed_is_refused(lost):
+    store, path, _ = lost
+    with (
+        Store(store.url, "g") as other,
+        pytest.raises(BadConfiguration, match="online-svm restore f FILE"),
+    ):
+        restore(other, Backup.read(path))
+
+
+def edited(data, **changes):
+    """Return a backup with another header, its digest made right again."""
+    from hashlib import sha256
+
+    start = len(b"osvm-backup\n")
+    length = int.from_bytes(data[start : start + 4], "big")
+    header = json.loads(data[start + 4 : start + 4 + length]) | changes
+    text = json.dumps(header).encode()
+    body = data[:start] + len(text).to_bytes(4, "big") + text + data[start + 4 + length : -32]
+    return body + sha256(body).digest()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda data: data[:-1], "cut or damaged"),
+        (lambda data: data[:40], "cut or damaged"),
+        (lambda data: data + b"x", "cut or damaged"),
+        (lambda data: data[:-200] + bytes([data[-200] ^ 1]) + data[-199:], "SHA-256"),
+        (lambda data: data[:12] + b"\xff\xff\xff\xff" + data[16:], "longer than it may be"),
+        (lambda _: b"", "no backup"),
+        (lambda _: b"PK\x03\x04" * 50, "no backup"),
+        (lambda data: b"osvm-snapshot\n" + data, "bare snapshot.*earlier builds"),
+        (lambda data: edited(data, format=FORMAT + 1), "upgrade"),
+        (lambda data: edited(data, bytes=2**60), "not the size"),
+        (lambda data: edited(data, agreement={}), "incomplete"),
+        (lambda data: edited(data, feed="g"), "belongs to feed 'f'"),
+        (lambda data: edited(data, snapshot="1:" + "ab" * 32 + ":1-0"), "SHA-256"),
+        (lambda data: edited(data, snapshot=7), "incomplete"),
+        (
+            lambda data: edited(
+                data, agreement={"config": "{}", "config_hash": "x", "environment": "{}"}
+            ),
+            "contradicts|another configuration",
+        ),
+    ],
+)
+def test_a_file_that_is_no_sound_backup_is_refused_in_one_sentence(lost, change, said):
+    store, path, _ = lost
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(InvalidBackup, match=said) as refused:
+        restore(store, Backup.read(path))
+    assert str(refused.value).startswith(f"{path}: ")
+    assert store.call("DBSIZE") == 0
+
+
+def test_a_file_that_announces_terabytes_takes_no_memory(tmp_path):
+    path = tmp_path / "forged"
+    with path.open("wb") as forged:
+        forged.write(b"osvm-backup\n" + (2**31).to_bytes(4, "big"))
+        forged.truncate(1 << 40)  # a sparse file
+    with pytest.raises(InvalidBackup, match="longer than it may be"):
+        Backup.read(path)
+
+
+SETTINGS = {"classes": "true,false", "window": "60", "refit_every": "20", "refit_lag": "0"}
+
+
+def test_the_commands_back_a_feed_up_and_restore_it_on_a_new_server(tmp_path, capsys):
+    def run(url, *arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--redis", url])
+        return ended.value.code, capsys.readouterr().err
+
+    path = str(tmp_path / "backup")
+    with embedded.temporary() as first:
+        run(first.url, "push", "mail", "Phishing", "--limit", "100")
+        work(first.url, "mail", SETTINGS, 100, tmp_path / "first.log")
+        assert "seq 100, n 100" in run(first.url, "snapshot", "mail", "--out", path)[1]
+        run(first.url, "push", "mail", "Phishing", "--skip", "100", "--limit", "80")
+        work(first.url, "mail", SETTINGS, 180, tmp_path / "more.log")
+        with Store(first.url, "mail") as store:
+            expected = [pair[1] for pair in payloads(store)[0]][100:]
+    with embedded.temporary() as second:
+        code, err = run(second.url, "restore", "mail", path)
+        assert (code, err.splitlines()[1:]) == (
+            0,
+            [
+                "lost: 100 answers before it, which are not in this Redis",
+                "lost: what was pushed and answered after it; push it again from there",
+                "to go on: online-svm worker mail",
+            ],
+        )
+        code, err = run(second.url, "restore", "mail", path)
+        assert code == 2
+        assert "Say --yes" in err
+        run(second.url, "push", "mail", "Phishing", "--skip", "100", "--limit", "80")
+        work(second.url, "mail", SETTINGS, 180, tmp_path / "second.log")
+        with Store(second.url, "mail") as store:
+            assert [pair[1] for pair in payloads(store)[0]] == expected
+        assert run(second.url, "verify", "mail")[0] == 0
+        code, err = run(second.url, "restore", "mail", path, "--yes")
+        assert code == 4
+        assert "no answer is given twice" in err

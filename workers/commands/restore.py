@@ -1,0 +1,91 @@
+"""`restore`: put a feed back from a backup."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workers.commands.common import Config, Feed, Redis, Yes, confirm, feed_store, note
+from workers.counts import counted
+
+if TYPE_CHECKING:
+    from workers.restoring import Restored
+
+_FIRST_CLOCK_MS = 1_000_000_000_000  # 2001: a smaller ID is no time of this century
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("restore")(restore)
+
+
+def restore(
+    feed: Feed,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="What `snapshot` saved.", show_default=False),
+    ],
+    redis: Redis = None,
+    config: Config = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if a worker holds the feed; it will exit.")
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Put a feed back to where its backup stands, after Redis lost it; a worker goes on there."""
+    from workers import restoring
+    from workers.backup import Backup
+
+    backup = Backup.read(file)
+    with feed_store(feed, redis, config) as store:
+        replaces = restoring.exists(store)
+        if replaces:
+            at = f"{backup.position.seq:,}"
+            confirm(f"Feed {feed!r} exists: put its state back to entry {at}, for good?", yes)
+        restored = restoring.restore(store, backup, replaces, force)
+    for line in told(feed, restored):
+        note(line)
+
+
+def told(feed: str, restored: "Restored") -> list[str]:
+    r"""Return what was restored, and what was lost, a line each.
+
+    Examples
+    --------
+    >>> from workers.position import Position
+    >>> from workers.restoring import Restored
+    >>> lines = told("mail", Restored(Position(b"1700000000000-0", 5, 4), 0, 0, False))
+    >>> print(*lines, sep="\n")
+    feed 'mail' is restored at seq 5, n 4 (input up to 1700000000000-0, 2023-11-14 22:13:20 UTC)
+    lost: 5 answers before it, which are not in this Redis
+    lost: what was pushed and answered after it; push it again from there
+    to go on: online-svm worker mail
+    """
+    position, waits = restored.position, restored.waiting
+    cursor = position.cursor.decode()
+    lines = [
+        f"feed {feed!r} is restored at seq {position.seq:,}, n {position.n:,} (input up to "
+        f"{cursor}{_clock(cursor)})"
+    ]
+    gone = position.seq - restored.answers
+    if gone > 0:
+        is_are = "is" if gone == 1 else "are"
+        lines.append(f"lost: {counted(gone, 'answer')} before it, which {is_are} not in this Redis")
+    if waits:
+        entries = "at least " * restored.waiting_is_at_least + counted(waits, "entry", "entries")
+        lines.append(
+            f"{entries} of the input after it {'waits' if waits == 1 else 'wait'} and will be "
+            "answered; what else was pushed after it is lost: push it again"
+        )
+    else:
+        lines.append("lost: what was pushed and answered after it; push it again from there")
+    return [*lines, f"to go on: online-svm worker {feed}"]
+
+
+def _clock(entry_id: str) -> str:
+    """Return the time of an ID that a clock made, as a further part of a sentence."""
+    milliseconds = int(entry_id.partition("-")[0])
+    if not _FIRST_CLOCK_MS <= milliseconds < 10 * _FIRST_CLOCK_MS:
+        return ""
+    return f", {datetime.fromtimestamp(milliseconds // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,65 @@
+-- Put a feed back to where a backup stands, all at once or not at all.
+--
+-- KEYS  1 st     hash    position of the feed
+--       2 in     stream  examples
+--       3 out    stream  predictions
+--       4 met    stream  validity reports
+--       5 dlq    stream  rejected input
+--       6 ..     string  parts of the snapshot, written before
+--
+-- ARGV  1 cursor     ID of the last input entry that the snapshot has seen
+--       2 seq        input entries answered then
+--       3 overwrite  "1" where a state that is there may be replaced
+--       then names and values of the fields of st
+--
+-- Returns {code, detail ...}: OK, or
+--   EXISTS             there is a state, and it may not be replaced
+--   AHEAD, key, id     an output stream reaches beyond the backup
+--   TYPE, key, type    a key holds another type
+--   SNAPSHOT           a part of the snapshot is not there
+
+local cursor, seq = A[1], tonumber(A[2])
+
+-- 1. May it be written? Nothing in Redis rolls back.
+local kind = type_of(KEYS[1])
+if kind ~= 'none' and kind ~= 'hash' then return {'TYPE', KEYS[1], kind} end
+if kind == 'hash' and A[3] ~= '1' then return {'EXISTS'} end
+for i = 2, 5 do
+  kind = type_of(KEYS[i])
+  if kind ~= 'none' and kind ~= 'stream' then return {'TYPE', KEYS[i], kind} end
+  if kind == 'stream' and i > 2 then
+    local last = info_of(KEYS[i])['last-generated-id']
+    if is_before(cursor, last) then return {'AHEAD', KEYS[i], last} end
+  end
+end
+for i = 6, #KEYS do
+  if call('EXISTS', KEYS[i]) == 0 then return {'SNAPSHOT'} end
+end
+
+-- 2. New input must get IDs after the cursor, whatever the clock says. A stream that was lost counts
+-- as having had the entries that were answered (Redis 7 and later).
+if type_of(KEYS[2]) == 'none' then
+  call('XGROUP', 'CREATE', KEYS[2], 'osvm', cursor, 'MKSTREAM')
+  if pcall_('XSETID', KEYS[2], cursor, 'ENTRIESADDED', A[2], 'MAXDELETEDID', '0-0')['err'] then
+    call('XSETID', KEYS[2], cursor)
+  end
+elseif is_before(info_of(KEYS[2])['last-generated-id'], cursor) then
+  call('XSETID', KEYS[2], cursor)
+end
+
+-- 3. Write. A worker of the state before is fenced by the epoch.
+local epoch = tonumber(call('HGET', KEYS[1], 'epoch') or '0') or 0
+call('DEL', KEYS[1])
+call('HSET', KEYS[1], unpack(A, 4))
+if epoch > tonumber(call('HGET', KEYS[1], 'epoch')) then
+  call('HSET', KEYS[1], 'epoch', string.format('%.0f', epoch))
+end
+call('HINCRBY', KEYS[1], 'epoch', 1)
+local info = info_of(KEYS[2])
+if info['entries-added'] then
+  local trimmed = math.max(0, info['entries-added'] - info['length'] - seq)
+  call('HSET', KEYS[1], 'gone',
+    string.format('%.0f', trimmed) .. ' ' .. info['max-deleted-entry-id'])
+end
+for i = 6, #KEYS do call('PERSIST', KEYS[i]) end
+return {'OK'}

@@ -1,0 +1,148 @@
+"""A feed put back to where its backup stands."""
+
+from dataclasses import dataclass
+
+from workers.backup import Backup
+from workers.errors import BadConfiguration, OutputAhead, Unavailable, WrongKeyType
+from workers.feeds import NoSuchSnapshot, refuse_in_use, snapshot_keys, waiting
+from workers.position import Position
+from workers.snapshots import parts_of
+from workers.state import Pointer, initial_fields
+from workers.store import Store, commit_script
+
+_RESTORE = commit_script("restore")
+
+_ATTEMPTS = 5  # a worker may leave a new snapshot, and drop an older one, while it is read
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Where a feed stands after it was restored, and what is there besides.
+
+    Attributes
+    ----------
+    position : Position
+    answers : int
+        Entries of `out` that are kept, all of them up to the position.
+    waiting : int
+        Entries of the input after it, which a worker will answer.
+    waiting_is_at_least : bool
+        They may be more than were counted.
+    """
+
+    position: Position
+    answers: int
+    waiting: int
+    waiting_is_at_least: bool
+
+
+def backup_of(store: Store) -> Backup:
+    """Return a backup of a feed, which may be at work: it stands at its newest snapshot.
+
+    Raises
+    ------
+    NoSuchSnapshot
+        If the feed has none.
+    InvalidStoredSnapshot
+        If the newest one is damaged.
+    """
+    for _ in range(_ATTEMPTS):
+        state = store.state()
+        if state is None or state.snapshot is None:
+            break
+        data = store.get_snapshot(state.snapshot)
+        if data is not None:
+            feed = store.keys.feed
+            backup = Backup(feed, state.epoch, state.agreement, state.snapshot, data)
+            _ = backup.position  # a damaged one is no backup
+            return backup
+    raise NoSuchSnapshot(
+        f"feed {store.keys.feed!r} has no snapshot: a worker leaves one when it stops, and every "
+        "--snapshot-every entries"
+    )
+
+
+def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool = False) -> Restored:
+    """Put a feed back to where a backup stands.
+
+    Answers up to there are kept where they are, and input after there is answered next.
+
+    Parameters
+    ----------
+    store : Store
+    backup : Backup
+    overwrite : bool
+        A state that is there may be replaced.
+    force : bool
+        Even if a live worker holds the feed; it will exit.
+
+    Raises
+    ------
+    BadConfiguration
+        If the backup is of another feed, or the feed is there and may not be overwritten.
+    FeedInUse
+        If a live worker holds it.
+    OutputAhead, WrongKeyType
+        If answers after the position of the backup are there, or a key holds another type.
+    """
+    feed = store.keys.feed
+    if backup.feed != feed:
+        raise BadConfiguration(
+            f"the backup is of feed {backup.feed!r}: online-svm restore {backup.feed} FILE"
+        )
+    refuse_in_use(store, force)
+    position = backup.position
+    before = set(snapshot_keys(store))
+    pointer = Pointer(
+        position.n, backup.pointer.sha256, position.cursor, parts_of(len(backup.data))
+    )
+    parts = pointer.keys(store.keys)
+    store.finish_snapshot(store.put_snapshot(pointer, backup.data))
+    reply = store.run(
+        _RESTORE,
+        [*_streams(store), *parts],
+        [position.cursor, position.seq, int(overwrite), *_fields(backup, position, pointer)],
+    )
+    if reply[0] != b"OK":
+        _refused(store, position, [part.decode() for part in reply])
+    store.register()
+    for key in before - set(parts):
+        store.call("DEL", key)
+    waits, is_at_least = waiting(store, position.cursor)
+    return Restored(position, store.length(store.keys.out), waits, is_at_least)
+
+
+def exists(store: Store) -> bool:
+    """Return whether a state is there that restoring would replace."""
+    return store.keys.state in store.types()
+
+
+def _streams(store: Store) -> list[str]:
+    keys = store.keys
+    return [keys.state, keys.input, keys.out, keys.met, keys.dlq]
+
+
+def _fields(backup: Backup, position: Position, pointer: Pointer) -> list[bytes | str | int]:
+    """Return names and values of the hash `st`; both snapshots are this one."""
+    return [
+        *initial_fields(backup.agreement),
+        *("cursor", position.cursor, "seq", position.seq, "n", position.n),
+        *("digest", position.digest.hex()),
+        *("snapshot", pointer.encode(), "previous", pointer.encode()),
+        *("epoch", backup.epoch, "writer", "restore"),
+    ]
+
+
+def _refused(store: Store, position: Position, reply: list[str]) -> None:
+    feed = store.keys.feed
+    if reply[0] == "EXISTS":
+        raise BadConfiguration(f"feed {feed!r} exists: say --yes to replace its state")
+    if reply[0] == "AHEAD":
+        raise OutputAhead(
+            f"{reply[1]} holds answers up to {reply[2]}, after the backup's position "
+            f"{position.cursor.decode()}: no answer is given twice. Go on with the feed as it is, "
+            f"or delete its answers with online-svm reset {feed}, and restore then"
+        )
+    if reply[0] == "TYPE":
+        raise WrongKeyType(f"{reply[1]} holds a {reply[2]}: move that key away, or reset the feed")
+    raise Unavailable("the snapshot was not kept: try again")
