@@ -45,8 +45,8 @@ _STDOUT = 1  # the descriptor that the system gives a process for its output
 _COMPLETE = "_ONLINE_SVM_COMPLETE"
 """Where the completion script of a shell says that it asks."""
 
-_LASTING = ("worker", "combine")
-"""Commands that are not done when nobody reads what they print."""
+_LASTING = ("worker", "combine", "push", "verify", "fork", "reset")
+"""Commands that are not done when nobody reads what they print: 0 would say that they are."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

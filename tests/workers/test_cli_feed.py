@@ -294,6 +294,22 @@ def test_a_command_whose_reader_is_gone_ends_quietly_with_code_0(answered, redis
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("command", ["push", "verify"])
+def test_work_that_ends_because_nobody_reads_is_not_done(answered, redis_url, source, command):
+    reading, writing = os.pipe()
+    os.close(reading)
+    arguments = ["push", "unheard", str(source)] if command == "push" else ["verify", answered[0]]
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.cli", *arguments, "--redis", redis_url],
+        stdout=writing,
+        stderr=writing,
+        check=False,
+        timeout=120,
+    )
+    os.close(writing)
+    assert done.returncode == 1
+
+
 def test_a_worker_whose_log_is_read_no_more_does_not_end_as_if_it_were_done(redis_url):
     reading, writing = os.pipe()
     os.close(reading)

@@ -1,0 +1,121 @@
+"""What the README says to type, typed."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from workers import cli, embedded
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PATIENCE = 120  # seconds, for a machine that does much else
+
+
+def block_with(text):
+    """Return the one code block that holds a text."""
+    found = [block for block in re.findall(r"```\w*\n(.*?)```", README, re.S) if text in block]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of a new user, in which `online-svm` is the command of these sources."""
+    home = tmp_path_factory.mktemp("home")
+    command = home / "online-svm"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m workers.cli "$@"\n')
+    command.chmod(0o755)
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("ONLINE_SVM_")}
+    return kept | {"PATH": f"{home}:{os.environ['PATH']}", "HOME": str(home)}
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("state"))
+
+
+def shell(line, environment, **more):
+    return subprocess.Popen(["bash", "-c", f"exec {line}"], env=environment, text=True, **more)
+
+
+def said_by(line, environment):
+    """Return what a line says on standard output; it must end with 0."""
+    process = shell(line, environment, stdout=subprocess.PIPE)
+    try:
+        out, _ = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    return out
+
+
+def wait_for(status, environment, text):
+    """Wait until `online-svm status web` says a text, and return all it says."""
+    deadline = time.monotonic() + PATIENCE
+    while text not in (said := said_by(status, environment)):
+        assert time.monotonic() < deadline, said
+        time.sleep(0.5)
+    return said
+
+
+@pytest.mark.slow
+def test_the_first_real_use_goes_as_the_readme_says(environment, state):
+    environment = environment | {"XDG_STATE_HOME": state}
+    work, push, tail = block_with("online-svm worker web").splitlines()
+    assert "`online-svm status web` then says `1,250 learned`" in README
+    covered = re.search(r"`over ([\d,]+) scored of the\s+first ([\d,]+) learned`", README)
+    with Path(os.devnull).open("w") as nobody:
+        worker = shell(work, environment, stderr=nobody)
+        follower = None
+        try:
+            said_by(push.replace("--rate 100", "--rate 1000"), environment)
+            follower = shell(tail, environment, stdout=subprocess.PIPE, stderr=nobody)
+            assert follower.stdout.readline().split()[-1] == "exact"
+            said = wait_for("online-svm status web", environment, "1,250 learned")
+            assert f"over {covered[1]} scored of the first {covered[2]} learned" in said
+            follower.send_signal(signal.SIGTERM)
+            assert follower.wait(PATIENCE) == -signal.SIGTERM  # 143 in a shell
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(PATIENCE) == 0
+        finally:
+            for process in filter(None, (follower, worker)):
+                process.kill()
+                process.wait()
+            if follower is not None:
+                follower.stdout.close()
+            said_by("online-svm redis stop", environment)
+
+
+def test_the_example_in_process_runs():
+    made = {}
+    exec(block_with("OnlinePredictor(PredictorConfig"), made)
+    assert made["prediction"].probability is None
+    assert isinstance(made["state"], bytes)
+
+
+def test_the_client_of_any_redis_gets_its_answer(environment, capsys):
+    block = block_with("r.xadd(")
+    assert '"redis://localhost:6379/0"' in block
+    with embedded.temporary() as server, Path(os.devnull).open("w") as nobody:
+        worker = shell(f"online-svm worker mail --redis {server.url}", environment, stderr=nobody)
+        try:
+            exec(block.replace("redis://localhost:6379/0", server.url), {})
+        finally:
+            worker.kill()
+            worker.wait()
+    assert capsys.readouterr().out.startswith("warming up")
+
+
+def test_every_command_of_the_readme_is_one_and_none_is_left_out():
+    table = README[README.index("## Commands") : README.index("Exit codes:")]
+    named = set(re.findall(r"`([a-z]+)[ `]", table))
+    assert set(cli.COMMANDS) - named == {"redis"}, "which the section before it shows"
+    assert "`online-svm redis stop`" in README
+    for name in re.findall(r"`online-svm ([a-z]+)", README):
+        assert name in cli.COMMANDS
