@@ -7,14 +7,19 @@ import struct
 
 import orjson
 import pytest
+from rich.console import Console
 
 from online_svm.config import PredictorConfig
 from workers import cli
 from workers.agreement import agreement
 from workers.commands import export as export_module
+from workers.commands import verify as verify_module
+from workers.commands.common import note, show
+from workers.demo.view import methods_table
 from workers.lease import Holder
 from workers.settings import Limits
 from workers.store import Store
+from workers.verify import Difference
 
 HOSTILE = "\x1b[2J\x9b1m\u202e\nfeed forged\r\x00\x7f"
 
@@ -371,3 +376,28 @@ def test_a_lease_of_any_text_is_shown_and_breaks_nothing(run, store, feed, held,
     code, out, err = run("status", feed, *form)
     assert (code, err) == (0, "")
     assert is_clean(out)
+
+
+def test_what_verify_shows_of_forged_answers_is_escaped():
+    found = Difference(id=b"1-0", stream="out", committed=HOSTILE.encode() + b"\xff", computed=None)
+    told = verify_module._difference(found)
+    assert is_clean(told)
+    assert told.count("\n") == 2
+
+
+def test_the_table_of_the_demo_escapes_the_names_of_maps():
+    own = {"accuracy": None}
+    console = Console(file=io.StringIO(), width=200)
+    report = {"venn": {"predicted": own}, "maps": {f"[red]{HOSTILE}": {"predicted": own}}}
+    console.print(methods_table(report))
+    told = console.file.getvalue()
+    assert is_clean(told)
+    assert "[red]" in told
+
+
+def test_notes_of_every_command_are_escaped(capsys):
+    note(f"warning: {HOSTILE}")
+    show(f"Redis {HOSTILE}")
+    for told in capsys.readouterr():
+        assert is_clean(told)
+        assert told.count("\n") == 1
