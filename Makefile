@@ -56,4 +56,5 @@ doctest: $(VENV)/.dev  ## the examples in the public docstrings
 	$(BIN)/python -m pytest --doctest-modules online_svm workers -p no:cacheprovider
 
 clean:           ## remove what the targets above made
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build demo-output *.egg-info .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	find online_svm workers scripts tests -name __pycache__ -prune -exec rm -rf {} +

@@ -5,10 +5,12 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 
+from online_svm._code_cache import keep_code
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": False}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": False}
 _NO_DOOR: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _NO_COUNTS: dict[str, Any] = {"_nrt": False}
 
@@ -30,6 +32,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
         Of the same signature, compiled at its first call for each combination of types.
     """
     compiled: Any = numba.njit(**_OPTIONS)(function)
+    keep_code(compiled)
     return cast(Callable[P, R], compiled)
 
 
@@ -40,6 +43,7 @@ def making(function: Callable[P, R]) -> Callable[P, R]:
     compile than the function.
     """
     compiled: Any = numba.njit(**_OPTIONS, **_NO_DOOR)(function)
+    keep_code(compiled)
     return cast(Callable[P, R], compiled)
 
 
@@ -50,4 +54,5 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
     array or part of a tuple has its own: in a function of many they took a third of the time.
     """
     compiled: Any = numba.njit(**_OPTIONS, **_NO_DOOR, **_NO_COUNTS)(function)
+    keep_code(compiled)
     return cast(Callable[P, R], compiled)

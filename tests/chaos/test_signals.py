@@ -1,7 +1,8 @@
 """SIGTERM and SIGINT at random moments from the line `at work` on: a graceful stop, every time.
 
 Most signals go to children of a warmed parent, some to the real command. A few run in the default
-suite, and all of them with `make chaos`; the seed stands beside each count.
+suite, and all of them with `make chaos`; the seed stands beside each count. In half of the children
+each wait is split into many short ones.
 """
 
 import random
@@ -99,7 +100,7 @@ class Answered(Feed):
         self._pushed += count
         batch = str(self._choose.choice((1, 10)))
         args = arguments(self._name, self._url, "--batch", batch, *self.options)
-        return self._nursery.run(args, self._log)
+        return self._nursery.run(args, self._log, waits_shortly=self._choose.random() < 0.5)
 
     def check(self, store):
         super().check(store)
@@ -121,7 +122,7 @@ class Combined(Feed):
         if self._choose.random() < 0.2:
             store.call("DEL", *store.call("KEYS", f"osvm:{{{self._name}}}:*") or ["none"])
         into = ["combine", *SOURCES, "--into", self._name, "--redis", self._url, "--batch", "7"]
-        return self._nursery.run(into, self._log)
+        return self._nursery.run(into, self._log, waits_shortly=self._choose.random() < 0.5)
 
 
 KINDS = {"worker": (Answered, HeldBack), "combination": (Combined,)}

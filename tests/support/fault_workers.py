@@ -91,9 +91,10 @@ class Nursery:
     def start(self, feed, url, *options, failpoint=None):
         return self.run(arguments(feed, url, *options), failpoint=failpoint)
 
-    def run(self, args, log=None, failpoint=None):
+    def run(self, args, log=None, failpoint=None, waits_shortly=False):
         """Start `online-svm` with these arguments."""
-        pid = self.ask({"args": args, "failpoint": failpoint, "log": str(log or self._log)})
+        order = {"args": args, "failpoint": failpoint, "waits_shortly": waits_shortly}
+        pid = self.ask(order | {"log": str(log or self._log)})
         self._workers.append(Forked(self, pid))
         return self._workers[-1]
 
@@ -143,6 +144,8 @@ def _become_worker(order):
     os.dup2(log, 2)
     if order["failpoint"]:
         failpoints.chosen = failpoints.Failpoint(order["failpoint"])
+    if order["waits_shortly"]:
+        _wait_shortly()
     sys.argv = ["online-svm", *order["args"]]
     code = 1
     try:
@@ -153,6 +156,22 @@ def _become_worker(order):
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def _wait_shortly():
+    """Make many short waits of each: beginnings and ends, where signals do harm, are many then."""
+    from workers.stopping import Stop
+
+    wait = Stop.wait
+
+    def wait_shortly(stop, seconds):
+        end = time.monotonic() + seconds
+        while not wait(stop, min(seconds, 0.0005)):
+            if time.monotonic() > end:
+                return False
+        return True
+
+    Stop.wait = wait_shortly
 
 
 def _ended(pid, seconds):
