@@ -3,11 +3,11 @@
 import os
 import pty
 import re
-import subprocess
 import sys
 
 import orjson
 import pytest
+from processes import Process
 
 from online_svm.config import PredictorConfig
 from workers import cli, embedded, feeds
@@ -136,7 +136,7 @@ def on_a_terminal(columns, *command):
     """Return the lines that a command writes to a terminal of so many columns."""
     ours, theirs = pty.openpty()
     environment = os.environ | {"COLUMNS": str(columns), "TERM": "xterm"}
-    process = subprocess.Popen(
+    process = Process(
         [sys.executable, "-m", "workers.cli", *command], stdout=theirs, env=environment
     )
     os.close(theirs)
