@@ -160,10 +160,13 @@ def push(
     from workers import ingest
     from workers.keys import FeedKeys
     from workers.progress import push_progress
+    from workers.redis_url import check_url
     from workers.rows import Layout
 
     FeedKeys(feed)  # a bad name, and settings, are refused before a large file is read
     given = given_url(redis, config)
+    if given:
+        check_url(given)
     layout = Layout()
     opened = open_rows(
         source,
