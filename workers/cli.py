@@ -25,6 +25,7 @@ COMMANDS = (
     "combine",
     "export",
     "verify",
+    "repair",
     "check",
     "reset",
     "fork",

@@ -13,6 +13,8 @@ WorkerError
 ├── StateLost                4   what is stored cannot be continued from
 │   ├── InputLost                input entries are gone that were not answered yet
 │   ├── OutputAhead              an output stream already holds later entries
+│   ├── StateAhead               the answers end before the state does
+│   ├── NotRepairable            a replay does not give what is stored
 │   ├── SnapshotsLost            no kept snapshot can be read
 │   └── WrongKeyType             a key of the feed holds another type
 ├── ReplayMismatch           5   recomputing gave other bytes than the ones committed
@@ -91,6 +93,14 @@ class InputLost(StateLost):
 
 class OutputAhead(StateLost):
     """An output stream already holds entries later than the ones to be written."""
+
+
+class StateAhead(StateLost):
+    """The state says that more was answered than `out` was ever given."""
+
+
+class NotRepairable(StateLost):
+    """State and answers do not agree, and a replay does not prove either of them."""
 
 
 class SnapshotsLost(StateLost):

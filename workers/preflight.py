@@ -15,6 +15,7 @@ from workers.errors import (
     StateLost,
     WrongKeyType,
 )
+from workers.standing import check_standing
 from workers.state import Agreement, FeedState, Pointer
 from workers.store import Store
 
@@ -70,7 +71,7 @@ def check(
     ------
     RedisUnsuitable, ConfigurationChanged, EnvironmentChanged
         If the server or the agreement does not fit.
-    StateLost, WrongKeyType, SnapshotsLost
+    StateLost, WrongKeyType, SnapshotsLost, OutputAhead, StateAhead
         If what is stored cannot be continued from.
     """
     server = store.server()
@@ -85,6 +86,7 @@ def check(
     check_config(feed, state.agreement, ours)
     if not accept_environment:
         check_environment(feed, state.agreement, ours)
+    check_standing(store, state)
     known = () if before is None or before.state is None else before.state.snapshots
     warnings += check_snapshots(store, state, known)
     return Preflight(server["redis_version"], state, warnings)

@@ -66,7 +66,8 @@ def refused(
         )
     raise OutputAhead(
         f"{detail[0]} already holds an entry at or after {detail[1]}, which is still to be "
-        "written: something else wrote to it; restore it from a backup, or reset the feed"
+        "written: something else wrote to it, or its state is behind: "
+        f"online-svm repair {keys.feed}"
     )
 
 

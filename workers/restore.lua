@@ -47,6 +47,11 @@ elseif is_before(info_of(KEYS[2])['last-generated-id'], cursor) then
   call('XSETID', KEYS[2], cursor)
 end
 
+-- Answers that were lost are given up: what comes next comes after them (see standing.py).
+if type_of(KEYS[3]) == 'stream' and is_before(info_of(KEYS[3])['last-generated-id'], cursor) then
+  call('XSETID', KEYS[3], cursor)
+end
+
 -- 3. Write. A worker of the state before is fenced by the epoch.
 local epoch = tonumber(call('HGET', KEYS[1], 'epoch') or '0') or 0
 call('DEL', KEYS[1])

@@ -120,7 +120,7 @@ def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
     state = _state(store)
     rest = iter(entries)
     trimmed = max(0, state.position.seq - store.length(store.keys.out))
-    comparison = _Comparison(store, state, START, *_fresh(state))
+    comparison = _Comparison(store, state, START, *fresh(state))
     comparison.found.has_ids = trimmed == 0
     for batch in _batches(islice(rest, trimmed)):
         first = comparison.position.seq + 1
@@ -149,7 +149,7 @@ class _Comparison:
     ) -> None:
         self.position = start
         self.found = Verification(start, start, state.position)
-        self._store, self._limits = store, _settings(state)[1]
+        self._store, self._limits = store, stored_settings(state)[1]
         self._predictor, self._recent = predictor, recent
         self._streams = (store.keys.out, store.keys.met)
         self._oldest = {stream: self._first_kept(stream) for stream in self._streams}
@@ -229,7 +229,7 @@ def _state(store: Store) -> FeedState:
 def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor, RecentIds]:
     """Return the oldest point that can still be continued from."""
     for pointer in (state.previous, state.snapshot):
-        predictor, recent = _fresh(state)
+        predictor, recent = fresh(state)
         if pointer is None:
             return START, predictor, recent
         try:
@@ -241,7 +241,14 @@ def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor, R
     raise SnapshotsLost(f"feed {store.keys.feed!r}: no kept snapshot can be used to verify from")
 
 
-def _settings(state: FeedState) -> tuple[PredictorConfig, Limits]:
+def stored_settings(state: FeedState) -> tuple[PredictorConfig, Limits]:
+    """Return the settings that a feed is answered under.
+
+    Raises
+    ------
+    BadConfiguration
+        If it is a combination, which has none.
+    """
     stored = json.loads(state.agreement.config)
     if "predictor" not in stored:
         raise BadConfiguration(
@@ -254,8 +261,9 @@ def _settings(state: FeedState) -> tuple[PredictorConfig, Limits]:
     )
 
 
-def _fresh(state: FeedState) -> tuple[OnlinePredictor, RecentIds]:
-    config, limits = _settings(state)
+def fresh(state: FeedState) -> tuple[OnlinePredictor, RecentIds]:
+    """Return what a feed begins with: a predictor that has learned nothing, and no ids."""
+    config, limits = stored_settings(state)
     return OnlinePredictor(config), RecentIds(limits.dedupe_window)
 
 

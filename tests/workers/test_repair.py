@@ -1,0 +1,354 @@
+"""`st` behind or ahead of `out` by whole commits: named, and mended where a replay proves it."""
+
+import pytest
+from fault_feed import CONFIG, drain, engine, outcome, payloads, push, rows
+
+from workers import cli, preflight
+from workers.agreement import agreement
+from workers.errors import (
+    BadConfiguration,
+    CommitRefused,
+    Fenced,
+    InputLost,
+    NotRepairable,
+    OutputAhead,
+    ReplayMismatch,
+    StateAhead,
+)
+from workers.feeds import FeedInUse
+from workers.lease import Holder
+from workers.repair import repair
+from workers.repair_store import Change, RepairStore
+from workers.restoring import backup_of, restore
+from workers.settings import Limits
+from workers.store import PAGE
+
+EARLIER, COUNT, ALL = 60, 120, 160
+
+
+class SmallPages(RepairStore):
+    """Walks streams a few entries at a time, so that a repair takes many steps."""
+
+    def pages(self, stream, after, upto=b"+", count=PAGE):
+        return super().pages(stream, after, upto, min(count, 7))
+
+
+@pytest.fixture
+def store(redis_url, feed):
+    with SmallPages(redis_url, feed, block_ms=20) as store:
+        push(store, rows()[:ALL])
+        yield store
+
+
+def checked(store):
+    return preflight.check(store, agreement(CONFIG, Limits()))
+
+
+def answered(store, count, snapshot_every=1000):
+    """Answer so many entries; return what the keys hold then."""
+    running = engine(store, snapshot_every=snapshot_every)
+    drain(running, count)
+    return running
+
+
+def copies(store, *names):
+    return {name: store.call("DUMP", getattr(store.keys, name)) for name in names}
+
+
+def put_back(store, kept):
+    for name, dumped in kept.items():
+        key = getattr(store.keys, name)
+        store.call("DEL", key)
+        if dumped is not None:
+            store.call("RESTORE", key, 0, dumped)
+
+
+@pytest.fixture(params=[False, True], ids=["from the start", "from a snapshot"])
+def whole(request, store):
+    """A feed at 60 entries, then at 120, and copies of what it was at 60."""
+    running = answered(store, 40)
+    if request.param:
+        running.snapshot()
+    drain(running, EARLIER)
+    kept = copies(store, "state", "out", "met", "dlq")
+    drain(running, COUNT)
+    return kept, outcome(store)
+
+
+def behind(store, kept):
+    put_back(store, {"state": kept["state"]})
+
+
+def ahead(store, kept):
+    put_back(store, {name: kept[name] for name in ("out", "met", "dlq")})
+
+
+def everything(store):
+    """Return what the keys hold; a dump of a hash depends on how its table grew."""
+    flat = store.call("HGETALL", store.keys.state)
+    streams = copies(store, "out", "met", "dlq", "input")
+    return dict(zip(flat[::2], flat[1::2], strict=True)), streams
+
+
+def test_a_state_behind_the_answers_is_named_with_the_way_on(store, whole):
+    behind(store, whole[0])
+    told = r":out is newer than .*:st: the state ends at 60-0 \(seq 60\), the answers end at 120-0"
+    with pytest.raises(OutputAhead, match=told + ".*online-svm repair .*restore .*reset"):
+        checked(store)
+
+
+def test_a_state_behind_the_answers_is_moved_to_their_end_and_goes_on_with_the_same_bytes(
+    store, whole
+):
+    kept, complete = whole
+    behind(store, kept)
+    done = repair(store)
+    assert (done.before.seq, done.after.seq, done.appended) == (EARLIER, COUNT, 0)
+    assert outcome(store) == complete
+    checked(store)
+    drain(engine(store), ALL)
+    repaired = outcome(store)
+    put_back(store, dict.fromkeys(("state", "out", "met", "dlq")))
+    drain(engine(store), ALL)
+    assert outcome(store) == repaired
+
+
+def test_a_state_ahead_of_the_answers_is_named_and_its_answers_are_written_again(store, whole):
+    kept, complete = whole
+    letters = list(store.pages(store.keys.dlq, b"0-0"))
+    ahead(store, kept)
+    told = r":st is newer than .*:out: the state ends at 120-0 \(seq 120\), the answers end at 60-0"
+    with pytest.raises(StateAhead, match=told + ".*online-svm repair"):
+        checked(store)
+    assert repair(store).appended == COUNT - EARLIER
+    assert outcome(store) == complete
+    assert list(store.pages(store.keys.dlq, b"0-0")) == letters
+    checked(store)
+
+
+def test_a_repair_that_was_cut_off_is_finished_by_the_next(store, whole, monkeypatch):
+    kept, complete = whole
+    ahead(store, kept)
+    steps = []
+
+    def write(self, change):
+        steps.append(change)
+        if len(steps) == 4:
+            raise KeyboardInterrupt
+        return whole_repair(self, change)
+
+    whole_repair = RepairStore.repair
+    monkeypatch.setattr(RepairStore, "repair", write)
+    with pytest.raises(KeyboardInterrupt):
+        repair(store)
+    with pytest.raises(StateAhead):
+        checked(store)
+    assert 0 < repair(store).appended < COUNT - EARLIER
+    assert outcome(store) == complete
+
+
+def test_a_restore_gives_up_the_answers_that_are_missing_and_the_feed_goes_on(store, whole):
+    engine(store).snapshot()
+    backup = backup_of(store)
+    ahead(store, whole[0])
+    restore(store, backup, overwrite=True)
+    checked(store)
+    drain(engine(store), ALL)
+    given = [int(at.partition(b"-")[0]) for at, _ in payloads(store)[0]]
+    assert given == [*range(1, EARLIER + 1), *range(COUNT + 1, ALL + 1)]
+
+
+def test_where_state_and_answers_agree_nothing_is_done(store, whole):
+    before = everything(store)
+    done = repair(store)
+    assert (done.before, done.appended) == (done.after, 0)
+    assert everything(store) == before
+
+
+def test_answers_that_somebody_took_away_whole_are_not_missed(store, whole):
+    store.call("DEL", store.keys.out)
+    checked(store)
+    assert repair(store).appended == 0
+
+
+def change_payload(store):
+    found = store.call("XRANGE", store.keys.out, "120-0", "120-0")[0][1][1]
+    store.call("XDEL", store.keys.out, "120-0")
+    store.call("XDEL", store.keys.out, "119-0")
+    store.call("XSETID", store.keys.out, "118-0")
+    store.call("XADD", store.keys.out, "119-0", "p", found)
+    store.call("XADD", store.keys.out, "120-0", "p", found)
+
+
+def add_one_between(store):
+    store.call("XADD", store.keys.out, "120-1", "p", "{}")
+    push(store, rows()[:1], 121_000)
+
+
+def add_one_after(store):
+    store.call("XADD", store.keys.out, "99999-0", "p", "{}")
+
+
+def take_one(store):
+    store.call("XDEL", store.keys.out, "100-0")
+
+
+def change_report(store):
+    store.call("XDEL", store.keys.met, store.call("XREVRANGE", store.keys.met, "+", "-")[0][0])
+
+
+def add_report(store):
+    store.call("XADD", store.keys.met, "130-0", "p", "{}")
+
+
+def take_letter(store):
+    store.call("XDEL", store.keys.dlq, store.call("XREVRANGE", store.keys.dlq, "+", "-")[0][0])
+
+
+def change_input(store):
+    """Another example under the same ID, as after a restore of another stream."""
+    found = [entry for page in store.pages(store.keys.input, b"0-0") for entry in page]
+    store.call("DEL", store.keys.input)
+    for entry_id, fields in found:
+        new = [b"x", b"[9,9,9]", b"y", b"a"] if entry_id == b"110-0" else fields
+        store.call("XADD", store.keys.input, entry_id, *new)
+
+
+def take_input(store):
+    store.call("XDEL", store.keys.input, "110-0")
+
+
+FORGERIES = [
+    change_payload, add_one_between, add_one_after, take_one, change_report, add_report,
+    take_letter, change_input, take_input,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("forge", FORGERIES)
+def test_no_answer_is_accepted_that_a_replay_does_not_give(store, whole, forge):
+    behind(store, whole[0])
+    forge(store)
+    before = everything(store)
+    with pytest.raises(NotRepairable, match=r"cannot be repaired.*restore .* FILE; .*reset"):
+        repair(store)
+    assert everything(store) == before
+
+
+def test_a_state_that_a_replay_does_not_reach_is_no_ground_to_go_on_from(store, whole):
+    behind(store, whole[0])
+    store.call("HSET", store.keys.state, "digest", "11" * 32)
+    with pytest.raises(ReplayMismatch):
+        repair(store)
+    put_back(store, {"state": whole[0]["state"]})
+    store.call("XDEL", store.keys.input, "55-0")
+    with pytest.raises(InputLost):
+        repair(store)
+
+
+def test_missing_answers_are_not_made_up_where_the_digest_is_not_reached(store, whole):
+    ahead(store, whole[0])
+    change_input(store)
+    before = everything(store)
+    with pytest.raises(ReplayMismatch):
+        repair(store)
+    assert everything(store) == before
+
+
+def test_a_state_whose_snapshots_and_input_went_cannot_be_repaired(store):
+    running = answered(store, EARLIER)
+    running.snapshot()
+    kept = copies(store, "state")
+    drain(running, COUNT)
+    pointer = store.state().snapshot
+    store.call("DEL", *pointer.keys(store.keys))
+    store.call("XTRIM", store.keys.input, "MINID", "50-0")
+    put_back(store, kept)
+    with pytest.raises((NotRepairable, InputLost)):
+        repair(store)
+
+
+def test_a_feed_at_work_is_not_repaired(store, whole):
+    behind(store, whole[0])
+    store.call("SET", store.keys.lease, Holder.here("alive").encode())
+    before = everything(store)
+    with pytest.raises(FeedInUse, match="held"):
+        repair(store)
+    assert everything(store) == before
+
+
+def test_whoever_works_on_what_was_there_before_is_fenced(store, whole):
+    kept, complete = whole
+    behind(store, kept)
+    put_back(store, {name: kept[name] for name in ("out", "met", "dlq")})
+    zombie = engine(store)
+    epoch = store.state().epoch
+    drain(zombie, COUNT)
+    behind(store, kept)
+    store.call("HSET", store.keys.state, "epoch", epoch)
+    repair(store)
+    with pytest.raises((Fenced, CommitRefused)):
+        zombie.turn()
+    assert outcome(store) == complete
+
+
+@pytest.mark.parametrize("happens", ["taken over", "moved", "written to", "held"])
+def test_a_feed_that_somebody_takes_meanwhile_is_left_as_it_is(store, whole, happens):
+    behind(store, whole[0])
+    state = store.state()
+    change = Change(state.epoch, state.position, whole[1][1], b"", b"120-0")
+    if happens == "taken over":
+        store.call("HINCRBY", store.keys.state, "epoch", 1)
+    elif happens == "moved":
+        store.call("HSET", store.keys.state, "cursor", "61-0")
+    elif happens == "written to":
+        store.call("XADD", store.keys.out, "121-0", "p", "{}")
+    else:
+        store.call("SET", store.keys.lease, Holder.here("alive").encode())
+    before = everything(store)
+    with pytest.raises(FeedInUse, match="meanwhile"):
+        store.repair(change)
+    assert everything(store) == before
+
+
+@pytest.fixture
+def run(capsys):
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def test_the_command_says_what_it_did(store, whole, redis_url, feed, run):
+    behind(store, whole[0])
+    settings = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "0"]
+    settings += ["--metrics-every", "10", "--gamma", "0.5"]
+    code, _, err = run("check", feed, "--redis", redis_url, *settings)
+    assert (code, "is newer than" in err) == (4, True)
+    code, out, _ = run("repair", feed, "--redis", redis_url)
+    assert (code, out) == (0, (
+        f"feed {feed}: 60 answers found as answering the input again gives them; the state moved "
+        "from seq 60 to 120\n"
+    ))  # fmt: skip
+    agree = f"feed {feed}: state and answers agree; nothing to repair\n"
+    assert run("repair", feed, "--redis", redis_url)[:2] == (0, agree)
+    assert run("verify", feed, "--redis", redis_url)[0] == 0
+    ahead(store, whole[0])
+    said = f"feed {feed}: 60 missing answers written; out ends at 120-0\n"
+    assert run("repair", feed, "--redis", redis_url)[:2] == (0, said)
+    assert run("verify", feed, "--redis", redis_url)[0] == 0
+    add_one_after(store)
+    code, out, err = run("repair", feed, "--redis", redis_url)
+    assert (code, out) == (4, "")
+    assert err.startswith(f"online-svm: feed '{feed}' cannot be repaired: ")
+    assert payloads(store)[0][:COUNT] == whole[1][0][0]
+
+
+def test_a_feed_that_is_not_there_is_named(redis_url, feed):
+    with (
+        RepairStore(redis_url, f"{feed}-not") as store,
+        pytest.raises(BadConfiguration, match="no feed"),
+    ):
+        repair(store)

@@ -1,0 +1,92 @@
+"""The one write of a repair: a script that changes state and output streams of a feed together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workers.batching import Entry
+from workers.commits import DeadLetter
+from workers.errors import NotRepairable
+from workers.feeds import FeedInUse
+from workers.position import Position
+from workers.refusals import lost
+from workers.store import Store, commit_script
+from workers.wire import Argument
+
+_REPAIR = commit_script("repair")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a repair writes, and what must still be so when it does.
+
+    Attributes
+    ----------
+    epoch : int
+    before : Position
+        In `st`.
+    after : Position
+        In `st` afterwards.
+    lease : bytes
+        Of a worker that is gone; empty for none.
+    end : bytes
+        The last ID that `out` was given.
+    missing : (entries, entries, entries)
+        To append to `out`, `met` and `dlq`.
+    """
+
+    epoch: int
+    before: Position
+    after: Position
+    lease: bytes
+    end: bytes
+    missing: tuple[Sequence[Entry], ...] = ((), (), ())
+
+
+class RepairStore(Store):
+    """Keys of the feed that is repaired; see `Store`."""
+
+    def repair(self, change: Change) -> None:
+        """Write a change, all or nothing; the epoch grows by one.
+
+        Raises
+        ------
+        FeedInUse
+            If somebody took the feed or wrote to it meanwhile.
+        StateLost, NotRepairable
+            If nothing was written, and it cannot be.
+        """
+        keys, after = self.keys, change.after
+        named = [keys.state, keys.input, keys.out, keys.met, keys.dlq, keys.lease]
+        args: list[Argument] = [change.epoch, change.before.cursor, change.lease, change.end]
+        args += [after.cursor, after.seq, after.n, after.digest.hex()]
+        args += [len(entries) for entries in change.missing]
+        for entries in change.missing:
+            for entry_id, fields in entries:
+                args += (entry_id, *fields[1::2])
+        code, *detail = self._connection.evaluate(_REPAIR, named, args)
+        if code == b"OK":
+            return
+        if code == b"LOST":
+            raise lost(keys)
+        if code in (b"TYPE", b"OUTPUT"):
+            what = " ".join(part.decode() for part in detail)
+            raise refusal(keys.feed, f"nothing can be added to {what}")
+        raise FeedInUse(
+            f"feed {keys.feed!r} was taken or written to meanwhile: stop its worker, and run this "
+            "command again"
+        )
+
+
+def letter_fields(letter: DeadLetter) -> list[bytes]:
+    """Return the fields of a dead letter as a commit adds them, names and values."""
+    values = (letter.code.encode(), letter.reason.encode(), b"%d" % letter.size, letter.head)
+    names = (b"code", b"reason", b"size", b"head")
+    return [part for pair in zip(names, values, strict=True) for part in pair]
+
+
+def refusal(feed: str, why: str) -> NotRepairable:
+    """Return the error of a feed that cannot be repaired, with what can be done instead."""
+    return NotRepairable(
+        f"feed {feed!r} cannot be repaired: {why}. Nothing was written. Go on from a backup: "
+        f"online-svm restore {feed} FILE; or begin anew: online-svm reset {feed}"
+    )

@@ -1,0 +1,82 @@
+"""Whether `st` and `out` stand at one place, as every commit leaves them, and which is newer."""
+
+from dataclasses import dataclass
+
+from workers.errors import OutputAhead, StateAhead
+from workers.position import parse_id
+from workers.state import FeedState
+from workers.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a feed's state and its answers end.
+
+    Attributes
+    ----------
+    state : bytes
+        Cursor in `st`.
+    out : bytes
+        The last ID that `out` was given, be that entry still there or not.
+
+    Examples
+    --------
+    >>> Standing(b"5-9", b"5-10").is_behind, Standing(b"5-10", b"5-9").is_ahead
+    (True, True)
+    """
+
+    state: bytes
+    out: bytes
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `out` holds answers that `st` does not know."""
+        return parse_id(self.state) < parse_id(self.out)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether `out` lacks answers that `st` says were given."""
+        return parse_id(self.out) < parse_id(self.state)
+
+
+def standing(store: Store, state: FeedState) -> Standing:
+    """Return where a feed's state and its answers end.
+
+    Where there is no `out` at all, somebody took the answers away, and they are not missed.
+    """
+    out = last_id(store, store.keys.out)
+    return Standing(state.position.cursor, state.position.cursor if out is None else out)
+
+
+def last_id(store: Store, stream: str) -> bytes | None:
+    """Return the last ID that a stream was given; None where there is no such stream."""
+    if store.call("TYPE", stream) == b"none":
+        return None
+    info = store.call("XINFO", "STREAM", stream)
+    found: bytes = dict(zip(info[::2], info[1::2], strict=True))[b"last-generated-id"]
+    return found
+
+
+def check_standing(store: Store, state: FeedState) -> None:
+    """Raise unless state and answers end at one place; the error says which of them is newer.
+
+    Raises
+    ------
+    OutputAhead, StateAhead
+    """
+    found, keys = standing(store, state), store.keys
+    ways_on = (
+        f"online-svm repair {keys.feed} mends it where answering the input again gives those "
+        f"answers byte for byte; else online-svm restore {keys.feed} FILE, or: online-svm reset "
+        f"{keys.feed}"
+    )
+    if found.is_behind:
+        raise OutputAhead(
+            f"{keys.out} is newer than {keys.state}: the state ends at {found.state.decode()} (seq "
+            f"{state.position.seq}), the answers end at {found.out.decode()}. {ways_on}"
+        )
+    if found.is_ahead:
+        raise StateAhead(
+            f"{keys.state} is newer than {keys.out}: the state ends at {found.state.decode()} (seq "
+            f"{state.position.seq}), the answers end at {found.out.decode()}. {ways_on}"
+        )
