@@ -128,7 +128,7 @@ def test_all_feeds_are_one_table_with_a_line_a_feed(run, url):
         ["feed", "worker", "answered", "waiting", "rejected", "accuracy", "announced"],
         ["mail", "host-1", "0", "3", "0", "0.900", "0.850"],
         ["web", "none", "0", "1", "0", "-", "-"],
-        ["young", "'a\\x1b[2J'", "0", "0", "0", "-", "-"],
+        ["young", "a\\x1b[2J", "0", "0", "0", "-", "-"],
     ]
 
 
