@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.active import ActiveModel
-from online_svm.calibration.binning import ScoreBinning
+from online_svm.calibration.calibrators.binning import BinningCalibrator
+from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
+from online_svm.calibration.calibrators.platt import PlattCalibrator
 from online_svm.calibration.columns import LabelledColumns
-from online_svm.calibration.isotonic import IsotonicMap
-from online_svm.calibration.platt import PlattScaling
 from online_svm.config import PredictorConfig
 from online_svm.labels import ClassView
 from online_svm.learner import Learner
@@ -43,9 +43,9 @@ PARTS: tuple[tuple[type, str, str], ...] = (
     (KernelModel, "scores", "score since"),
     (VennScheme, "begin", "counts"),
     (LabelledColumns, "counts", "sort"),
-    (PlattScaling, "fit", "platt"),
-    (IsotonicMap, "fit_counts", "isotonic"),
-    (ScoreBinning, "fit_counts", "binning"),
+    (PlattCalibrator, "fit", "platt"),
+    (IsotonicCalibrator, "fit_counts", "isotonic"),
+    (BinningCalibrator, "fit_counts", "binning"),
 )
 
 
