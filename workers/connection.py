@@ -15,12 +15,15 @@ from workers.backoff import delays
 from workers.errors import (
     AccessDenied,
     BadConfiguration,
+    EndOfStream,
     ReadTooLarge,
+    RedisUnsuitable,
     Stopped,
     Unavailable,
     WorkerError,
     WrongKeyType,
 )
+from workers.position import END
 from workers.redis_url import check_url, redacted, unusable
 from workers.reply_limit import LimitedParser, ReplyTooLarge
 from workers.stopping import Stop
@@ -37,8 +40,6 @@ _TRANSIENT = frozenset(
         "LOADING",
         "BUSY",
         "MASTERDOWN",
-        "CLUSTERDOWN",
-        "TRYAGAIN",
         "MISCONF",
         "NOREPLICAS",
     ]
@@ -49,10 +50,24 @@ _CODES = {
     redis.exceptions.OutOfMemoryError: "OOM",
     redis.exceptions.NoScriptError: "NOSCRIPT",
     redis.exceptions.NoPermissionError: "NOPERM",
-    redis.exceptions.TryAgainError: "TRYAGAIN",
-    redis.exceptions.ClusterDownError: "CLUSTERDOWN",
     redis.exceptions.MasterDownError: "MASTERDOWN",
 }
+_OF_CLUSTERS = (
+    redis.exceptions.MovedError,
+    redis.exceptions.AskError,
+    redis.exceptions.ClusterCrossSlotError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.TryAgainError,
+)
+# Inside a script and in older versions of redis-py these are texts.
+_IN_CLUSTER = re.compile(
+    r"(?:^|\s-)(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN|TRYAGAIN)\b|non local key in a cluster"
+)
+NO_CLUSTER = (
+    "is part of a Redis Cluster, which is not supported yet: use one Redis, with replicas if you "
+    "want them (cluster-enabled no)"
+)
+
 # Inside a script the code of the failing command stands within the text: "... -OOM command ...".
 _CODE = re.compile(r"(?:^|-)([A-Z]{3,})\b")
 # Before Redis 7 a script's NOPERM reads like this.
@@ -251,6 +266,10 @@ def translated(error: redis.RedisError, url: str) -> WorkerError:
     text, where = str(error)[:300], f"Redis at {redacted(url)}"
     if isinstance(error, ReplyTooLarge):
         return ReadTooLarge(f"{where}: {text}")
+    if isinstance(error, _OF_CLUSTERS) or _IN_CLUSTER.search(text):
+        return RedisUnsuitable(f"{where} {NO_CLUSTER}")
+    if "exhausted the last possible ID" in text:
+        return EndOfStream(f"{where}: {END}")
     code = _code_of(error)
     if code in _DENIED or isinstance(error, redis.AuthenticationError):
         return AccessDenied(f"{where} denies access: {text}; check the user, password and ACL")

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from workers.position import parse_id
+from workers.position import LAST_ID, next_id, parse_id
 from workers.stopping import Stop
 from workers.store import Store
 
@@ -85,8 +85,9 @@ class Acknowledged:
         if not going:
             return 0
         # The ID after the last that goes: what is trimmed is what was looked at, and no more.
-        time, sequence = parse_id(going[-1])
-        return int(store.call("XTRIM", out, "MINID", "=", f"{time}-{sequence + 1}"))
+        # After the last ID that a stream can have nothing comes, and that one answer stays.
+        upto = next_id(going[-1]) or LAST_ID
+        return int(store.call("XTRIM", out, "MINID", "=", upto))
 
     def _acknowledged(self) -> tuple[int, int]:
         """Return the ID before which every answer is acknowledged."""
@@ -94,8 +95,8 @@ class Acknowledged:
         if group is None:
             return 0, 0
         if not group[b"pending"]:
-            time, sequence = parse_id(group[b"last-delivered-id"])
-            return time, sequence + 1
+            time, count = parse_id(group[b"last-delivered-id"])
+            return time, count + 1  # to compare with, be it an ID or not
         oldest = self._store.call("XPENDING", self._store.keys.out, self._group)["min"]
         return parse_id(oldest) if oldest else (0, 0)
 

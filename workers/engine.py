@@ -30,7 +30,7 @@ from workers.errors import (
 )
 from workers.incoming import Incoming
 from workers.lease import Lease
-from workers.position import parse_id
+from workers.position import END, LAST_ID, parse_id
 from workers.recovery import Recovery
 from workers.settings import Limits
 from workers.snapshots import Kept
@@ -283,6 +283,8 @@ class Engine:
             if not self._is_committed_again(commit, snapshot[1]):
                 snapshot = None
                 self._store.commit(replace(commit, move=None))
+        if self.position.cursor != commit.after.cursor == LAST_ID:
+            log.warning(f"{self._store.keys.input}: {END}")
         self.position = commit.after
         if snapshot is not None:
             assert commit.move is not None

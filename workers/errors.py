@@ -15,6 +15,7 @@ WorkerError
 │   ├── OutputAhead              an output stream already holds later entries
 │   ├── StateAhead               the answers end before the state does
 │   ├── NotRepairable            a replay does not give what is stored
+│   ├── EndOfStream              the input holds the last ID that a stream can have
 │   ├── SnapshotsLost            no kept snapshot can be read
 │   └── WrongKeyType             a key of the feed holds another type
 ├── ReplayMismatch           5   recomputing gave other bytes than the ones committed
@@ -101,6 +102,10 @@ class StateAhead(StateLost):
 
 class NotRepairable(StateLost):
     """State and answers do not agree, and a replay does not prove either of them."""
+
+
+class EndOfStream(StateLost):
+    """A stream holds the last ID that there is, so Redis takes no entry after it."""
 
 
 class SnapshotsLost(StateLost):

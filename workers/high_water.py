@@ -8,8 +8,10 @@ from typing import Any, Self
 import redis
 
 from workers.connection import translated
+from workers.errors import RedisUnsuitable
 from workers.ingest import PushStopped, connected_to, rows_pushed
 from workers.keys import FeedKeys
+from workers.position import LAST_ID
 from workers.store import PAGE
 
 SECONDS = 0.2
@@ -73,9 +75,11 @@ class HighWater:
             if sent >= self._next_count:
                 self._next_count = sent + self._room()
         except redis.RedisError as error:
+            named = translated(error, self._url)
+            if isinstance(named, RedisUnsuitable):
+                raise named from None
             raise PushStopped(
-                f"{translated(error, self._url)}. {rows_pushed(sent)}; go on with "
-                f"--skip {self._skipped + sent}"
+                f"{named}. {rows_pushed(sent)}; go on with --skip {self._skipped + sent}"
             ) from None
 
     def _room(self) -> int:
@@ -98,7 +102,11 @@ class HighWater:
         most = min(self._mark, int(self._connected.xlen(self._keys.input)))
         after = self._connected.hget(self._keys.state, "cursor") or b"0-0"
         count = 0
-        while count < most and (page := self._page(after, min(PAGE, most - count))):
+        while (
+            count < most
+            and after != LAST_ID
+            and (page := self._page(after, min(PAGE, most - count)))
+        ):
             count, after = count + len(page), page[-1][0]
         return count
 

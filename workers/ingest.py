@@ -15,7 +15,7 @@ import redis
 
 from workers.connection import client, translated
 from workers.counts import counted
-from workers.errors import WorkerError
+from workers.errors import RedisUnsuitable, WorkerError
 from workers.keys import REGISTRY, FeedKeys
 from workers.sources import Row
 
@@ -209,9 +209,11 @@ def _send(
     refused = [i for i, reply in enumerate(replies) if isinstance(reply, redis.RedisError)]
     if refused:
         done = before + len(entries) - len(refused)
+        named = translated(replies[refused[0]], url)
+        if isinstance(named, RedisUnsuitable):
+            raise named from None
         raise PushStopped(
-            f"{translated(replies[refused[0]], url)}. {rows_pushed(done)}; "
-            f"{_way_on(refused, len(entries), skipped + before)}"
+            f"{named}. {rows_pushed(done)}; {_way_on(refused, len(entries), skipped + before)}"
         ) from None
     return len(entries)
 

@@ -10,6 +10,16 @@ Digest = bytes
 OUT = b"o"
 MET = b"m"
 
+_MOST = 2**64 - 1
+
+LAST_ID = b"%d-%d" % (_MOST, _MOST)
+"""The last ID that a stream can have: no entry can follow it, and Redis takes no range after it."""
+
+END = (
+    f"the stream has reached {LAST_ID.decode()}, the last ID that Redis has: no entry can follow. "
+    "Push to another feed, or begin this one anew with online-svm reset FEED --input"
+)
+
 _LINK = struct.Struct(">cQQI")
 
 
@@ -48,6 +58,20 @@ def parse_id(entry_id: bytes) -> tuple[int, int]:
     """
     time, _, count = entry_id.partition(b"-")
     return int(time), int(count)
+
+
+def next_id(entry_id: bytes) -> bytes | None:
+    """Return the ID right after another, None after the last one that a stream can have.
+
+    Examples
+    --------
+    >>> next_id(b"5-9"), next_id(b"5-18446744073709551615"), next_id(LAST_ID)
+    (b'5-10', b'6-0', None)
+    """
+    time, count = parse_id(entry_id)
+    if count < _MOST:
+        return b"%d-%d" % (time, count + 1)
+    return b"%d-0" % (time + 1) if time < _MOST else None
 
 
 def chain(digest: Digest, links: Iterable[tuple[bytes, bytes, bytes]]) -> Digest:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from workers import snapshots
 from workers.agreement import check_config, check_environment
+from workers.connection import NO_CLUSTER
 from workers.errors import (
     InvalidStoredSnapshot,
     RedisUnsuitable,
@@ -15,6 +16,7 @@ from workers.errors import (
     StateLost,
     WrongKeyType,
 )
+from workers.position import END, LAST_ID
 from workers.standing import check_standing
 from workers.state import Agreement, FeedState, Pointer
 from workers.store import Store
@@ -89,15 +91,19 @@ def check(
     check_standing(store, state)
     known = () if before is None or before.state is None else before.state.snapshots
     warnings += check_snapshots(store, state, known)
+    if state.position.cursor == LAST_ID:
+        warnings += (f"{store.keys.input}: {END}",)
     return Preflight(server["redis_version"], state, warnings)
 
 
 def check_server(server: dict[str, str]) -> None:
-    """Raise RedisUnsuitable for a server that is too old, or that would evict streams."""
+    """Raise RedisUnsuitable for a server that is too old, a cluster, or would evict streams."""
     version = server.get("redis_version", "0.0")
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
         wanted = ".".join(map(str, OLDEST_REDIS))
         raise RedisUnsuitable(f"Redis {version} is too old: {wanted} or newer is needed")
+    if server.get("cluster_enabled") == "1":
+        raise RedisUnsuitable(f"Redis {NO_CLUSTER}")
     policy = server.get("maxmemory_policy", "noeviction")
     # A volatile-* policy evicts only keys with a time to live, which nothing of lasting worth has.
     if policy.startswith("allkeys"):

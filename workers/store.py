@@ -9,6 +9,7 @@ from workers.commits import Commit, Retention
 from workers.connection import TIMEOUT, Connection, Script
 from workers.errors import Fenced, ReadTooLarge
 from workers.keys import REGISTRY, FeedKeys
+from workers.position import LAST_ID
 from workers.refusals import lost, refused
 from workers.state import Agreement, FeedState, Pointer, encode_marks, initial_fields
 from workers.stopping import Stop
@@ -165,10 +166,10 @@ class Store:
                 return bool(found)
 
     def server(self) -> dict[str, str]:
-        """Return what INFO tells about server, memory and persistence."""
+        """Return what INFO tells about server, memory, persistence and cluster."""
         lines = (
             line
-            for section in ("server", "memory", "persistence")
+            for section in ("server", "memory", "persistence", "cluster")
             for line in self.call("INFO", section).decode().splitlines()
         )
         return dict(line.split(":", 1) for line in lines if ":" in line)
@@ -219,7 +220,7 @@ class Store:
         A page has at most `count` entries, and fewer where they are large: about `PAGE_BYTES`.
         """
         size = BatchSize(count, PAGE_BYTES)
-        while after != upto and (page := self._page(stream, after, upto, size)):
+        while after not in (upto, LAST_ID) and (page := self._page(stream, after, upto, size)):
             is_full = len(page) >= size.count
             size.first_of(page)
             yield page

@@ -111,7 +111,7 @@ class TrueLabels:
         start = first
         while page := self._store.call("XRANGE", self._input, start, last, "COUNT", PAGE):
             yield from page
-            if len(page) < PAGE:
+            if len(page) < PAGE or page[-1][0] == last:
                 return
             start = b"(" + page[-1][0]
 

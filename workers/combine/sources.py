@@ -13,6 +13,7 @@ from online_svm.schema import MAX_LABEL, FeatureSchema
 from workers.combine.join import Answer, Mark
 from workers.errors import BadConfiguration, InputLost, StateLost
 from workers.feeds import NoSuchFeed, payload
+from workers.position import LAST_ID
 from workers.store import Store
 
 EVIDENTIAL = "evidential-"
@@ -75,6 +76,8 @@ class Source:
         InputLost
             If answers were trimmed before they were combined, or the input that holds their labels.
         """
+        if after == LAST_ID:
+            return []
         keys = self._store.keys
         entries = self._store.call("XRANGE", keys.out, b"(" + after, "+", "COUNT", count)
         if not entries:

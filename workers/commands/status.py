@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.commands.common import Config, Json, Redis, note, redis_url
+from workers.position import END, LAST_ID
 from workers.printable import printable, printable_json
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ def describe(found: "Status") -> str:
         f"  snapshots  {_snapshots(found.snapshots)}",
         f"  digest     {found.digest[:16]}",
     ]
+    if found.cursor == LAST_ID.decode():
+        lines.append(f"  ended      {END}")
     if found.validity is not None:
         lines.append(f"  validity   {_validity(found.validity)}")
     return "\n".join(map(printable, lines))

@@ -1,0 +1,124 @@
+"""IDs at the edges of what a stream can hold: identical answers, or a clear end of the stream."""
+
+import pytest
+from fault_feed import CONFIG, drain, engine, outcome, rows
+from structlog.testing import capture_logs
+
+from workers import feeds, preflight
+from workers.agreement import agreement
+from workers.combine.sources import Source
+from workers.commands.status import describe
+from workers.downstream import Acknowledged
+from workers.errors import EndOfStream
+from workers.high_water import HighWater
+from workers.ingest import PushStopped, push
+from workers.position import LAST_ID
+from workers.settings import Limits
+from workers.sources import Row
+from workers.stopping import Stop
+from workers.store import Store
+from workers.verify import verify
+
+MOST = 2**64 - 1
+COUNT = 60
+LAST = f"{MOST}-{MOST}"
+
+
+def edge_ids():
+    """IDs that begin with the first possible one and end with the last, edges of both parts."""
+    ids = ["0-1", f"0-{MOST}", "1-0", *(f"{i}-{MOST}" for i in range(2, COUNT - 4))]
+    return [*ids, f"{MOST}-0", f"{MOST}-{MOST - 1}", LAST]
+
+
+def fill(store, ids=None):
+    for entry_id, fields in zip(ids or edge_ids(), rows(), strict=False):
+        store.call("XADD", store.keys.input, entry_id, *fields)
+
+
+def test_ids_at_every_edge_are_answered_replayed_and_verified(store):
+    fill(store)
+    drain(engine(store, batch=7), COUNT)
+    assert store.length(store.keys.out) == COUNT
+    before = outcome(store)
+    again = engine(store, batch=13)  # replays all: there is no snapshot
+    again.turn()
+    again.snapshot()
+    assert outcome(store) == before
+    assert verify(store).is_identical
+    assert [len(p) for p in store.pages(store.keys.out, LAST_ID)] == []
+
+
+def test_answers_do_not_depend_on_the_ids(store, redis_url):
+    fill(store)
+    drain(engine(store), COUNT)
+    with Store(redis_url, store.keys.feed + "-plain", block_ms=20) as plain:
+        fill(plain, [f"{i}-0" for i in range(1, COUNT + 1)])
+        drain(engine(plain), COUNT)
+        mine, other = (
+            [entry[1][1] for page in each.pages(each.keys.out, b"0-0") for entry in page]
+            for each in (store, plain)
+        )
+    assert mine == other
+
+
+@pytest.mark.parametrize("last", ["1001-18446744073709551615", LAST])
+def test_a_gate_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store, last):
+    ids = [*(f"{i}-{MOST}" for i in range(1, 40)), last]
+    for entry_id in ids:
+        store.call("XADD", store.keys.out, entry_id, "p", "{}")
+    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
+    gate = Acknowledged(store, "sink", 10, Stop(), seconds=0)
+    assert not gate.is_open(5)
+    for entry_id in ids:  # one by one: the gate meets every ID as the last acknowledged one
+        found = store.call(
+            "XREADGROUP", "GROUP", "sink", "c", "COUNT", 1, "STREAMS", store.keys.out, ">"
+        )
+        assert found[0][1][0][0] == entry_id.encode()
+        store.call("XACK", store.keys.out, "sink", entry_id)
+        gate.is_open(1)
+    assert gate.is_open(5)
+    assert gate.is_open(40)
+    assert store.length(store.keys.out) <= 10
+
+
+def test_a_worker_says_that_the_stream_has_ended_and_waits(store):
+    fill(store)
+    with capture_logs() as logs:
+        running = engine(store)
+        drain(running, COUNT)
+        for _ in range(3):
+            running.turn()
+    said = [entry["event"] for entry in logs if "no entry can follow" in entry["event"]]
+    assert len(said) == 1
+    assert "online-svm reset" in said[0]
+    found = preflight.check(store, agreement(CONFIG, Limits()))
+    assert any("no entry can follow" in warning for warning in found.warnings)
+
+
+def test_status_says_that_the_stream_has_ended(store):
+    fill(store)
+    assert "ended" not in describe(feeds.status(store))
+    drain(engine(store), COUNT)
+    found = feeds.status(store)
+    assert (found.waiting, found.cursor) == (0, LAST)
+    assert "ended      the stream has reached" in describe(found)
+
+
+def test_a_push_to_an_ended_stream_says_so(store, redis_url):
+    fill(store)
+    drain(engine(store), COUNT)
+    with HighWater(redis_url, store.keys.feed, 10) as high_water:
+        high_water(0)
+    with pytest.raises(PushStopped, match=r"no entry can follow.*0 rows were pushed"):
+        push([Row([1.0, 2.0, 3.0], "a")], redis_url, store.keys.feed)
+    with pytest.raises(EndOfStream, match="online-svm reset"):
+        store.call("XADD", store.keys.input, "*", "x", "[1]")
+
+
+def test_a_combination_reads_an_ended_source_to_its_end(store):
+    fill(store)
+    drain(engine(store), COUNT)
+    source = Source(store)
+    answers = source.read(b"0-0", 0, COUNT)
+    assert len(answers) == COUNT
+    assert source.read(answers[-1].entry, COUNT, COUNT) == []
