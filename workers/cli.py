@@ -46,7 +46,7 @@ _STDOUT = 1  # the descriptor that the system gives a process for its output
 _COMPLETE = "_ONLINE_SVM_COMPLETE"
 """Where the completion script of a shell says that it asks."""
 
-_LASTING = ("worker", "combine", "push", "verify", "fork", "reset")
+_LASTING = ("worker", "combine", "push", "verify", "repair", "fork", "restore", "reset")
 """Commands that are not done when nobody reads what they print: 0 would say that they are."""
 
 

@@ -114,8 +114,6 @@ def test_the_client_of_any_redis_gets_its_answer(environment, capsys):
 
 def test_every_command_of_the_readme_is_one_and_none_is_left_out():
     table = README[README.index("## Commands") : README.index("Exit codes:")]
-    named = set(re.findall(r"`([a-z]+)[ `]", table))
-    assert set(cli.COMMANDS) - named == {"redis"}, "which the section before it shows"
-    assert "`online-svm redis stop`" in README
-    for name in re.findall(r"`online-svm ([a-z]+)", README):
-        assert name in cli.COMMANDS
+    typed = set(re.findall(r"`online-svm ([a-z]+)", README))
+    assert typed <= set(cli.COMMANDS)
+    assert set(cli.COMMANDS) - typed <= set(re.findall(r"`([a-z]+)[ `]", table))
