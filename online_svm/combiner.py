@@ -20,8 +20,10 @@ from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
 from online_svm.calibration.calibrators.platt import PlattCalibrator
 from online_svm.calibration.evidential.combination import combine
 from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
+from online_svm.config import check_semantics
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.labels import sorted_labels
+from online_svm.semantics import SEMANTICS, are_equal
 from online_svm.snapshot import pack, unpack
 
 FIRST_FIT = 10
@@ -32,6 +34,8 @@ Label = Annotated[str, Field(min_length=1, max_length=256)]
 
 class CombinerConfig(BaseModel):
     """Settings of `Combiner`. Two equal configurations give equal answers, byte for byte.
+
+    A setting that is added here also gets a line in semantics.py.
 
     Examples
     --------
@@ -50,6 +54,9 @@ class CombinerConfig(BaseModel):
     )
     recalibrate_every: int = Field(100, ge=1, description="Labels between two recalibrations.")
     window: int = Field(2000, ge=10, description="Labels that the recalibration is fitted on.")
+    semantics: int = Field(
+        SEMANTICS, description="How answers are computed; see `PredictorConfig`."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -61,6 +68,7 @@ class CombinerConfig(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        check_semantics(self.semantics)
         if self.classes[0] == self.classes[1]:
             raise ValueError("classes: a label is declared twice")
         return self
@@ -207,11 +215,11 @@ class Combiner:
         header, arrays = unpack(data)
         try:
             counters = [int(header[name]) for name in ("n", "fitted_on", "calibration")]
-            ours = header["config"] == self.config.model_dump(mode="json")
+            stored = header["config"]
             scores, positive = arrays["scores"], arrays["positive"]
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidSnapshot(f"the snapshot of a combination lacks {error}") from error
-        if not ours:
+        if not are_equal("combination", stored, self.config.model_dump(mode="json")):
             raise InvalidSnapshot("the snapshot is of a combination with another configuration")
         _check_learned(scores, positive)
         fitted = _maker(self.config).from_state(under("map", arrays)) if counters[1] else None

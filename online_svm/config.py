@@ -1,9 +1,16 @@
-"""Every setting of the predictor: its name, default and limits, in one model."""
+"""Every setting of the predictor: its name, default and limits, in one model.
+
+A setting that is added here also gets a line in semantics.py: what its absence means to feeds that
+were begun before.
+"""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from online_svm.errors import InvalidConfig
+from online_svm.semantics import SEMANTICS, check
 
 MapName = Literal[
     "platt",
@@ -162,22 +169,35 @@ class PredictorConfig(BaseModel):
 
     metrics_every: int = Field(100, ge=1, description="Learned examples between two reports.")
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of the split.")
+    semantics: int = Field(
+        SEMANTICS,
+        description="How answers are computed: raised by each version that changes a byte of them. "
+        "A feed keeps its own for life.",
+    )
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        """Refuse combinations that cannot work, and say why."""
+    def _each_valid(self) -> Self:
+        """Refuse values that cannot work whatever the other settings are, and say why."""
+        check_semantics(self.semantics)
         if self.classes is not None and len(set(self.classes)) != len(self.classes):
             raise ValueError("classes: a label is declared twice")
         if self.classes is not None and len(self.classes) < 2:
             raise ValueError("classes: declare at least two labels, or none to discover them")
-        if self.labels == "integer":
-            _check_integers(self.classes or ())
         if isinstance(self.features, tuple) and len(set(self.features)) != len(self.features):
             raise ValueError("features: a name is declared twice")
         if isinstance(self.features, tuple) and not self.features:
             raise ValueError("features: declare at least one name")
         if not isinstance(self.gamma, str) and not 1e-300 <= self.gamma <= 1e12:
             raise ValueError("gamma: must be positive, or 'scale'; at most 1e12, at least 1e-300")
+        if len(set(self.maps)) != len(self.maps):
+            raise ValueError("maps: a map is named twice")
+        return self
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Refuse combinations that cannot work, and say why."""
+        if self.labels == "integer":
+            _check_integers(self.classes or ())
         if isinstance(self.class_weight, dict) and self.classes is not None:
             _check_declared("class_weight", self.class_weight, self.classes)
         if self.refit_lag is not None and self.refit_lag >= self.refit_every:
@@ -190,8 +210,6 @@ class PredictorConfig(BaseModel):
             self._check_linear()
         if self.split == "crossfit" and self.learner != "svc":
             raise ValueError("split: crossfit needs learner = 'svc'")
-        if len(set(self.maps)) != len(self.maps):
-            raise ValueError("maps: a map is named twice")
         return self
 
     def _check_linear(self) -> None:
@@ -248,6 +266,14 @@ class PredictorConfig(BaseModel):
             "scale": "none",
         }
         return cls.model_validate(protocol | changes)
+
+
+def check_semantics(number: int) -> None:
+    """Raise ValueError, naming the setting, for semantics that this version does not compute."""
+    try:
+        check(number)
+    except InvalidConfig as error:
+        raise ValueError(f"semantics: {error}") from None
 
 
 def _check_integers(labels: tuple[str, ...]) -> None:

@@ -36,6 +36,7 @@ from online_svm.pending import PendingRefit
 from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.refit import RefitResult, RefitTask, Refitter
 from online_svm.schema import FeatureSchema
+from online_svm.semantics import are_equal
 from online_svm.snapshot import pack, unpack
 from online_svm.svm.hyperparameters import given_weights
 from online_svm.targets import checked_probabilities
@@ -357,7 +358,8 @@ class OnlinePredictor:
             If the bytes are damaged, or the configuration differs; nothing has changed then.
         """
         header, arrays = unpack(data)
-        if header.get("config") != self.config.model_dump(mode="json"):
+        ours = self.config.model_dump(mode="json")
+        if not are_equal("predictor", header.get("config"), ours):
             raise InvalidSnapshot("the snapshot was made under another configuration")
         restored = OnlinePredictor(self.config, self._refitter)
         restored.is_patient = self.is_patient  # of this process, not of the snapshot

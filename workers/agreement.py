@@ -9,9 +9,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from workers.errors import ConfigurationChanged, EnvironmentChanged, StateLost
+from online_svm import semantics
+from online_svm.errors import InvalidConfig
+from workers.errors import BadConfiguration, ConfigurationChanged, EnvironmentChanged, StateLost
 from workers.state import Agreement
 from workers.texts import option
+
+Groups = Mapping[str, Mapping[str, Any]]
+"""Settings by name, in groups by name, as JSON has them."""
 
 LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")
 
@@ -65,24 +70,49 @@ def processor_family() -> str:
     return "x86_64"
 
 
-def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:
-    """Raise ConfigurationChanged, naming every difference, unless the configurations are equal.
+def stored_groups(feed: str, stored: Agreement) -> Groups:
+    """Return all settings of a stored configuration, by group, as they were meant when it began.
 
     Raises
     ------
-    ConfigurationChanged
+    BadConfiguration
+        If this version does not compute its semantics, or does not know one of its settings.
     StateLost
-        If the stored configuration is not the one that its hash is of.
+        If it is damaged.
     """
-    if stored.config_hash == ours.config_hash:
-        return
     check_whole(feed, stored)
-    before, now = json.loads(stored.config), json.loads(ours.config)
+    try:
+        return semantics.completed(json.loads(stored.config))
+    except InvalidConfig as error:
+        raise BadConfiguration(f"feed {feed!r}: {error}, or: {_anew(feed)}") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise StateLost(
+            f"feed {feed!r}: its configuration is damaged ({error!r}): restore it from a backup, "
+            f"or: online-svm reset {feed}"
+        ) from error
+
+
+def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:
+    """Raise ConfigurationChanged, naming every difference, unless the settings mean the same.
+
+    What the stored configuration does not name has the meaning of its own semantics.
+
+    Raises
+    ------
+    BadConfiguration, StateLost
+        As `stored_groups`.
+    """
+    check_settings(feed, stored_groups(feed, stored), json.loads(ours.config))
+
+
+def check_settings(feed: str, before: Groups, now: Groups) -> None:
+    """Raise ConfigurationChanged, naming every difference, unless groups of settings are equal."""
+    if before == now:
+        return
     changes = "; ".join(_differences(_settings(before), _settings(now)))
     raise ConfigurationChanged(
         f"feed {feed!r} was begun with another configuration: {changes}. Use the stored one"
-        f"{_options(before, now)}, or: online-svm fork {feed} --to NEW (a new feed over the kept "
-        f"input, for other settings), or: online-svm reset {feed}"
+        f"{_options(before, now)}, or: {_anew(feed)}"
     )
 
 
@@ -112,7 +142,15 @@ def check_environment(feed: str, stored: Agreement, ours: Agreement) -> None:
     )
 
 
-def _settings(config: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _anew(feed: str) -> str:
+    """Return the commands that begin anew."""
+    return (
+        f"online-svm fork {feed} --to NEW (a new feed over the kept input, for other settings), "
+        f"or: online-svm reset {feed}"
+    )
+
+
+def _settings(config: Groups) -> dict[str, Any]:
     """Return all settings of a configuration by name."""
     return {name: value for part in config.values() for name, value in part.items()}
 
@@ -126,7 +164,7 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     ]
 
 
-def _options(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _options(before: Groups, now: Groups) -> str:
     """Return, in brackets, the options of a worker that make its settings those of the feed."""
     if not ("predictor" in before and "predictor" in now):
         return ""  # not every setting of a combination is an option

@@ -134,7 +134,7 @@ class Engine:
         self._reached = self.position  # where the predictor stands
         self._under_way = None
         self._incoming = self._new_incoming()
-        self._recent = recovered.recent
+        self._recent, self._config_hash = recovered.recent, recovered.config_hash
         self._epoch, self._kept = recovered.epoch, recovered.kept
         self._snapshot_seq = recovered.position.seq - recovered.replayed
         self._failures = self._store.failures
@@ -310,10 +310,10 @@ class Engine:
 
         Redis takes its time to write as much; the next batch is answered meanwhile.
         """
-        store, config_hash = self._store, self._recovery.ours.config_hash
+        store = self._store
         body = self._recent.beside(self._predictor.snapshot())
         pointer, data = snapshots.encode(
-            store.keys.feed, config_hash, commit.after, body, self._part_bytes
+            store.keys.feed, self._config_hash, commit.after, body, self._part_bytes
         )
         window = self._predictor.config.window
         move = snapshots.move_to(pointer, self._kept, store, self._keep_input, window)

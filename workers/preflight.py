@@ -51,11 +51,45 @@ class Preflight:
         return self.state.snapshot.cursor != self.state.position.cursor
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A server and a feed's keys that are fit for use.
+
+    Attributes
+    ----------
+    server : dict
+        What INFO tells.
+    state : FeedState or None
+        None for a feed that does not exist yet.
+    """
+
+    server: dict[str, str]
+    state: FeedState | None
+
+
+def find(store: Store) -> Found:
+    """Return the server and the state, if a worker with fitting settings may begin.
+
+    Raises
+    ------
+    RedisUnsuitable, StateLost, WrongKeyType
+        If the server does not fit, or what is stored cannot be continued from.
+    """
+    server = store.server()
+    check_server(server)
+    check_types(store)
+    state = store.state()
+    if state is None:
+        check_nothing_is_left(store)
+    return Found(server, state)
+
+
 def check(
     store: Store,
     ours: Agreement,
     accept_environment: bool = False,
     before: Preflight | None = None,
+    found: Found | None = None,
 ) -> Preflight:
     """Return what was found, if a worker may begin.
 
@@ -68,6 +102,8 @@ def check(
     before : Preflight, optional
         What was found a moment ago: snapshots that were named then are not read again. Their
         names say what is in them, and whoever loads one looks.
+    found : Found, optional
+        What `find` has just returned.
 
     Raises
     ------
@@ -76,14 +112,11 @@ def check(
     StateLost, WrongKeyType, SnapshotsLost, OutputAhead, StateAhead
         If what is stored cannot be continued from.
     """
-    server = store.server()
-    check_server(server)
-    check_types(store)
-    state = store.state()
-    warnings = _durability(server)
+    found = found or find(store)
+    state, version = found.state, found.server["redis_version"]
+    warnings = _durability(found.server)
     if state is None:
-        check_nothing_is_left(store)
-        return Preflight(server["redis_version"], None, warnings)
+        return Preflight(version, None, warnings)
     feed = store.keys.feed
     check_config(feed, state.agreement, ours)
     if not accept_environment:
@@ -93,7 +126,7 @@ def check(
     warnings += check_snapshots(store, state, known)
     if state.position.cursor == LAST_ID:
         warnings += (f"{store.keys.input}: {END}",)
-    return Preflight(server["redis_version"], state, warnings)
+    return Preflight(version, state, warnings)
 
 
 def check_server(server: dict[str, str]) -> None:

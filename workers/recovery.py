@@ -49,6 +49,8 @@ class Recovered:
         Entries that were answered again.
     recent : RecentIds
         Stands where the predictor stands.
+    config_hash : str
+        That the feed's snapshots are found by: of the configuration as it was stored.
     """
 
     epoch: int
@@ -57,6 +59,7 @@ class Recovered:
     kept: Kept
     replayed: int
     recent: RecentIds
+    config_hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,8 @@ class Recovery:
         if changed:
             self.store.adopt_environment(state.epoch, self.ours.environment)
         replayed = position.seq - start.seq
-        return Recovered(state.epoch, predictor, position, kept, replayed, recent)
+        config_hash = state.agreement.config_hash
+        return Recovered(state.epoch, predictor, position, kept, replayed, recent, config_hash)
 
     def _check_agreement(self, state: FeedState) -> bool:
         """Return whether the environment changed, and may."""

@@ -31,7 +31,7 @@ from workers.repair_store import Change, RepairStore, letter_fields, refusal
 from workers.standing import last_id, standing
 from workers.state import FeedState
 from workers.store import Store
-from workers.verify import fresh, stored_settings
+from workers.verify import fresh, settings_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class _Replay:
     """The input of a feed answered again, from a snapshot that stands at or before an ID."""
 
     def __init__(self, store: Store, state: FeedState, upto: bytes) -> None:
-        self._store, self._limits = store, stored_settings(state)[1]
+        self._store, self._limits = store, settings_of(store.keys.feed, state)[1]
         self.position, self._predictor, self._recent = _start(store, state, upto)
 
     def outcomes(self, upto: bytes) -> Iterator[Outcome]:
@@ -181,7 +181,7 @@ def _start(
         cursor = START.cursor if pointer is None else pointer.cursor
         if parse_id(cursor) > parse_id(upto):
             continue
-        predictor, recent = fresh(state)
+        predictor, recent = fresh(store.keys.feed, state)
         if pointer is None:
             return START, predictor, recent
         try:

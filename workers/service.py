@@ -11,11 +11,13 @@ from workers import permissions, preflight, refit_child
 from workers.agreement import agreement
 from workers.commits import Retention
 from workers.lease import Lease, is_taken
+from workers.preflight import Preflight
 from workers.refit_child import Child
 from workers.settings import WorkerSettings
 from workers.starting import importing
 from workers.stopping import Stop, signals
 from workers.store import Store
+from workers.stored import taken
 
 if TYPE_CHECKING:
     from workers.answering import Outcome
@@ -37,6 +39,7 @@ def run(
     ----------
     feed : str
     settings : WorkerSettings
+        What was not given is as the feed has stored it, where it exists; see `stored.taken`.
     url : str
         Of Redis, or of the embedded server.
     name : str, optional
@@ -52,35 +55,51 @@ def run(
         Whose `exit_code` says how the command ends.
     """
     stop = Stop(settings.grace)
-    ours = agreement(settings.predictor, settings.limits)
     writer = name or platform.node() or "worker"
     with signals(stop), open_store(feed, settings, url, stop) as store:
-        found = preflight.check(store, ours, accept_environment)
+        found, used = look(store, settings, accept_environment)
         for warning in found.warnings:
             log.warning(warning)
         check_permissions(store, settings)
         is_standby = is_taken(store.call("GET", store.keys.lease))
-        with _begun_early(settings, found.is_behind and not is_standby) as child:
+        with _begun_early(used, found.is_behind and not is_standby) as child:
             # Imported here: whatever is wrong with the server or the feed is told at once, and
             # a standby is ready before it gets the lease.
             with importing():
                 from workers.assembly import assemble, load_compiler, refitter
 
                 load_compiler()
-            with (
-                _leased(store, settings, url, writer, stop) as lease,
-                refitter(settings, stop, child) as refits,
-            ):
+            with _leased(store, settings, url, writer, stop) as lease:
                 # Again: what held the lease until now may have changed anything.
                 before = None if lease.was_waited_for else found
-                found = preflight.check(store, ours, accept_environment, before)
+                found, used = look(store, settings, accept_environment, before)
                 store.register()
                 store.be_patient()
-                engine = assemble(
-                    store, settings, refits, stop, writer, lease, observe, accept_environment,
-                    begins=found.state is None,
-                )  # fmt: skip
-                engine.run()
+                with refitter(used, stop, child) as refits:
+                    engine = assemble(
+                        store, used, refits, stop, writer, lease, observe, accept_environment,
+                        begins=found.state is None,
+                    )  # fmt: skip
+                    engine.run()
+
+
+def look(
+    store: Store,
+    given: WorkerSettings,
+    accept_environment: bool = False,
+    before: Preflight | None = None,
+) -> tuple[Preflight, WorkerSettings]:
+    """Return what is there, and the settings to answer it with, if a worker may begin.
+
+    Raises
+    ------
+    BadConfiguration, StateLost
+        As `preflight.check` and `stored.taken`.
+    """
+    found = preflight.find(store)
+    settings = taken(given, store.keys.feed, found.state)
+    ours = agreement(settings.predictor, settings.limits)
+    return preflight.check(store, ours, accept_environment, before, found), settings
 
 
 def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None = None) -> Store:

@@ -11,9 +11,9 @@ import tomllib
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic import BaseModel, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -36,7 +36,8 @@ _TABLES = ("predictor", "limits", "worker")
 class Limits(BaseModel):
     """Bounds on one input entry, what exceeds them is rejected; and how long an id is unique.
 
-    They decide which entries are learned, so they belong to a feed as its predictor's settings do.
+    They decide which entries are learned, so they belong to a feed as its predictor's settings do:
+    one that is added also gets a line in online_svm/semantics.py.
     """
 
     max_entry_bytes: int = Field(
@@ -122,15 +123,55 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     lease: float = Field(5.0, ge=0.5, le=3600, description="Seconds a lease lasts unrenewed.")
     grace: float = Field(10.0, ge=0, le=3600, description="Seconds a graceful stop may take.")
 
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Leave it to `predictor`: what a feed has stored may yet complete what was given."""
+        return self
+
     @property
     def predictor(self) -> PredictorConfig:
-        """The settings that the predictor sees."""
-        return PredictorConfig.model_validate(self._part(PredictorConfig))
+        """The settings that the predictor sees.
+
+        Raises
+        ------
+        BadConfiguration
+            If they cannot work together.
+        """
+        try:
+            return PredictorConfig.model_validate(self._part(PredictorConfig))
+        except ValidationError as error:
+            raise BadConfiguration(explain(error)) from None
 
     @property
     def limits(self) -> Limits:
         """The bounds on one input entry."""
         return Limits.model_validate(self._part(Limits))
+
+    @property
+    def agreed(self) -> dict[str, dict[str, Any]]:
+        """What a feed is bound to, by group, as JSON has it; whether it can work is not checked."""
+        values = self.model_dump(mode="json")
+        return {
+            group: {name: values[name] for name in model.model_fields}
+            for group, model in _AGREED.items()
+        }
+
+    def over(self, predictor: PredictorConfig, limits: Limits) -> Self:
+        """Return these settings with those of a feed in place of all that were not given.
+
+        Examples
+        --------
+        >>> settings = WorkerSettings(C=4.0).over(PredictorConfig(C=2.0, window=60), Limits())
+        >>> settings.C, settings.window
+        (4.0, 60)
+        """
+        stored = {
+            name: getattr(part, name)
+            for part in (predictor, limits)
+            for name in type(part).model_fields
+            if name not in self.model_fields_set
+        }
+        return self.model_copy(update=stored)
 
     @property
     def url(self) -> str | None:
@@ -170,6 +211,10 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Order the sources: flags, environment, file."""
         return init_settings, _Environment(settings_cls), _File(settings_cls)
+
+
+_AGREED: dict[str, type[BaseModel]] = {"predictor": PredictorConfig, "limits": Limits}
+"""Groups of settings that a feed is bound to, by the names they are stored under."""
 
 
 class _Environment(EnvSettingsSource):
@@ -212,7 +257,9 @@ def parsed(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def load(flags: Mapping[str, Any], config: Path | None = None) -> WorkerSettings:
+def load(
+    flags: Mapping[str, Any], config: Path | None = None, is_whole: bool = True
+) -> WorkerSettings:
     """Return the settings from flags, environment, file and defaults.
 
     Parameters
@@ -220,6 +267,9 @@ def load(flags: Mapping[str, Any], config: Path | None = None) -> WorkerSettings
     flags : mapping from the name of a setting to its value, or its text
     config : path, optional
         TOML file; without it the one that ``ONLINE_SVM_CONFIG`` names, if any.
+    is_whole : bool
+        Nothing is added to these settings: they must work together. What a feed has stored may
+        complete them otherwise.
 
     Raises
     ------
@@ -235,11 +285,14 @@ def load(flags: Mapping[str, Any], config: Path | None = None) -> WorkerSettings
         model_config = SettingsConfigDict(toml_file=chosen)
 
     try:
-        return Loaded(**parsed(flags))
+        loaded = Loaded(**parsed(flags))
     except ValidationError as error:
         raise BadConfiguration(explain(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadConfiguration(f"{chosen}: not TOML: {error}") from None
+    if is_whole:
+        _ = loaded.predictor
+    return loaded
 
 
 def origins(flags: Mapping[str, Any], config: Path | None = None) -> dict[str, str]:

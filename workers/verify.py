@@ -1,6 +1,5 @@
 """Answer a feed's input again and compare every byte with what was committed. Reads only."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -18,6 +17,7 @@ from workers.recent import RecentIds
 from workers.settings import Limits
 from workers.state import FeedState
 from workers.store import PAGE, Store
+from workers.stored import stored_settings
 
 MAX_DIFFERENCES = 20
 """Differences that are kept: after the first, all later ones usually follow from it."""
@@ -120,7 +120,7 @@ def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
     state = _state(store)
     rest = iter(entries)
     trimmed = max(0, state.position.seq - store.length(store.keys.out))
-    comparison = _Comparison(store, state, START, *fresh(state))
+    comparison = _Comparison(store, state, START, *fresh(store.keys.feed, state))
     comparison.found.has_ids = trimmed == 0
     for batch in _batches(islice(rest, trimmed)):
         first = comparison.position.seq + 1
@@ -149,7 +149,7 @@ class _Comparison:
     ) -> None:
         self.position = start
         self.found = Verification(start, start, state.position)
-        self._store, self._limits = store, stored_settings(state)[1]
+        self._store, self._limits = store, settings_of(store.keys.feed, state)[1]
         self._predictor, self._recent = predictor, recent
         self._streams = (store.keys.out, store.keys.met)
         self._oldest = {stream: self._first_kept(stream) for stream in self._streams}
@@ -229,7 +229,7 @@ def _state(store: Store) -> FeedState:
 def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor, RecentIds]:
     """Return the oldest point that can still be continued from."""
     for pointer in (state.previous, state.snapshot):
-        predictor, recent = fresh(state)
+        predictor, recent = fresh(store.keys.feed, state)
         if pointer is None:
             return START, predictor, recent
         try:
@@ -241,29 +241,26 @@ def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor, R
     raise SnapshotsLost(f"feed {store.keys.feed!r}: no kept snapshot can be used to verify from")
 
 
-def stored_settings(state: FeedState) -> tuple[PredictorConfig, Limits]:
+def settings_of(feed: str, state: FeedState) -> tuple[PredictorConfig, Limits]:
     """Return the settings that a feed is answered under.
 
     Raises
     ------
     BadConfiguration
-        If it is a combination, which has none.
+        If it is a combination, which has none, or of semantics that this version does not compute.
     """
-    stored = json.loads(state.agreement.config)
-    if "predictor" not in stored:
+    stored = stored_settings(feed, state.agreement)
+    if stored is None:
         raise BadConfiguration(
             "the feed is a combination: verify its sources, and combine them into another feed to "
             "compare the answers"
         )
-    return (
-        PredictorConfig.model_validate(stored["predictor"]),
-        Limits.model_validate(stored["limits"]),
-    )
+    return stored
 
 
-def fresh(state: FeedState) -> tuple[OnlinePredictor, RecentIds]:
+def fresh(feed: str, state: FeedState) -> tuple[OnlinePredictor, RecentIds]:
     """Return what a feed begins with: a predictor that has learned nothing, and no ids."""
-    config, limits = stored_settings(state)
+    config, limits = settings_of(feed, state)
     return OnlinePredictor(config), RecentIds(limits.dedupe_window)
 
 

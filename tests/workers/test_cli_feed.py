@@ -467,9 +467,10 @@ def test_check_says_what_a_worker_would_find(answered, run):
     code, out, _ = run("check", feed, *FLAGS)
     assert code == 0
     assert f"{ROWS + 1} answered" in out
-    code, _, err = run("check", feed)
+    assert run("check", feed)[:2] == (0, out)  # what is not given is as stored
+    code, _, err = run("check", feed, "--refit-every", "250")
     assert code == 2
-    assert "refit_every: feed 50, here 250" in err
+    assert "refit_every: feed 50, here 250. Use the stored one (--refit-every 50), or: " in err
 
 
 def test_fork_copies_the_input_under_the_same_ids(answered, run, redis_url):

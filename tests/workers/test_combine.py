@@ -327,9 +327,12 @@ def test_both_rules_and_both_maps_can_be_asked_for(sources, combine, feed):
     last = messages(sources, feed)[0][-1]
     assert (last["rule"], last["guarantee"]) == ("cautious", "none")
     assert last["calibration"] > 5
-    code, _, err = combine(*SOURCES, "--into", feed, "--redis", sources, "--once")
+    again = (*SOURCES, "--into", feed, "--redis", sources, "--once")
+    code, _, err = combine(*again)  # what is not given is as stored
+    assert (code, "0 combined" in err) == (0, True)
+    code, _, err = combine(*again, "--rule", "dempster")
     assert code == 2
-    assert "rule: feed 'cautious', here 'dempster'" in err
+    assert "configuration: rule: feed 'cautious', here 'dempster'. Use the stored one" in err
 
 
 def test_labels_that_contradict_each_other_are_reported_and_not_learned(redis_url, feed):

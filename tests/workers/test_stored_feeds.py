@@ -5,31 +5,36 @@ answers to rounding.
 """
 
 import json
+from functools import partial
+from hashlib import sha256
 
 import pytest
 import stored_feeds
 
-from online_svm.config import PredictorConfig
+from online_svm import semantics
 from online_svm.predictor import OnlinePredictor
-from workers import forking, snapshots
+from workers import feeds, forking, snapshots
 from workers.agreement import environment
 from workers.answering import process
 from workers.assembly import assemble, refitter
 from workers.combine import service as combination
+from workers.combine.sources import Source
+from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
 from workers.recent import RecentIds
-from workers.service import open_store
-from workers.settings import Limits, WorkerSettings
+from workers.service import look, open_store
+from workers.settings import WorkerSettings, load
 from workers.stopping import Stop
 from workers.store import Store
+from workers.stored import stored_settings
 from workers.verify import verify, verify_history
 
 STREAMS = ("out", "met", "dlq")
 STORED = stored_feeds.stored_feeds()
-COMBINED = [(semantics, name) for semantics, name in STORED if name == "combination"]
+COMBINED = [(directory, name) for directory, name in STORED if name == "combination"]
 ANSWERED = [stored for stored in STORED if stored not in COMBINED]
 TRIMMED = ("default", "lagging")
-KEPT = [(semantics, name) for semantics, name in ANSWERED if name not in TRIMMED]
-each_feed = pytest.mark.parametrize(("semantics", "name"), ANSWERED)
+KEPT = [(directory, name) for directory, name in ANSWERED if name not in TRIMMED]
+each_feed = pytest.mark.parametrize(("directory", "name"), ANSWERED)
 
 
 @pytest.fixture(scope="module")
@@ -45,30 +50,32 @@ def needs_its_environment(content):
         pytest.skip(f"bytes are compared only where the feed was stored: {theirs}, here {ours}")
 
 
-def settings_of(content):
-    """Return the settings that a feed was begun with."""
-    stored = json.loads(content["stored"]["st"]["config"])
-    return WorkerSettings(**stored["predictor"], **stored["limits"], batch=45, keep_input=True)
+def given(**settings):
+    """Return the settings of a worker that is told nothing about the feed."""
+    return WorkerSettings(batch=45, keep_input=True, **settings)
 
 
-def work(url, name, settings, count, begins=False):
+def work(url, name, count, settings=None):
     """Let a worker answer the feed up to `count` entries, and leave a snapshot."""
-    stop = Stop()
-    with open_store(name, settings, url, stop) as store, refitter(settings, stop) as refits:
-        engine = assemble(store, settings, refits, stop, "later", begins=begins)
-        while engine.position.seq < count:
-            engine.turn()
-        engine.snapshot()
+    stop, settings = Stop(), settings or given()
+    with open_store(name, settings, url, stop) as store:
+        found, used = look(store, settings)
+        with refitter(used, stop) as refits:
+            begins = found.state is None
+            engine = assemble(store, used, refits, stop, "later", begins=begins)
+            while engine.position.seq < count:
+                engine.turn()
+            engine.snapshot()
 
 
-def continued(url, semantics, name):
+def continued(url, directory, name):
     """Load a stored feed and answer the rest of its input; return its content."""
-    content = stored_feeds.read(semantics, name)
+    content = stored_feeds.read(directory, name)
     needs_its_environment(content)
     with Store(url, name) as store:
         stored_feeds.load(store, content)
         stored_feeds.push_later(store, content)
-        work(url, name, settings_of(content), len(content["entries"]))
+        work(url, name, len(content["entries"]))
     return content
 
 
@@ -79,9 +86,9 @@ def test_there_is_a_stored_feed_of_each_kind():
 
 @each_feed
 def test_a_stored_feed_is_continued_with_the_bytes_of_its_own_software_and_verified(
-    redis_url, semantics, name
+    redis_url, directory, name
 ):
-    content = continued(redis_url, semantics, name)
+    content = continued(redis_url, directory, name)
     with Store(redis_url, name) as store:
         for stream in STREAMS:
             assert stored_feeds.found(store, stream) == stored_feeds.expected(content, stream)
@@ -95,8 +102,8 @@ def test_a_stored_feed_is_continued_with_the_bytes_of_its_own_software_and_verif
 
 
 @each_feed
-def test_a_stored_feed_is_verified_as_it_was_stored(redis_url, semantics, name):
-    content = stored_feeds.read(semantics, name)
+def test_a_stored_feed_is_verified_as_it_was_stored(redis_url, directory, name):
+    content = stored_feeds.read(directory, name)
     needs_its_environment(content)
     with Store(redis_url, name) as store:
         stored_feeds.load(store, content)
@@ -109,8 +116,8 @@ def test_a_stored_feed_is_verified_as_it_was_stored(redis_url, semantics, name):
 
 
 @each_feed
-def test_a_stored_feed_gives_the_same_answers_to_rounding_anywhere(redis_url, semantics, name):
-    content = stored_feeds.read(semantics, name)
+def test_a_stored_feed_gives_the_same_answers_to_rounding_anywhere(redis_url, directory, name):
+    content = stored_feeds.read(directory, name)
     with Store(redis_url, name) as store:
         stored_feeds.load(store, content)
         state = store.state()
@@ -127,10 +134,8 @@ def test_a_stored_feed_gives_the_same_answers_to_rounding_anywhere(redis_url, se
 
 def answered_since(store, state, content):
     """Return what this machine answers and reports from the newest snapshot on."""
-    stored = json.loads(state.agreement.config)
-    predictor = OnlinePredictor(PredictorConfig.model_validate(stored["predictor"]))
-    limits = Limits.model_validate(stored["limits"])
-    recent = RecentIds(limits.dedupe_window)
+    config, limits = stored_settings(store.keys.feed, state.agreement)
+    predictor, recent = OnlinePredictor(config), RecentIds(limits.dedupe_window)
     snapshot = snapshots.read(store, state.snapshot, state.agreement.config_hash)
     predictor.restore(recent.take(snapshot.body))
     rest = [stored_feeds.unpacked(entry) for entry in content["entries"]][snapshot.position.seq :]
@@ -148,31 +153,231 @@ def close_to(value):
     return pytest.approx(value, rel=1e-6, abs=1e-9) if isinstance(value, float) else value
 
 
-@pytest.mark.parametrize(("semantics", "name"), COMBINED)
+@pytest.mark.parametrize(("directory", "name"), COMBINED)
 def test_a_stored_combination_is_continued_with_the_bytes_of_its_own_software(
-    redis_url, semantics, name
+    redis_url, directory, name
 ):
-    content = stored_feeds.read(semantics, name)
+    content = stored_feeds.read(directory, name)
     needs_its_environment(content)
     with Store(redis_url, name) as target:
         stored_feeds.load(target, content)
         for source in content["sources"]:
-            continued(redis_url, semantics, source)
-        combination.run(content["sources"], name, redis_url, join_window=20, once=True)
+            continued(redis_url, directory, source)
+        combination.run(content["sources"], name, redis_url, once=True)
         for stream in ("out", "dlq"):
             assert stored_feeds.found(target, stream) == stored_feeds.expected(content, stream)
         assert target.state().position.digest.hex() == content["later"]["st"]["digest"]
 
 
-@pytest.mark.parametrize(("semantics", "name"), KEPT)
+@pytest.mark.parametrize(("directory", "name"), KEPT)
 def test_a_stored_feed_whose_input_is_kept_is_forked_to_the_same_answers(
-    redis_url, feed, semantics, name
+    redis_url, feed, directory, name
 ):
-    content = stored_feeds.read(semantics, name)
+    content = stored_feeds.read(directory, name)
     needs_its_environment(content)
     with Store(redis_url, name) as store, Store(redis_url, feed) as fork:
         stored_feeds.load(store, content)
         assert forking.fork(store, fork).total == content["pushed"]
-        work(redis_url, feed, settings_of(content), content["pushed"], begins=True)
+        stored = json.loads(content["stored"]["st"]["config"])
+        settings = given(**stored["predictor"], **stored["limits"])
+        work(redis_url, feed, content["pushed"], settings)
         for stream in STREAMS:
             assert stored_feeds.found(fork, stream) == stored_feeds.found(store, stream)
+
+
+def restored(store, change, name="dedupe"):
+    """Load a stored feed as it would be, had it been begun with another configuration text."""
+    content = stored_feeds.read("semantics-1", name)
+    needs_its_environment(content)
+    stored_feeds.load(store, content)
+    state, key = store.state(), store.keys.state
+    config_hash = reconfigured(store, change)
+    for field, pointer in (("snapshot", state.snapshot), ("previous", state.previous)):
+        old = snapshots.read(store, pointer, state.agreement.config_hash)
+        pointer, data = snapshots.encode(name, config_hash, old.position, old.body)
+        store.call("SET", store.keys.snapshot(pointer.n, pointer.sha256), data)
+        store.call("HSET", key, field, pointer.encode())
+    return content
+
+
+def reconfigured(store, change):
+    """Change the stored configuration, and return its hash."""
+    config = json.loads(store.call("HGET", store.keys.state, "config"))
+    change(config)
+    return rewritten(store, json.dumps(config))
+
+
+def rewritten(store, config):
+    """Store a text as the configuration, and return its hash."""
+    config_hash = sha256(config.encode()).hexdigest()
+    store.call("HSET", store.keys.state, "config", config, "config_hash", config_hash)
+    return config_hash
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_feed_that_was_stored_before_a_setting_existed_is_continued_and_verified(
+    redis_url, is_told
+):
+    def shorten(config):
+        del config["predictor"]["mixed_share"], config["predictor"]["folds"]
+        del config["limits"]["max_id_chars"]
+
+    with Store(redis_url, "dedupe") as store:
+        content = restored(store, shorten)
+        config = store.call("HMGET", store.keys.state, "config", "config_hash")
+        stored_feeds.push_later(store, content)
+        told = {"mixed_share": 0.001, "folds": 5, "window": 80, "dedupe_window": 60}
+        work(redis_url, "dedupe", len(content["entries"]), given(**told if is_told else {}))
+        assert store.state().position.digest.hex() == content["later"]["st"]["digest"]
+        assert verify(store).is_identical
+        # Its snapshots are found by the hash of what was stored, which stays.
+        assert store.call("HMGET", store.keys.state, "config", "config_hash") == config
+
+
+def test_a_setting_that_is_added_means_what_was_done_before_it(redis_url, monkeypatch):
+    """`split` as if it were new: feeds had used the oldest, and new ones get another default."""
+    assert WorkerSettings().split == "interleaved"
+    monkeypatch.setitem(semantics.DEFAULTS[1]["predictor"], "split", "oldest")
+    with Store(redis_url, "dedupe") as store:
+        content = restored(store, lambda config: config["predictor"].pop("split"))
+        stored_feeds.push_later(store, content)
+        with pytest.raises(ConfigurationChanged, match=r"split: feed 'oldest', here 'interleaved'"):
+            look(store, given(split="interleaved"))
+        _, used = look(store, given())
+        assert used.predictor.split == "oldest"
+        work(redis_url, "dedupe", len(content["entries"]))
+        assert store.state().position.digest.hex() == content["later"]["st"]["digest"]
+        assert verify_history(store, stored_feeds.all_fields(content)).is_identical
+
+
+def test_only_what_is_given_and_differs_is_refused_with_the_options_that_fit(redis_url):
+    with Store(redis_url, "psvm") as store:
+        stored_feeds.load(store, stored_feeds.read("semantics-1", "psvm"))
+        before = store.call("HGETALL", store.keys.state)
+        told = given(learner="psvm", window=80, eta=0.2, missing="reject")
+        with pytest.raises(ConfigurationChanged) as refused:
+            look(store, told)
+        told = str(refused.value)
+        assert "another configuration: eta: feed 0.1, here 0.2; missing: feed 'mean', here " in told
+        assert "Use the stored one (--eta 0.1 --missing mean), or: online-svm fork psvm" in told
+        assert "online-svm reset psvm" in told
+        assert store.call("HGETALL", store.keys.state) == before
+
+
+def test_options_that_only_work_with_the_stored_settings_are_taken(redis_url):
+    """Without the classes that are stored, this learner would be refused."""
+    with Store(redis_url, "psvm") as store:
+        stored_feeds.load(store, stored_feeds.read("semantics-1", "psvm"))
+        told = load({"learner": "psvm", "taxonomy": "margin"}, is_whole=False)
+        _, used = look(store, told, accept_environment=True)
+        assert used.predictor.classes == ("a", "b")
+
+
+def test_options_that_cannot_work_are_refused_for_a_new_feed(store):
+    with pytest.raises(BadConfiguration, match="declare two"):
+        look(store, load({"learner": "psvm"}, is_whole=False))
+    assert store.types() == {}
+
+
+def numbered(number):
+    def change(config):
+        config["predictor"]["semantics"] = number
+
+    return change
+
+
+def unreadable(config):
+    config["predictor"]["max_classes"] = 5
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (numbered(9), "semantics 9 is not known here (known: 1): upgrade online-svm"),
+        (unreadable, "setting max_classes is not known here: upgrade online-svm"),
+    ],
+)
+def test_a_feed_of_newer_software_is_refused_in_one_line_by_all_that_compute(
+    redis_url, change, said
+):
+    with Store(redis_url, "dedupe") as store:
+        restored(store, change)
+        before = store.call("HGETALL", store.keys.state)
+        for refuses in (lambda: look(store, given()), lambda: verify(store), lambda: Source(store)):
+            with pytest.raises(BadConfiguration) as refused:
+                refuses()
+            told = str(refused.value)
+            assert f"feed 'dedupe': {said}, or: online-svm fork dedupe --to NEW" in told
+            assert "\n" not in told
+        assert store.call("HGETALL", store.keys.state) == before
+        assert feeds.status(store).seq == 190  # it can still be looked at
+
+
+def test_a_feed_whose_semantics_were_given_up_is_refused_and_can_be_forked(
+    redis_url, feed, monkeypatch
+):
+    content = stored_feeds.read("semantics-1", "dedupe")
+    stored = json.loads(content["stored"]["st"]["config"])
+    later = {group: dict(settings) for group, settings in semantics.DEFAULTS[1].items()}
+    later["predictor"]["semantics"] = 2
+    monkeypatch.setitem(semantics.DEFAULTS, 2, later)
+    with Store(redis_url, "dedupe") as store, Store(redis_url, feed) as fork:
+        stored_feeds.load(store, content)
+        # While both are known a feed keeps its own.
+        _, used = look(store, given(), accept_environment=True)
+        assert used.predictor.semantics == 1
+        with pytest.raises(ConfigurationChanged, match="semantics: feed 1, here 2"):
+            look(store, given(semantics=2))
+        told_nothing = given()
+        monkeypatch.delitem(semantics.DEFAULTS, 1)
+        monkeypatch.setitem(semantics.GIVEN_UP, 1, "0.1")
+        with pytest.raises(BadConfiguration) as refused:
+            look(store, told_nothing)
+        told = str(refused.value)
+        assert told.startswith(
+            "feed 'dedupe': semantics 1 is no longer computed: go on with online-svm 0.1, or: "
+            "online-svm fork dedupe --to NEW"
+        )
+        forking.fork(store, fork)
+        # Refits in this process, which alone knows of these semantics.
+        changed = stored["predictor"] | {"semantics": 2, "refit_lag": 0}
+        settings = given(**changed, **stored["limits"])
+        work(redis_url, feed, content["pushed"], settings)
+        assert json.loads(fork.state().agreement.config)["predictor"]["semantics"] == 2
+        assert fork.state().position.seq == content["pushed"]
+
+
+def test_a_configuration_that_is_no_configuration_is_named_as_damaged(redis_url):
+    with Store(redis_url, "dedupe") as store:
+        stored_feeds.load(store, stored_feeds.read("semantics-1", "dedupe"))
+        rewritten(store, '{"predictor": 3}')
+        with pytest.raises(StateLost, match="feed 'dedupe': its configuration is damaged"):
+            look(store, given())
+        rewritten(store, '{"predictor": {"semantics": {}}, "limits": {}}')
+        with pytest.raises(BadConfiguration, match=r"feed 'dedupe': semantics \{\} is not known"):
+            look(store, given())
+
+
+@pytest.mark.parametrize(("directory", "name"), COMBINED)
+def test_a_combination_takes_what_it_stored_and_refuses_what_is_given_and_differs(
+    redis_url, directory, name
+):
+    content = stored_feeds.read(directory, name)
+    needs_its_environment(content)
+    with Store(redis_url, name) as target:
+        for source in content["sources"]:
+            with Store(redis_url, source) as store:
+                stored_feeds.load(store, stored_feeds.read(directory, source))
+        stored_feeds.load(target, content)
+        before = target.call("HGETALL", target.keys.state)
+        run = partial(combination.run, content["sources"], name, redis_url, once=True)
+        with pytest.raises(ConfigurationChanged, match=r"join_window: feed 20, here 100\. Use"):
+            run(join_window=100)
+        with pytest.raises(ConfigurationChanged, match="rule: feed 'dempster', here 'cautious'"):
+            run(options={"rule": "cautious"})
+        assert target.call("HGETALL", target.keys.state) == before
+        reconfigured(target, lambda config: config["combination"].pop("window"))
+        run(options={"rule": "dempster"})
+        reconfigured(target, lambda config: config["combination"].update(semantics=9))
+        with pytest.raises(BadConfiguration, match="feed 'combination': semantics 9 is not known"):
+            run()

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Annotated
 
 import structlog
@@ -10,12 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from online_svm.combiner import CombinerConfig
 from workers import preflight
-from workers.agreement import bound_to
+from workers.agreement import bound_to, stored_groups
 from workers.combine.engine import CombineEngine, Observer
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore
 from workers.errors import BadConfiguration
 from workers.lease import Lease
+from workers.preflight import Preflight
+from workers.state import Agreement
 from workers.stopping import Stop, signals
 from workers.store import Store
 
@@ -29,6 +32,8 @@ JOIN_WINDOW = 100
 
 class JoinSettings(BaseModel):
     """What is joined; with the combiner's settings it binds the written feed.
+
+    A setting that is added here also gets a line in online_svm/semantics.py.
 
     Examples
     --------
@@ -51,7 +56,7 @@ def run(
     into: str,
     url: str,
     options: dict[str, object] | None = None,
-    join_window: int = JOIN_WINDOW,
+    join_window: int | None = None,
     once: bool = False,
     batch: int = 256,
     observe: Observer | None = None,
@@ -67,8 +72,10 @@ def run(
     url : str
         Of Redis.
     options : dict, optional
-        Fields of `CombinerConfig` other than the classes, which are those of the sources.
-    join_window : int
+        Fields of `CombinerConfig` other than the classes, which are those of the sources. What is
+        not given is as the written feed has stored it, where it exists, else as by default.
+    join_window : int, optional
+        Of `JoinSettings`; without it as the options.
     once : bool
     batch : int
         Answers decided and committed at once, at most.
@@ -91,29 +98,58 @@ def run(
         stores = [opened.enter_context(Store(url, feed, stop)) for feed in feeds]
         target = opened.enter_context(TargetStore(url, into, stop))
         sources = [Source(store) for store in stores]
-        settings = CombinerConfig.model_validate(
-            {"classes": _common_classes(sources)} | (options or {})
-        )
+        classes = _common_classes(sources)
         for source in sources:
             log.info("masses are taken from", feed=source.feed, evidence=source.evidence)
-        joined = JoinSettings(feeds=tuple(feeds), join_window=join_window)
-        ours = bound_to({"combination": settings, "join": joined})
+        given = _Given(
+            {"classes": classes, **(options or {})},
+            {"feeds": tuple(feeds)} | ({} if join_window is None else {"join_window": join_window}),
+        )
         _check_target(target)
-        found = preflight.check(target, ours)
+        found, _, _ = _look(target, given)
         for warning in found.warnings:
             log.warning(warning)
         with _leased(target, url, stop) as lease:
             before = None if lease.was_waited_for else found
-            found = preflight.check(target, ours, before=before)
+            found, settings, joined = _look(target, given, before)
             target.register()
             for store in (target, *stores):
                 store.be_patient()
             engine = CombineEngine(
-                target, sources, settings, join_window, ours, platform.node() or "combine", stop,
-                batch, begins=found.state is None, observe=observe, lease=lease,
+                target, sources, settings, joined.join_window, _agreed(settings, joined),
+                platform.node() or "combine", stop, batch, begins=found.state is None,
+                observe=observe, lease=lease,
             )  # fmt: skip
             engine.run(once)
             return engine.waiting
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The settings that were given; the others are as stored, or as by default."""
+
+    combination: dict[str, object]
+    join: dict[str, object]
+
+
+def _look(
+    target: TargetStore, given: _Given, before: Preflight | None = None
+) -> tuple[Preflight, CombinerConfig, JoinSettings]:
+    """Return what is there, and the settings to combine with, if a combination may begin."""
+    found = preflight.find(target)
+    feed, state = target.keys.feed, found.state
+    stored = {} if state is None else stored_groups(feed, state.agreement)
+    settings = CombinerConfig.model_validate({**stored.get("combination", {}), **given.combination})
+    joined = JoinSettings.model_validate({**stored.get("join", {}), **given.join})
+    return (
+        preflight.check(target, _agreed(settings, joined), False, before, found),
+        settings,
+        joined,
+    )
+
+
+def _agreed(settings: CombinerConfig, joined: JoinSettings) -> Agreement:
+    return bound_to({"combination": settings, "join": joined})
 
 
 def _check_names(feeds: Sequence[str], into: str) -> None:

@@ -1,6 +1,5 @@
 """The feeds that are combined: what must hold for them, and their answers with the labels."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from workers.errors import BadConfiguration, InputLost, StateLost
 from workers.feeds import NoSuchFeed, payload
 from workers.position import LAST_ID
 from workers.store import Store
+from workers.stored import stored_settings
 
 EVIDENTIAL = "evidential-"
 """Maps with this prefix publish Bel and Pl."""
@@ -157,10 +157,10 @@ def _configuration(store: Store) -> PredictorConfig:
     feed, state = store.keys.feed, store.state()
     if state is None:
         raise NoSuchFeed(f"no feed {feed!r}: begin it with online-svm worker {feed}")
-    stored = json.loads(state.agreement.config)
-    if "predictor" not in stored:
+    stored = stored_settings(feed, state.agreement)
+    if stored is None:
         raise BadConfiguration(f"feed {feed!r} is itself a combination: name the feeds it is of")
-    return PredictorConfig.model_validate(stored["predictor"])
+    return stored[0]
 
 
 def _two_classes(feed: str, config: PredictorConfig) -> tuple[str, str]:

@@ -27,15 +27,12 @@ def check(
     """Say whether a worker with these settings could begin; nothing is written."""
     from workers import settings as known
 
-    loaded = known.load(given_flags(settings, redis, None), config)
+    loaded = known.load(given_flags(settings, redis, None), config, is_whole=False)
     url = loaded.url or attached_url()
-    from workers import preflight
-    from workers.agreement import agreement
-    from workers.service import check_permissions, open_store
+    from workers.service import check_permissions, look, open_store
 
-    ours = agreement(loaded.predictor, loaded.limits)
     with open_store(feed, loaded, url) as store:
-        found = preflight.check(store, ours, accept_environment)
+        found, _ = look(store, loaded, accept_environment)
         check_permissions(store, loaded)
     for warning in found.warnings:
         note(f"warning: {warning}")

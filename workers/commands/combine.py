@@ -25,45 +25,63 @@ def combine(
     redis: Redis = None,
     config: Config = None,
     rule: Annotated[
-        Literal["dempster", "cautious"],
-        typer.Option(help="Dempster's rule, or the cautious one, which counts overlap once."),
-    ] = "dempster",
+        Literal["dempster", "cautious"] | None,
+        typer.Option(
+            help="Dempster's rule, or the cautious one, which counts overlap once (default "
+            "dempster).",
+            show_default=False,
+        ),
+    ] = None,
     recalibration: Annotated[
-        Literal["platt", "isotonic"],
-        typer.Option(help="Map from the combined log odds to the probability."),
-    ] = "platt",
+        Literal["platt", "isotonic"] | None,
+        typer.Option(
+            help="Map from the combined log odds to the probability (default platt).",
+            show_default=False,
+        ),
+    ] = None,
     recalibrate_every: Annotated[
-        int, typer.Option(min=1, help="Labels between two recalibrations.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            min=1, help="Labels between two recalibrations (default 100).", show_default=False
+        ),
+    ] = None,
     window: Annotated[
-        int, typer.Option(min=10, help="Labels that the recalibration is fitted on.")
-    ] = 2000,
+        int | None,
+        typer.Option(
+            min=10,
+            help="Labels that the recalibration is fitted on (default 2000).",
+            show_default=False,
+        ),
+    ] = None,
     join_window: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
             help="Places that the answers to one id may lie apart. An id that a feed lacks is "
-            "waited for until that feed is so far ahead.",
+            "waited for until that feed is so far ahead (default 100).",
+            show_default=False,
         ),
-    ] = 100,
+    ] = None,
     batch: Annotated[int, typer.Option(min=1, max=65_536, help="Answers committed at once.")] = 256,
     once: Annotated[bool, typer.Option("--once", help="Combine what is there, then end.")] = False,
 ) -> None:
     """Join the answers of feeds that score the same ids, combine them, and recalibrate.
 
     The masses of a source are the belief and plausibility of its first evidential map, or else its
-    Venn interval. The answers follow the order of the first feed and carry no guarantee.
+    Venn interval. The answers follow the order of the first feed and carry no guarantee. Of a
+    combination that was begun, options that are not given are as it was begun with.
     """
     from workers import logs
     from workers.combine import service
 
     logs.configure()
-    options: dict[str, object] = {
+    named: dict[str, object] = {
         "rule": rule,
         "recalibration": recalibration,
         "recalibrate_every": recalibrate_every,
         "window": window,
     }
+    options = {name: value for name, value in named.items() if value is not None}
     told = _Count()
     url = redis_url(redis, config)
     waiting = service.run(feeds, into, url, options, join_window, once, batch, told)

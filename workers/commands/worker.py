@@ -48,7 +48,7 @@ def worker(
         from workers import logs
         from workers import settings as known
 
-        loaded = known.load(given_flags(settings, redis, sigma), config)
+        loaded = known.load(given_flags(settings, redis, sigma), config, is_whole=False)
         logs.configure()
         url = loaded.url or embedded_url()
     # What takes long comes last: a wrong setting is told at once.

@@ -1,0 +1,62 @@
+"""The settings that a feed has stored, and how those of a worker go together with them."""
+
+from pydantic import ValidationError
+
+from online_svm.config import PredictorConfig
+from workers.agreement import check_settings, stored_groups
+from workers.complaints import explain
+from workers.errors import BadConfiguration
+from workers.settings import Limits, WorkerSettings
+from workers.state import Agreement, FeedState
+
+
+def stored_settings(feed: str, stored: Agreement) -> tuple[PredictorConfig, Limits] | None:
+    """Return what a feed was begun with; None for a combination.
+
+    Raises
+    ------
+    BadConfiguration
+        If this version does not compute the feed's semantics, or not these settings together.
+    StateLost
+        If what is stored is damaged.
+    """
+    groups = stored_groups(feed, stored)
+    if "predictor" not in groups:
+        return None
+    try:
+        return (
+            PredictorConfig.model_validate(groups["predictor"]),
+            Limits.model_validate(groups["limits"]),
+        )
+    except ValidationError as error:
+        raise BadConfiguration(
+            f"feed {feed!r} was begun with settings that this version does not take: "
+            f"{explain(error)}: go back to the version that began it, or: online-svm reset {feed}"
+        ) from None
+
+
+def taken(given: WorkerSettings, feed: str, state: FeedState | None) -> WorkerSettings:
+    """Return the settings for a worker of a feed: what was not given is as stored.
+
+    Parameters
+    ----------
+    given : WorkerSettings
+        Whose `model_fields_set` says which were given, by flag, environment or file.
+    feed : str
+    state : FeedState or None
+        None for a feed that does not exist yet: the rest is then as by default.
+
+    Raises
+    ------
+    ConfigurationChanged
+        If one that was given is not the stored one.
+    BadConfiguration, StateLost
+        As `stored_settings`, or if the settings for a new feed cannot work.
+    """
+    if state is None:
+        _ = given.predictor  # complains
+        return given
+    stored = stored_settings(feed, state.agreement)
+    settings = given if stored is None else given.over(*stored)
+    check_settings(feed, stored_groups(feed, state.agreement), settings.agreed)
+    return settings
