@@ -2,11 +2,17 @@
 
 from collections.abc import Sequence
 
+import structlog
+
 Entry = tuple[bytes, list[bytes]]
 """ID and fields, flat: [name, value, name, value, ...]. (A list of two, as it comes.)"""
 
 _LEAST_REPLY = 1 << 20
 """Bytes that any read may take: the protocol's own bytes outweigh the smallest entries."""
+
+_AGAIN = 256  # full reads after which more are asked for than Redis once gave
+
+log = structlog.get_logger("online_svm.redis")
 
 
 class BatchSize:
@@ -37,8 +43,9 @@ class BatchSize:
     """
 
     def __init__(self, entries: int, size: int) -> None:
-        self.count = self._entries = entries
+        self.count = self._most = self._entries = entries
         self._size = size
+        self._full = 0  # reads in a row that brought as many as were asked for, and no more bytes
 
     @property
     def reply_limit(self) -> int | None:
@@ -51,9 +58,16 @@ class BatchSize:
         """
         return None if self.count == 1 else max(2 * self._size, _LEAST_REPLY)
 
-    def halve(self) -> None:
-        """Ask for half as many from now on, at least one: a read was given up."""
+    def halve(self, is_cut: bool = False) -> None:
+        """Ask for half as many from now on, at least one: a read was given up.
+
+        Where Redis cut it, more are asked for only after many reads: each attempt costs a
+        connection, and nothing here knows what Redis would give.
+        """
         self.count = max(1, self.count // 2)
+        if is_cut:
+            self._most, self._full = self.count, 0
+            log.warning("redis cut a read; asking for fewer entries at once", entries=self.count)
 
     def first_of(self, entries: Sequence[Entry]) -> int:
         """Return how many of the first entries are a batch: at least one."""
@@ -63,7 +77,10 @@ class BatchSize:
             self.count = max(1, min(self.count, len(entries)) // 2)
             return _fitting(sizes, self._size)
         if 4 * total < self._size and len(entries) == self.count:
-            self.count = min(self._entries, 2 * self.count)
+            self._full += 1
+            if self._full >= _AGAIN:
+                self._most, self._full = min(self._entries, 2 * self._most), 0
+            self.count = min(self._most, 2 * self.count)
         return len(entries)
 
 

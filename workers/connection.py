@@ -16,6 +16,7 @@ from workers.errors import (
     AccessDenied,
     BadConfiguration,
     EndOfStream,
+    ReadCut,
     ReadTooLarge,
     RedisUnsuitable,
     Stopped,
@@ -31,6 +32,8 @@ from workers.wire import Argument, Sent, Wire
 
 TIMEOUT = 5.0
 """Seconds for a reply before the connection counts as dead: well above a slow network's latency."""
+
+_CUTS = 2  # replies to one read that are cut before less is asked for
 
 # Redis refuses for now, and will take the same command later.
 _TRANSIENT = frozenset(
@@ -181,8 +184,13 @@ class Connection:
             try:
                 return self._reply(sent)
             except redis.RedisError as error:
-                self._consider(error, began)
-            log.warning("redis does not answer; trying again", command=sent.command[0], after=delay)
+                reason = self._consider(error, sent, began)
+            log.warning(
+                "redis refuses or does not answer; trying again",
+                command=sent.command[0],
+                after=delay,
+                reason=reason,
+            )
             if self.stop.wait(delay):
                 time.sleep(delay)  # the last attempts of a graceful stop are spaced as well
             self._transmit(sent)
@@ -227,8 +235,8 @@ class Connection:
             self._wire = Wire(client(self.url, self.timeout))
         return self._wire
 
-    def _consider(self, error: redis.RedisError, began: float) -> None:
-        """Return if the command should be tried again; raise the error's name if not."""
+    def _consider(self, error: redis.RedisError, sent: Sent, began: float) -> str:
+        """Return why the command should be tried again; raise the error's name if not."""
         named = translated(error, self.url)
         if isinstance(named, ReadTooLarge):
             self.close()  # the rest of the reply is still on its way
@@ -239,8 +247,13 @@ class Connection:
         self.close()
         if self.stop.requested and (self.patience is not None or self.stop.overdue):
             raise Stopped("stopped while Redis did not answer") from None
-        if self.patience is not None and time.monotonic() - began >= self.patience:
+        is_over = self.patience is not None and time.monotonic() - began >= self.patience
+        # Once may be a Redis that restarts. Whoever does not wait for that asks for less at once.
+        if sent.limit is not None and sent.cuts >= (1 if is_over else _CUTS):
+            raise ReadCut(f"{named}; asking for fewer entries at once") from None
+        if is_over:
             raise named from None
+        return str(named)
 
 
 class Script:

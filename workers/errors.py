@@ -23,6 +23,7 @@ WorkerError
 ├── Stopped                  0   a graceful stop was asked for while waiting or replaying
 ├── RefitFailed              1   the refit process failed again and again
 ├── ReadTooLarge             -   the reader asks for fewer entries at once
+│   └── ReadCut                  Redis closed the connection while it gave them
 ├── InvalidStoredSnapshot    -   one stored snapshot cannot be used; the previous one is tried
 └── CommitRefused            -   the engine reads its position again and goes on
     ├── PositionMoved            the committed cursor is not the one this batch starts from
@@ -140,6 +141,10 @@ class RefitFailed(WorkerError):
 
 class ReadTooLarge(WorkerError):
     """A reply has more bytes than its reader takes; it was given up while it arrived."""
+
+
+class ReadCut(ReadTooLarge):
+    """Redis closed the connection in the reply: it may be above its client-output-buffer-limit."""
 
 
 class InvalidStoredSnapshot(WorkerError):

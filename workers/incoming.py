@@ -1,7 +1,7 @@
 """The entries of a feed in order, the next ones asked for before they are needed."""
 
 from workers.batching import BatchSize, Entry
-from workers.errors import ReadTooLarge
+from workers.errors import ReadCut, ReadTooLarge
 from workers.store import Store
 from workers.wire import Sent
 
@@ -82,9 +82,9 @@ class Incoming:
                     if asked is None
                     else self._store.answered(asked)
                 )
-            except ReadTooLarge:
+            except ReadTooLarge as error:
                 asked = None
-                size.halve()
+                size.halve(isinstance(error, ReadCut))
                 continue
             self._may_be_more = len(entries) >= count
             return entries

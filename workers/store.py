@@ -7,7 +7,7 @@ from typing import Any, Self
 from workers.batching import BatchSize, Entry
 from workers.commits import Commit, Retention
 from workers.connection import TIMEOUT, Connection, Script
-from workers.errors import Fenced, ReadTooLarge
+from workers.errors import Fenced, ReadCut, ReadTooLarge
 from workers.keys import REGISTRY, FeedKeys
 from workers.position import LAST_ID
 from workers.refusals import lost, refused
@@ -236,8 +236,8 @@ class Store:
                     "XRANGE", stream, b"(" + after, upto, "COUNT", size.count,
                     limit=size.reply_limit,
                 )  # fmt: skip
-            except ReadTooLarge:
-                size.halve()
+            except ReadTooLarge as error:
+                size.halve(isinstance(error, ReadCut))
             else:
                 return page
 

@@ -9,6 +9,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.predictor import OnlinePredictor
 from workers import snapshots
 from workers.answering import Outcome, process
+from workers.batching import Entry
 from workers.codec import Fields
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, SnapshotsLost
 from workers.feeds import require
@@ -176,8 +177,12 @@ class _Comparison:
         self.found.reports += self._compare(met, dict(outcome.met), outcome)
 
     def result(self) -> Verification:
-        """Return what was found."""
+        """Return what was found, the answers that are there beyond the committed position too."""
         self.found.end = self.position
+        for stream in (*self._streams, self._store.keys.dlq):
+            for page in self._beyond(stream):
+                for entry in page:
+                    self._note(Difference(stream, entry[0], b" ".join(entry[1]), None))
         return self.found
 
     def _compare(self, stream: str, computed: dict[bytes, bytes], outcome: Outcome) -> int:
@@ -196,6 +201,14 @@ class _Comparison:
             if difference.committed != difference.computed:
                 self._note(difference)
         return compared
+
+    def _beyond(self, stream: str) -> Iterator[list[Entry]]:
+        """Yield the entries of an output stream that no commit can have written."""
+        newest = self._store.call("XREVRANGE", stream, "+", "-", "COUNT", 1)
+        # Read after the entry was seen: a worker may go on meanwhile, and commits both at once.
+        cursor = _state(self._store).position.cursor
+        if newest and parse_id(cursor) < parse_id(newest[0][0]):
+            yield from self._store.pages(stream, cursor, newest[0][0])
 
     def _note(self, difference: Difference) -> None:
         self.found.n_differences += 1

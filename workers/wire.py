@@ -47,6 +47,8 @@ class Sent:
         Why there is no reply; the command may have run all the same.
     limit : int or None
         Bytes of the reply from which on it is given up, and the connection with it.
+    cuts : int
+        Times Redis closed the connection instead of giving the whole reply.
     """
 
     command: tuple[Argument, ...]
@@ -54,6 +56,7 @@ class Sent:
     reply: Any = None
     error: redis.RedisError | None = None
     limit: int | None = None
+    cuts: int = 0
 
 
 class Wire:
@@ -96,6 +99,7 @@ class Wire:
             except _BROKEN as error:
                 self.close()
                 sent.error = error
+                sent.cuts += isinstance(error, redis.ConnectionError)
                 return
             except redis.RedisError as error:
                 sent.error = error

@@ -56,6 +56,29 @@ def tamper(store, stream, change):
     store.call("XSETID", stream, last)
 
 
+@pytest.mark.parametrize("name", ["out", "met", "dlq"])
+def test_an_answer_past_the_committed_position_is_a_difference_and_is_named(answered, name):
+    stream = getattr(answered.keys, name)
+    answered.call("XADD", stream, "999999999-0", "p", "forged")
+    found = verify(answered)
+    assert not found.is_identical
+    assert [(d.stream, d.id, d.computed) for d in found.differences] == [
+        (stream, b"999999999-0", None)
+    ]
+    assert b"forged" in found.differences[0].committed
+
+
+def test_answers_of_a_worker_that_goes_on_meanwhile_are_no_difference(answered, monkeypatch):
+    """A commit between the state that is verified and the look at the end of the streams."""
+    before = answered.state()
+    answered.call("XADD", answered.keys.out, "999999999-0", "p", "{}")
+    answered.call("HSET", answered.keys.state, "cursor", "999999999-0")
+    states = iter([before])
+    original = answered.state
+    monkeypatch.setattr(answered, "state", lambda: next(states, None) or original())
+    assert verify(answered).is_identical
+
+
 def test_an_honest_feed_is_identical_from_the_older_snapshot_on(answered):
     found = verify(answered)
     assert found.is_identical
