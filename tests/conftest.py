@@ -1,7 +1,8 @@
 """What every test shares: Hypothesis settings, and a real Redis.
 
-Nothing here skips: the embedded server is installed with the package, and a redis-server of the
-system is used as well where there is one.
+No Redis is ever missing: the embedded server is installed with the package, and a redis-server of
+the system is used as well where there is one. Tests marked `data` need the benchmark data, and are
+skipped with the reason where a file is missing; with `--data-required` they fail.
 """
 
 import itertools
@@ -80,15 +81,35 @@ def store(redis_url, feed):
 
 @pytest.fixture(scope="session")
 def data_set():
-    """Load a benchmark set by name; skip, with the reason, on a machine that has none."""
+    """Load a benchmark set by name; whoever asks for it is marked `data`."""
+    return load
 
-    def loaded(name):
-        try:
-            return load(name)
-        except DataNotFound as error:
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--data-required", action="store_true", help="fail where the benchmark data is missing"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "data_set" in item.fixturenames:
+            item.add_marker("data")
+
+
+def _skipping_without_data(item):
+    """Skip a test that needs data where a file is missing; the reason says how to get it."""
+    try:
+        return (yield)
+    except DataNotFound as error:
+        if item.get_closest_marker("data") and not item.config.getoption("--data-required"):
             pytest.skip(str(error))
+        raise
 
-    return loaded
+
+pytest_runtest_setup = pytest.hookimpl(wrapper=True)(_skipping_without_data)
+pytest_runtest_call = pytest.hookimpl(wrapper=True)(_skipping_without_data)
 
 
 @pytest.fixture(autouse=True)

@@ -51,8 +51,8 @@ def engine(store, batch=10, config=CONFIG, stop=None, refits=None, limits=None, 
     return Engine(store, recovery, limits, stop, batch=batch, **options)
 
 
-def drain(running, count, seconds=60.0):
-    """Let an engine work until it has answered `count` entries."""
+def drain(running, count, seconds=150.0):
+    """Let an engine work until it has answered `count` entries; the first compiles it all."""
     deadline = time.monotonic() + seconds
     while running.position.seq < count:
         assert time.monotonic() < deadline, f"{running.position.seq} of {count} answered"

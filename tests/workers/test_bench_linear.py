@@ -9,21 +9,11 @@ from online_svm.predictor import OnlinePredictor
 from workers import cli
 from workers.bench import linear
 from workers.bench.linear import Ratio, cost, costs, quality
-from workers.data import data_directory, load
-from workers.errors import BadConfiguration
 
 
-@pytest.fixture
-def data():
-    try:
-        return data_directory()
-    except BadConfiguration:
-        pytest.skip("the data files are not there")
-
-
-def test_accuracy_and_log_loss_are_those_of_the_published_answers(data):
+def test_accuracy_and_log_loss_are_those_of_the_published_answers(data_set):
     found = quality("Elec2, first 10,000", limit=600)
-    examples = load("elec2", data)
+    examples = data_set("elec2")
     for learner in ("linear", "svc"):
         config = PredictorConfig(classes=("0", "1"), learner=learner, maps=("platt",))
         answers = OnlinePredictor(config).step_many(examples.X[:600], examples.y[:600].tolist())

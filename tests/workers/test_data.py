@@ -5,9 +5,6 @@ import pytest
 
 from workers import data
 
-DIRECTORY = data.Path(data.__file__).parents[2] / "shared" / "data"
-needs_files = pytest.mark.skipif(not DIRECTORY.is_dir(), reason="the benchmark data is not here")
-
 CLASS_COUNTS = {
     "a1a": {"-1": 1210, "+1": 395},
     "a9a": {"-1": 24720, "+1": 7841},
@@ -28,7 +25,7 @@ CLASS_COUNTS = {
 }
 
 
-@needs_files
+@pytest.mark.data
 @pytest.mark.parametrize("name", CLASS_COUNTS)
 def test_a_data_set_has_the_published_class_counts(name):
     dataset = data.load(name)
@@ -38,21 +35,21 @@ def test_a_data_set_has_the_published_class_counts(name):
     assert np.isfinite(dataset.X).all()
 
 
-@needs_files
+@pytest.mark.data
 def test_the_car_codes_are_the_full_product_of_the_attribute_values():
     X = data.load("car").X
     assert X.max(axis=0).tolist() == [3, 3, 3, 2, 2, 2]
     assert len(np.unique(X, axis=0)) == 4 * 4 * 4 * 3 * 3 * 3
 
 
-@needs_files
+@pytest.mark.data
 def test_the_test_part_of_adult_has_the_columns_of_the_training_part():
     train, test = data.load("adult"), data.load("adult.test")
     assert train.feature_names == test.feature_names
     assert "workclass=?" in train.feature_names
 
 
-@needs_files
+@pytest.mark.data
 def test_numbered_german_credit_agrees_with_the_original_on_duration():
     original, numeric = data.load("german"), data.load("german-numeric")
     duration = original.X[:, original.feature_names.index("x2")]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from workers.data import data_directory
+
 ROOT = Path(__file__).parents[2]
-DIRECTORY = ROOT.parent / "shared" / "data"
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +86,9 @@ def test_an_unknown_name_is_refused(script, tmp_path, capsys):
     assert "unknown: iris" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not DIRECTORY.is_dir(), reason="the benchmark data is not here")
+@pytest.mark.data
 def test_every_listed_file_is_the_one_the_benchmarks_use(script):
-    assert all(script.present(file, DIRECTORY) for file in script.FILES)
+    assert all(script.present(file, data_directory()) for file in script.FILES)
 
 
 def test_every_listed_file_has_a_public_home_of_its_own(script):

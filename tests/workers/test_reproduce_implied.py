@@ -23,7 +23,8 @@ from workers.reproduce.implied_trials import (
 
 
 @pytest.fixture(scope="module")
-def german():
+def german(data_set):
+    data_set("german-numeric")
     return Split.german(None)
 
 
@@ -70,6 +71,7 @@ def test_the_toy_example_has_a_degenerate_and_a_plain_point(seed):
         assert point["share"] == pytest.approx((votes + 1) / 11)
 
 
+@pytest.mark.data
 def test_the_result_is_plain_data_and_is_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(implied, "QUICK_SPLITS", 2)
     monkeypatch.setattr(implied, "QUICK_FOLD_SEEDS", 2)
@@ -83,6 +85,7 @@ def test_the_result_is_plain_data_and_is_drawn(tmp_path, monkeypatch):
     assert implied.draw(restored, tmp_path) == files
 
 
+@pytest.mark.data
 def test_the_benchmark_compares_the_same_votes(monkeypatch):
     (row,) = bench.run(n_models=9)
     assert row.ratio > 1

@@ -1,15 +1,11 @@
 import gzip
 import io
 import time
-from pathlib import Path
 
 import pytest
 
 from workers import data, lines
 from workers.sources import BadSource, Reading, Row, rows
-
-DIRECTORY = Path(data.__file__).parents[2] / "shared" / "data"
-needs_files = pytest.mark.skipif(not DIRECTORY.is_dir(), reason="the benchmark data is not here")
 
 
 def read(tmp_path, name, text, **reading):
@@ -142,10 +138,10 @@ def test_a_libsvm_index_outside_the_declared_width_is_refused(tmp_path):
         read(tmp_path, "a.libsvm", "+1 1:1\n-1 5:1\n", features=3)
 
 
-@needs_files
+@pytest.mark.data
 def test_a_libsvm_file_is_read_as_the_benchmark_loader_reads_it():
     reading = Reading(format="libsvm", features=300)
-    pushed = list(rows(str(DIRECTORY / "w1a"), reading))
+    pushed = list(rows(str(data.data_directory() / "w1a"), reading))
     loaded = data.load("w1a")
     assert [row.x for row in pushed] == loaded.X.tolist()
     assert [row.y for row in pushed] == loaded.y.tolist()
@@ -175,7 +171,7 @@ def test_a_nominal_feature_of_an_arff_file_is_refused_by_name(tmp_path):
         read(tmp_path, "a.arff", text)
 
 
-@needs_files
+@pytest.mark.data
 def test_a_benchmark_set_is_pushed_as_arrays_in_the_order_of_its_columns():
     first = next(rows("car", Reading()))
     assert first == Row([3.0, 3.0, 0.0, 0.0, 0.0, 0.0], "unacc")
