@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from workers.errors import BadConfiguration, StateLost
-from workers.keys import FIELD, GROUP, REGISTRY
+from workers.errors import BadConfiguration, StateLost, WrongKeyType
+from workers.keys import FIELD, GROUP, REGISTRY, is_feed_name
 from workers.lease import Holder
 from workers.store import PAGE, Store
 
@@ -81,8 +81,29 @@ class Status:
 
 
 def names(store: Store) -> list[str]:
-    """Return the names of all feeds, also of those that no worker has begun, sorted."""
-    return sorted(name.decode() for name in store.call("SMEMBERS", REGISTRY))
+    """Return the names of all feeds; see `listed`."""
+    return listed(store)[0]
+
+
+def listed(store: Store) -> tuple[list[str], list[bytes]]:
+    """Return the names of all feeds, also of those that no worker has begun, and what is no name.
+
+    Producers may write the list of feeds, so it may hold anything. Both are sorted.
+
+    Raises
+    ------
+    WrongKeyType
+        If the list is no set.
+    """
+    try:
+        found = sorted(store.call("SMEMBERS", REGISTRY))
+    except WrongKeyType:
+        raise WrongKeyType(
+            f"{REGISTRY} is not the set of feeds: something else was written there. Name the feed: "
+            f"online-svm status FEED; and delete that key, which each push and worker makes anew"
+        ) from None
+    feeds = [name.decode() for name in found if is_feed_name(name)]
+    return feeds, [name for name in found if not is_feed_name(name)]
 
 
 def status(store: Store) -> Status:

@@ -20,6 +20,17 @@ FIELD = "p"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
+def is_feed_name(name: bytes) -> bool:
+    """Return whether a feed can have this name.
+
+    Examples
+    --------
+    >>> is_feed_name(b"fraud"), is_feed_name(b"a b"), is_feed_name(b"")
+    (True, False, False)
+    """
+    return name.isascii() and _NAME.fullmatch(name.decode()) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class FeedKeys:
     """The keys of one feed.

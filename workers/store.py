@@ -4,16 +4,20 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Any, Self
 
+import structlog
+
 from workers.batching import BatchSize, Entry
 from workers.commits import Commit, Retention
 from workers.connection import TIMEOUT, Connection, Script
-from workers.errors import Fenced, ReadCut, ReadTooLarge
+from workers.errors import Fenced, ReadCut, ReadTooLarge, WrongKeyType
 from workers.keys import REGISTRY, FeedKeys
 from workers.position import LAST_ID
 from workers.refusals import lost, refused
 from workers.state import Agreement, FeedState, Pointer, encode_marks, initial_fields
 from workers.stopping import Stop
 from workers.wire import Argument, Sent
+
+log = structlog.get_logger("online_svm.worker")
 
 PAGE = 1000
 """Entries read at once where a whole stream is walked, at most."""
@@ -260,8 +264,15 @@ class Store:
         self._connection.call_all([("XADD", stream, entry[0], *entry[1]) for entry in entries])
 
     def register(self) -> None:
-        """Add the feed to the registry of feeds."""
-        self.call("SADD", REGISTRY, self.keys.feed)
+        """Add the feed to the list of feeds, which is for people: a feed works without."""
+        try:
+            self.call("SADD", REGISTRY, self.keys.feed)
+        except WrongKeyType as error:
+            log.warning(
+                "this feed is not listed: the list of feeds is not a set; delete that key",
+                key=REGISTRY,
+                error=str(error),
+            )
 
     def fence(self, writer: str, new: Agreement | None) -> FeedState:
         """Become the feed's only writer: every earlier one is refused from now on.

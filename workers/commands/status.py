@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.commands.common import Config, Json, Redis, note, redis_url
+from workers.counts import counted
 from workers.position import END, LAST_ID
 from workers.printable import printable, printable_json
 
@@ -72,7 +73,11 @@ def _names(url: str) -> list[str]:
     from workers.store import Store
 
     with Store(url, "any") as store:
-        return feeds.names(store)
+        listed, others = feeds.listed(store)
+    if others:
+        such = printable(others[0][:40].decode(errors="backslashreplace"))
+        note(f"skipped in the list of feeds: {counted(len(others), 'name')} no feed has: {such}")
+    return listed
 
 
 def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":

@@ -1,0 +1,102 @@
+"""What the rights of a producer can reach beside its input: workers and `status` go on."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import redis
+from fault_feed import drain, engine, push, rows
+
+from workers import cli, embedded, feeds
+from workers.connection import client
+from workers.errors import WrongKeyType
+from workers.keys import REGISTRY
+
+RULES = {
+    words[1]: words[2:]
+    for line in (Path(__file__).parents[2] / "deploy/redis/users-7.acl").read_text().splitlines()
+    for words in [line.split()]
+}
+PASSWORD = "pw-of-the-test"
+NO_NAMES = (b"", b"a b", b"\xff\xfe", b"x" * 65, b"\x1b[2J", b"f\nforged", b"-f", "\u0661".encode())
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    told = capsys.readouterr()
+    return ended.value.code, told.out, told.err
+
+
+def test_what_is_no_name_in_the_list_of_feeds_is_skipped_and_told(own_redis, capsys):
+    with client(own_redis.url) as other:
+        other.execute_command("XADD", "osvm:{f}:in", "1-0", "x", "[1]", "y", "a")
+        other.execute_command("SADD", REGISTRY, "f", *NO_NAMES)
+    code, shown, said = run(capsys, "status", "--redis", own_redis.url)
+    assert code == 0
+    assert "f " in shown
+    assert said.count("\n") == 1
+    assert "8 names no feed has" in said
+    assert "\x1b" not in shown + said
+
+
+def test_a_list_of_feeds_of_another_type_stops_no_worker_and_is_named_by_status(
+    own_redis, store, capsys
+):
+    store.call("DEL", REGISTRY)
+    store.call("SET", REGISTRY, "no set")
+    try:
+        push(store, rows()[:20])
+        store.register()
+        drain(engine(store), 20)
+        with pytest.raises(WrongKeyType, match="osvm:feeds is not the set of feeds"):
+            feeds.names(store)
+    finally:
+        store.call("DEL", REGISTRY)
+    with client(own_redis.url) as other:
+        other.execute_command("XADD", REGISTRY, "*", "x", "1")
+        other.execute_command("XADD", "osvm:{f}:in", "1-0", "x", "[1]", "y", "a")
+    code, _, said = run(capsys, "status", "--redis", own_redis.url)
+    assert (code, "delete that key" in said) == (4, True)
+    assert run(capsys, "status", "f", "--redis", own_redis.url)[0] == 0
+
+
+@pytest.fixture
+def seven(system_url):
+    """URLs of a Redis 7 by user, under the rules for it."""
+    found = shutil.which("redis-server")
+    if found is None:
+        pytest.skip("no redis-server is installed on this system; the embedded one is 6.2")
+    with embedded.temporary(found) as server, client(server.url) as admin:
+        if int(admin.execute_command("INFO", "server").split(b"redis_version:")[1][:1]) < 7:
+            pytest.skip("the redis-server of this system is older than 7")
+        for name in [*RULES][2:]:
+            rules = [rule for rule in RULES[name] if rule != "off"]
+            admin.execute_command("ACL", "SETUSER", name, *rules, "on", f">{PASSWORD}")
+        yield {name: server.url.replace("unix://", f"unix://{name}:{PASSWORD}@") for name in RULES}
+
+
+@pytest.mark.parametrize(("role", "command"), [
+    ("osvm-producer", ("XADD", "osvm:{new}:st", "*", "x", "1")),
+    ("osvm-producer", ("XADD", "osvm:feeds", "*", "x", "1")),
+    ("osvm-producer", ("SADD", "osvm:{new}:in", "x")),
+    ("osvm-producer", ("SADD", "osvm:{new}:st", "x")),
+    ("osvm-producer", ("HGET", "osvm:{f}:in", "x")),
+    ("osvm-producer", ("XADD", "osvm:{f}:out", "*", "x", "1")),
+    ("osvm-reader", ("XADD", "osvm:{f}:in", "*", "x", "1")),
+])  # fmt: skip
+def test_the_rules_for_redis_7_let_a_producer_write_its_input_and_the_list_alone(
+    seven, role, command
+):
+    with client(seven[role]) as connected, pytest.raises(redis.exceptions.NoPermissionError):
+        connected.execute_command(*command)
+
+
+def test_under_the_rules_for_redis_7_a_producer_pushes_and_a_reader_reads(seven, capsys):
+    pushed = run(
+        capsys, "push", "f", "Phishing", "--limit", "9", "--high-water", "20", "--redis",
+        seven["osvm-producer"],
+    )  # fmt: skip
+    assert pushed[0] == 0, pushed
+    assert run(capsys, "status", "f", "--redis", seven["osvm-reader"])[0] == 0
+    assert "f" in run(capsys, "status", "--redis", seven["osvm-reader"])[1]
