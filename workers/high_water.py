@@ -84,13 +84,17 @@ class HighWater:
 
     def _room(self) -> int:
         """Return how many entries may be sent, after waiting until there are some."""
+        # What is answered was asked for before what waits is counted: what is answered in between
+        # counts twice, and the loop counts again. The other way round it would never be seen.
+        before = self._answered()
         while (waiting := self._waiting()) >= self._mark:
-            self._wait_until_half(waiting)
+            self._wait_until_half(waiting, before)
+            before = self._answered()
         return self._mark - waiting
 
-    def _wait_until_half(self, waiting: int) -> None:
+    def _wait_until_half(self, waiting: int, before: int) -> None:
         """Wait until half of the mark is answered: with nobody else pushing, half remains."""
-        before = answered = self._answered()
+        answered = self._answered()
         # A smaller counter means that the feed was reset: count again.
         while answered >= before and waiting - (answered - before) > self._mark // 2:
             self._tell(waiting - (answered - before))

@@ -113,3 +113,25 @@ def test_the_command_waits_and_says_so(store, redis_url, feed):
         guard.cancel()
         assert "300 rows pushed" in pushing.stderr.read()
     assert store.length(store.keys.input) == 300
+
+
+def test_a_worker_that_answers_all_while_waiting_is_counted_is_not_waited_for(
+    store, redis_url, feed
+):
+    """Nothing more is answered after that: whoever missed it would wait for ever."""
+    ingest.push(ROWS[:40], redis_url, feed)
+
+    class Told(Exception):
+        """It waits for a worker that has nothing left to do."""
+
+    class AnsweredMeanwhile(HighWater):
+        def _waiting(self):
+            found = super()._waiting()
+            answer(store, 40)
+            return found
+
+    def tell(_waiting):
+        raise Told
+
+    with AnsweredMeanwhile(redis_url, feed, 40, tell, seconds=0.0) as wait:
+        wait(0)
