@@ -77,6 +77,7 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
         "limits": {
             "max_entry_bytes": 1 << 20,
             "max_features": 10_000,
+            "max_values": None,
             "max_label_chars": 256,
             "max_id_chars": 256,
             "dedupe_window": 0,

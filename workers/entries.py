@@ -112,15 +112,16 @@ def check_values(raw: bytes, schema: FeatureSchema, limits: Limits) -> None:
     Traceback (most recent call last):
     online_svm.errors.InvalidExample: x holds more than 20000 names, values, arrays and objects
     """
-    if len(raw) <= LARGE:
+    if len(raw) <= LARGE or limits.max_values is None:
         return
-    most = max(limits.max_features, schema.dimension or 0)
-    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") <= most:
+    features = max(limits.max_features, schema.dimension or 0)
+    most = max(limits.max_values, 2 * features)
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") <= features:
         return
     # Those in names do not count: so look again, name by name, as far as an example may go.
-    if sum(1 for _ in islice(_TOKEN.finditer(raw), 2 * most + 1)) > 2 * most:
+    if sum(1 for _ in islice(_TOKEN.finditer(raw), most + 1)) > most:
         raise InvalidExample(
-            "too_large", f"x holds more than {2 * most} names, values, arrays and objects"
+            "too_large", f"x holds more than {most} names, values, arrays and objects"
         )
 
 

@@ -46,6 +46,12 @@ class Limits(BaseModel):
     max_features: int = Field(
         10_000, ge=1, le=100_000, description="Features that a feed may adopt undeclared."
     )
+    max_values: int | None = Field(
+        20_000,
+        ge=1,
+        description="Names, values, arrays and objects in an `x` of more than 64 KiB, which are "
+        "counted before it is parsed; at least twice the features are taken. none: not counted.",
+    )
     max_label_chars: int = Field(256, ge=1, le=256, description="Characters of a label.")
     max_id_chars: int = Field(256, ge=1, le=4096, description="Characters of a producer's id.")
     dedupe_window: int = Field(
