@@ -22,32 +22,32 @@ if TYPE_CHECKING:
     from online_svm.calibration.venn_abers import VennAbers
     from online_svm.config import PredictorConfig
     from online_svm.errors import InvalidExample, OnlineSVMError
-    from online_svm.example import Example
-    from online_svm.prediction import Prediction
-    from online_svm.predictor import OnlinePredictor
-    from online_svm.svm.feature_svc import FeatureMapSVC
-    from online_svm.svm.implied import ImpliedPosterior
-    from online_svm.svm.online import OnlineSVC
-    from online_svm.svm.probabilistic import ProbabilisticSVC
+    from online_svm.predictor.online_predictor import OnlinePredictor
+    from online_svm.stream.example import Example
+    from online_svm.stream.prediction import Prediction
+    from online_svm.svm.feature_map_svc import FeatureMapSVC
+    from online_svm.svm.implied_posterior import ImpliedPosterior
+    from online_svm.svm.online_svc import OnlineSVC
+    from online_svm.svm.probabilistic_svc import ProbabilisticSVC
     from online_svm.venn.classifier import InductiveVennClassifier
 
 _HOMES = {
     "EvidentialBinning": "calibration.evidential",
     "EvidentialIsotonic": "calibration.evidential",
     "EvidentialLogistic": "calibration.evidential",
-    "Example": "example",
-    "FeatureMapSVC": "svm.feature_svc",
-    "ImpliedPosterior": "svm.implied",
+    "Example": "stream.example",
+    "FeatureMapSVC": "svm.feature_map_svc",
+    "ImpliedPosterior": "svm.implied_posterior",
     "InductiveVennClassifier": "venn.classifier",
     "InvalidExample": "errors",
     "IsotonicMap": "calibration.isotonic",
-    "OnlinePredictor": "predictor",
-    "OnlineSVC": "svm.online",
+    "OnlinePredictor": "predictor.online_predictor",
+    "OnlineSVC": "svm.online_svc",
     "OnlineSVMError": "errors",
     "PlattScaling": "calibration.platt",
-    "Prediction": "prediction",
+    "Prediction": "stream.prediction",
     "PredictorConfig": "config",
-    "ProbabilisticSVC": "svm.probabilistic",
+    "ProbabilisticSVC": "svm.probabilistic_svc",
     "ScoreBinning": "calibration.binning",
     "VennAbers": "calibration.venn_abers",
     "dempster_combine": "calibration.evidential",

@@ -1,4 +1,4 @@
-"""Write docs/messages.md from the models in workers/messages.py; --check only compares."""
+"""Write docs/messages.md from the models in workers/message/schema.py; --check only compares."""
 
 import argparse
 import sys
@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from workers.message_version import VERSION
-from workers.messages import (
+from workers.message.schema import (
     CODES,
     JOIN_CODES,
     STREAMS,
@@ -20,13 +19,14 @@ from workers.messages import (
     PredictionMessage,
     RejectedMessage,
 )
+from workers.message.version import VERSION
 
 TARGET = Path(__file__).parents[1] / "docs" / "messages.md"
 
 _HEAD = f"# Messages\n\nSchema version {VERSION}. "
 
 _INTRODUCTION = """\
-This page is made from `workers/messages.py` by `scripts/make_message_docs.py`.
+This page is made from `workers/message/schema.py` by `scripts/make_message_docs.py`.
 
 A feed `F` has four streams in Redis: `osvm:{F}:in`, `osvm:{F}:out`, `osvm:{F}:met` and
 `osvm:{F}:dlq`. Entries of `out` and `met` have one field, `p`: a JSON object, compact, its keys in

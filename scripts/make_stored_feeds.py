@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 import online_svm
-from workers import embedded
-from workers.assembly import assemble, refitter
+from workers.broker import embedded
+from workers.broker.store import Store
 from workers.combine import service as combination
-from workers.service import open_store
-from workers.settings import WorkerSettings
-from workers.stopping import Stop
-from workers.store import Store
+from workers.config.settings import WorkerSettings
+from workers.engine.assembly import assemble, refitter
+from workers.engine.service import open_store
+from workers.stop import Stop
 
 COUNT, STORED = 300, 190
 """Input entries of each feed, and how many of them were answered when it was stored."""

@@ -19,13 +19,13 @@ import orjson
 from numpy.typing import NDArray
 
 from online_svm.config import PredictorConfig
-from online_svm.prediction import PredictionBlock, ValidityReport
-from online_svm.predictor import OnlinePredictor
-from workers import embedded
-from workers.bench.svc_reference import svc_intervals
-from workers.codec import encode_block, encode_report
-from workers.data import Dataset, load
-from workers.store import Store
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock, ValidityReport
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.lab.bench.svc_reference import svc_intervals
+from workers.message.codec import encode_block, encode_report
+from workers.push.datasets import Dataset, load
 
 SIGMA = 0.6
 GAMMA = 1.0 / (2.0 * SIGMA**2)

@@ -3,7 +3,7 @@
 tmux capture-pane -e -p -t SESSION | sed -n '/╭/,/^$/p' |
     python scripts/picture_of_terminal.py docs/images/demo.svg
 
-while `online-svm demo` runs there, in a pane 100 columns wide; tests/workers/test_pictures.py tells
+while `online-svm demo` runs there, in a pane 100 columns wide; tests/docs/test_pictures.py tells
 when the picture is out of date.
 """
 

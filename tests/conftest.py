@@ -15,10 +15,10 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from workers import embedded
-from workers.data import DataNotFound, load
-from workers.environment import PREFIX
-from workers.store import Store
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.config.variables import PREFIX
+from workers.push.datasets import DataNotFound, load
 
 # The first example compiles numba kernels, which takes longer than any sensible deadline.
 settings.register_profile("online-svm", deadline=None, derandomize=True)

@@ -5,7 +5,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 
-from online_svm._code_cache import keep_code
+from online_svm.compiled.code_cache import keep_code
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,8 +18,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._intrinsics import bits_of, float_of, fma
-from online_svm._jit import inner, jit
+from online_svm.compiled.intrinsics import bits_of, float_of, fma
+from online_svm.compiled.jit import inner, jit
 from online_svm.errors import InvalidConfig
 
 KernelName = Literal["linear", "poly", "rbf"]

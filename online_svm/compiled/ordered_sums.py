@@ -6,9 +6,9 @@ change nothing, so they may be left out.
 
 import numpy as np
 
-from online_svm._intrinsics import fma
-from online_svm._jit import inner, jit
-from online_svm.kernels import Floats, Values
+from online_svm.compiled.intrinsics import fma
+from online_svm.compiled.jit import inner, jit
+from online_svm.compiled.kernels import Floats, Values
 
 LANES = 64
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from online_svm.arrays import Arrays, nest, under
 from online_svm.calibration.base import Bools, Floats, ScoreMap
 from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
 from online_svm.calibration.calibrators.platt import PlattCalibrator
@@ -22,9 +21,10 @@ from online_svm.calibration.evidential.combination import combine
 from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
 from online_svm.config import check_semantics
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.labels import sorted_labels
 from online_svm.semantics import SEMANTICS, are_equal
-from online_svm.snapshot import pack, unpack
+from online_svm.storage.arrays import Arrays, nest, under
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.stream.labels import sorted_labels
 
 FIRST_FIT = 10
 """Labels before the first recalibration; it then follows the doublings up to the schedule."""

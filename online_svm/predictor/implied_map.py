@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.calibration.one_against_all import normalise_rows
-from online_svm.svm.packed_bank import PackedBank
+from online_svm.svm.implied.packed_bank import PackedBank
 
 Floats = NDArray[np.float64]
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import jit
-from online_svm.arrays import Arrays
 from online_svm.calibration.base import read_floats
+from online_svm.compiled.jit import jit
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.prediction import PredictionBlock
+from online_svm.storage.arrays import Arrays
+from online_svm.stream.prediction import PredictionBlock
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

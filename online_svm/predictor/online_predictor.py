@@ -23,26 +23,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.active import ActiveModel
-from online_svm.arrays import Arrays, nest, under
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
-from online_svm.example import Example
-from online_svm.examples import Examples
-from online_svm.labels import LabelIndex
-from online_svm.maps import interval_maps
-from online_svm.mixture import Mixture
-from online_svm.pending import PendingRefit
-from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
-from online_svm.refit import RefitResult, RefitTask, Refitter
-from online_svm.schema import FeatureSchema
+from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.mixture import Mixture
+from online_svm.predictor.pending_refit import PendingRefit
+from online_svm.predictor.published_maps import interval_maps
+from online_svm.predictor.stream_validity import StreamValidity
+from online_svm.predictor.warm_up import warming_block
+from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from online_svm.semantics import are_equal
-from online_svm.snapshot import pack, unpack
+from online_svm.storage.arrays import Arrays, nest, under
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.stream.available_examples import Examples
+from online_svm.stream.example import Example
+from online_svm.stream.labels import LabelIndex
+from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
+from online_svm.stream.schema import FeatureSchema
+from online_svm.stream.split import is_early_refit, next_refit, window_parts
+from online_svm.stream.targets import checked_probabilities
 from online_svm.svm.hyperparameters import given_weights
-from online_svm.targets import checked_probabilities
-from online_svm.validity import StreamValidity
-from online_svm.venn.split import is_early_refit, next_refit, window_parts
-from online_svm.warming import warming_block
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -399,6 +399,6 @@ def _as_array(data: bytes) -> NDArray[np.uint8]:
 
 def _inline(config: PredictorConfig) -> Refitter:
     # Imported where it is used: a process whose refits are elsewhere starts without the solver.
-    from online_svm.inline_refitter import InlineRefitter
+    from online_svm.refit.inline import InlineRefitter
 
     return InlineRefitter(config)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Self
 
-from online_svm.labels import ClassView
-from online_svm.refit import RefitResult
+from online_svm.refit.task import RefitResult
+from online_svm.stream.labels import ClassView
 
 
 @dataclass(slots=True)

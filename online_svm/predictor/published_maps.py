@@ -10,7 +10,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.arrays import Arrays, under
 from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.calibrators.binning import BinningCalibrator
 from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
@@ -19,6 +18,7 @@ from online_svm.calibration.calibrators.venn_abers import VennAbersCalibrator
 from online_svm.calibration.columns import LabelledColumns
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
+from online_svm.storage.arrays import Arrays, under
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.arrays import Arrays, nest, under
-from online_svm.metrics.validity import NO_INTERVAL, CumulativeValidity
-from online_svm.prediction import PredictionBlock, ValidityReport
+from online_svm.metrics.cumulative import NO_INTERVAL, CumulativeValidity
+from online_svm.storage.arrays import Arrays, nest, under
+from online_svm.stream.prediction import PredictionBlock, ValidityReport
 
 Ints = NDArray[np.int64]
 

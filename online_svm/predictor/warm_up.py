@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.prediction import PredictionBlock
+from online_svm.stream.prediction import PredictionBlock
 
 REASON = "warming up: no refit has seen two classes yet"
 

@@ -3,14 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
-from online_svm.kernels import Kernel
-from online_svm.svm.batch import fixed_rows
-from online_svm.svm.class_path import class_weights
-from online_svm.svm.implied_bank import ImpliedBank
-from online_svm.svm.model import KernelModel
-from online_svm.svm.packed_bank import PackedBank
-from online_svm.svm.rows import Rows
+from online_svm.svm.exact.batch_programme import fixed_rows
+from online_svm.svm.exact.kernel_rows import Rows
+from online_svm.svm.implied.class_path import class_weights
+from online_svm.svm.implied.packed_bank import PackedBank
+from online_svm.svm.implied.vote_bank import ImpliedBank
+from online_svm.svm.kernel_model import KernelModel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,7 +44,7 @@ def train_banks(
 
     Examples
     --------
-    >>> from online_svm.implied import implied_probabilities
+    >>> from online_svm.predictor.implied_map import implied_probabilities
     >>> config = PredictorConfig(implied_models=3)
     >>> X, codes = np.array([[-1.0], [1.0]]), np.array([0, 1])
     >>> banks = train_banks(config, Kernel("linear"), X, codes, n_classes=2)

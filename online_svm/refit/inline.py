@@ -3,8 +3,8 @@
 from collections import deque
 
 from online_svm.config import PredictorConfig
-from online_svm.learner import Learner
-from online_svm.refit import RefitResult, RefitTask
+from online_svm.refit.learner import Learner
+from online_svm.refit.task import RefitResult, RefitTask
 
 
 class InlineRefitter:

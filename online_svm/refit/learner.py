@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm import frames
-from online_svm.arrays import nest, under
+from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
-from online_svm.crossfit import FoldMachines
-from online_svm.implied_training import train_banks
-from online_svm.kernels import Kernel
-from online_svm.learner_state import opened
-from online_svm.linear_learner import LinearLearner
-from online_svm.refit import RefitResult, RefitTask
-from online_svm.scaling import Scaling
+from online_svm.refit.crossfit import FoldMachines
+from online_svm.refit.implied_training import train_banks
+from online_svm.refit.linear_learner import LinearLearner
+from online_svm.refit.scaling import Scaling
+from online_svm.refit.state_checks import opened
+from online_svm.refit.task import RefitResult, RefitTask
+from online_svm.storage import frames
+from online_svm.storage.arrays import nest, under
+from online_svm.stream.split import fold_numbers, window_parts
+from online_svm.svm.exact.rolling_machine import STRICTNESS, RollingMachine
 from online_svm.svm.hyperparameters import balanced_weights, scale_gamma
-from online_svm.svm.machine import STRICTNESS, RollingMachine
-from online_svm.svm.packed_bank import PackedBank
-from online_svm.venn.split import fold_numbers, window_parts
+from online_svm.svm.implied.packed_bank import PackedBank
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -158,7 +158,7 @@ class Learner:
         assert self._scaling is not None
         assert task.probs is not None
         # Imported where it is used: it needs scipy, and every refit process would wait for that.
-        from online_svm.svm.tube import fit_tubes
+        from online_svm.svm.probabilistic.tube import fit_tubes
 
         X = self._scaling.transform(self._rows)
         signs = np.where(task.codes < 0, 0.0, 2.0 * task.codes - 1.0)

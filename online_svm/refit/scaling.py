@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.arrays import Arrays
+from online_svm.storage.arrays import Arrays
 
 Floats = NDArray[np.float64]
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from online_svm import frames
-from online_svm.arrays import Arrays, check_floats, check_indices, require, under
+from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.kernels import Kernel
-from online_svm.svm.active import most_active
-from online_svm.svm.capacity import largest_ring
-from online_svm.svm.rows import (
+from online_svm.storage import frames
+from online_svm.storage.arrays import Arrays, check_floats, check_indices, require, under
+from online_svm.stream.split import window_parts
+from online_svm.svm.exact.active_set import most_active
+from online_svm.svm.exact.kernel_rows import (
     CLOCK,
     SEEN_HEAD,
     SEEN_SIZE,
@@ -26,7 +26,7 @@ from online_svm.svm.rows import (
     TRAIN_SIZE,
     TRAIN_TAIL,
 )
-from online_svm.venn.split import window_parts
+from online_svm.svm.exact.ring_capacity import largest_ring
 
 Header = dict[str, Any]
 

@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.arrays import Arrays
-from online_svm.history import Tail
+from online_svm.storage.arrays import Arrays
+from online_svm.stream.history import Tail
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

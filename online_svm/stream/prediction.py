@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.answer_columns import COLUMNS, Column, Guarantee, Kind, Status
+from online_svm.stream.answer_columns import COLUMNS, Column, Guarantee, Kind, Status
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

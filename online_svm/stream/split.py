@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import jit
+from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 
 Bools = NDArray[np.bool_]

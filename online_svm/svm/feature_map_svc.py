@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from online_svm.compiled.kernels import Floats, Kernel, KernelName
 from online_svm.errors import InvalidConfig, InvalidInput
-from online_svm.kernels import Floats, Kernel, KernelName
-from online_svm.svm.feature_maps import MapName, fit_map
 from online_svm.svm.hyperparameters import class_penalties, positive, positive_integer, scale_gamma
-from online_svm.svm.inputs import checked_examples, checked_more, checked_rows
-from online_svm.svm.proximal import ROUNDS, ProximalMachine
+from online_svm.svm.linear.feature_maps import MapName, fit_map
+from online_svm.svm.linear.proximal import ROUNDS, ProximalMachine
+from online_svm.svm.validation import checked_examples, checked_more, checked_rows
 
 
 class FeatureMapSVC(ClassifierMixin, BaseEstimator):
@@ -21,8 +21,9 @@ class FeatureMapSVC(ClassifierMixin, BaseEstimator):
 
     Learning a stream with `partial_fit` costs the same however long it was: the newest `window`
     examples are learned together, and what older ones taught stays in the weights (see
-    `online_svm.svm.proximal`). More than two classes are taken one against all. Scale the features
-    before, once and for all: the weights mean something only in the map that the first call fits.
+    `online_svm.svm.linear.proximal`). More than two classes are taken one against all. Scale the
+    features before, once and for all: the weights mean something only in the map that the first
+    call fits.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from online_svm.compiled.kernels import Floats
 from online_svm.errors import InvalidConfig
-from online_svm.kernels import Floats
 
 Ints = NDArray[np.int64]
 

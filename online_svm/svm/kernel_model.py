@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import jit
-from online_svm.arrays import check_floats
-from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_block
-from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes
+from online_svm.compiled.jit import jit
+from online_svm.compiled.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_block
+from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes
+from online_svm.storage.arrays import check_floats
 
 CHUNK = 16  # rows that share one pass over the support vectors, which then stay in the cache
 

@@ -10,14 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from online_svm.compiled.kernels import Floats, Kernel, KernelName
 from online_svm.errors import InvalidInput
-from online_svm.kernels import Floats, Kernel, KernelName
-from online_svm.svm.batch import fixed_rows
+from online_svm.svm.exact.batch_programme import fixed_rows
 from online_svm.svm.hyperparameters import is_number, positive, positive_integer, scale_gamma
-from online_svm.svm.inputs import checked_examples, checked_rows
-from online_svm.svm.model import KernelModel
-from online_svm.svm.tube import Targets, solve_targets
-from online_svm.svm.tube_posterior import posterior, steepness
+from online_svm.svm.kernel_model import KernelModel
+from online_svm.svm.probabilistic.posterior import posterior, steepness
+from online_svm.svm.probabilistic.tube import Targets, solve_targets
+from online_svm.svm.validation import checked_examples, checked_rows
 
 
 class ProbabilisticSVC(ClassifierMixin, BaseEstimator):

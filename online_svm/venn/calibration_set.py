@@ -5,8 +5,8 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import jit
-from online_svm.arrays import Arrays
+from online_svm.compiled.jit import jit
+from online_svm.storage.arrays import Arrays
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.arrays import Arrays
-from online_svm.venn.answers import VennAnswers
-from online_svm.venn.calibration import CalibrationSet
+from online_svm.storage.arrays import Arrays
+from online_svm.venn.calibration_set import CalibrationSet
 from online_svm.venn.multiprobability import multiprobabilities
+from online_svm.venn.protocol import VennAnswers
 from online_svm.venn.taxonomy import Taxonomy
 
 Floats = NDArray[np.float64]

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import jit
-from online_svm.arrays import Arrays
+from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
-from online_svm.history import Tail
-from online_svm.venn.answers import VennAnswers
+from online_svm.storage.arrays import Arrays
+from online_svm.stream.history import Tail
+from online_svm.venn.protocol import VennAnswers
 from online_svm.venn.sorted_scores import (
     SortedScores,
     empty_lists,

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import jit
-from online_svm.venn.answers import VennSet
-from online_svm.venn.scheme import VennScheme
+from online_svm.compiled.jit import jit
+from online_svm.venn.protocol import VennSet
+from online_svm.venn.registry import VennScheme
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.errors import InvalidInput
-from online_svm.venn.abers import AbersSet
-from online_svm.venn.answers import VennSet
-from online_svm.venn.counted import CountedSet
-from online_svm.venn.ranked import RankedSet
+from online_svm.venn.count_predictor import CountedSet
+from online_svm.venn.growing_venn_abers import AbersSet
+from online_svm.venn.protocol import VennSet
+from online_svm.venn.rank_predictor import RankedSet
 from online_svm.venn.taxonomy import ClassTaxonomy, QuantileTaxonomy, class_scores, margins
 
 Floats = NDArray[np.float64]

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from online_svm.history import Tail
-from online_svm.kernels import Kernel
+from online_svm.compiled.kernels import Kernel
+from online_svm.stream.history import Tail
+from online_svm.stream.split import Parts
+from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.hyperparameters import class_penalties, positive, scale_gamma
-from online_svm.svm.machine import RollingMachine
-from online_svm.svm.online import OnlineSVC
-from online_svm.venn.split import Parts
+from online_svm.svm.online_svc import OnlineSVC
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import jit
+from online_svm.compiled.jit import jit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

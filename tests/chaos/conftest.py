@@ -6,7 +6,7 @@ import pytest
 from fault_feed import drain, engine, outcome, push, rows
 from fault_workers import Nursery
 
-from workers.store import Store
+from workers.broker.store import Store
 
 
 def asked(name, default):

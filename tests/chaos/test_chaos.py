@@ -8,7 +8,7 @@ import pytest
 from fault_feed import finished, push, rows, wait_until
 from fault_redis import Server
 
-from workers.store import Store
+from workers.broker.store import Store
 
 # Each test injects 20 to 200 faults, and waits for progress between two.
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]

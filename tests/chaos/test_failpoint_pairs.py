@@ -8,9 +8,9 @@ import pytest
 from fault_feed import drain, engine, finished, outcome, push, restore, rows, saved
 from fault_workers import end
 
-from workers import embedded
+from workers.broker import embedded
+from workers.broker.store import Store
 from workers.failpoints import EXIT_CODE, NAMES
-from workers.store import Store
 
 # Thirty pairs a test, each three workers.
 pytestmark = [pytest.mark.chaos, pytest.mark.chaos_full, pytest.mark.timeout(900)]

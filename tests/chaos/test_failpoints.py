@@ -8,8 +8,8 @@ from fault_feed import finished, push, rows
 from fault_workers import command, end
 from processes import Process
 
+from workers.broker.store import Store
 from workers.failpoints import EXIT_CODE, NAMES, VARIABLE
-from workers.store import Store
 
 COUNT = 60
 

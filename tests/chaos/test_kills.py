@@ -10,10 +10,10 @@ from contextlib import contextmanager
 import pytest
 from processes import Process
 
-from workers.ingest import push, shuffled
-from workers.sources import Reading, rows
-from workers.store import Store
-from workers.verify import verify
+from workers.admin.verify import verify
+from workers.broker.store import Store
+from workers.push.ingest import push, shuffled
+from workers.push.sources import Reading, rows
 
 # Twenty-five starts of the whole program, over 5,300 examples each time.
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]

@@ -16,8 +16,8 @@ from fault_feed import drain, engine, push, rows
 from fault_workers import arguments, command
 from processes import Process
 
-from workers.stopping import ONE_REQUEST
-from workers.store import Store
+from workers.broker.store import Store
+from workers.stop import ONE_REQUEST
 
 SEED = 7
 GRACE = 10.0

@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from online_svm.config import PredictorConfig
-from online_svm.prediction import ValidityReport
-from online_svm.predictor import OnlinePredictor
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import ValidityReport
 from workers.demo.run import METRICS_EVERY, PLANS, SEED
-from workers.ingest import shuffled
-from workers.sources import Reading, rows
+from workers.push.ingest import shuffled
+from workers.push.sources import Reading, rows
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 HOW = (

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from workers import cli, embedded
+from workers.broker import embedded
+from workers.cli import app as cli
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 PATIENCE = 120  # seconds, for a machine that does much else

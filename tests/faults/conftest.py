@@ -7,8 +7,8 @@ import pytest
 from fault_feed import COUNT, drain, engine, outcome, push, rows
 from fault_redis import Server
 
-from workers.stopping import Stop
-from workers.store import Store
+from workers.broker.store import Store
+from workers.stop import Stop
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ import pytest
 import redis
 from fault_redis import Server
 
-from workers import cli
-from workers.connection import translated
-from workers.embedded import server_executable
+from workers.broker.connection import translated
+from workers.broker.embedded import server_executable
+from workers.cli import app as cli
 from workers.errors import RedisUnsuitable
 
 SETTINGS = ["--classes", "true,false", "--refit-lag", "0"]

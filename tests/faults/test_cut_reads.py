@@ -4,10 +4,10 @@ import pytest
 import structlog
 from fault_feed import drain, engine, payloads, push, rows
 
-from workers.batching import BatchSize
+from workers.admin.verify import verify
+from workers.broker.batch_size import BatchSize
+from workers.broker.store import Store
 from workers.errors import Unavailable
-from workers.store import Store
-from workers.verify import verify
 
 COUNT = 120
 LIMIT = 1 << 20

@@ -8,8 +8,8 @@ from fault_feed import COUNT, finished, push, rows, wait_until
 from fault_workers import OPTIONS, is_holder
 from processes import Process
 
-from workers import embedded
-from workers.store import Store
+from workers.broker import embedded
+from workers.broker.store import Store
 
 
 @pytest.fixture

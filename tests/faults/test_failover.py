@@ -8,9 +8,9 @@ from fault_feed import COUNT, drain, engine, outcome, payloads, push, wait_until
 from fault_proxy import Proxy
 from fault_redis import Server
 
+from workers.broker.store import Store
 from workers.errors import Fenced, Unavailable
-from workers.position import MET, OUT, START, chain, parse_id
-from workers.store import Store
+from workers.feed.position import MET, OUT, START, chain, parse_id
 
 
 class Pair:

@@ -7,10 +7,12 @@ import pytest
 import redis
 from fault_feed import drain, engine, push, rows
 
-from workers import cli, embedded, feeds
-from workers.connection import client
+from workers.admin import feeds
+from workers.broker import embedded
+from workers.broker.connection import client
+from workers.cli import app as cli
 from workers.errors import WrongKeyType
-from workers.keys import REGISTRY
+from workers.feed.keys import REGISTRY
 
 RULES = {
     words[1]: words[2:]

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 from fault_feed import drain, engine, payloads, push, rows
 
+from workers.broker.store import Store
 from workers.errors import InputLost
-from workers.store import Store
 
 ANSWERED, COUNT = 50, 100
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from online_svm.config import PredictorConfig
-from online_svm.schema import FeatureSchema
-from workers import feeds
-from workers.batching import BatchSize
-from workers.codec import decode
+from online_svm.stream.schema import FeatureSchema
+from workers.admin import feeds
+from workers.admin.verify import verify
+from workers.broker.batch_size import BatchSize
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine.read_ahead import Incoming
 from workers.errors import ReadTooLarge
-from workers.incoming import Incoming
-from workers.settings import Limits
-from workers.store import Store
-from workers.verify import verify
+from workers.message.codec import decode
 
 MIB = 1 << 20
 SETTINGS = ["--classes", "a,b", "--refit-lag", "0", "--batch-bytes", str(MIB), "--batch", "64"]

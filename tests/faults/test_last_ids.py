@@ -4,20 +4,21 @@ import pytest
 from fault_feed import CONFIG, drain, engine, outcome, rows
 from structlog.testing import capture_logs
 
-from workers import feeds, preflight
-from workers.agreement import agreement
+from workers.admin import feeds
+from workers.admin.verify import verify
+from workers.broker.store import Store
+from workers.cli.status import describe
 from workers.combine.sources import Source
-from workers.commands.status import describe
-from workers.downstream import Acknowledged
+from workers.config.settings import Limits
+from workers.engine import preflight
+from workers.engine.downstream import Acknowledged
 from workers.errors import EndOfStream
-from workers.high_water import HighWater
-from workers.ingest import PushStopped, push
-from workers.position import LAST_ID
-from workers.settings import Limits
-from workers.sources import Row
-from workers.stopping import Stop
-from workers.store import Store
-from workers.verify import verify
+from workers.feed.agreement import agreement
+from workers.feed.position import LAST_ID
+from workers.push.back_pressure import HighWater
+from workers.push.ingest import PushStopped, push
+from workers.push.sources import Row
+from workers.stop import Stop
 
 MOST = 2**64 - 1
 COUNT = 60

@@ -6,8 +6,8 @@ import pytest
 from fault_feed import COUNT, drain, engine, finished, outcome, wait_until
 from fault_proxy import Proxy
 
-from workers.backoff import CAP
-from workers.store import _COMMIT, Store
+from workers.broker.backoff import CAP
+from workers.broker.store import _COMMIT, Store
 
 COMMIT = _COMMIT.sha1.encode()
 

@@ -8,9 +8,9 @@ import redis
 from fault_feed import COUNT, drain, engine, finished, outcome, push, wait_until
 from structlog.testing import capture_logs
 
-from workers.connection import client
+from workers.broker.connection import client
+from workers.broker.store import Store
 from workers.errors import AccessDenied, StateLost
-from workers.store import Store
 
 ALWAYS = pytest.mark.parametrize("server", ["always"], indirect=True)
 

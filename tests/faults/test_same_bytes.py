@@ -7,7 +7,7 @@ from fault_feed import drain, engine, finished, payloads, push, rows
 from fault_workers import command
 from processes import Process
 
-from workers.store import Store
+from workers.broker.store import Store
 
 COUNT = 120
 

@@ -12,10 +12,10 @@ import pytest
 from fault_feed import CONFIG, COUNT, drain, engine, finished, outcome, push, rows, wait_until
 from processes import Process
 
-from online_svm.inline_refitter import InlineRefitter
-from workers.bench.processes import is_running
-from workers.refit_pool import ProcessRefitter
-from workers.store import Store
+from online_svm.refit.inline import InlineRefitter
+from workers.broker.store import Store
+from workers.lab.bench.processes import is_running
+from workers.refit.pool import ProcessRefitter
 
 LAGGING = CONFIG.model_copy(update={"refit_lag": 15})
 OPTIONS = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--metrics-every", "10"]

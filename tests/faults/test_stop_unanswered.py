@@ -3,9 +3,9 @@
 import pytest
 from fault_feed import COUNT, drain, engine, outcome, push, rows
 
+from workers.broker.store import Store
 from workers.errors import PositionMoved, Stopped
-from workers.stopping import Stop
-from workers.store import Store
+from workers.stop import Stop
 
 
 class Refusing(Store):

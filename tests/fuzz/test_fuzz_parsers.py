@@ -16,22 +16,22 @@ from hypothesis import strategies as st
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES, InvalidSnapshot
-from online_svm.example import Example
-from online_svm.predictor import OnlinePredictor
-from online_svm.schema import FeatureSchema
-from online_svm.snapshot import pack, unpack
-from workers import snapshots
-from workers.agreement import agreement
-from workers.answering import process
-from workers.codec import decode
-from workers.environment import PROCESS_ENVIRONMENT
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.stream.example import Example
+from online_svm.stream.schema import FeatureSchema
+from workers.broker.lease import Holder
+from workers.config.settings import Limits, WorkerSettings, load
+from workers.config.variables import PROCESS_ENVIRONMENT
+from workers.engine import snapshots
+from workers.engine.answer import process
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
-from workers.lease import Holder
-from workers.position import START, Position
-from workers.recent import RecentIds
-from workers.settings import Limits, WorkerSettings, load
-from workers.sources import BadSource, Reading, rows
-from workers.state import FeedState, Pointer, initial_fields
+from workers.feed.agreement import agreement
+from workers.feed.position import START, Position
+from workers.feed.recent_ids import RecentIds
+from workers.feed.state import FeedState, Pointer, initial_fields
+from workers.message.codec import decode
+from workers.push.sources import BadSource, Reading, rows
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
 pytestmark = pytest.mark.timeout(180 * FACTOR)  # so many times the examples

@@ -16,18 +16,18 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
-from online_svm.predictor import OnlinePredictor
-from online_svm.schema import FeatureSchema
-from workers import entries as one
-from workers.agreement import agreement
-from workers.answering import process
-from workers.commits import Retention
-from workers.engine import Engine
-from workers.position import START
-from workers.recovery import Recovery
-from workers.settings import Limits
-from workers.stopping import Stop
-from workers.store import Store
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.schema import FeatureSchema
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine.answer import process
+from workers.engine.loop import Engine
+from workers.engine.recovery import Recovery
+from workers.feed.agreement import agreement
+from workers.feed.commit import Retention
+from workers.feed.position import START
+from workers.message import entry as one
+from workers.stop import Stop
 
 CONFIG = PredictorConfig(
     features=3, classes=("a", "b"), window=100, refit_every=50, metrics_every=100, gamma=0.5

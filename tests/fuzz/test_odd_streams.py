@@ -10,11 +10,11 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor import OnlinePredictor
-from online_svm.snapshot import unpack
-from workers.answering import process
-from workers.position import START
-from workers.settings import Limits
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.storage.snapshot import unpack
+from workers.config.settings import Limits
+from workers.engine.answer import process
+from workers.feed.position import START
 
 
 def answers(config, examples, batch=256):

@@ -7,13 +7,13 @@ import pytest
 import stored_feeds
 
 from online_svm import semantics
-from online_svm.combiner import Combiner, CombinerConfig
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidConfig, InvalidSnapshot
-from online_svm.predictor import OnlinePredictor
-from online_svm.snapshot import pack, unpack
+from online_svm.predictor.combiner import Combiner, CombinerConfig
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.storage.snapshot import pack, unpack
 from workers.combine.service import JoinSettings
-from workers.settings import Limits
+from workers.config.settings import Limits
 
 MODELS = {
     "predictor": PredictorConfig,

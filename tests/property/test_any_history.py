@@ -20,12 +20,12 @@ from hypothesis.stateful import (
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
-from online_svm.example import Example
-from online_svm.predictor import OnlinePredictor
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.example import Example
+from workers.broker.store import Store
+from workers.config.settings import Limits
 from workers.errors import Fenced, InputLost, Unavailable
-from workers.position import MET, OUT, START, chain, parse_id
-from workers.settings import Limits
-from workers.store import Store
+from workers.feed.position import MET, OUT, START, chain, parse_id
 
 CONFIG = PredictorConfig(
     classes=("a", "b"),

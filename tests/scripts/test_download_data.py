@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.data import data_directory
+from workers.push.datasets import data_directory
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from online_svm.config import PredictorConfig
-from online_svm.prediction import PredictionBlock
-from online_svm.predictor import OnlinePredictor
-from workers.bench.svc_reference import svc_intervals
-from workers.data import Dataset
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock
+from workers.lab.bench.svc_reference import svc_intervals
+from workers.push.datasets import Dataset
 
 SIGMA = 0.6
 GAMMA = 1 / (2 * SIGMA**2)

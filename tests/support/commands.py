@@ -8,7 +8,7 @@ from pathlib import Path
 
 from processes import Process
 
-from workers.store import Store
+from workers.broker.store import Store
 
 PATIENCE = 60  # seconds, for a machine that does much else
 

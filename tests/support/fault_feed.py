@@ -6,13 +6,13 @@ import time
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from online_svm.inline_refitter import InlineRefitter
-from online_svm.predictor import OnlinePredictor
-from workers.agreement import agreement
-from workers.engine import Engine
-from workers.recovery import Recovery
-from workers.settings import Limits
-from workers.stopping import Stop
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.inline import InlineRefitter
+from workers.config.settings import Limits
+from workers.engine.loop import Engine
+from workers.engine.recovery import Recovery
+from workers.feed.agreement import agreement
+from workers.stop import Stop
 
 CONFIG = PredictorConfig(
     classes=("a", "b"), window=60, refit_every=20, refit_lag=0, metrics_every=10, gamma=0.5

@@ -7,7 +7,7 @@ import time
 import redis
 from processes import Process
 
-from workers.embedded import server_executable
+from workers.broker.embedded import server_executable
 
 
 class Server:

@@ -115,19 +115,19 @@ class Nursery:
 
 
 def _warm():
-    import workers.assembly
+    import workers.cli.combine
+    import workers.cli.worker
     import workers.combine.service
-    import workers.commands.combine
-    import workers.commands.worker
-    import workers.service
-    from online_svm.example import Example
-    from online_svm.predictor import OnlinePredictor
+    import workers.engine.assembly
+    import workers.engine.service
+    from online_svm.predictor.online_predictor import OnlinePredictor
+    from online_svm.stream.example import Example
 
-    assert workers.assembly
-    assert workers.service
+    assert workers.engine.assembly
+    assert workers.engine.service
     assert workers.combine.service
-    assert workers.commands.combine
-    assert workers.commands.worker
+    assert workers.cli.combine
+    assert workers.cli.worker
     predictor = OnlinePredictor(CONFIG)
     for i in range(70):
         predictor.step(Example([i % 7, i % 3, i % 2], "ab"[i % 2]))
@@ -135,7 +135,8 @@ def _warm():
 
 
 def _become_worker(order):
-    from workers import cli, failpoints
+    from workers import failpoints
+    from workers.cli import app as cli
 
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
@@ -160,7 +161,7 @@ def _become_worker(order):
 
 def _wait_shortly():
     """Make many short waits of each: beginnings and ends, where signals do harm, are many then."""
-    from workers.stopping import Stop
+    from workers.stop import Stop
 
     wait = Stop.wait
 

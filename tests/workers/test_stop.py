@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from workers.stopping import ONE_REQUEST, Stop
+from workers.stop import ONE_REQUEST, Stop
 
 AT_EACH_INSTRUCTION = """
 import os, signal, sys
-from workers.stopping import Stop, signals
+from workers.stop import Stop, signals
 
 def is_ended_by_a_signal_at(number):
     passed = 0
@@ -41,7 +41,7 @@ print(number)
 
 SIGNALLED = """
 import os, signal, sys, time
-from workers.stopping import Stop, signals
+from workers.stop import Stop, signals
 
 def send(pause):
     os.kill(os.getpid(), signal.SIGTERM)

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
+from workers.broker.lease import Holder
+from workers.broker.store import PAGE, Store
 from workers.errors import BadConfiguration, StateLost, WrongKeyType
-from workers.keys import FIELD, GROUP, REGISTRY, is_feed_name
-from workers.lease import Holder
-from workers.store import PAGE, Store
+from workers.feed.keys import FIELD, GROUP, REGISTRY, is_feed_name
 
 COUNTED = 1000
 """Waiting entries are counted one by one up to here: counting them reads them."""

@@ -7,11 +7,11 @@ too, entry for entry. So a copy that was cut off goes on where it ends, however 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from workers.batching import Entry
+from workers.admin.feeds import NoSuchFeed
+from workers.broker.batch_size import Entry
+from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost
-from workers.feeds import NoSuchFeed
-from workers.position import parse_id
-from workers.store import Store
+from workers.feed.position import parse_id
 
 Progress = Callable[[int], None]
 

@@ -14,24 +14,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor import OnlinePredictor
-from workers import snapshots
-from workers.agreement import check_whole
-from workers.answering import Outcome, process
-from workers.batching import Entry
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin.feeds import FeedInUse, require
+from workers.admin.repair_store import Change, RepairStore, letter_fields, refusal
+from workers.admin.verify import fresh, settings_of
+from workers.broker.batch_size import Entry
+from workers.broker.commit_replies import lost
+from workers.broker.lease import is_taken
+from workers.broker.store import Store
+from workers.engine import snapshots
+from workers.engine.answer import Outcome, process
+from workers.engine.recovery import check_same
+from workers.engine.standing import last_id, standing
 from workers.errors import InvalidStoredSnapshot
-from workers.feeds import FeedInUse, require
-from workers.keys import FIELD
-from workers.lease import is_taken
-from workers.position import START, Position, parse_id
-from workers.recent import RecentIds
-from workers.recovery import check_same
-from workers.refusals import lost
-from workers.repair_store import Change, RepairStore, letter_fields, refusal
-from workers.standing import last_id, standing
-from workers.state import FeedState
-from workers.store import Store
-from workers.verify import fresh, settings_of
+from workers.feed.agreement import check_whole
+from workers.feed.keys import FIELD
+from workers.feed.position import START, Position, parse_id
+from workers.feed.recent_ids import RecentIds
+from workers.feed.state import FeedState
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.batching import Entry
-from workers.commits import DeadLetter
+from workers.admin.feeds import FeedInUse
+from workers.broker.batch_size import Entry
+from workers.broker.commit_replies import lost
+from workers.broker.pipeline import Argument
+from workers.broker.store import Store, commit_script
 from workers.errors import NotRepairable
-from workers.feeds import FeedInUse
-from workers.position import Position
-from workers.refusals import lost
-from workers.store import Store, commit_script
-from workers.wire import Argument
+from workers.feed.commit import DeadLetter
+from workers.feed.position import Position
 
 _REPAIR = commit_script("repair")
 

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from workers.backup import Backup
+from workers.admin.backup import Backup
+from workers.admin.feeds import NoSuchSnapshot, refuse_in_use, snapshot_keys, waiting
+from workers.broker.store import Store, commit_script
+from workers.engine.snapshots import parts_of
 from workers.errors import BadConfiguration, OutputAhead, Unavailable, WrongKeyType
-from workers.feeds import NoSuchSnapshot, refuse_in_use, snapshot_keys, waiting
-from workers.position import Position
-from workers.snapshots import parts_of
-from workers.state import Pointer, initial_fields
-from workers.store import Store, commit_script
+from workers.feed.position import Position
+from workers.feed.state import Pointer, initial_fields
 
 _RESTORE = commit_script("restore")
 

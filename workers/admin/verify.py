@@ -6,19 +6,19 @@ from itertools import islice
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor import OnlinePredictor
-from workers import snapshots
-from workers.answering import Outcome, process
-from workers.batching import Entry
-from workers.codec import Fields
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin.feeds import require
+from workers.broker.batch_size import Entry
+from workers.broker.store import PAGE, Store
+from workers.config.settings import Limits
+from workers.engine import snapshots
+from workers.engine.answer import Outcome, process
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, SnapshotsLost
-from workers.feeds import require
-from workers.position import START, Position, parse_id
-from workers.recent import RecentIds
-from workers.settings import Limits
-from workers.state import FeedState
-from workers.store import PAGE, Store
-from workers.stored import stored_settings
+from workers.feed.position import START, Position, parse_id
+from workers.feed.recent_ids import RecentIds
+from workers.feed.state import FeedState
+from workers.feed.stored_settings import stored_settings
+from workers.message.codec import Fields
 
 MAX_DIFFERENCES = 20
 """Differences that are kept: after the first, all later ones usually follow from it."""

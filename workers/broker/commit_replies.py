@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from workers.commits import Commit
 from workers.errors import (
     BatchChanged,
     Fenced,
@@ -13,8 +12,9 @@ from workers.errors import (
     StateLost,
     WrongKeyType,
 )
-from workers.keys import FeedKeys
-from workers.position import Position
+from workers.feed.commit import Commit
+from workers.feed.keys import FeedKeys
+from workers.feed.position import Position
 
 
 def refused(

@@ -11,7 +11,10 @@ import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from workers.backoff import delays
+from workers.broker.backoff import delays
+from workers.broker.pipeline import Argument, Sent, Wire
+from workers.broker.reply_limit import LimitedParser, ReplyTooLarge
+from workers.config.redis_url import check_url, redacted, unusable
 from workers.errors import (
     AccessDenied,
     BadConfiguration,
@@ -24,11 +27,8 @@ from workers.errors import (
     WorkerError,
     WrongKeyType,
 )
-from workers.position import END
-from workers.redis_url import check_url, redacted, unusable
-from workers.reply_limit import LimitedParser, ReplyTooLarge
-from workers.stopping import Stop
-from workers.wire import Argument, Sent, Wire
+from workers.feed.position import END
+from workers.stop import Stop
 
 TIMEOUT = 5.0
 """Seconds for a reply before the connection counts as dead: well above a slow network's latency."""

@@ -22,7 +22,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from workers.embedded_directory import (
+from workers.broker.embedded_directory import (
     is_locked,
     listening,
     listens,
@@ -32,7 +32,7 @@ from workers.embedded_directory import (
     socket_path,
     state_directory,
 )
-from workers.embedded_server import check_version, configure, has_data, server_executable
+from workers.broker.embedded_server import check_version, configure, has_data, server_executable
 from workers.errors import EmbeddedFailed, EmbeddedNotRunning
 
 _START_SECONDS = 30.0

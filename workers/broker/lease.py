@@ -13,9 +13,9 @@ from typing import Any, Self
 import orjson
 import structlog
 
-from workers.connection import Connection, Script
+from workers.broker.connection import Connection, Script
 from workers.errors import Stopped, Unavailable, WorkerError
-from workers.stopping import Stop
+from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.lease")
 

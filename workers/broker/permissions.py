@@ -9,10 +9,10 @@ from typing import Any
 
 import redis
 
-from workers.connection import client, translated
+from workers.broker.connection import client, translated
+from workers.config.redis_url import redacted
 from workers.errors import AccessDenied
-from workers.keys import GROUP, REGISTRY, FeedKeys
-from workers.redis_url import redacted
+from workers.feed.keys import GROUP, REGISTRY, FeedKeys
 
 Command = tuple[str, ...]
 

@@ -6,16 +6,16 @@ from typing import Any, Self
 
 import structlog
 
-from workers.batching import BatchSize, Entry
-from workers.commits import Commit, Retention
-from workers.connection import TIMEOUT, Connection, Script
+from workers.broker.batch_size import BatchSize, Entry
+from workers.broker.commit_replies import lost, refused
+from workers.broker.connection import TIMEOUT, Connection, Script
+from workers.broker.pipeline import Argument, Sent
 from workers.errors import Fenced, ReadCut, ReadTooLarge, WrongKeyType
-from workers.keys import REGISTRY, FeedKeys
-from workers.position import LAST_ID
-from workers.refusals import lost, refused
-from workers.state import Agreement, FeedState, Pointer, encode_marks, initial_fields
-from workers.stopping import Stop
-from workers.wire import Argument, Sent
+from workers.feed.commit import Commit, Retention
+from workers.feed.keys import REGISTRY, FeedKeys
+from workers.feed.position import LAST_ID
+from workers.feed.state import Agreement, FeedState, Pointer, encode_marks, initial_fields
+from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
 
@@ -31,7 +31,7 @@ _UNREFERENCED_SECONDS = 3600
 
 def commit_script(name: str) -> Script:
     """Return a script that commits, with the functions all of them share before it."""
-    parts = (files("workers") / f"{part}.lua" for part in ("streams", name))
+    parts = (files("workers.broker") / "scripts" / f"{part}.lua" for part in ("streams", name))
     return Script("".join(part.read_text("utf-8") for part in parts), name)
 
 

@@ -1,1 +1,5 @@
-"""The commands of online-svm, a file a group."""
+"""The command line, a file a group."""
+
+from workers.cli.app import main
+
+__all__ = ["main"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 import typer
 from typer.main import get_command
 
-from workers.starting import importing
+from workers.fast_imports import importing
 
 if TYPE_CHECKING:
     from typer.core import TyperCommand, TyperGroup
@@ -37,7 +37,7 @@ COMMANDS = (
     "reproduce",
     "bench",
 )
-"""In the order of the help page. Each is a module of `workers.commands` with `register(app)`."""
+"""In the order of the help page. Each is a module of `workers.cli` with `register(app)`."""
 
 INTERRUPTED = 130
 
@@ -73,7 +73,7 @@ def application(commands: Sequence[str] = COMMANDS) -> "TyperGroup":
     # With a callback typer keeps the command's name even where only one command is loaded.
     app.callback()(_online_svm)
     for name in commands:
-        import_module(f"workers.commands.{name}").register(app)
+        import_module(f"workers.cli.{name}").register(app)
     command = cast("TyperGroup", get_command(app))  # with a callback it is a group
     _hide_type_of_flags(command)
     return command
@@ -169,7 +169,3 @@ def _reader_is_gone(output: int) -> bool:
     watch = select.poll()
     watch.register(output, 0)
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in watch.poll(0))
-
-
-if __name__ == "__main__":
-    main()

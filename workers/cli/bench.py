@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.commands import bench_service
-from workers.commands.bench_linear import linear
-from workers.commands.common import Json, note
+from workers.cli import bench_service
+from workers.cli.bench_linear import linear
+from workers.cli.common import Json, note
 from workers.errors import BadConfiguration
 
 if TYPE_CHECKING:
-    from workers.bench.quality import Quality
+    from workers.lab.bench.quality import Quality
 
 if TYPE_CHECKING:
-    from workers.bench.profile import Profile
-    from workers.bench.report import Row
+    from workers.lab.bench.profile import Profile
+    from workers.lab.bench.report import Row
 
 WIDTH = 120  # columns of a table where the output is no terminal
 
@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 
 def solver() -> None:
     """Measure the exact protocol on Car against refitting scikit-learn's SVC at each step."""
-    from workers.bench.solver import run
+    from workers.lab.bench.solver import run
 
     run()
 
@@ -50,14 +50,14 @@ def worker(json: Json = False) -> None:
     The engine with rare refits and the default configuration, against a null worker, the reads and
     commits alone, the refits alone, and two of river's classifiers without Redis.
     """
-    from workers.bench.worker import run
+    from workers.lab.bench.worker import run
 
     _show(run(), json)
 
 
 def profile(json: Json = False) -> None:
     """Measure where a microsecond goes: read, parse, score, learn, encode, commit, refit."""
-    from workers.bench.profile import run
+    from workers.lab.bench.profile import run
 
     _show(run(), json)
 
@@ -78,7 +78,7 @@ def methods(json: Json = False) -> None:
     clarabel and venn-abers come with the dev extra; without them their lines are left out, and it
     says so.
     """
-    from workers.bench.methods import run
+    from workers.lab.bench.methods import run
 
     for result in run():
         if json:
@@ -117,9 +117,9 @@ def quality(
     Four streams, each example answered before it is learned: log loss, Brier score, accuracy,
     calibration error and seconds. The venn-abers package comes with the dev extra.
     """
-    from workers.bench import quality as bench
-    from workers.bench.quality_report import progress
-    from workers.bench.quality_streams import STREAMS
+    from workers.lab.bench import quality as bench
+    from workers.lab.bench.quality_report import progress
+    from workers.lab.bench.quality_streams import STREAMS
 
     orders = shuffles or (bench.QUICK_SHUFFLES if quick else bench.SHUFFLES)
     for name in stream or tuple(STREAMS):
@@ -135,7 +135,7 @@ def quality(
 def _show_json(found: "list[Quality]") -> None:
     import orjson
 
-    from workers.bench.quality_report import comparisons
+    from workers.lab.bench.quality_report import comparisons
 
     rows = [one.plain() for one in found] + [one.plain() for one in comparisons(found)]
     for row in rows:
@@ -145,7 +145,7 @@ def _show_json(found: "list[Quality]") -> None:
 def _show_tables(found: "list[Quality]") -> None:
     from rich.console import Console
 
-    from workers.bench.quality_report import tables
+    from workers.lab.bench.quality_report import tables
 
     console = Console()
     console = console if console.is_terminal else Console(width=WIDTH)

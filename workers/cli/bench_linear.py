@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from workers.commands.common import Json
+from workers.cli.common import Json
 
 
 class FeatureMapName(StrEnum):
@@ -40,7 +40,7 @@ def linear(
     Accuracy and log loss on Adult and Elec2, and the cost of an example after 10 thousand, 100
     thousand and a million; a few minutes.
     """
-    from workers.bench.linear import run
+    from workers.lab.bench.linear import run
 
     for result in run(examples, feature_map.value, data_dir):
         if json:

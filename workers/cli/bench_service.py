@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.commands.common import Json
+from workers.cli.common import Json
 
 if TYPE_CHECKING:
-    from workers.bench.report import Check
+    from workers.lab.bench.report import Check
 
 
 def register(group: typer.Typer) -> None:
@@ -24,7 +24,7 @@ def latency(
     json: Json = False,
 ) -> None:
     """Measure one example at a time against a null worker; and the same while refits run."""
-    from workers.bench.latency import run
+    from workers.lab.bench.latency import run
 
     found = run(examples)
     _show(found.lines(), {"seconds": found.quantiles()}, found.checks, json)
@@ -39,7 +39,7 @@ def soak(
     json: Json = False,
 ) -> None:
     """Feed millions of drifting examples: memory, keys and rate must stay level (else exit 1)."""
-    from workers.bench.soak import run
+    from workers.lab.bench.soak import run
 
     found = run(entries, curve)
     _show(found.lines(), found.plain(), found.checks, json)
@@ -54,7 +54,7 @@ def start(
     json: Json = False,
 ) -> None:
     """Measure from the command to the first answer on a window of 5,000 against bare imports."""
-    from workers.bench.start import run
+    from workers.lab.bench.start import run
 
     found = run(cold=cold)
     _show(found.lines(), found.plain(), found.checks, json)

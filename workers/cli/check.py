@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, attached_url, note, show
-from workers.commands.options import with_settings
-from workers.commands.worker import given_flags
+from workers.cli.common import Config, Feed, Redis, attached_url, note, show
+from workers.cli.options import with_settings
+from workers.cli.worker import given_flags
 
 
 def register(app: typer.Typer) -> None:
@@ -25,11 +25,11 @@ def check(
     **settings: Any,
 ) -> None:
     """Say whether a worker with these settings could begin; nothing is written."""
-    from workers import settings as known
+    from workers.config import settings as known
 
     loaded = known.load(given_flags(settings, redis, None), config, is_whole=False)
     url = loaded.url or attached_url()
-    from workers.service import check_permissions, look, open_store
+    from workers.engine.service import check_permissions, look, open_store
 
     with open_store(feed, loaded, url) as store:
         found, _ = look(store, loaded, accept_environment)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from workers.commands.common import Config, Redis, note, redis_url
+from workers.cli.common import Config, Redis, note, redis_url
 
 if TYPE_CHECKING:
     from workers.combine.answers import Outcome
@@ -71,7 +71,7 @@ def combine(
     Venn interval. The answers follow the order of the first feed and carry no guarantee. Of a
     combination that was begun, options that are not given are as it was begun with.
     """
-    from workers import logs
+    from workers.cli import logs
     from workers.combine import service
 
     logs.configure()

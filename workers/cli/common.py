@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 
 import typer
 
-from workers.environment import may_hold_settings
+from workers.config.variables import may_hold_settings
 from workers.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from workers.embedded import Embedded
-    from workers.store import Store
+    from workers.broker.embedded import Embedded
+    from workers.broker.store import Store
 
 Feed = Annotated[str, typer.Argument(help="Name of the feed.", show_default=False)]
 Redis = Annotated[
@@ -48,12 +48,12 @@ def redis_url(given: str | None, config: Path | None = None) -> str:
 
 
 def given_url(given: str | None, config: Path | None = None) -> str | None:
-    """Return the URL of Redis that `workers.settings.load` gives; None for the embedded server."""
+    """Return the URL that `workers.config.settings.load` gives; None for the embedded server."""
     # Where a flag is all there is, nothing is left to resolve, and the models of the settings take
     # a tenth of a second to load, which `status` and `tail` need not wait for.
     if config is None and _is_url(given) and not may_hold_settings():
         return given
-    from workers.settings import load
+    from workers.config.settings import load
 
     return load({} if given is None else {"redis": given}, config).url
 
@@ -64,7 +64,7 @@ def _is_url(given: str | None) -> bool:
 
 def embedded_url() -> str:
     """Start the embedded server unless it runs, say where it is, and return its URL."""
-    from workers.embedded import ensure
+    from workers.broker.embedded import ensure
 
     return _told(ensure())
 
@@ -77,7 +77,7 @@ def attached_url() -> str:
     EmbeddedNotRunning
         If it is not.
     """
-    from workers.embedded import attached
+    from workers.broker.embedded import attached
 
     return _told(attached())
 
@@ -90,7 +90,7 @@ def _told(server: "Embedded") -> str:
 @contextmanager
 def feed_store(feed: str, redis: str | None, config: Path | None = None) -> "Iterator[Store]":
     """Open the store of a feed, for a command that only looks or changes it from outside."""
-    from workers.store import Store
+    from workers.broker.store import Store
 
     with Store(redis_url(redis, config), feed) as store:
         yield store

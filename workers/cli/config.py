@@ -4,10 +4,10 @@ from typing import Any
 
 import typer
 
-from workers.commands.common import Config, Json, Redis
-from workers.commands.options import with_settings
-from workers.commands.worker import given_flags
-from workers.environment import PREFIX, PROCESS_ENVIRONMENT
+from workers.cli.common import Config, Json, Redis
+from workers.cli.options import with_settings
+from workers.cli.worker import given_flags
+from workers.config.variables import PREFIX, PROCESS_ENVIRONMENT
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +25,7 @@ def show(redis: Redis = None, config: Config = None, json: Json = False, **setti
     """
     import orjson
 
-    from workers.settings import WorkerSettings, load, origins
+    from workers.config.settings import WorkerSettings, load, origins
 
     flags = given_flags(settings, redis, None)
     values = load(flags, config).shown()

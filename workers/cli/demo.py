@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from workers.commands.common import writing
+from workers.cli.common import writing
 
 PICTURE = Path("demo-output/curves.png")
 """Where the picture goes unless told."""

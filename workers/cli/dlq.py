@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from workers.commands.common import Config, Feed, Json, Redis, feed_store, show
+from workers.cli.common import Config, Feed, Json, Redis, feed_store, show
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def dlq(
     """Show the last rejected entries: ID, reason code, reason, size, and how each began."""
     import orjson
 
-    from workers.feeds import newest, require
+    from workers.admin.feeds import newest, require
     from workers.printable import printable, printable_json
 
     with feed_store(feed, redis, config) as store:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, feed_store, note, replacing, writing
-from workers.counts import counted
+from workers.cli.common import Config, Feed, Redis, feed_store, note, replacing, writing
+from workers.plural import counted
 
 if TYPE_CHECKING:
-    from workers.batching import Entry
-    from workers.store import Store
+    from workers.broker.batch_size import Entry
+    from workers.broker.store import Store
 
 STANDARD_OUTPUT = Path("-")
 
@@ -54,8 +54,8 @@ def export(
     true_label is the label that was learned, is_right 1 or 0. Both are blank where the entry had
     no label, and where its input was trimmed since (a worker with --keep-input keeps it).
     """
-    from workers.feeds import newest, require
-    from workers.spreadsheet import cell, raw_cell
+    from workers.admin.feeds import newest, require
+    from workers.history.spreadsheet import cell, raw_cell
 
     with feed_store(feed, redis, config) as store:
         require(store)
@@ -78,7 +78,7 @@ class _Table:
     """The answers of a feed up to an entry, each a row, read anew at each call of `rows`."""
 
     def __init__(self, store: "Store", last: bytes, features: bool) -> None:
-        from workers.true_labels import TrueLabels
+        from workers.history.true_labels import TrueLabels
 
         self._store, self._last, self._features = store, last, features
         self._truths = TrueLabels(store, features)
@@ -86,7 +86,7 @@ class _Table:
 
     def outline(self) -> Iterator[dict[str, Any]]:
         """Yield rows with the columns of `rows`; the input is read only for its features."""
-        from workers.true_labels import Truth
+        from workers.history.true_labels import Truth
 
         if self._features:
             yield from self.rows()
@@ -105,7 +105,7 @@ class _Table:
                 yield _row(entry, message, truth.fields(self._features))
 
     def _pages(self) -> "Iterator[tuple[list[Entry], list[dict[str, Any]]]]":
-        from workers.feeds import answer
+        from workers.admin.feeds import answer
 
         for page in self._store.pages(self._store.keys.out, b"0-0", self._last):
             yield page, [answer(entry) for entry in page]
@@ -119,7 +119,7 @@ def _row(entry: "Entry", message: dict[str, Any], truth: dict[str, Any]) -> dict
     StateLost
         If the payload is no answer.
     """
-    from workers.feeds import no_answer
+    from workers.admin.feeds import no_answer
 
     try:
         return {"entry": entry[0].decode()} | flat(message | truth)

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, feed_store, note, redis_url
-from workers.counts import counted
+from workers.cli.common import Config, Feed, Redis, feed_store, note, redis_url
+from workers.plural import counted
 
 if TYPE_CHECKING:
-    from workers.forking import Fork
+    from workers.admin.fork import Fork
 
 
 def register(app: typer.Typer) -> None:
@@ -28,10 +28,11 @@ def fork(
     redis: Redis = None,
 ) -> None:
     """Copy the kept input of a feed to a new one, to answer it with other settings."""
-    from workers import forking, settings
+    from workers.admin import fork as forking
+    from workers.broker.store import Store
+    from workers.cli.progress import PlainProgress
+    from workers.config import settings
     from workers.errors import Unavailable
-    from workers.progress import PlainProgress
-    from workers.store import Store
 
     settings.load({}, config)  # a file that cannot work is refused before anything is copied
     url = redis_url(redis, config)
@@ -54,7 +55,7 @@ def _told(made: "Fork") -> str:
 
     Examples
     --------
-    >>> from workers.forking import Fork
+    >>> from workers.admin.fork import Fork
     >>> _told(Fork(1, 1, 0))
     '1 entry copied'
     >>> _told(Fork(40, 100, 2000))
@@ -74,7 +75,7 @@ answered and trimmed'
 
 
 def _free_name(url: str, feed: str) -> str:
-    from workers.store import Store
+    from workers.broker.store import Store
 
     number = 2
     while True:

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from online_svm.config import PredictorConfig
-from workers.settings import Limits, WorkerSettings
+from workers.config.settings import Limits, WorkerSettings
 
 _OWN_OPTIONS = frozenset(("redis",))
 """Settings that the command declares by hand, as every other command does."""
@@ -19,7 +19,8 @@ _OWN_OPTIONS = frozenset(("redis",))
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that takes ``**settings`` one option for each setting.
 
-    The options are text, or None where not given; `workers.settings.load` makes values of them.
+    The options are text, or None where not given. `workers.config.settings.load` makes values of
+    them.
     """
     declared = inspect.signature(command)
     fixed = [p for p in declared.parameters.values() if p.kind is not p.VAR_KEYWORD]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from workers.answering import Outcome
+    from workers.engine.answer import Outcome
 
 EVERY = 2.0
 """Seconds between two plain lines."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, embedded_url, given_url, note
-from workers.counts import counted
+from workers.cli.common import Config, Feed, Redis, embedded_url, given_url, note
+from workers.plural import counted
 
 if TYPE_CHECKING:
-    from workers.rows import Layout, Row
+    from workers.push.rows import Layout, Row
 
 Source = Annotated[
     str,
@@ -157,11 +157,11 @@ def push(
     Before the first is sent, it is told how the columns of the source are read. Ctrl-C says how
     many rows Redis accepted, and the --skip with which to go on.
     """
-    from workers import ingest
-    from workers.keys import FeedKeys
-    from workers.progress import push_progress
-    from workers.redis_url import check_url
-    from workers.rows import Layout
+    from workers.cli.progress import push_progress
+    from workers.config.redis_url import check_url
+    from workers.feed.keys import FeedKeys
+    from workers.push import ingest
+    from workers.push.rows import Layout
 
     FeedKeys(feed)  # a bad name, and settings, are refused before a large file is read
     given = given_url(redis, config)
@@ -208,7 +208,7 @@ def open_rows(
     layout: "Layout | None" = None,
 ) -> "Iterable[Row]":
     """Return the rows that the reading options describe."""
-    from workers.sources import Reading, rows
+    from workers.push.sources import Reading, rows
 
     reading = Reading(
         format, label, not no_label, not no_header, features, data_dir, prob, drop, id, na
@@ -223,7 +223,7 @@ def _introduced(
 
     No more are read than are sent together: a live source must not wait for others.
     """
-    from workers.source_summary import HEAD, head_of, summary
+    from workers.push.source_summary import HEAD, head_of, summary
 
     remaining = iter(rows)
     head = head_of(remaining, min(HEAD, chunk))
@@ -243,7 +243,7 @@ def _way_on(sent: int, unsure: int, skip: int, limit: int | None) -> str:
     'interrupted: 1 row was pushed, and up to 500 more may have been: compare with online-svm \
 status; go on with --skip 1 --limit 599'
     """
-    from workers.ingest import rows_pushed
+    from workers.push.ingest import rows_pushed
 
     maybe = ""
     if unsure:
@@ -256,7 +256,7 @@ def selected(
     rows: "Iterable[Row]", shuffle: int | None, skip: int, limit: int | None
 ) -> "tuple[Iterable[Row], int | None]":
     """Return the rows to push and, where it is known, their number."""
-    from workers.ingest import shuffled
+    from workers.push.ingest import shuffled
 
     end = None if limit is None else skip + limit
     if shuffle is None:
@@ -273,8 +273,8 @@ def _back_pressure(
     if mark == 0:
         yield None
         return
-    from workers.high_water import HighWater
-    from workers.progress import waiting_progress
+    from workers.cli.progress import waiting_progress
+    from workers.push.back_pressure import HighWater
 
     with HighWater(url, feed, mark, waiting_progress(mark), skipped=skipped) as wait:
         wait(0)

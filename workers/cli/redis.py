@@ -20,8 +20,8 @@ def register(app: typer.Typer) -> None:
 
 def stop() -> None:
     """Stop the embedded Redis; its data stays, and the next worker or push starts it again."""
-    from workers import embedded
-    from workers.embedded_directory import state_directory
+    from workers.broker import embedded
+    from workers.broker.embedded_directory import state_directory
 
     place = state_directory()
     if embedded.stop():
@@ -32,8 +32,8 @@ def stop() -> None:
 
 def status() -> None:
     """Say whether the embedded Redis runs, and where."""
-    from workers import embedded
-    from workers.embedded_directory import server_pid, state_directory
+    from workers.broker import embedded
+    from workers.broker.embedded_directory import server_pid, state_directory
 
     place, found = state_directory(), embedded.running()
     if found is None:
@@ -44,6 +44,6 @@ def status() -> None:
 
 
 def _not_running(place: "Path") -> str:
-    from workers.embedded_server import has_data
+    from workers.broker.embedded_server import has_data
 
     return f"no embedded Redis runs in {place}" + ("; its data is there" * has_data(place))

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, redis_url
-from workers.counts import counted
+from workers.cli.common import Config, Feed, Redis, redis_url
+from workers.plural import counted
 
 if TYPE_CHECKING:
-    from workers.repair import Repaired
+    from workers.admin.repair import Repaired
 
 
 def register(app: typer.Typer) -> None:
@@ -21,8 +21,8 @@ def repair(feed: Feed, redis: Redis = None, config: Config = None) -> None:
 
     A state that is behind moves to the end of the answers; answers that are missing are written.
     """
-    from workers.repair import repair as mend
-    from workers.repair_store import RepairStore
+    from workers.admin.repair import repair as mend
+    from workers.admin.repair_store import RepairStore
 
     with RepairStore(redis_url(redis, config), feed) as store:
         print(describe(feed, mend(store)))

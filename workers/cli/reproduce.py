@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.commands.common import Json, note, writing
-from workers.reproduce import PAPERS, data_of, reproduction
-from workers.reproduce.summary import Line, summary
+from workers.cli.common import Json, note, writing
+from workers.lab.papers import PAPERS, data_of, reproduction
+from workers.lab.papers.summary import Line, summary
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +91,7 @@ def _absent(
     DataNotFound
         If the one paper that was asked for lacks any.
     """
-    from workers.data import DataNotFound, missing
+    from workers.push.datasets import DataNotFound, missing
 
     files = {name: missing(data_of(name, quick), data_dir) for name in wanted}
     absent = {name: lacks for name, lacks in files.items() if lacks}
@@ -120,7 +120,7 @@ def _as_json(result: dict[str, Any]) -> str:
 
 
 def _show(result: dict[str, Any]) -> None:
-    from workers.reproduce.report import report
+    from workers.lab.papers.report import report
 
     console = _console()
     for part in report(result):

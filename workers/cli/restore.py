@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, Yes, confirm, feed_store, note
-from workers.counts import counted
+from workers.cli.common import Config, Feed, Redis, Yes, confirm, feed_store, note
+from workers.plural import counted
 
 if TYPE_CHECKING:
-    from workers.restoring import Restored
+    from workers.admin.restore import Restored
 
 _FIRST_CLOCK_MS = 1_000_000_000_000  # 2001: a smaller ID is no time of this century
 
@@ -34,8 +34,8 @@ def restore(
     yes: Yes = False,
 ) -> None:
     """Put a feed back to where its backup stands, after Redis lost it; a worker goes on there."""
-    from workers import restoring
-    from workers.backup import Backup
+    from workers.admin import restore as restoring
+    from workers.admin.backup import Backup
 
     backup = Backup.read(file)
     with feed_store(feed, redis, config) as store:
@@ -53,8 +53,8 @@ def told(feed: str, restored: "Restored") -> list[str]:
 
     Examples
     --------
-    >>> from workers.position import Position
-    >>> from workers.restoring import Restored
+    >>> from workers.feed.position import Position
+    >>> from workers.admin.restore import Restored
     >>> lines = told("mail", Restored(Position(b"1700000000000-0", 5, 4), 0, 0, False))
     >>> print(*lines, sep="\n")
     feed 'mail' is restored at seq 5, n 4 (input up to 1700000000000-0, 2023-11-14 22:13:20 UTC)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, feed_store, note, replacing_bytes, writing
+from workers.cli.common import Config, Feed, Redis, feed_store, note, replacing_bytes, writing
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def snapshot(
     config: Config = None,
 ) -> None:
     """Save a backup of a feed at its newest snapshot to a file, for `restore`."""
-    from workers.restoring import backup_of
+    from workers.admin.restore import backup_of
 
     with feed_store(feed, redis, config) as store:
         backup = backup_of(store)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.commands.common import Config, Json, Redis, note, redis_url
-from workers.counts import counted
-from workers.position import END, LAST_ID
+from workers.cli.common import Config, Json, Redis, note, redis_url
+from workers.feed.position import END, LAST_ID
+from workers.plural import counted
 from workers.printable import printable, printable_json
 
 if TYPE_CHECKING:
-    from workers.feeds import Status
+    from workers.admin.feeds import Status
 
 
 _WIDE = 400  # columns where the output is no terminal: more than the longest names need
@@ -69,8 +69,8 @@ def status(
 
 
 def _names(url: str) -> list[str]:
-    from workers import feeds
-    from workers.store import Store
+    from workers.admin import feeds
+    from workers.broker.store import Store
 
     with Store(url, "any") as store:
         listed, others = feeds.listed(store)
@@ -88,9 +88,9 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
     NoSuchFeed, AccessDenied, StateLost
         Where the user named the feed.
     """
-    from workers import feeds
+    from workers.admin import feeds
+    from workers.broker.store import Store
     from workers.errors import AccessDenied, InvalidFeedName, StateLost
-    from workers.store import Store
 
     found = []
     for name in names:

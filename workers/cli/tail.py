@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from workers.commands.common import Config, Feed, Json, Redis, feed_store, note
-from workers.counts import counted
+from workers.cli.common import Config, Feed, Json, Redis, feed_store, note
+from workers.plural import counted
 
 if TYPE_CHECKING:
-    from workers.batching import Entry
-    from workers.store import Store
-    from workers.true_labels import TrueLabels
+    from workers.broker.batch_size import Entry
+    from workers.broker.store import Store
+    from workers.history.true_labels import TrueLabels
 
 
 def register(app: typer.Typer) -> None:
@@ -44,8 +44,8 @@ def tail(
     --json prints the payloads with true_label and is_right added. Both are null where the entry
     had no label, and where its input was trimmed since (a worker with --keep-input keeps it).
     """
-    from workers.feeds import require
-    from workers.true_labels import TrueLabels
+    from workers.admin.feeds import require
+    from workers.history.true_labels import TrueLabels
 
     with feed_store(feed, redis, config) as store:
         if not follow:
@@ -64,7 +64,7 @@ def _texts(
     page: "Sequence[Entry]", truths: "TrueLabels | None", json: bool, raw: bool
 ) -> Iterator[str]:
     """Yield what is to be printed of each entry."""
-    from workers.feeds import payload
+    from workers.admin.feeds import payload
     from workers.printable import printable, printable_json
 
     stored = [payload(entry) for entry in page]
@@ -213,7 +213,7 @@ def _tell_if_unanswered(store: "Store") -> None:
 
 def _pages(store: "Store", key: str, count: int, follow: bool) -> "Iterator[Sequence[Entry]]":
     """Yield the last entries of a stream, and then, to follow, those that come."""
-    from workers.feeds import newest
+    from workers.admin.feeds import newest
 
     last = b"0-0"
     for page in (newest(store, key, count),) if count else store.pages(key, last):

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.commands.common import Config, Feed, Json, Redis, feed_store
-from workers.commands.push import (
+from workers.cli.common import Config, Feed, Json, Redis, feed_store
+from workers.cli.push import (
     Arrays,
     DataDir,
     Drop,
@@ -24,7 +24,7 @@ from workers.commands.push import (
 from workers.printable import printable
 
 if TYPE_CHECKING:
-    from workers.verify import Difference, Verification
+    from workers.admin.verify import Difference, Verification
 
 SHOWN = 3  # differences: the later ones usually follow from the first
 
@@ -62,10 +62,10 @@ def verify(
     data_dir: DataDir = None,
 ) -> None:
     """Answer the kept input again and compare the bytes; exit code 5 if any differ."""
+    from workers.admin.verify import verify as recompute
+    from workers.admin.verify import verify_history
     from workers.errors import ReplayMismatch
-    from workers.ingest import encoded
-    from workers.verify import verify as recompute
-    from workers.verify import verify_history
+    from workers.push.ingest import encoded
 
     with feed_store(feed, redis, config) as store:
         if input is None:

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from workers.commands.common import Config, Feed, Redis, embedded_url
-from workers.commands.options import with_settings
+from workers.cli.common import Config, Feed, Redis, embedded_url
+from workers.cli.options import with_settings
 from workers.errors import BadConfiguration
-from workers.starting import importing
+from workers.fast_imports import importing
 
 
 def register(app: typer.Typer) -> None:
@@ -45,16 +45,16 @@ def worker(
 ) -> None:
     """Answer a feed, each example before its label is learned, until stopped."""
     with importing():
-        from workers import logs
-        from workers import settings as known
+        from workers.cli import logs
+        from workers.config import settings as known
 
         loaded = known.load(given_flags(settings, redis, sigma), config, is_whole=False)
         logs.configure()
         url = loaded.url or embedded_url()
     # What takes long comes last: a wrong setting is told at once.
     with importing():
-        from workers import service
-        from workers.progress import WorkerProgress
+        from workers.cli.progress import WorkerProgress
+        from workers.engine import service
     if quiet:
         service.run(feed, loaded, url, name, accept_environment)
         return

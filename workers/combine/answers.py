@@ -7,14 +7,14 @@ import numpy as np
 import orjson
 
 from online_svm.calibration.evidential import from_bounds
-from online_svm.combiner import CombinedPrediction, Combiner
 from online_svm.errors import InvalidExample
-from online_svm.prediction import PredictionBlock
-from online_svm.warming import warming_block
-from workers.codec import encode_block, encode_rejected
+from online_svm.predictor.combiner import CombinedPrediction, Combiner
+from online_svm.predictor.warm_up import warming_block
+from online_svm.stream.prediction import PredictionBlock
 from workers.combine.join import Answer, Row
-from workers.commits import HEAD_BYTES, DeadLetter
-from workers.position import OUT, Position, chain
+from workers.feed.commit import HEAD_BYTES, DeadLetter
+from workers.feed.position import OUT, Position, chain
+from workers.message.codec import encode_block, encode_rejected
 
 REASON = (
     "sources that learned from the same labels are not independent evidence; the probability is "

@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from online_svm.combiner import Combiner, CombinerConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.combiner import Combiner, CombinerConfig
+from workers.broker.lease import Lease
 from workers.combine.answers import Answering, Outcome
 from workers.combine.join import Join, Mark
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore, decode_joined, encode_joined
-from workers.commits import Commit
 from workers.errors import Fenced, PositionMoved, StateLost, Stopped
-from workers.lease import Lease
-from workers.position import Position
-from workers.state import Agreement
-from workers.stopping import Stop
+from workers.feed.commit import Commit
+from workers.feed.position import Position
+from workers.feed.state import Agreement
+from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.combine")
 

@@ -9,18 +9,18 @@ from typing import Annotated
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
-from online_svm.combiner import CombinerConfig
-from workers import preflight
-from workers.agreement import bound_to, stored_groups
+from online_svm.predictor.combiner import CombinerConfig
+from workers.broker.lease import Lease
+from workers.broker.store import Store
 from workers.combine.engine import CombineEngine, Observer
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore
+from workers.engine import preflight
+from workers.engine.preflight import Preflight
 from workers.errors import BadConfiguration
-from workers.lease import Lease
-from workers.preflight import Preflight
-from workers.state import Agreement
-from workers.stopping import Stop, signals
-from workers.store import Store
+from workers.feed.agreement import bound_to, stored_groups
+from workers.feed.state import Agreement
+from workers.stop import Stop, signals
 
 log = structlog.get_logger("online_svm.combine")
 

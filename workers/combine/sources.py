@@ -7,14 +7,14 @@ import orjson
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
-from online_svm.labels import sorted_labels
-from online_svm.schema import MAX_LABEL, FeatureSchema
+from online_svm.stream.labels import sorted_labels
+from online_svm.stream.schema import MAX_LABEL, FeatureSchema
+from workers.admin.feeds import NoSuchFeed, payload
+from workers.broker.store import Store
 from workers.combine.join import Answer, Mark
 from workers.errors import BadConfiguration, InputLost, StateLost
-from workers.feeds import NoSuchFeed, payload
-from workers.position import LAST_ID
-from workers.store import Store
-from workers.stored import stored_settings
+from workers.feed.position import LAST_ID
+from workers.feed.stored_settings import stored_settings
 
 EVIDENTIAL = "evidential-"
 """Maps with this prefix publish Bel and Pl."""

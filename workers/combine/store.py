@@ -3,12 +3,12 @@
 import json
 from collections.abc import Sequence
 
+from workers.broker.commit_replies import refused
+from workers.broker.pipeline import Argument
+from workers.broker.store import Store, commit_script
 from workers.combine.join import Mark
-from workers.commits import Commit
 from workers.errors import StateLost
-from workers.refusals import refused
-from workers.store import Store, commit_script
-from workers.wire import Argument
+from workers.feed.commit import Commit
 
 _COMMIT = commit_script("combine")
 

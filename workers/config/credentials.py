@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
+from workers.config.redis_url import redacted
 from workers.errors import BadConfiguration
-from workers.redis_url import redacted
 
 FILES = {
     "redis_password_file": "password",

@@ -23,10 +23,10 @@ from pydantic_settings import (
 )
 
 from online_svm.config import PredictorConfig
-from workers.complaints import explain
-from workers.environment import PREFIX, PROCESS_ENVIRONMENT
+from workers.config.explain import explain
+from workers.config.text_values import parse_text
+from workers.config.variables import PREFIX, PROCESS_ENVIRONMENT
 from workers.errors import BadConfiguration
-from workers.texts import parse_text
 
 Policy = Literal["trim", "block"]
 
@@ -189,7 +189,7 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
             If a file cannot be read, or a file is named and no URL.
         """
         # Imported here as in `shown`.
-        from workers.credentials import FILES, complete
+        from workers.config.credentials import FILES, complete
 
         given = self.redis.get_secret_value() if self.redis else None
         return complete(given, {name: getattr(self, name) for name in FILES})
@@ -197,7 +197,7 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     def shown(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, without the credentials in the URL."""
         # Imported here: the Redis client takes a while to load, and most settings need none.
-        from workers.redis_url import redacted
+        from workers.config.redis_url import redacted
 
         shown = self.model_dump(mode="json")
         shown["redis"] = self.redis and redacted(self.redis.get_secret_value())

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from workers.keys import FeedKeys
+from workers.feed.keys import FeedKeys
 
 Report = dict[str, Any]
 

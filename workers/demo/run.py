@@ -16,16 +16,16 @@ from rich.live import Live
 from rich.progress import Progress as Clock
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from workers import embedded
-from workers.connection import client
-from workers.curves import draw_curves
+from workers.broker import embedded
+from workers.broker.connection import client
+from workers.config.variables import PREFIX
+from workers.demo.curves import draw_curves
 from workers.demo.feeds import Plan, Progress
 from workers.demo.view import LEGEND, Rate, line, methods_table, render
-from workers.environment import PREFIX
 from workers.errors import WorkerError
-from workers.ingest import Pace, push, shuffled
-from workers.keys import FeedKeys
-from workers.sources import Reading, Row, rows
+from workers.feed.keys import FeedKeys
+from workers.push.ingest import Pace, push, shuffled
+from workers.push.sources import Reading, Row, rows
 
 PLANS = (
     Plan("phishing", "Phishing", "phishing: web pages, 2 classes", 90.0),
@@ -106,9 +106,9 @@ def warm_up() -> None:
     import numpy as np
 
     from online_svm.config import PredictorConfig
-    from online_svm.predictor import OnlinePredictor
-    from workers.assembly import load_compiler
-    from workers.refit_pool import ProcessRefitter
+    from online_svm.predictor.online_predictor import OnlinePredictor
+    from workers.engine.assembly import load_compiler
+    from workers.refit.pool import ProcessRefitter
 
     load_compiler()  # as a worker does when it begins
     for classes in (("a", "b"), ("a", "b", "c")):

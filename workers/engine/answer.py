@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from online_svm.errors import InvalidExample
-from online_svm.prediction import PredictionBlock, ValidityReport
-from online_svm.predictor import OnlinePredictor
-from workers import entries as one
-from workers.codec import (
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock, ValidityReport
+from workers.config.settings import Limits
+from workers.feed.commit import HEAD_BYTES, DeadLetter
+from workers.feed.position import MET, OUT, Position, chain
+from workers.feed.recent_ids import RecentIds
+from workers.message import entry as one
+from workers.message.codec import (
     Decoded,
     Fields,
     decode,
@@ -21,10 +25,6 @@ from workers.codec import (
     encode_rejected,
     encode_report,
 )
-from workers.commits import HEAD_BYTES, DeadLetter
-from workers.position import MET, OUT, Position, chain
-from workers.recent import RecentIds
-from workers.settings import Limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,21 +8,21 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
-from online_svm.kernels import Kernel
-from online_svm.predictor import OnlinePredictor
-from online_svm.refit import Refitter
-from online_svm.svm.model import KernelModel
-from workers.agreement import agreement
-from workers.downstream import Acknowledged, Gate, Open
-from workers.engine import Engine, Observer
-from workers.lease import Lease
-from workers.recovery import Recovery
-from workers.refit_child import Child
-from workers.refit_pool import ProcessRefitter
-from workers.settings import WorkerSettings
-from workers.stopping import Stop
-from workers.store import Store
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.task import Refitter
+from online_svm.svm.kernel_model import KernelModel
+from workers.broker.lease import Lease
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.engine.downstream import Acknowledged, Gate, Open
+from workers.engine.loop import Engine, Observer
+from workers.engine.recovery import Recovery
+from workers.feed.agreement import agreement
+from workers.refit.child import Child
+from workers.refit.pool import ProcessRefitter
+from workers.stop import Stop
 
 
 def load_compiler() -> None:
@@ -78,7 +78,7 @@ def refitter(
     """Give refits a process of their own where they may take their time, and end it after."""
     if settings.predictor.lag == 0:
         # Imported where it is used: with refits elsewhere the solver is not needed here.
-        from online_svm.inline_refitter import InlineRefitter
+        from online_svm.refit.inline import InlineRefitter
 
         yield InlineRefitter(settings.predictor)
         return

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import structlog
 
-from workers.position import LAST_ID, next_id, parse_id
-from workers.stopping import Stop
-from workers.store import Store
+from workers.broker.store import Store
+from workers.feed.position import LAST_ID, next_id, parse_id
+from workers.stop import Stop
 
 SECONDS = 0.5
 """Between two looks at a group that is behind."""

@@ -14,11 +14,17 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from workers import snapshots
-from workers.answering import Outcome, process
-from workers.batching import BatchSize
-from workers.commits import Commit
-from workers.downstream import Gate, Open
+from workers.broker.batch_size import BatchSize
+from workers.broker.lease import Lease
+from workers.broker.pipeline import Sent
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine import snapshots
+from workers.engine.answer import Outcome, process
+from workers.engine.downstream import Gate, Open
+from workers.engine.read_ahead import Incoming
+from workers.engine.recovery import Recovery
+from workers.engine.snapshots import Kept
 from workers.errors import (
     BatchChanged,
     Fenced,
@@ -28,16 +34,10 @@ from workers.errors import (
     StateLost,
     Stopped,
 )
-from workers.incoming import Incoming
-from workers.lease import Lease
-from workers.position import END, LAST_ID, parse_id
-from workers.recovery import Recovery
-from workers.settings import Limits
-from workers.snapshots import Kept
-from workers.state import Pointer
-from workers.stopping import Stop
-from workers.store import Store
-from workers.wire import Sent
+from workers.feed.commit import Commit
+from workers.feed.position import END, LAST_ID, parse_id
+from workers.feed.state import Pointer
+from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
 

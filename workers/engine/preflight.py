@@ -6,9 +6,10 @@ Everything here only reads.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from workers import snapshots
-from workers.agreement import check_config, check_environment
-from workers.connection import NO_CLUSTER
+from workers.broker.connection import NO_CLUSTER
+from workers.broker.store import Store
+from workers.engine import snapshots
+from workers.engine.standing import check_standing
 from workers.errors import (
     InvalidStoredSnapshot,
     RedisUnsuitable,
@@ -16,10 +17,9 @@ from workers.errors import (
     StateLost,
     WrongKeyType,
 )
-from workers.position import END, LAST_ID
-from workers.standing import check_standing
-from workers.state import Agreement, FeedState, Pointer
-from workers.store import Store
+from workers.feed.agreement import check_config, check_environment
+from workers.feed.position import END, LAST_ID
+from workers.feed.state import Agreement, FeedState, Pointer
 
 OLDEST_REDIS = (6, 2)
 """Exclusive ranges and XTRIM MINID, which the commit needs, came with 6.2."""

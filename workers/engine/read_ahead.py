@@ -1,9 +1,9 @@
 """The entries of a feed in order, the next ones asked for before they are needed."""
 
-from workers.batching import BatchSize, Entry
+from workers.broker.batch_size import BatchSize, Entry
+from workers.broker.pipeline import Sent
+from workers.broker.store import Store
 from workers.errors import ReadCut, ReadTooLarge
-from workers.store import Store
-from workers.wire import Sent
 
 
 class Incoming:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import structlog
 
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor import OnlinePredictor
-from workers import snapshots
-from workers.agreement import check_config, check_environment
-from workers.answering import process
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine import snapshots
+from workers.engine.answer import process
+from workers.engine.snapshots import Kept
 from workers.errors import (
     InputLost,
     InvalidStoredSnapshot,
@@ -22,14 +24,12 @@ from workers.errors import (
     StateLost,
     Stopped,
 )
-from workers.kept_input import known_marks
-from workers.position import START, Position
-from workers.recent import RecentIds
-from workers.settings import Limits
-from workers.snapshots import Kept
-from workers.state import Agreement, FeedState, Pointer
-from workers.stopping import Stop
-from workers.store import Store
+from workers.feed.agreement import check_config, check_environment
+from workers.feed.kept_input import known_marks
+from workers.feed.position import START, Position
+from workers.feed.recent_ids import RecentIds
+from workers.feed.state import Agreement, FeedState, Pointer
+from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
 

@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from workers import permissions, preflight, refit_child
-from workers.agreement import agreement
-from workers.commits import Retention
-from workers.lease import Lease, is_taken
-from workers.preflight import Preflight
-from workers.refit_child import Child
-from workers.settings import WorkerSettings
-from workers.starting import importing
-from workers.stopping import Stop, signals
-from workers.store import Store
-from workers.stored import taken
+from workers.broker import permissions
+from workers.broker.lease import Lease, is_taken
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.engine import preflight
+from workers.engine.preflight import Preflight
+from workers.fast_imports import importing
+from workers.feed.agreement import agreement
+from workers.feed.commit import Retention
+from workers.feed.stored_settings import taken
+from workers.refit import child as refit_child
+from workers.refit.child import Child
+from workers.stop import Stop, signals
 
 if TYPE_CHECKING:
-    from workers.answering import Outcome
+    from workers.engine.answer import Outcome
 
 log = structlog.get_logger("online_svm.worker")
 
@@ -66,7 +68,7 @@ def run(
             # Imported here: whatever is wrong with the server or the feed is told at once, and
             # a standby is ready before it gets the lease.
             with importing():
-                from workers.assembly import assemble, load_compiler, refitter
+                from workers.engine.assembly import assemble, load_compiler, refitter
 
                 load_compiler()
             with _leased(store, settings, url, writer, stop) as lease:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from workers.commits import SnapshotMove
+from workers.broker.store import Store
 from workers.errors import InvalidStoredSnapshot
-from workers.kept_input import keep
-from workers.position import Position
-from workers.state import Mark, Pointer
-from workers.store import Store
+from workers.feed.commit import SnapshotMove
+from workers.feed.kept_input import keep
+from workers.feed.position import Position
+from workers.feed.state import Mark, Pointer
 
 FORMAT = 1
 

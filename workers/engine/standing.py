@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from workers.broker.store import Store
 from workers.errors import OutputAhead, StateAhead
-from workers.position import parse_id
-from workers.state import FeedState
-from workers.store import Store
+from workers.feed.position import parse_id
+from workers.feed.state import FeedState
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 from online_svm import semantics
 from online_svm.errors import InvalidConfig
+from workers.config.text_values import option
 from workers.errors import BadConfiguration, ConfigurationChanged, EnvironmentChanged, StateLost
-from workers.state import Agreement
-from workers.texts import option
+from workers.feed.state import Agreement
 
 Groups = Mapping[str, Mapping[str, Any]]
 """Settings by name, in groups by name, as JSON has them."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.position import Position
-from workers.state import Mark, Pointer
+from workers.feed.position import Position
+from workers.feed.state import Mark, Pointer
 
 HEAD_BYTES = 1024
 """Bytes of a rejected entry that `dlq` keeps."""

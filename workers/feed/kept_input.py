@@ -9,8 +9,8 @@ thinned out, so their number is bounded, and a little more than the window is ke
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from workers.position import parse_id
-from workers.state import Mark
+from workers.feed.position import parse_id
+from workers.feed.state import Mark
 
 SPACING = 8
 """Marks within one window, about: what is kept beyond it is at most this part of it, and one

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from workers.errors import BadConfiguration, StateLost
-from workers.keys import FeedKeys
-from workers.position import Position
-from workers.state_fields import count, digest, entry_id, gone, json_object, text
+from workers.feed.keys import FeedKeys
+from workers.feed.position import Position
+from workers.feed.state_fields import count, digest, entry_id, gone, json_object, text
 
 Value = TypeVar("Value")
 

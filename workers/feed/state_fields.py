@@ -6,7 +6,7 @@ Each parser takes the bytes of one field and raises ValueError with what they sh
 import json
 import re
 
-from workers.position import parse_id
+from workers.feed.position import parse_id
 
 MAX_COUNT = 2**63 - 2
 """The largest number that one can still be added to, as Redis counts."""

@@ -3,11 +3,11 @@
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
-from workers.agreement import check_settings, stored_groups
-from workers.complaints import explain
+from workers.config.explain import explain
+from workers.config.settings import Limits, WorkerSettings
 from workers.errors import BadConfiguration
-from workers.settings import Limits, WorkerSettings
-from workers.state import Agreement, FeedState
+from workers.feed.agreement import check_settings, stored_groups
+from workers.feed.state import Agreement, FeedState
 
 
 def stored_settings(feed: str, stored: Agreement) -> tuple[PredictorConfig, Limits] | None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from workers.errors import BadConfiguration, StateLost
-from workers.keys import FeedKeys
+from workers.feed.keys import FeedKeys
 
 if TYPE_CHECKING:
-    from workers.batching import Entry
-    from workers.store import Store
+    from workers.broker.batch_size import Entry
+    from workers.broker.store import Store
 
 Features = list[Any] | dict[str, Any]
 
@@ -150,7 +150,7 @@ def _spelling(config: dict[str, Any]) -> Callable[[str], str | None]:
         return _as_sent
     # Imported here: only such a feed needs it.
     from online_svm.config import PredictorConfig
-    from online_svm.schema import FeatureSchema
+    from online_svm.stream.schema import FeatureSchema
 
     return FeatureSchema(PredictorConfig(labels="integer")).label
 

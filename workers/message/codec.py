@@ -16,14 +16,14 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from online_svm.answer_columns import COLUMNS, Column, Kind
 from online_svm.errors import InvalidExample
-from online_svm.prediction import Floats, PredictionBlock, ValidityReport
-from online_svm.schema import FeatureSchema
-from workers import columns
-from workers import entries as one
-from workers.message_version import VERSION
-from workers.settings import Limits
+from online_svm.stream.answer_columns import COLUMNS, Column, Kind
+from online_svm.stream.prediction import Floats, PredictionBlock, ValidityReport
+from online_svm.stream.schema import FeatureSchema
+from workers.config.settings import Limits
+from workers.message import column_decode as columns
+from workers.message import entry as one
+from workers.message.version import VERSION
 
 Fields = one.Fields
 Entry = tuple[bytes, Fields]

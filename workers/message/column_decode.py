@@ -13,9 +13,10 @@ import numpy as np
 import orjson
 
 from online_svm.errors import InvalidExample
-from online_svm.prediction import Floats
-from online_svm.schema import FeatureSchema, invalid_values
-from workers.entries import (
+from online_svm.stream.prediction import Floats
+from online_svm.stream.schema import FeatureSchema, invalid_values
+from workers.config.settings import Limits
+from workers.message.entry import (
     LARGE,
     MOST_FIELDS,
     Fields,
@@ -26,7 +27,6 @@ from workers.entries import (
     read_label,
     read_probability,
 )
-from workers.settings import Limits
 
 Columns = dict[bytes, Sequence[bytes]]
 Texts = list[str | None]

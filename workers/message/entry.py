@@ -9,9 +9,9 @@ import numpy as np
 import orjson
 
 from online_svm.errors import InvalidExample
-from online_svm.prediction import Floats
-from online_svm.schema import FeatureSchema, value_error
-from workers.settings import Limits
+from online_svm.stream.prediction import Floats
+from online_svm.stream.schema import FeatureSchema, value_error
+from workers.config.settings import Limits
 
 Fields = Mapping[bytes, bytes] | Sequence[bytes]
 """Fields of a stream entry: by name, or the flat list of the protocol."""

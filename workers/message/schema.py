@@ -1,8 +1,8 @@
 """The wire schema, version 1: every message that enters or leaves a feed.
 
 These models describe the schema; the columns of an answer come from
-`online_svm.answer_columns`. They generate docs/messages.md, they parse in clients and tools, and
-the tests hold the hot path's encoder (codec.py) to them byte for byte.
+`online_svm.stream.answer_columns`. They generate docs/messages.md, they parse in clients and tools,
+and the tests hold the hot path's encoder (codec.py) to them byte for byte.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from typing import Any, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from online_svm.answer_columns import COLUMNS, Column, Probability, Status
+from online_svm.stream.answer_columns import COLUMNS, Column, Probability, Status
 
 CODES: dict[str, str] = {
     "no_features": "Neither `x` nor `xb` was sent; an empty entry is one such.",

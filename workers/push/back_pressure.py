@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import redis
 
-from workers.connection import translated
+from workers.broker.connection import translated
+from workers.broker.store import PAGE
 from workers.errors import RedisUnsuitable
-from workers.ingest import PushStopped, connected_to, rows_pushed
-from workers.keys import FeedKeys
-from workers.position import LAST_ID
-from workers.store import PAGE
+from workers.feed.keys import FeedKeys
+from workers.feed.position import LAST_ID
+from workers.push.ingest import PushStopped, connected_to, rows_pushed
 
 SECONDS = 0.2
 """Between two looks at a feed that is full."""

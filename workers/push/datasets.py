@@ -92,7 +92,7 @@ def data_directory(given: str | Path | None = None) -> Path:
 
 def _chosen_directory(given: str | Path | None) -> Path:
     chosen = given or os.environ.get("ONLINE_SVM_DATA")
-    return Path(chosen) if chosen else Path(__file__).parents[2] / "shared" / "data"
+    return Path(chosen) if chosen else Path(__file__).parents[3] / "shared" / "data"
 
 
 def missing(names: Iterable[str], data_dir: str | Path | None = None) -> list[str]:
@@ -138,7 +138,7 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
     >>> load("iris")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    workers.data.DataNotFound: no data set 'iris'; known: a1a, a9a, a9a.t, adult, ...
+    workers.push.datasets.DataNotFound: no data set 'iris'; known: a1a, a9a, a9a.t, adult, ...
     """
     loader = _LOADERS.get(name)
     if loader is None:

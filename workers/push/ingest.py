@@ -13,11 +13,11 @@ import numpy as np
 import orjson
 import redis
 
-from workers.connection import client, translated
-from workers.counts import counted
+from workers.broker.connection import client, translated
 from workers.errors import RedisUnsuitable, WorkerError
-from workers.keys import REGISTRY, FeedKeys
-from workers.sources import Row
+from workers.feed.keys import REGISTRY, FeedKeys
+from workers.plural import counted
+from workers.push.sources import Row
 
 CHUNK = 500
 """Entries sent before their replies are awaited: past this a round trip costs nothing."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TextIO
 
-from workers.rows import BadSource
+from workers.push.rows import BadSource
 
 LONGEST = 16 * 2**20
 """Characters of a line, at most: an entry of the largest size that a feed may be given is less."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from workers.counts import counted
-from workers.rows import Layout, Row
+from workers.plural import counted
+from workers.push.rows import Layout, Row
 
 HEAD = 1000
 """Rows that are looked at, at most."""

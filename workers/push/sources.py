@@ -2,7 +2,7 @@
 
 Every reader yields `Row`s. Features that have names keep them: the feed then knows its features
 by name, and a column that moves between two files does no harm. Tables without names, sparse
-files and the benchmark sets of `workers.data` (whose columns never move) become arrays.
+files and the benchmark sets of `workers.push.datasets` (whose columns never move) become arrays.
 """
 
 import csv
@@ -18,8 +18,8 @@ from typing import Any, TextIO, cast
 
 import orjson
 
-from workers.lines import Lines
-from workers.rows import (
+from workers.push.lines import Lines
+from workers.push.rows import (
     BadSource,
     Format,
     Layout,
@@ -35,7 +35,7 @@ from workers.rows import (
 __all__ = ["BadSource", "Layout", "Reading", "Row", "label_text", "rows"]
 
 WIDEST = 100_000
-"""Features that a feed can be made to take; see `workers.settings.Limits`."""
+"""Features that a feed can be made to take; see `workers.config.settings.Limits`."""
 
 _EXTENSIONS: dict[str, Format] = {
     ".csv": "csv",
@@ -58,8 +58,9 @@ def rows(source: str, reading: Reading, layout: Layout | None = None) -> Iterato
     Parameters
     ----------
     source : str
-        A path, ``-`` for standard input, the name of a benchmark set (`workers.data.NAMES`) or of
-        a data set that comes with river (``Phishing``, ``ImageSegments``, ``Bananas``).
+        A path, ``-`` for standard input, the name of a benchmark set
+        (`workers.push.datasets.NAMES`) or of a data set that comes with river
+        (``Phishing``, ``ImageSegments``, ``Bananas``).
     reading : Reading
     layout : Layout, optional
         Filled in with what the columns are.
@@ -276,7 +277,7 @@ def _remember_attributes(lines: Iterable[str], names: list[str]) -> Iterator[str
 
 def _named(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:
     """Return the rows of a data set that is known by name."""
-    from workers import data
+    from workers.push import datasets as data
 
     refuse_columns(reading, "a data set by name")
     layout.label = "its own" if reading.labelled else None
@@ -294,7 +295,7 @@ def _river_rows(name: str, reading: Reading) -> Iterator[Row]:
 
     kind = getattr(datasets, name, None)
     if not isinstance(kind, type) or not issubclass(kind, datasets.base.FileDataset):
-        from workers.data import NAMES
+        from workers.push.datasets import NAMES
 
         if Path(name).is_dir():
             raise BadSource(f"{name}: a directory; name a file in it")

@@ -1,7 +1,7 @@
 """The process that computes refits: how it is begun, and what it answers.
 
 On the pipe each message is one byte (its kind), eight bytes (the length) and the body; nothing is
-pickled. `python -m workers.refit_child` is the child's end, and ProcessRefitter the other. It
+pickled. `python -m workers.refit.child` is the child's end, and ProcessRefitter the other. It
 imports no more than refits need: a worker that starts must wait for that.
 """
 
@@ -11,10 +11,10 @@ import subprocess
 import sys
 from typing import IO, TYPE_CHECKING
 
-from workers.starting import importing
+from workers.fast_imports import importing
 
 if TYPE_CHECKING:
-    from online_svm.learner import Learner
+    from online_svm.refit.learner import Learner
 
 CONFIG, LOAD, TASK, STATE = b"C", b"L", b"T", b"S"
 DONE, FAILED = b"D", b"F"
@@ -37,7 +37,7 @@ def begin() -> Child:
     It is at work on its imports at once: whoever knows early that it will be needed begins early.
     """
     return subprocess.Popen(
-        [sys.executable, "-m", "workers.refit_child"],
+        [sys.executable, "-m", "workers.refit.child"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
@@ -89,7 +89,7 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
 def serve(source: IO[bytes], target: IO[bytes]) -> None:
     """Answer messages until the pipe is closed."""
     from online_svm.config import PredictorConfig
-    from online_svm.learner import Learner
+    from online_svm.refit.learner import Learner
 
     learner: Learner | None = None
     while True:
@@ -107,7 +107,7 @@ def serve(source: IO[bytes], target: IO[bytes]) -> None:
 
 
 def _answer(learner: "Learner", kind: bytes, body: bytes) -> Message:
-    from online_svm.refit import RefitTask
+    from online_svm.refit.task import RefitTask
 
     try:
         if kind == TASK:
@@ -124,7 +124,7 @@ def _answer(learner: "Learner", kind: bytes, body: bytes) -> Message:
 def main() -> None:
     """Serve on standard input and output; a stray print must not get between the messages."""
     with importing():
-        import online_svm.learner  # noqa: F401  (`serve` needs it)
+        import online_svm.refit.learner  # noqa: F401  (`serve` needs it)
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     serve(sys.stdin.buffer, target)

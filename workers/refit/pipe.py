@@ -10,11 +10,11 @@ from queue import SimpleQueue
 from select import select
 from typing import IO
 
-from workers import refit_child
 from workers.errors import Stopped
-from workers.refit_child import FAILED, HEAD, Child, Message, framed
-from workers.standing_back import StandingBack
-from workers.stopping import Stop
+from workers.refit import child as refit_child
+from workers.refit.child import FAILED, HEAD, Child, Message, framed
+from workers.refit.priority import StandingBack
+from workers.stop import Stop
 
 # Seconds between two looks at the stop, and at whether to hurry, while a reply is awaited.
 _LOOK = 0.05

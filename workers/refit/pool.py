@@ -13,12 +13,12 @@ from typing import Self
 import structlog
 
 from online_svm.config import PredictorConfig
-from online_svm.learner_state import opened
-from online_svm.refit import RefitResult, RefitTask
+from online_svm.refit.state_checks import opened
+from online_svm.refit.task import RefitResult, RefitTask
 from workers.errors import RefitFailed
-from workers.refit_child import CONFIG, LOAD, STATE, TASK, Child, Message
-from workers.refit_pipe import ChildFailed, ChildPipe
-from workers.stopping import Stop
+from workers.refit.child import CONFIG, LOAD, STATE, TASK, Child, Message
+from workers.refit.pipe import ChildFailed, ChildPipe
+from workers.stop import Stop
 
 ATTEMPTS = 3
 """Processes to try a task in before giving up: a third failure is no accident."""

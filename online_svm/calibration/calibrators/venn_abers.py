@@ -6,7 +6,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm._jit import jit
 from online_svm.calibration.base import (
     Floats,
     Ints,
@@ -15,6 +14,7 @@ from online_svm.calibration.base import (
 )
 from online_svm.calibration.diagram import TiedCounts, hull_links
 from online_svm.calibration.fitted import CountsMap
+from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 
 

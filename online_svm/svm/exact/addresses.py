@@ -17,11 +17,11 @@ from numba import carray, types  # type: ignore[attr-defined]  # its hints leave
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from online_svm._jit import making
-from online_svm.kernels import Floats, Shape, Values
-from online_svm.svm.active import ActiveSet
-from online_svm.svm.bank import Bank
-from online_svm.svm.rows import Ints, Rows
+from online_svm.compiled.jit import making
+from online_svm.compiled.kernels import Floats, Shape, Values
+from online_svm.svm.exact.active_set import ActiveSet
+from online_svm.svm.exact.kernel_rows import Ints, Rows
+from online_svm.svm.exact.machine_state import Bank
 
 Handle = tuple[Ints, Values, Shape]
 """Where the arrays of a bank are, an array of the type of its kernel values, and the kernel."""
@@ -32,8 +32,8 @@ def handle_of(bank: Bank) -> Handle:
 
     Examples
     --------
-    >>> from online_svm.kernels import Kernel
-    >>> from online_svm.svm.bank import empty_bank
+    >>> from online_svm.compiled.kernels import Kernel
+    >>> from online_svm.svm.exact.machine_state import empty_bank
     >>> bank = empty_bank(Kernel("rbf"), 2, machines=1, train=64, seen=64, cache_bytes=1 << 20)
     >>> table, typed, shape = handle_of(bank)
     >>> table.shape, typed.dtype, shape == bank.rows.shape

@@ -1,11 +1,13 @@
 """The doors through which Python calls the machines; each takes a bank by its handle."""
 
-from online_svm._jit import jit
-from online_svm.kernels import Floats
-from online_svm.svm import active, ascent, bank, release
-from online_svm.svm.bank import Flags
-from online_svm.svm.handle import Handle, bank_at
-from online_svm.svm.rows import Ints
+from online_svm.compiled.jit import jit
+from online_svm.compiled.kernels import Floats
+from online_svm.svm.exact import active_set as active
+from online_svm.svm.exact import ascent, release
+from online_svm.svm.exact import machine_state as bank
+from online_svm.svm.exact.addresses import Handle, bank_at
+from online_svm.svm.exact.kernel_rows import Ints
+from online_svm.svm.exact.machine_state import Flags
 
 
 @jit

@@ -5,14 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from online_svm.compiled.kernels import Floats, Kernel
 from online_svm.errors import InvalidInput
-from online_svm.kernels import Floats, Kernel
-from online_svm.svm import doors
-from online_svm.svm.active import CHECKED, SIZE, VACANT
-from online_svm.svm.bank import Bank, empty_bank
-from online_svm.svm.capacity import GRANULE, capacity_for, largest_ring
-from online_svm.svm.handle import handle_of
-from online_svm.svm.rows import (
+from online_svm.svm.exact import entry_points as doors
+from online_svm.svm.exact.active_set import CHECKED, SIZE, VACANT
+from online_svm.svm.exact.addresses import handle_of
+from online_svm.svm.exact.kernel_rows import (
     CLOCK,
     SEEN_HEAD,
     SEEN_SIZE,
@@ -22,6 +20,8 @@ from online_svm.svm.rows import (
     TRAIN_TAIL,
     Ints,
 )
+from online_svm.svm.exact.machine_state import Bank, empty_bank
+from online_svm.svm.exact.ring_capacity import GRANULE, capacity_for, largest_ring
 
 Flags = NDArray[np.bool_]
 Arrays = dict[str, NDArray[Any]]

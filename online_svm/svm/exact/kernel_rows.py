@@ -12,8 +12,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import inner, making
-from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_row, kernel_value
+from online_svm.compiled.jit import inner, making
+from online_svm.compiled.kernels import (
+    BLOCK,
+    Floats,
+    Kernel,
+    Shape,
+    Values,
+    kernel_row,
+    kernel_value,
+)
 
 Ints = NDArray[np.int64]
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._intrinsics import fma
-from online_svm._jit import inner, jit, making
-from online_svm.kernels import Floats, Kernel, Values, kernel_row, kernel_value
-from online_svm.svm.active import ActiveSet, empty_active
-from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes, sum_rows_of_lanes
-from online_svm.svm.rows import (
+from online_svm.compiled.intrinsics import fma
+from online_svm.compiled.jit import inner, jit, making
+from online_svm.compiled.kernels import Floats, Kernel, Values, kernel_row, kernel_value
+from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes, sum_rows_of_lanes
+from online_svm.svm.exact.active_set import ActiveSet, empty_active
+from online_svm.svm.exact.kernel_rows import (
     FEW,
     SEEN_HEAD,
     SEEN_SIZE,

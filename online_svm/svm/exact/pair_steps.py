@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from online_svm._jit import inner
-from online_svm.kernels import Floats, Values
-from online_svm.svm._packed import (
+from online_svm.compiled.jit import inner
+from online_svm.compiled.kernels import Floats, Values
+from online_svm.compiled.packed_search import (
     curvature_of,
     gaining,
     larger,
@@ -25,8 +25,8 @@ from online_svm.svm._packed import (
     rising,
     violation_of,
 )
-from online_svm.svm.shift import FLAT
-from online_svm.svm.solver import snapped
+from online_svm.svm.exact.common_shift import FLAT
+from online_svm.svm.exact.smo import snapped
 
 
 class Part(NamedTuple):

@@ -30,13 +30,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from online_svm.compiled.kernels import Floats, Kernel
 from online_svm.errors import InvalidInput
-from online_svm.kernels import Floats, Kernel
-from online_svm.svm import doors
-from online_svm.svm.bank import count_training, values_of
-from online_svm.svm.held import Flags, HeldPoints
-from online_svm.svm.model import KernelModel
-from online_svm.svm.rows import Ints
+from online_svm.svm.exact import entry_points as doors
+from online_svm.svm.exact.held_points import Flags, HeldPoints
+from online_svm.svm.exact.kernel_rows import Ints
+from online_svm.svm.exact.machine_state import count_training, values_of
+from online_svm.svm.kernel_model import KernelModel
 
 State = dict[str, Any]
 

@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import jit
-from online_svm.kernels import Floats
-from online_svm.svm.batch import advance, sum_rows
-from online_svm.svm.rows import Rows
+from online_svm.compiled.jit import jit
+from online_svm.compiled.kernels import Floats
+from online_svm.svm.exact.batch_programme import advance, sum_rows
+from online_svm.svm.exact.kernel_rows import Rows
 
 Weighting = Literal["balanced", "prior"]
 Bools = NDArray[np.bool_]

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._jit import jit
-from online_svm.arrays import Arrays, check_floats, check_indices, require
-from online_svm.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_row
-from online_svm.svm.model import KernelModel
-from online_svm.svm.votes import shares_of
+from online_svm.compiled.jit import jit
+from online_svm.compiled.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_row
+from online_svm.storage.arrays import Arrays, check_floats, check_indices, require
+from online_svm.svm.implied.votes import shares_of
+from online_svm.svm.kernel_model import KernelModel
 
 Ints = NDArray[np.int64]
 

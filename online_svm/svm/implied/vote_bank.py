@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.kernels import Floats, Kernel
-from online_svm.svm.batch import constant, fixed_rows
-from online_svm.svm.class_path import Bools, Weighting, class_weights, follow_path
-from online_svm.svm.model import KernelModel
-from online_svm.svm.rows import Ints, Rows
-from online_svm.svm.votes import shares_of, sides
+from online_svm.compiled.kernels import Floats, Kernel
+from online_svm.svm.exact.batch_programme import constant, fixed_rows
+from online_svm.svm.exact.kernel_rows import Ints, Rows
+from online_svm.svm.implied.class_path import Bools, Weighting, class_weights, follow_path
+from online_svm.svm.implied.votes import shares_of, sides
+from online_svm.svm.kernel_model import KernelModel
 
 MAX_STEPS = 10_000_000  # pair steps of one machine
 
@@ -68,7 +68,7 @@ class ImpliedBank:
 
         Examples
         --------
-        >>> from online_svm.svm.batch import fixed_rows
+        >>> from online_svm.svm.exact.batch_programme import fixed_rows
         >>> X, kernel = np.array([[-1.0], [1.0]]), Kernel("linear")
         >>> rows = fixed_rows(kernel, X, cache_mb=1.0)
         >>> bank = ImpliedBank.fit(kernel, rows, np.array([False, True]), np.ones(2), 3)

@@ -13,11 +13,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._intrinsics import fma
-from online_svm._jit import jit
-from online_svm.kernels import Floats, Kernel
-from online_svm.svm.fourier import FourierModel, fourier_features
-from online_svm.svm.model import KernelModel
+from online_svm.compiled.intrinsics import fma
+from online_svm.compiled.jit import jit
+from online_svm.compiled.kernels import Floats, Kernel
+from online_svm.svm.kernel_model import KernelModel
+from online_svm.svm.linear.fourier import FourierModel, fourier_features
 
 MapName = Literal["nystroem", "fourier"]
 Arrays = dict[str, NDArray[Any]]

@@ -14,11 +14,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm._intrinsics import bits_of, float_of, fma
-from online_svm._jit import jit
-from online_svm.arrays import check_floats
-from online_svm.kernels import ROUNDER, Floats
-from online_svm.svm.lanes import LANES, add_to_lanes, sum_of_lanes
+from online_svm.compiled.intrinsics import bits_of, float_of, fma
+from online_svm.compiled.jit import jit
+from online_svm.compiled.kernels import ROUNDER, Floats
+from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes
+from online_svm.storage.arrays import check_floats
 
 PI_HIGH = math.pi
 PI_LOW = float.fromhex("0x1.1a62633145c07p-53")  # pi - PI_HIGH

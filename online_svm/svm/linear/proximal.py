@@ -20,10 +20,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from online_svm.kernels import Floats
-from online_svm.svm.coordinate import ascend
-from online_svm.svm.feature_maps import product
-from online_svm.svm.rows import Ints
+from online_svm.compiled.kernels import Floats
+from online_svm.svm.exact.kernel_rows import Ints
+from online_svm.svm.linear.coordinate_ascent import ascend
+from online_svm.svm.linear.feature_maps import product
 
 Arrays = dict[str, np.ndarray[Any, np.dtype[Any]]]
 

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from online_svm.kernels import Floats, Kernel
-from online_svm.svm.batch import advance, constant, fixed_rows
-from online_svm.svm.model import KernelModel
-from online_svm.svm.rows import Rows
-from online_svm.svm.tube_posterior import steepness
+from online_svm.compiled.kernels import Floats, Kernel
+from online_svm.svm.exact.batch_programme import advance, constant, fixed_rows
+from online_svm.svm.exact.kernel_rows import Rows
+from online_svm.svm.kernel_model import KernelModel
+from online_svm.svm.probabilistic.posterior import steepness
 
 Bools = NDArray[np.bool_]
 CACHE_MB = 200.0  # of kernel rows, and a limit on pair steps: those of `RollingMachine`

@@ -2,10 +2,10 @@
 
 import pytest
 
-from workers.bench import latency
-from workers.bench.drift import drifting
-from workers.bench.processes import python
-from workers.store import Store
+from workers.broker.store import Store
+from workers.lab.bench import latency
+from workers.lab.bench.drift import drifting
+from workers.lab.bench.processes import python
 
 
 @pytest.mark.slow
@@ -24,7 +24,7 @@ def test_a_small_run_times_every_example_and_compares_the_two_workers(embedded_u
 def test_the_null_worker_answers_each_entry_once_and_acknowledges_it(embedded_url):
     rows = list(drifting(20))
     with (
-        python("-m", "workers.bench.null", embedded_url, "null-alone", "300"),
+        python("-m", "workers.lab.bench.null", embedded_url, "null-alone", "300"),
         latency.Client(embedded_url, "null-alone") as client,
         Store(embedded_url, "null-alone") as store,
     ):

@@ -5,10 +5,10 @@ import orjson
 import pytest
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor import OnlinePredictor
-from workers import cli
-from workers.bench import linear
-from workers.bench.linear import Ratio, cost, costs, quality
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.cli import app as cli
+from workers.lab.bench import linear
+from workers.lab.bench.linear import Ratio, cost, costs, quality
 
 
 def test_accuracy_and_log_loss_are_those_of_the_published_answers(data_set):

@@ -5,11 +5,11 @@ import sys
 import orjson
 import pytest
 
-from workers import cli
-from workers.bench import evidential, implied, methods, psvm, venn_abers
-from workers.bench.methods import METHODS, Comparison, Method, Skipped
-from workers.bench.report import Row
-from workers.data import DataNotFound
+from workers.cli import app as cli
+from workers.lab.bench import evidential, implied, methods, psvm, venn_abers
+from workers.lab.bench.methods import METHODS, Comparison, Method, Skipped
+from workers.lab.bench.report import Row
+from workers.push.datasets import DataNotFound
 
 SMALL = {
     "implied": lambda: implied.run(n_models=9),

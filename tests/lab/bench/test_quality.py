@@ -10,13 +10,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from online_svm.config import PredictorConfig
-from online_svm.example import Example
-from online_svm.predictor import OnlinePredictor
-from workers import cli
-from workers.bench import quality, quality_report
-from workers.bench.quality import Quality, Task, measure, scored, tasks_of
-from workers.bench.quality_methods import METHODS, ours, rolling_svc, venn_abers_package
-from workers.bench.quality_streams import stream
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.example import Example
+from workers.cli import app as cli
+from workers.lab.bench import quality, quality_report
+from workers.lab.bench.quality import Quality, Task, measure, scored, tasks_of
+from workers.lab.bench.quality_methods import METHODS, ours, rolling_svc, venn_abers_package
+from workers.lab.bench.quality_streams import stream
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_ours_is_what_the_predictor_answers_one_by_one(examples):
 
 
 def test_a_rolling_svc_is_fitted_on_the_last_window_and_answers_the_next(monkeypatch, examples):
-    monkeypatch.setattr("workers.bench.quality_methods.WINDOW", 300)
+    monkeypatch.setattr("workers.lab.bench.quality_methods.WINDOW", 300)
     X, codes = examples
     found = rolling_svc(X, codes, "sigmoid")["sigmoid"]
     held = slice(200, 500)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from workers.bench.refits import PARTS, refit_rows
+from workers.lab.bench.refits import PARTS, refit_rows
 
 
 def test_every_part_of_a_refit_is_timed():

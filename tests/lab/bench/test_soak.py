@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from workers import cli
-from workers.bench import soak, soak_curve
-from workers.bench.levels import Bounds, Sample, checks
-from workers.settings import WorkerSettings
+from workers.cli import app as cli
+from workers.config.settings import WorkerSettings
+from workers.lab.bench import soak, soak_curve
+from workers.lab.bench.levels import Bounds, Sample, checks
 
 LEVEL = Sample(
     seconds=0.0, seq=0, worker=200, refits=300, redis=900, input=20_000, out=50_000, met=500,

@@ -1,7 +1,7 @@
 import pytest
 
-from workers.bench.solver import run
-from workers.data import DataNotFound, data_directory
+from workers.lab.bench.solver import run
+from workers.push.datasets import DataNotFound, data_directory
 
 
 @pytest.fixture(scope="module")

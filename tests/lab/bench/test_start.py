@@ -6,13 +6,14 @@ import sys
 
 import pytest
 
-from workers import cli
-from workers.bench import start
+from workers.cli import app as cli
+from workers.lab.bench import start
 
 # Top-level packages below site-packages that are loaded when a worker stands ready.
 LOADED = """
 import json, sys, sysconfig
-import workers.cli, workers.commands.worker, workers.service, workers.assembly, workers.progress
+import workers.cli, workers.cli.worker, workers.cli.progress
+import workers.engine.service, workers.engine.assembly
 site = sysconfig.get_path("purelib")
 inside = {m.split(".")[0] for m, v in list(sys.modules.items())
           if (getattr(v, "__file__", None) or "").startswith(site)}
@@ -35,7 +36,7 @@ def test_the_bare_imports_are_those_of_a_worker():
 
 
 def test_server_and_feed_are_checked_without_what_takes_long_to_load():
-    statement = LOADED.replace(", workers.assembly", "")
+    statement = LOADED.replace(", workers.engine.assembly", "")
     assert not loaded(statement) & {"numba", "scipy", "sklearn"}
 
 

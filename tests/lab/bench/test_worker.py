@@ -5,11 +5,11 @@ from itertools import count
 import orjson
 import pytest
 
-from workers.bench import feed, peers, profile
-from workers.bench import worker as bench
-from workers.bench.feed import WARM_UP, stream
-from workers.settings import WorkerSettings
-from workers.store import Store
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.lab.bench import feed, peers, profile
+from workers.lab.bench import worker as bench
+from workers.lab.bench.feed import WARM_UP, stream
 
 
 @pytest.mark.slow

@@ -3,10 +3,10 @@ import json
 import numpy as np
 import pytest
 
-from workers.reproduce import evidential
-from workers.reproduce.evidential import draw
-from workers.reproduce.evidential_claims import claims
-from workers.reproduce.evidential_trials import (
+from workers.lab.papers import evidential
+from workers.lab.papers.evidential import draw
+from workers.lab.papers.evidential_claims import claims
+from workers.lab.papers.evidential_trials import (
     LOGISTIC,
     Partition,
     Scored,

@@ -7,9 +7,9 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
-from workers.bench import implied as bench
-from workers.reproduce import implied
-from workers.reproduce.implied_trials import (
+from workers.lab.bench import implied as bench
+from workers.lab.papers import implied
+from workers.lab.papers.implied_trials import (
     BANK_PENALTY,
     REFERENCE_PENALTY,
     Split,

@@ -11,10 +11,10 @@ from sklearn.svm import SVC
 
 from online_svm import ImpliedPosterior, PlattScaling, ProbabilisticSVC
 from online_svm.config import PredictorConfig
-from online_svm.prediction import PredictionBlock
-from online_svm.predictor import OnlinePredictor
-from workers.bench.svc_reference import svc_intervals
-from workers.reproduce.evidential_trials import LOGISTIC, Partition, combined_error, score_chunks
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock
+from workers.lab.bench.svc_reference import svc_intervals
+from workers.lab.papers.evidential_trials import LOGISTIC, Partition, combined_error, score_chunks
 
 GAMMA = 0.02
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workers.reproduce import platt
-from workers.reproduce.platt import Job, draw, measure
-from workers.reproduce.platt_tables import claims, rows, training_sets
-from workers.reproduce.platt_tasks import TASKS
+from workers.lab.papers import platt
+from workers.lab.papers.platt import Job, draw, measure
+from workers.lab.papers.platt_tables import claims, rows, training_sets
+from workers.lab.papers.platt_tasks import TASKS
 
 ADULT = TASKS[0]
 

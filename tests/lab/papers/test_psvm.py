@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from workers.bench import psvm as bench
-from workers.reproduce import psvm
-from workers.reproduce.psvm_trials import (
+from workers.lab.bench import psvm as bench
+from workers.lab.papers import psvm
+from workers.lab.papers.psvm_trials import (
     LineTrial,
     PlaneTrial,
     Sample,

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from workers import reproduce
-from workers.commands import reproduce as command
-from workers.data import DataNotFound, missing
+from workers.cli import reproduce as command
 from workers.errors import BadConfiguration
-from workers.reproduce.parallel import each
-from workers.reproduce.report import report
-from workers.reproduce.summary import Line, summary
+from workers.lab import papers as reproduce
+from workers.lab.papers.parallel import each
+from workers.lab.papers.report import report
+from workers.lab.papers.summary import Line, summary
+from workers.push.datasets import DataNotFound, missing
 
 RESULT: dict[str, Any] = {
     "paper": "Someone (1999)",
@@ -73,7 +73,7 @@ class Fake:
 @pytest.fixture
 def fake(monkeypatch) -> None:
     monkeypatch.setattr(command, "reproduction", lambda _: Fake())
-    monkeypatch.setattr("workers.data.missing", lambda *_: [])
+    monkeypatch.setattr("workers.push.datasets.missing", lambda *_: [])
 
 
 @pytest.fixture
@@ -114,14 +114,14 @@ def test_one_paper_without_its_data_is_refused_before_it_computes(
 
 
 def test_the_public_command_that_is_named_fetches_every_file_that_is_needed() -> None:
-    script = (Path(__file__).parents[2] / "scripts" / "download_data.py").read_text()
+    script = (Path(__file__).parents[3] / "scripts" / "download_data.py").read_text()
     for name in reproduce.PAPERS:
         for file in missing(reproduce.data_of(name, quick=False), "/nowhere"):
             assert f'"{file}"' in script
 
 
 def test_the_data_that_is_asked_for_is_what_the_experiments_load() -> None:
-    from workers.reproduce import evidential, platt_tasks, venn
+    from workers.lab.papers import evidential, platt_tasks, venn
 
     full = [task for task in platt_tasks.TASKS if task.is_available]
     quick = [task for task in full if task.divisor is not None]

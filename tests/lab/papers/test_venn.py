@@ -9,13 +9,13 @@ import pytest
 from scipy.stats import norm
 
 from online_svm.config import PredictorConfig
-from online_svm.prediction import PredictionBlock
-from online_svm.predictor import OnlinePredictor
-from workers.reproduce import venn
-from workers.reproduce.nearest_isotonic import NearestIsotonic
-from workers.reproduce.venn_adult import AdultTask, measure_adult
-from workers.reproduce.venn_measures import curves, measured_batch, measures
-from workers.reproduce.venn_protocol import STEPWISE, Setting, Stream, follow
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock
+from workers.lab.papers import venn
+from workers.lab.papers.nearest_isotonic import NearestIsotonic
+from workers.lab.papers.venn_adult import AdultTask, measure_adult
+from workers.lab.papers.venn_measures import curves, measured_batch, measures
+from workers.lab.papers.venn_protocol import STEPWISE, Setting, Stream, follow
 
 COLLAPSED = Setting("car", "sigma", 0.02)
 

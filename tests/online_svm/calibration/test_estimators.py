@@ -24,7 +24,7 @@ from online_svm import (
 )
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput
-from online_svm.maps import fit_maps
+from online_svm.predictor.published_maps import fit_maps
 
 MAPS = [
     PlattScaling("model-trust", "platt"),
@@ -133,9 +133,9 @@ def test_the_maps_of_a_worker_need_no_scikit_learn() -> None:
             "evidential-isotonic", "evidential-logistic")  # fmt: skip
     code = f"""
 import sys, numpy as np
-import online_svm.predictor, online_svm.combiner
+import online_svm.predictor.online_predictor, online_svm.predictor.combiner
 from online_svm.config import PredictorConfig
-from online_svm.maps import fit_maps
+from online_svm.predictor.published_maps import fit_maps
 fitted = fit_maps(PredictorConfig(maps={maps}), np.arange(8.0)[:, None], np.arange(8) % 2)
 assert len(fitted) == 7, fitted
 found = [name for name in sys.modules if name.split('.')[0] == 'sklearn']

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from online_svm._code_cache import ROOT, _imported, sources
+from online_svm.compiled.code_cache import ROOT, _imported, sources
 
-CALLER = "from online_svm._jit import jit\nfrom online_svm.svm.near import near\n\n"
+CALLER = "from online_svm.compiled.jit import jit\nfrom online_svm.svm.near import near\n\n"
 CALLER += "@jit\ndef far(x):\n    return near(x) + 1.0\n"
-NEAR = "from online_svm._jit import making\nfrom online_svm.factor import FACTOR\n\n"
+NEAR = "from online_svm.compiled.jit import making\nfrom online_svm.factor import FACTOR\n\n"
 NEAR += "@making\ndef near(x):\n    return x * FACTOR\n"
 
 RUN = "from online_svm.svm.caller import far; import sys"
@@ -116,7 +116,7 @@ def test_where_nothing_can_be_kept_the_code_is_compiled_with_a_warning(copied, t
 def modules():
     """Return the name of each module that compiles functions."""
     for path in sorted(ROOT.rglob("*.py")):
-        if "_jit import" in path.read_text():
+        if "compiled.jit import" in path.read_text():
             yield ".".join(["online_svm", *path.relative_to(ROOT).with_suffix("").parts])
 
 

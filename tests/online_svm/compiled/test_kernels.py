@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
-from online_svm import kernels
-from online_svm._jit import jit
+from online_svm.compiled import kernels
+from online_svm.compiled.jit import jit
+from online_svm.compiled.kernels import BLOCK, Kernel, exp_nonpositive
 from online_svm.errors import InvalidConfig
-from online_svm.kernels import BLOCK, Kernel, exp_nonpositive
 
 KERNELS = [
     Kernel("rbf", gamma=0.3),

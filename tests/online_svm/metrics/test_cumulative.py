@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import norm
 
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.metrics.cumulative import CumulativeValidity, paper_p_value
 from online_svm.metrics.scores import accuracy, brier, clipped, log_loss
-from online_svm.metrics.validity import CumulativeValidity, paper_p_value
 
 
 def stream(m, n_classes, seed=0):

@@ -17,8 +17,8 @@ from online_svm.calibration.evidential import (
 )
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.platt import PlattScaling
-from online_svm.combiner import Combiner, CombinerConfig
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.predictor.combiner import Combiner, CombinerConfig
 
 bounds = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted)
 

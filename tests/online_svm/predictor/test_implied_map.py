@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
-from online_svm.example import Example
-from online_svm.implied import implied_probabilities
-from online_svm.implied_training import train_banks
-from online_svm.kernels import Kernel
-from online_svm.learner import Learner
-from online_svm.prediction import Prediction, PredictionBlock
-from online_svm.predictor import OnlinePredictor
-from online_svm.refit import RefitResult, RefitTask
-from online_svm.svm.batch import fixed_rows
-from online_svm.svm.implied import ImpliedPosterior
-from online_svm.svm.implied_bank import ImpliedBank
-from online_svm.venn.split import training_mask
+from online_svm.predictor.implied_map import implied_probabilities
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.implied_training import train_banks
+from online_svm.refit.learner import Learner
+from online_svm.refit.task import RefitResult, RefitTask
+from online_svm.stream.example import Example
+from online_svm.stream.prediction import Prediction, PredictionBlock
+from online_svm.stream.split import training_mask
+from online_svm.svm.exact.batch_programme import fixed_rows
+from online_svm.svm.implied.vote_bank import ImpliedBank
+from online_svm.svm.implied_posterior import ImpliedPosterior
 
 Floats = NDArray[np.float64]
 

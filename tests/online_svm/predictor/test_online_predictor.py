@@ -14,11 +14,11 @@ from sklearn.svm import SVC
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
-from online_svm.example import Example
-from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
-from online_svm.predictor import OnlinePredictor
-from online_svm.snapshot import pack, unpack
-from online_svm.venn.split import is_early_refit, is_refit_due, training_mask
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.stream.example import Example
+from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
+from online_svm.stream.split import is_early_refit, is_refit_due, training_mask
 
 Stream = tuple[NDArray[np.float64], list[str | None]]
 

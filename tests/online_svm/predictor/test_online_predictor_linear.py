@@ -13,17 +13,17 @@ from pydantic import ValidationError
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.preprocessing import StandardScaler
 
-from online_svm import frames
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.inline_refitter import InlineRefitter
-from online_svm.learner import Learner
-from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
-from online_svm.predictor import OnlinePredictor
-from online_svm.refit import RefitResult, RefitTask
-from online_svm.svm.proximal import ROUNDS, SWEEPS
-from online_svm.venn.split import training_mask
-from workers.refit_pool import ProcessRefitter
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.inline import InlineRefitter
+from online_svm.refit.learner import Learner
+from online_svm.refit.task import RefitResult, RefitTask
+from online_svm.storage import frames
+from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
+from online_svm.stream.split import training_mask
+from online_svm.svm.linear.proximal import ROUNDS, SWEEPS
+from workers.refit.pool import ProcessRefitter
 
 Floats = NDArray[np.float64]
 Labels = list[str]

@@ -14,11 +14,11 @@ from sklearn.preprocessing import StandardScaler
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput
-from online_svm.example import Example
-from online_svm.prediction import Prediction, PredictionBlock, ValidityReport
-from online_svm.predictor import OnlinePredictor
-from online_svm.svm.probabilistic import ProbabilisticSVC
-from online_svm.venn.split import is_early_refit, is_refit_due, training_mask
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.example import Example
+from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
+from online_svm.stream.split import is_early_refit, is_refit_due, training_mask
+from online_svm.svm.probabilistic_svc import ProbabilisticSVC
 
 Floats = NDArray[np.float64]
 Stream = tuple[Floats, list[str | None], Floats]

@@ -18,9 +18,9 @@ from online_svm.calibration.platt import PlattScaling
 from online_svm.calibration.venn_abers import VennAbers
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput
-from online_svm.example import Example
-from online_svm.prediction import Intervals, Prediction, PredictionBlock, ValidityReport
-from online_svm.predictor import OnlinePredictor
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.example import Example
+from online_svm.stream.prediction import Intervals, Prediction, PredictionBlock, ValidityReport
 
 Floats = NDArray[np.float64]
 MAPS: dict[str, Callable[[Any], Any]] = {

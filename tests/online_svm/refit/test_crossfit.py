@@ -9,15 +9,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from online_svm.calibration.platt import PlattScaling
+from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
-from online_svm.crossfit import FoldMachines
-from online_svm.kernels import Kernel
-from online_svm.learner import Learner
-from online_svm.prediction import PredictionBlock
-from online_svm.predictor import OnlinePredictor
-from online_svm.refit import RefitResult, RefitTask
-from online_svm.venn.split import fold_numbers, window_parts
-from workers.refit_pool import ProcessRefitter
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.crossfit import FoldMachines
+from online_svm.refit.learner import Learner
+from online_svm.refit.task import RefitResult, RefitTask
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.split import fold_numbers, window_parts
+from workers.refit.pool import ProcessRefitter
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import StandardScaler
 
-from online_svm.scaling import Scaling, mean_and_width
+from online_svm.refit.scaling import Scaling, mean_and_width
 
 VALUES = st.floats(-1e100, 1e100, allow_subnormal=False)
 

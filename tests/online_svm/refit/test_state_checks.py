@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm import frames
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.inline_refitter import InlineRefitter
-from online_svm.learner import Learner
-from online_svm.learner_state import opened
-from online_svm.predictor import OnlinePredictor
-from online_svm.snapshot import pack, unpack
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.inline import InlineRefitter
+from online_svm.refit.learner import Learner
+from online_svm.refit.state_checks import opened
+from online_svm.storage import frames
+from online_svm.storage.snapshot import pack, unpack
 
 CONFIG = PredictorConfig(classes=("a", "b", "c"), window=80, refit_every=20, gamma=0.5)
 OTHERS = [

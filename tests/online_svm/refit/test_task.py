@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from online_svm.config import PredictorConfig
-from online_svm.learner import Learner
-from online_svm.refit import RefitResult, RefitTask
-from online_svm.venn.split import training_mask
+from online_svm.refit.learner import Learner
+from online_svm.refit.task import RefitResult, RefitTask
+from online_svm.stream.split import training_mask
 
 
 def data(n: int = 200) -> tuple[np.ndarray, np.ndarray]:

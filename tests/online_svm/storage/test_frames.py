@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from online_svm import frames
 from online_svm.errors import InvalidSnapshot
+from online_svm.storage import frames
 
 WHOLE = frames.join({"n": 3}, {"w": np.arange(3.0), "k": np.zeros((2, 0), dtype=np.int64)})
 

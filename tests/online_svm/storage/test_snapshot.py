@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from online_svm.errors import InvalidSnapshot
-from online_svm.snapshot import pack, unpack
+from online_svm.storage.snapshot import pack, unpack
 
 ARRAYS = st.dictionaries(
     st.from_regex(r"[a-z][a-z0-9._]{0,8}", fullmatch=True),

@@ -5,11 +5,11 @@ from dataclasses import fields
 import numpy as np
 import orjson
 
-from online_svm.answer_columns import COLUMNS
-from online_svm.prediction import Prediction, PredictionBlock
-from online_svm.warming import warming_block
-from workers.codec import encode_block
-from workers.messages import CombinedMessage, PredictionMessage
+from online_svm.predictor.warm_up import warming_block
+from online_svm.stream.answer_columns import COLUMNS
+from online_svm.stream.prediction import Prediction, PredictionBlock
+from workers.message.codec import encode_block
+from workers.message.schema import CombinedMessage, PredictionMessage
 
 HEAD = ["v", "status", "id", "seq"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from online_svm.labels import ClassView
+from online_svm.stream.labels import ClassView
 
 
 def literally(labels, classes, declared, code):

@@ -7,7 +7,7 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
-from online_svm.schema import FeatureSchema
+from online_svm.stream.schema import FeatureSchema
 
 
 @pytest.mark.parametrize(

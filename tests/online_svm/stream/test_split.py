@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from online_svm.errors import InvalidInput
-from online_svm.venn.split import is_refit_due, next_refit, training_mask
+from online_svm.stream.split import is_refit_due, next_refit, training_mask
 
 
 @pytest.mark.parametrize("size", [1, 2, 9, 10, 11, 100, 1727])

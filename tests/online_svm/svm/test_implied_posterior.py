@@ -5,12 +5,12 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
+from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidConfig, InvalidInput
-from online_svm.kernels import Kernel
-from online_svm.svm.class_path import class_weights
-from online_svm.svm.implied import ImpliedPosterior
-from online_svm.svm.implied_bank import ImpliedBank
-from online_svm.svm.model import KernelModel
+from online_svm.svm.implied.class_path import class_weights
+from online_svm.svm.implied.vote_bank import ImpliedBank
+from online_svm.svm.implied_posterior import ImpliedPosterior
+from online_svm.svm.kernel_model import KernelModel
 
 
 def blobs(seed, n=120, classes=2, spread=1.0):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from online_svm.kernels import Kernel
-from online_svm.svm.model import KernelModel
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.kernel_model import KernelModel
 
 SHAPES = [(1, 1), (63, 1), (64, 4), (129, 2), (700, 3)]
 

@@ -6,8 +6,8 @@ from sklearn.base import clone
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from online_svm.kernels import Kernel
-from online_svm.svm.online import OnlineSVC
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.online_svc import OnlineSVC
 
 
 def problem(n, seed=0, d=4, share=0.5, noise=0.5):

@@ -9,8 +9,8 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from online_svm.errors import InvalidConfig, InvalidInput
-from online_svm.svm.probabilistic import ProbabilisticSVC
-from online_svm.svm.tube import tube_edges
+from online_svm.svm.probabilistic.tube import tube_edges
+from online_svm.svm.probabilistic_svc import ProbabilisticSVC
 
 NAN = np.nan
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm.venn.calibration import CalibrationSet
+from online_svm.venn.calibration_set import CalibrationSet
 
 PAIRS = st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 3)), max_size=60)
 

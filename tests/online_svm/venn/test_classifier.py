@@ -16,11 +16,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidConfig, InvalidInput
-from online_svm.prediction import PredictionBlock
-from online_svm.predictor import OnlinePredictor
-from online_svm.svm.online import OnlineSVC
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.split import training_mask
+from online_svm.svm.online_svc import OnlineSVC
 from online_svm.venn.classifier import InductiveVennClassifier
-from online_svm.venn.split import training_mask
 
 
 def data(n: int = 160, n_classes: int = 3) -> tuple[NDArray[np.float64], NDArray[np.str_]]:

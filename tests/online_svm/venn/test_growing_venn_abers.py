@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from online_svm.calibration.venn_abers import VennAbers
 from online_svm.errors import InvalidInput
-from online_svm.venn.abers import AbersSet
+from online_svm.venn.growing_venn_abers import AbersSet
 
 EXAMPLES = st.lists(st.tuples(st.integers(-4, 4), st.integers(-1, 1)), max_size=30)
 

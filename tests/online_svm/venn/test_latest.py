@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from online_svm.svm.online import OnlineSVC
+from online_svm.svm.online_svc import OnlineSVC
 from online_svm.venn.classifier import InductiveVennClassifier
 from online_svm.venn.latest import LatestSet
-from online_svm.venn.scheme import TAXONOMIES, VennScheme
+from online_svm.venn.registry import TAXONOMIES, VennScheme
 
 NONE = np.array([-1])
 

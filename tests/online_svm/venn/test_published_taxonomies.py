@@ -8,11 +8,11 @@ import pytest
 from sklearn.svm import SVC
 
 from online_svm.config import PredictorConfig, TaxonomyName
-from online_svm.example import Example
-from online_svm.prediction import PredictionBlock
-from online_svm.predictor import OnlinePredictor
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.example import Example
+from online_svm.stream.prediction import PredictionBlock
 from online_svm.venn.classifier import InductiveVennClassifier
-from online_svm.venn.scheme import TAXONOMIES
+from online_svm.venn.registry import TAXONOMIES
 
 N = 140
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm.venn.ranked import RankedSet
+from online_svm.venn.rank_predictor import RankedSet
 
 SMALL = st.sampled_from([-1.5, -1.0, -0.5, 0.5, 1.0, 1.5])
 EXAMPLES = st.lists(st.tuples(SMALL, st.integers(0, 2)), max_size=25)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online_svm.errors import InvalidInput
-from online_svm.venn.scheme import TAXONOMIES, VennScheme
+from online_svm.venn.registry import TAXONOMIES, VennScheme
 from online_svm.venn.taxonomy import QuantileTaxonomy, class_scores, margins, svm_classes
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from online_svm.kernels import Kernel
-from online_svm.svm.machine import RollingMachine
-from online_svm.venn.abers import AbersSet
-from online_svm.venn.answers import VennSet
-from online_svm.venn.calibration import CalibrationSet
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.rolling_machine import RollingMachine
+from online_svm.venn.calibration_set import CalibrationSet
+from online_svm.venn.growing_venn_abers import AbersSet
 from online_svm.venn.multiprobability import intervals, mean_points, multiprobabilities
-from online_svm.venn.ranked import RankedSet
+from online_svm.venn.protocol import VennSet
+from online_svm.venn.rank_predictor import RankedSet
 from online_svm.venn.taxonomy import (
     ClassTaxonomy,
     QuantileTaxonomy,

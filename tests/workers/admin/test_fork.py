@@ -3,10 +3,11 @@
 import pytest
 from fault_feed import COUNT, drain, engine, payloads, push, rows
 
-from workers import feeds, forking
+from workers.admin import feeds
+from workers.admin import fork as forking
+from workers.broker.store import PAGE, Store
 from workers.errors import BadConfiguration, InputLost, Unavailable
-from workers.keys import REGISTRY
-from workers.store import PAGE, Store
+from workers.feed.keys import REGISTRY
 
 ENTRIES = 3 * PAGE + 17
 

@@ -3,8 +3,15 @@
 import pytest
 from fault_feed import CONFIG, drain, engine, outcome, payloads, push, rows
 
-from workers import cli, preflight
-from workers.agreement import agreement
+from workers.admin.feeds import FeedInUse
+from workers.admin.repair import repair
+from workers.admin.repair_store import Change, RepairStore
+from workers.admin.restore import backup_of, restore
+from workers.broker.lease import Holder
+from workers.broker.store import PAGE
+from workers.cli import app as cli
+from workers.config.settings import Limits
+from workers.engine import preflight
 from workers.errors import (
     BadConfiguration,
     CommitRefused,
@@ -15,13 +22,7 @@ from workers.errors import (
     ReplayMismatch,
     StateAhead,
 )
-from workers.feeds import FeedInUse
-from workers.lease import Holder
-from workers.repair import repair
-from workers.repair_store import Change, RepairStore
-from workers.restoring import backup_of, restore
-from workers.settings import Limits
-from workers.store import PAGE
+from workers.feed.agreement import agreement
 
 EARLIER, COUNT, ALL = 60, 120, 160
 

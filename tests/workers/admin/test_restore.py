@@ -7,14 +7,16 @@ import pytest
 from commands import work
 from fault_feed import COUNT, drain, engine, payloads, push, rows
 
-from workers import cli, embedded, feeds, verify
-from workers.backup import FORMAT, Backup, InvalidBackup
+from workers.admin import feeds, verify
+from workers.admin.backup import FORMAT, Backup, InvalidBackup
+from workers.admin.restore import backup_of, restore
+from workers.broker import embedded
+from workers.broker.lease import Holder
+from workers.broker.store import Store
+from workers.cli import app as cli
 from workers.errors import BadConfiguration, Fenced, OutputAhead, WrongKeyType
-from workers.keys import REGISTRY
-from workers.lease import Holder
-from workers.position import parse_id
-from workers.restoring import backup_of, restore
-from workers.store import Store
+from workers.feed.keys import REGISTRY
+from workers.feed.position import parse_id
 
 MIDDLE = 130
 

@@ -3,16 +3,16 @@
 import pytest
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor import OnlinePredictor
-from workers.agreement import agreement
-from workers.commits import Retention
-from workers.engine import Engine
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin.verify import verify, verify_history
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine.loop import Engine
+from workers.engine.recovery import Recovery
 from workers.errors import BadConfiguration, SnapshotsLost
-from workers.recovery import Recovery
-from workers.settings import Limits
-from workers.stopping import Stop
-from workers.store import Store
-from workers.verify import verify, verify_history
+from workers.feed.agreement import agreement
+from workers.feed.commit import Retention
+from workers.stop import Stop
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, metrics_every=10, gamma=0.5)
 COUNT = 150

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.batching import BatchSize
+from workers.broker.batch_size import BatchSize
 
 sizes = st.lists(st.integers(1, 300), min_size=1, max_size=64)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.commits import Commit, DeadLetter, Retention, SnapshotMove
+from workers.broker.store import Store
 from workers.errors import (
     BatchChanged,
     Fenced,
@@ -13,9 +13,9 @@ from workers.errors import (
     Unavailable,
     WrongKeyType,
 )
-from workers.position import MET, OUT, START, Position, chain
-from workers.state import Agreement, Pointer
-from workers.store import Store
+from workers.feed.commit import Commit, DeadLetter, Retention, SnapshotMove
+from workers.feed.position import MET, OUT, START, Position, chain
+from workers.feed.state import Agreement, Pointer
 
 AGREEMENT = Agreement("{}", "00", "{}")
 

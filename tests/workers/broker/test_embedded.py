@@ -12,10 +12,10 @@ import pytest
 import redis
 from processes import Process
 
-from workers import embedded
+from workers.broker import embedded
+from workers.broker.lease import process_start
+from workers.broker.store import Store
 from workers.errors import EmbeddedFailed
-from workers.lease import process_start
-from workers.store import Store
 
 
 @pytest.fixture

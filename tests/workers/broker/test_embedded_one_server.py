@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from workers import embedded, embedded_directory
+from workers.broker import embedded, embedded_directory
+from workers.broker.store import Store
 from workers.errors import EmbeddedFailed, EmbeddedNotRunning
-from workers.store import Store
 
 
 @pytest.fixture

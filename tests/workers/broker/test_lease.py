@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from processes import Process
 
+from workers.broker.lease import Holder, Lease, process_start
 from workers.errors import Stopped, Unavailable
-from workers.lease import Holder, Lease, process_start
-from workers.stopping import Stop
+from workers.stop import Stop
 
 
 @pytest.fixture

@@ -10,13 +10,15 @@ import pytest
 import redis
 from processes import Process
 
-from workers import cli, feeds, permissions
-from workers.connection import client
+from workers.admin import feeds
+from workers.broker import permissions
+from workers.broker.connection import client
+from workers.broker.store import Store
+from workers.cli import app as cli
 from workers.errors import AccessDenied
-from workers.keys import FeedKeys
-from workers.store import Store
+from workers.feed.keys import FeedKeys
 
-ACL = Path(__file__).parents[2] / "deploy" / "redis" / "users.acl"
+ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"
 PASSWORD = "pw-of-the-test"
 RULES = {line.split()[1]: line.split()[2:] for line in ACL.read_text().splitlines()}
 SETTINGS = ["--classes", "true,false", "--window", "60", "--refit-every", "20", "--refit-lag", "0",

@@ -6,10 +6,10 @@ import time
 import pytest
 import redis
 
-from workers.connection import Connection, client
+from workers.broker.connection import Connection, client
+from workers.broker.pipeline import Sent, Wire
 from workers.errors import Unavailable, WorkerError
-from workers.stopping import Stop
-from workers.wire import Sent, Wire
+from workers.stop import Stop
 
 
 @pytest.fixture

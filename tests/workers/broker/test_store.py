@@ -7,8 +7,10 @@ import time
 import pytest
 import redis
 
-from workers.backoff import CAP, delays
-from workers.connection import Connection, Script, translated
+from workers.broker.backoff import CAP, delays
+from workers.broker.connection import Connection, Script, translated
+from workers.broker.store import Store
+from workers.config.redis_url import redacted
 from workers.errors import (
     AccessDenied,
     BadConfiguration,
@@ -18,12 +20,10 @@ from workers.errors import (
     WorkerError,
     WrongKeyType,
 )
-from workers.keys import FeedKeys
-from workers.position import MET, OUT, chain
-from workers.redis_url import redacted
-from workers.state import Agreement
-from workers.stopping import Stop
-from workers.store import Store
+from workers.feed.keys import FeedKeys
+from workers.feed.position import MET, OUT, chain
+from workers.feed.state import Agreement
+from workers.stop import Stop
 
 
 def push(store, ids):

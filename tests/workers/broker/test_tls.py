@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from processes import Process
 
-from workers import cli
-from workers.connection import client
-from workers.credentials import complete
+from workers.broker.connection import client
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.config.credentials import complete
 from workers.errors import BadConfiguration
-from workers.store import Store
 
-ACL = Path(__file__).parents[2] / "deploy" / "redis" / "users.acl"
+ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"
 PASSWORD = "pw of/the@test:é"
 
 

@@ -10,16 +10,16 @@ import pytest
 from rich.console import Console
 
 from online_svm.config import PredictorConfig
-from workers import cli
-from workers.agreement import agreement
-from workers.commands import export as export_module
-from workers.commands import verify as verify_module
-from workers.commands.common import note, show
+from workers.admin.verify import Difference
+from workers.broker.lease import Holder
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.cli import export as export_module
+from workers.cli import verify as verify_module
+from workers.cli.common import note, show
+from workers.config.settings import Limits
 from workers.demo.view import methods_table
-from workers.lease import Holder
-from workers.settings import Limits
-from workers.store import Store
-from workers.verify import Difference
+from workers.feed.agreement import agreement
 
 HOSTILE = "\x1b[2J\x9b1m\u202e\nfeed forged\r\x00\x7f"
 

@@ -8,11 +8,12 @@ import sys
 import pytest
 
 from online_svm.errors import InvalidConfig, InvalidInput, InvalidSnapshot
-from workers import cli, embedded
-from workers.commands import common
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.cli import common
+from workers.config.settings import WorkerSettings, load
 from workers.errors import Fenced, RefitFailed
-from workers.settings import WorkerSettings, load
-from workers.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -143,8 +144,8 @@ def test_an_error_raised_on_purpose_ends_a_command_with_one_line_and_its_code(
     def broken(*arguments):
         raise error
 
-    monkeypatch.setattr("workers.feeds.listed", broken)
-    monkeypatch.setattr("workers.store.Store.__enter__", lambda store: store)
+    monkeypatch.setattr("workers.admin.feeds.listed", broken)
+    monkeypatch.setattr("workers.broker.store.Store.__enter__", lambda store: store)
     said = f"online-svm: {error}\n"
     assert run("status", "--redis", "redis://127.0.0.1:1") == (code, "", said)
 
@@ -153,7 +154,7 @@ def test_a_fault_of_the_program_is_a_traceback(monkeypatch):
     def broken(*arguments):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("workers.store.Store.__enter__", broken)
+    monkeypatch.setattr("workers.broker.store.Store.__enter__", broken)
     with pytest.raises(ZeroDivisionError):
         cli.main(["status", "--redis", "redis://127.0.0.1:1"])
 

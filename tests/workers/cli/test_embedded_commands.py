@@ -2,9 +2,10 @@
 
 import pytest
 
-from workers import cli, embedded
-from workers.embedded_directory import state_directory
-from workers.store import Store
+from workers.broker import embedded
+from workers.broker.embedded_directory import state_directory
+from workers.broker.store import Store
+from workers.cli import app as cli
 
 
 @pytest.fixture

@@ -15,13 +15,15 @@ from commands import flags_of, work
 from processes import Process
 
 from online_svm.config import PredictorConfig
-from online_svm.example import Example
-from online_svm.predictor import OnlinePredictor
-from workers import cli, embedded, feeds
-from workers.ingest import push, shuffled
-from workers.keys import REGISTRY, FeedKeys
-from workers.sources import Reading, rows
-from workers.store import Store
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.example import Example
+from workers.admin import feeds
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.feed.keys import REGISTRY, FeedKeys
+from workers.push.ingest import push, shuffled
+from workers.push.sources import Reading, rows
 
 SETTINGS = {
     "classes": "true,false",
@@ -360,7 +362,7 @@ def test_a_broken_pipe_that_is_not_the_output_is_a_fault(answered, redis_url, mo
     def broken(*arguments):
         raise BrokenPipeError
 
-    monkeypatch.setattr("workers.feeds.require", broken)
+    monkeypatch.setattr("workers.admin.feeds.require", broken)
     monkeypatch.setattr(sys, "stdout", sys.__stdout__)
     with pytest.raises(BrokenPipeError):
         cli.main(["tail", feed, "--redis", redis_url])
@@ -557,7 +559,7 @@ def test_reset_with_input_deletes_a_feed_that_is_input_alone(run, store, feed, s
 
 
 def test_reset_refuses_a_feed_that_a_worker_holds(run, store, feed):
-    from workers.lease import Holder
+    from workers.broker.lease import Holder
 
     store.call("SET", store.keys.lease, Holder.here("me").encode())
     code, _, err = run("reset", feed, "--yes")

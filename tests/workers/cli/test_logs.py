@@ -1,6 +1,6 @@
 import structlog
 
-from workers import logs
+from workers.cli import logs
 
 
 def lines(capsys, *events):

@@ -1,12 +1,12 @@
 import io
 import sys
 
-from online_svm.prediction import LabelReport, MethodReport, ValidityReport
-from workers import progress
-from workers.answering import Outcome
-from workers.commits import DeadLetter
-from workers.position import Position
-from workers.progress import WorkerProgress, push_progress
+from online_svm.stream.prediction import LabelReport, MethodReport, ValidityReport
+from workers.cli import progress
+from workers.cli.progress import WorkerProgress, push_progress
+from workers.engine.answer import Outcome
+from workers.feed.commit import DeadLetter
+from workers.feed.position import Position
 
 
 def outcome(before, after, accuracy=None, rejected=0):

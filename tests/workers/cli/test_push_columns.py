@@ -6,11 +6,12 @@ import signal
 import orjson
 import pytest
 
-from workers import cli, ingest
-from workers.ingest import PushInterrupted, PushStopped, push
-from workers.rows import Layout
-from workers.source_summary import head_of, summary
-from workers.sources import BadSource, Reading, Row, rows
+from workers.cli import app as cli
+from workers.push import ingest
+from workers.push.ingest import PushInterrupted, PushStopped, push
+from workers.push.rows import Layout
+from workers.push.source_summary import head_of, summary
+from workers.push.sources import BadSource, Reading, Row, rows
 
 TEXT = "pid,name,age,fare,kind\n1,Ann,39,NA,ham\n2,Bob,,8.5,spam\n3,Cy,n/a,1,\n"
 
@@ -201,7 +202,7 @@ def test_the_rest_is_pushed_with_the_skip_that_an_interrupted_push_names(
     monkeypatch.setattr(ingest, "CHUNK", 3)
     with monkeypatch.context() as patched:
         wait = lambda *_: lambda sent: sent == at and ctrl_c()  # noqa: E731
-        patched.setattr("workers.commands.push._all", wait)
+        patched.setattr("workers.cli.push._all", wait)
         code, _, err = run("push", feed, str(path), "--skip", "2", "--limit", "15")
     assert code == 130
     *_, option, skip, also, limit = err.splitlines()[-1].split()

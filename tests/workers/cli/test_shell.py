@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from workers import cli
+from workers.cli import app as cli
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,14 @@ import pytest
 from processes import Process
 
 from online_svm.config import PredictorConfig
-from workers import cli, embedded, feeds
-from workers.agreement import agreement
-from workers.keys import REGISTRY
-from workers.lease import Holder
-from workers.settings import Limits
-from workers.store import Store
+from workers.admin import feeds
+from workers.broker import embedded
+from workers.broker.lease import Holder
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.config.settings import Limits
+from workers.feed.agreement import agreement
+from workers.feed.keys import REGISTRY
 
 
 @pytest.fixture
@@ -89,7 +91,7 @@ def test_a_feed_that_cannot_be_shown_does_not_pass_the_check(run, url):
     code, out, err = run("--check")
     assert code == 1
     assert "gone: no feed" in err
-    assert "feed name '\\x1b[2J'" in err
+    assert "1 name no feed has: \\x1b[2J" in err
     assert "\x1b" not in out + err
     assert run()[0] == 0
 

@@ -14,16 +14,18 @@ import pytest
 from processes import Process
 
 from online_svm.calibration.evidential import from_bounds
-from online_svm.combiner import Combiner, CombinerConfig
-from workers import cli, embedded, feeds
-from workers.assembly import assemble, refitter
+from online_svm.predictor.combiner import Combiner, CombinerConfig
+from workers.admin import feeds
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.cli import app as cli
 from workers.combine import service
+from workers.config.settings import WorkerSettings
+from workers.engine.assembly import assemble, refitter
+from workers.engine.service import open_store
 from workers.errors import BadConfiguration, Fenced, InputLost, StateLost
-from workers.messages import CombinedMessage
-from workers.service import open_store
-from workers.settings import WorkerSettings
-from workers.stopping import Stop
-from workers.store import Store
+from workers.message.schema import CombinedMessage
+from workers.stop import Stop
 
 COUNT = 700
 SOURCES = ("rbf", "linear")
@@ -471,7 +473,7 @@ def test_no_worker_can_take_over_a_combination(whole, sources, capsys):
 
 
 def test_verify_says_what_to_do_with_a_combination(whole, sources):
-    from workers.verify import verify
+    from workers.admin.verify import verify
 
     with Store(sources, "whole") as store, pytest.raises(BadConfiguration, match="combination"):
         verify(store)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from workers import cli
-from workers.connection import client
+from workers.broker.connection import client
+from workers.cli import app as cli
+from workers.config.redis_url import check_url
 from workers.errors import BadConfiguration
-from workers.redis_url import check_url
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import time
 import pytest
 from processes import Process
 
-from workers import embedded
-from workers.connection import client
-from workers.redis_url import redacted
-from workers.store import Store
+from workers.broker import embedded
+from workers.broker.connection import client
+from workers.broker.store import Store
+from workers.config.redis_url import redacted
 
 SECRET = "pLanted-5ecret"
 HALF = "5ecret"  # what a URL that is cut at a character of the password would leave
@@ -124,7 +124,7 @@ def test_what_a_worker_says_and_stores_is_free_of_it(guarded, tmp_path):
 
 def test_a_traceback_does_not_show_the_local_variables(guarded):
     code = (
-        "import sys, workers.store as s\n"
+        "import sys, workers.broker.store as s\n"
         "def broken(*a): url = sys.argv[-1]; raise RuntimeError('unexpected')\n"
         "s.Store.call = broken\n"
         "from workers.cli import main; main(['status', 'f', '--redis', sys.argv[-1]])"

@@ -4,10 +4,10 @@ import pytest
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
-from workers.environment import PROCESS_ENVIRONMENT
+from workers.config.settings import Limits, WorkerSettings, load, origins
+from workers.config.text_values import option
+from workers.config.variables import PROCESS_ENVIRONMENT
 from workers.errors import BadConfiguration
-from workers.settings import Limits, WorkerSettings, load, origins
-from workers.texts import option
 
 SECRET = "hunter2secret"
 

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from workers.curves import draw_curves
+from workers.demo.curves import draw_curves
 
 
 def report(n):

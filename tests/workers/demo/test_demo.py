@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from workers import embedded
+from workers.broker import embedded
+from workers.broker.store import Store
 from workers.demo import run
 from workers.demo.feeds import Plan, Progress
 from workers.demo.view import Rate, line, render
-from workers.ingest import push, shuffled
-from workers.sources import Reading, rows
-from workers.store import Store
+from workers.push.ingest import push, shuffled
+from workers.push.sources import Reading, rows
 
 
 def processes_that_mention(text: str) -> list[str]:

@@ -5,13 +5,13 @@ import threading
 
 import pytest
 
-from workers import assembly, service
-from workers.downstream import Acknowledged
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings, load
+from workers.engine import assembly, service
+from workers.engine.downstream import Acknowledged
 from workers.errors import BadConfiguration
-from workers.refit_pool import ProcessRefitter
-from workers.settings import WorkerSettings, load
-from workers.stopping import Stop
-from workers.store import Store
+from workers.refit.pool import ProcessRefitter
+from workers.stop import Stop
 
 SETTINGS = WorkerSettings(
     classes=("a", "b"), refit_every=20, refit_lag=0, window=60, batch=16, retain_out=50,

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 from online_svm.config import PredictorConfig
-from online_svm.example import Example
-from online_svm.inline_refitter import InlineRefitter
-from online_svm.predictor import OnlinePredictor
-from workers.agreement import agreement
-from workers.engine import Engine
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.inline import InlineRefitter
+from online_svm.stream.example import Example
+from workers.broker.lease import Lease
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine.loop import Engine
+from workers.engine.preflight import check_snapshots
+from workers.engine.recovery import Recovery
 from workers.errors import Fenced, InputLost, ReplayMismatch, SnapshotsLost, StateLost
-from workers.lease import Lease
-from workers.position import MET, OUT, chain, parse_id
-from workers.preflight import check_snapshots
-from workers.recovery import Recovery
-from workers.settings import Limits
-from workers.state import Pointer
-from workers.stopping import Stop
-from workers.store import Store
+from workers.feed.agreement import agreement
+from workers.feed.position import MET, OUT, chain, parse_id
+from workers.feed.state import Pointer
+from workers.stop import Stop
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, metrics_every=10, gamma=0.5)
 COUNT = 200

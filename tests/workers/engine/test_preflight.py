@@ -7,9 +7,9 @@ from hashlib import sha256
 import pytest
 
 from online_svm.config import PredictorConfig
-from workers import preflight, snapshots
-from workers.agreement import LIBRARIES, agreement, environment, processor_family
-from workers.commits import Commit, SnapshotMove
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine import preflight, snapshots
 from workers.errors import (
     BadConfiguration,
     ConfigurationChanged,
@@ -20,10 +20,10 @@ from workers.errors import (
     StateLost,
     WrongKeyType,
 )
-from workers.position import START
-from workers.settings import Limits
-from workers.state import Agreement, Pointer
-from workers.store import Store
+from workers.feed.agreement import LIBRARIES, agreement, environment, processor_family
+from workers.feed.commit import Commit, SnapshotMove
+from workers.feed.position import START
+from workers.feed.state import Agreement, Pointer
 
 OURS = agreement(PredictorConfig(), Limits())
 

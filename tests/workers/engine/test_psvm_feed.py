@@ -9,10 +9,11 @@ import pytest
 from commands import work
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor import OnlinePredictor
-from workers import cli, embedded
-from workers.codec import encode_block
-from workers.store import Store
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.message.codec import encode_block
 
 FEED = "doubts"
 SETTINGS = {

@@ -11,13 +11,13 @@ import pytest
 from processes import Process
 
 from online_svm.config import PredictorConfig
-from online_svm.example import Example
-from online_svm.predictor import OnlinePredictor
-from workers.codec import encode_block
-from workers.messages import PredictionMessage
-from workers.refit_pool import ProcessRefitter
-from workers.store import Store
-from workers.verify import verify
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.example import Example
+from workers.admin.verify import verify
+from workers.broker.store import Store
+from workers.message.codec import encode_block
+from workers.message.schema import PredictionMessage
+from workers.refit.pool import ProcessRefitter
 
 COUNT = 150
 CONFIG = PredictorConfig(

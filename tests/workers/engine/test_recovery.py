@@ -6,14 +6,15 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from online_svm import frames
 from online_svm.config import PredictorConfig
-from online_svm.inline_refitter import InlineRefitter
-from online_svm.predictor import OnlinePredictor
-from online_svm.snapshot import pack, unpack
-from workers import snapshots
-from workers.agreement import agreement
-from workers.engine import Engine
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.inline import InlineRefitter
+from online_svm.storage import frames
+from online_svm.storage.snapshot import pack, unpack
+from workers.config.settings import Limits
+from workers.engine import snapshots
+from workers.engine.loop import Engine
+from workers.engine.recovery import Recovery
 from workers.errors import (
     ConfigurationChanged,
     EnvironmentChanged,
@@ -22,12 +23,11 @@ from workers.errors import (
     StateLost,
     Stopped,
 )
-from workers.recent import RecentIds
-from workers.recovery import Recovery
-from workers.refit_pool import ProcessRefitter
-from workers.settings import Limits
-from workers.state import Agreement
-from workers.stopping import Stop
+from workers.feed.agreement import agreement
+from workers.feed.recent_ids import RecentIds
+from workers.feed.state import Agreement
+from workers.refit.pool import ProcessRefitter
+from workers.stop import Stop
 
 CONFIG = PredictorConfig(window=60, refit_every=20, gamma=0.5)
 OURS = agreement(CONFIG, Limits())

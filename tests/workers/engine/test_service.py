@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from processes import Process
 
-from workers import embedded
-from workers.stopping import ONE_REQUEST
-from workers.store import Store
-from workers.verify import verify
+from workers.admin.verify import verify
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.stop import ONE_REQUEST
 
 SETTINGS = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--metrics-every", "10"]
 COUNT = 600

@@ -3,17 +3,18 @@
 import pytest
 from fault_feed import CONFIG, COUNT, drain, engine, payloads, push, rows
 
-from online_svm.predictor import OnlinePredictor
-from workers import feeds, snapshots
-from workers.agreement import agreement
-from workers.commits import Commit, SnapshotMove
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin import feeds
+from workers.admin.restore import backup_of
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine import snapshots
+from workers.engine.preflight import check_snapshots
 from workers.errors import InvalidStoredSnapshot, WorkerError
-from workers.position import START
-from workers.preflight import check_snapshots
-from workers.restoring import backup_of
-from workers.settings import Limits
-from workers.state import Pointer
-from workers.store import Store
+from workers.feed.agreement import agreement
+from workers.feed.commit import Commit, SnapshotMove
+from workers.feed.position import START
+from workers.feed.state import Pointer
 
 SMALL = 1500
 """Bytes of a part: some ten of them make a snapshot here."""

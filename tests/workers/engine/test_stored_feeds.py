@@ -12,21 +12,23 @@ import pytest
 import stored_feeds
 
 from online_svm import semantics
-from online_svm.predictor import OnlinePredictor
-from workers import feeds, forking, snapshots
-from workers.agreement import environment
-from workers.answering import process
-from workers.assembly import assemble, refitter
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin import feeds
+from workers.admin import fork as forking
+from workers.admin.verify import verify, verify_history
+from workers.broker.store import Store
 from workers.combine import service as combination
 from workers.combine.sources import Source
+from workers.config.settings import WorkerSettings, load
+from workers.engine import snapshots
+from workers.engine.answer import process
+from workers.engine.assembly import assemble, refitter
+from workers.engine.service import look, open_store
 from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
-from workers.recent import RecentIds
-from workers.service import look, open_store
-from workers.settings import WorkerSettings, load
-from workers.stopping import Stop
-from workers.store import Store
-from workers.stored import stored_settings
-from workers.verify import verify, verify_history
+from workers.feed.agreement import environment
+from workers.feed.recent_ids import RecentIds
+from workers.feed.stored_settings import stored_settings
+from workers.stop import Stop
 
 STREAMS = ("out", "met", "dlq")
 STORED = stored_feeds.stored_feeds()

@@ -3,11 +3,12 @@
 import pytest
 from fault_feed import CONFIG, drain, engine, push, rows
 
-from workers import cli, preflight
-from workers.agreement import agreement
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.config.settings import Limits
+from workers.engine import preflight
 from workers.errors import StateLost
-from workers.settings import Limits
-from workers.store import Store
+from workers.feed.agreement import agreement
 
 COUNT = 40
 

@@ -7,19 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor import OnlinePredictor
-from workers.agreement import agreement
-from workers.answering import process
-from workers.commands.tail import line
-from workers.engine import Engine
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin.verify import verify
+from workers.cli.tail import line
+from workers.config.settings import Limits, load
+from workers.engine.answer import process
+from workers.engine.loop import Engine
+from workers.engine.recovery import Recovery
 from workers.errors import InvalidStoredSnapshot
-from workers.messages import DuplicateMessage
-from workers.position import START
-from workers.recent import RecentIds
-from workers.recovery import Recovery
-from workers.settings import Limits, load
-from workers.stopping import Stop
-from workers.verify import verify
+from workers.feed.agreement import agreement
+from workers.feed.position import START
+from workers.feed.recent_ids import RecentIds
+from workers.message.schema import DuplicateMessage
+from workers.stop import Stop
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=40, refit_every=10, metrics_every=7, gamma=0.5)
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES, InvalidExample
-from online_svm.prediction import LabelReport, MethodReport, PredictionBlock, ValidityReport
-from online_svm.schema import FeatureSchema
-from workers.codec import decode, encode_block, encode_rejected, encode_report
-from workers.messages import MetricsMessage, PredictionMessage, RejectedMessage
-from workers.settings import Limits
+from online_svm.stream.prediction import LabelReport, MethodReport, PredictionBlock, ValidityReport
+from online_svm.stream.schema import FeatureSchema
+from workers.config.settings import Limits
+from workers.message.codec import decode, encode_block, encode_rejected, encode_report
+from workers.message.schema import MetricsMessage, PredictionMessage, RejectedMessage
 
 
 def entry(*pairs, number=1):

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from online_svm.config import PredictorConfig
-from online_svm.schema import FeatureSchema
-from workers import entries as one
-from workers.codec import decode
-from workers.settings import Limits
+from online_svm.stream.schema import FeatureSchema
+from workers.config.settings import Limits
+from workers.message import entry as one
+from workers.message.codec import decode
 
 LIMITS = Limits(max_entry_bytes=1024)
 good = st.tuples(st.floats(-1e3, 1e3, allow_subnormal=False), st.integers(-9, 9)).map(

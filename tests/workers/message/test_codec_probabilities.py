@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES
-from online_svm.schema import FeatureSchema
-from workers import columns
-from workers.codec import decode
-from workers.settings import Limits
+from online_svm.stream.schema import FeatureSchema
+from workers.config.settings import Limits
+from workers.message import column_decode as columns
+from workers.message.codec import decode
 
 TUBES = PredictorConfig(learner="psvm", classes=("a", "b"), features=2)
 LABELS = PredictorConfig(classes=("a", "b"), features=2)

@@ -7,10 +7,10 @@ from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES
-from workers.commits import DeadLetter as StoredLetter
-from workers.messages import CODES, STREAMS, DeadLetter, InputEntry, PredictionMessage
+from workers.feed.commit import DeadLetter as StoredLetter
+from workers.message.schema import CODES, STREAMS, DeadLetter, InputEntry, PredictionMessage
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def script():

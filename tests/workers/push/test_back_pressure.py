@@ -8,11 +8,11 @@ import time
 import pytest
 from processes import Process
 
-from workers import ingest
-from workers.high_water import HighWater
-from workers.ingest import PushStopped
-from workers.progress import waiting_progress
-from workers.sources import Row
+from workers.cli.progress import waiting_progress
+from workers.push import ingest
+from workers.push.back_pressure import HighWater
+from workers.push.ingest import PushStopped
+from workers.push.sources import Row
 
 ROWS = [Row([i], "a") for i in range(300)]
 

@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from workers import data
+from workers.push import datasets as data
 
 CLASS_COUNTS = {
     "a1a": {"-1": 1210, "+1": 395},

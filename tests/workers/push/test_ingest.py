@@ -2,10 +2,11 @@ import numpy as np
 import orjson
 import pytest
 
-from workers import embedded, ingest
+from workers.broker import embedded
 from workers.errors import Unavailable
-from workers.ingest import Pace, PushStopped, encoded, entry, push, shuffled
-from workers.sources import Row
+from workers.push import ingest
+from workers.push.ingest import Pace, PushStopped, encoded, entry, push, shuffled
+from workers.push.sources import Row
 
 
 def stored(store):

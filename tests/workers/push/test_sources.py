@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from workers import data, lines
-from workers.sources import BadSource, Reading, Row, rows
+from workers.push import datasets as data
+from workers.push import lines
+from workers.push.sources import BadSource, Reading, Row, rows
 
 
 def read(tmp_path, name, text, **reading):

@@ -11,14 +11,14 @@ import pytest
 from processes import Process
 
 from online_svm.config import PredictorConfig
-from online_svm.inline_refitter import InlineRefitter
-from online_svm.learner import Learner
-from online_svm.predictor import OnlinePredictor
-from workers import refit_pool
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.inline import InlineRefitter
+from online_svm.refit.learner import Learner
+from workers.broker.lease import process_start
 from workers.errors import RefitFailed
-from workers.lease import process_start
-from workers.refit_child import CONFIG, DONE, TASK, read_message, write_message
-from workers.refit_pool import ProcessRefitter
+from workers.refit import pool as refit_pool
+from workers.refit.child import CONFIG, DONE, TASK, read_message, write_message
+from workers.refit.pool import ProcessRefitter
 
 SETTINGS = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, gamma=0.5)
 
@@ -164,7 +164,7 @@ def test_a_long_history_is_replaced_by_the_state(refitter, tasks, expected, monk
 
 def test_the_process_ends_with_the_pipe(tasks, expected):
     child = Process(
-        [sys.executable, "-m", "workers.refit_child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", "workers.refit.child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     write_message(child.stdin, CONFIG, SETTINGS.model_dump_json().encode())
     assert read_message(child.stdout) == (DONE, b"")
@@ -177,7 +177,7 @@ def test_the_process_ends_with_the_pipe(tasks, expected):
 
 def test_the_process_ends_when_its_parent_is_killed():
     code = "import time; from online_svm.config import PredictorConfig\n"
-    code += "from workers.refit_pool import ProcessRefitter\n"
+    code += "from workers.refit.pool import ProcessRefitter\n"
     code += "r = ProcessRefitter(PredictorConfig()); print(r.pid, flush=True); time.sleep(60)"
     parent = Process([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     child = int(parent.stdout.readline())

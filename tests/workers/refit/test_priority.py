@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from processes import Process
 
-from workers.standing_back import CREDIT, IN_TIME, StandingBack
+from workers.refit.priority import CREDIT, IN_TIME, StandingBack
 
 LATE = 2 * IN_TIME
 ENABLED = Path("/proc/sys/kernel/sched_autogroup_enabled")

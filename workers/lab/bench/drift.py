@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.sources import Row
+from workers.push.sources import Row
 
 FEATURES = 20
 PERIOD = 200_000

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import integrate, optimize, special
 
 from online_svm.calibration.evidential import EvidentialLogistic
-from workers.bench.report import Row
+from workers.lab.bench.report import Row
 
 Floats = NDArray[np.float64]
 N_SCORES = 16_281  # the test part of Adult

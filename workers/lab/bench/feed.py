@@ -10,13 +10,13 @@ import orjson
 import redis
 import structlog
 
-from workers import embedded
-from workers.assembly import assemble, refitter
-from workers.engine import Engine
-from workers.service import open_store
-from workers.settings import WorkerSettings
-from workers.stopping import Stop
-from workers.store import Store
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.engine.assembly import assemble, refitter
+from workers.engine.loop import Engine
+from workers.engine.service import open_store
+from workers.stop import Stop
 
 FEATURES = 20
 # Answered before the clock starts: the window is full then, the early refits are over (the last

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from online_svm.svm.implied import ImpliedPosterior
-from workers.bench.report import Row
-from workers.reproduce.implied_trials import BANK_PENALTY, GAMMA, N_MODELS, Split, bank
+from online_svm.svm.implied_posterior import ImpliedPosterior
+from workers.lab.bench.report import Row
+from workers.lab.papers.implied_trials import BANK_PENALTY, GAMMA, N_MODELS, Split, bank
 
 Floats = NDArray[np.float64]
 REPEATS = 3  # of either side in turn; the best counts, so that other work matters less
@@ -22,7 +22,7 @@ def run(data_dir: Path | str | None = None, n_models: int = N_MODELS) -> list[Ro
     Parameters
     ----------
     data_dir : path, optional
-        Where the data files are; see `workers.data.data_directory`.
+        Where the data files are; see `workers.push.datasets.data_directory`.
     n_models : int
 
     Raises

@@ -13,9 +13,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from workers import embedded
-from workers.bench.drift import drifting
-from workers.bench.processes import (
+from workers.broker import embedded
+from workers.broker.connection import TIMEOUT, client
+from workers.feed.keys import FeedKeys
+from workers.lab.bench.drift import drifting
+from workers.lab.bench.processes import (
     WorkerEnded,
     is_running,
     python,
@@ -23,11 +25,9 @@ from workers.bench.processes import (
     require_proc,
     worker,
 )
-from workers.bench.report import Check
-from workers.connection import TIMEOUT, client
-from workers.ingest import entry
-from workers.keys import FeedKeys
-from workers.sources import Row
+from workers.lab.bench.report import Check
+from workers.push.ingest import entry
+from workers.push.sources import Row
 
 EXAMPLES = 20_000
 TURNS = 10
@@ -111,7 +111,7 @@ def run(
     with python(*worker(_FEED, url)) as process, Client(url, _FEED) as ours:
         for row in islice(rows, warm_up):
             ours.ask(row)
-        null = python("-m", "workers.bench.null", url, _NULL, str(ours.length))
+        null = python("-m", "workers.lab.bench.null", url, _NULL, str(ours.length))
         with null, Client(url, _NULL) as theirs:
             theirs.ask(next(rows))
             for _ in range(turns):

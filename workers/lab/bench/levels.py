@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from workers.bench.report import Check
-from workers.settings import WorkerSettings
+from workers.config.settings import WorkerSettings
+from workers.lab.bench.report import Check
 
 SETTLED = 25_000
 """Examples after which the default window is full, every kernel loaded, two snapshots kept."""

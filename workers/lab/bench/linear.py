@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from online_svm.config import PredictorConfig
 from online_svm.metrics.scores import accuracy, log_loss
-from online_svm.predictor import OnlinePredictor
-from workers.bench.quality_methods import EVERY, ours
-from workers.data import load
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.lab.bench.quality_methods import EVERY, ours
+from workers.push.datasets import load
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -115,7 +115,7 @@ def quality(
         One of `STREAMS`.
     feature_map : {"nystroem", "fourier"}
     data_dir : path, optional
-        Where the data files are; see `workers.data.data_directory`.
+        Where the data files are; see `workers.push.datasets.data_directory`.
     limit : int, optional
         Examples to use; as the name says without it.
     """

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workers.bench import evidential, implied, psvm, venn_abers
-from workers.bench.report import Row
 from workers.errors import BadConfiguration
+from workers.lab.bench import evidential, implied, psvm, venn_abers
+from workers.lab.bench.report import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The null worker as a process of its own: it moves messages and computes nothing.
 
-`python -m workers.bench.null URL FEED BYTES` reads the feed's input and answers each entry with a
-payload of so many bytes, until it is terminated.
+`python -m workers.lab.bench.null URL FEED BYTES` reads the feed's input and answers each entry with
+a payload of so many bytes, until it is terminated.
 """
 
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 
-from workers.keys import FeedKeys
+from workers.feed.keys import FeedKeys
 
 GROUP = "null"
 _BLOCK_MS = 1000

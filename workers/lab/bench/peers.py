@@ -9,16 +9,16 @@ import redis
 from river import linear_model, preprocessing
 
 from online_svm.config import PredictorConfig
-from online_svm.inline_refitter import InlineRefitter
-from online_svm.predictor import OnlinePredictor
-from online_svm.refit import RefitResult
-from workers.agreement import agreement
-from workers.bench.feed import WARM_UP, Pairs, push, rate
-from workers.bench.null import GROUP, answer
-from workers.commits import Commit
-from workers.position import Position
-from workers.settings import WorkerSettings
-from workers.store import Store
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.inline import InlineRefitter
+from online_svm.refit.task import RefitResult
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.feed.agreement import agreement
+from workers.feed.commit import Commit
+from workers.feed.position import Position
+from workers.lab.bench.feed import WARM_UP, Pairs, push, rate
+from workers.lab.bench.null import GROUP, answer
 
 _REPORT_EVERY = 100
 

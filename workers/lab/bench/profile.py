@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
-from online_svm.active import ActiveModel
-from online_svm.predictor import OnlinePredictor
-from online_svm.svm.model import KernelModel
-from workers import answering
-from workers.bench.feed import WARM_UP, our_worker, quiet, server, stream
-from workers.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
-from workers.engine import Engine
-from workers.refit_pool import ProcessRefitter
-from workers.settings import WorkerSettings
-from workers.store import Store
+from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.svm.kernel_model import KernelModel
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.engine import answer as answering
+from workers.engine.loop import Engine
+from workers.lab.bench.feed import WARM_UP, our_worker, quiet, server, stream
+from workers.lab.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
+from workers.refit.pool import ProcessRefitter
 
 REFIT = "refit"
 
@@ -86,7 +86,7 @@ def run(url: str | None = None, entries: int = ENTRIES, batch: int = 256) -> lis
         Redis to use; default an embedded one that is thrown away. Keys of feeds named "bench..."
         are written.
     entries, batch : int
-        As for `workers.bench.worker.run`.
+        As for `workers.lab.bench.worker.run`.
     """
     engine = WorkerSettings(batch=batch, refit_every=ENGINE_REFIT_EVERY)
     default = WorkerSettings(batch=batch)

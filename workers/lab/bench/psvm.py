@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from online_svm.kernels import Kernel
-from online_svm.svm.probabilistic import ProbabilisticSVC
-from online_svm.svm.tube import Targets
-from workers.bench.report import Row
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.probabilistic.tube import Targets
+from online_svm.svm.probabilistic_svc import ProbabilisticSVC
 from workers.errors import BadConfiguration
-from workers.reproduce.psvm_trials import machine, plane, targets
+from workers.lab.bench.report import Row
+from workers.lab.papers.psvm_trials import machine, plane, targets
 
 Floats = NDArray[np.float64]
 SIZES = (200, 500, 1000, 2000)

@@ -12,10 +12,10 @@ from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type inf
 )
 
 from online_svm.metrics.scores import accuracy, brier, expected_calibration_error, log_loss
-from workers.bench.quality_methods import EVERY, METHODS, WARM_UP
-from workers.bench.quality_streams import STREAMS, stream
 from workers.errors import BadConfiguration
-from workers.reproduce.parallel import each
+from workers.lab.bench.quality_methods import EVERY, METHODS, WARM_UP
+from workers.lab.bench.quality_streams import STREAMS, stream
+from workers.lab.papers.parallel import each
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -93,7 +93,7 @@ def run(
     shuffles : int
         Orders of a stream whose order has no meaning, by the seeds 0, 1, ...
     data_dir : path, optional
-        Where the data files are; see `workers.data.data_directory`.
+        Where the data files are; see `workers.push.datasets.data_directory`.
     streams : sequence of str
         Some of `STREAMS`.
     limit : int, optional

@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from online_svm.config import PredictorConfig
-from online_svm.prediction import PredictionBlock
-from online_svm.predictor import OnlinePredictor
-from online_svm.venn.split import training_mask
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.split import training_mask
 from workers.errors import BadConfiguration
 
 Floats = NDArray[np.float64]

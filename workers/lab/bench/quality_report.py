@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from workers.bench.quality import MEASURES, Quality, standard_error
-from workers.bench.quality_methods import EVERY
-from workers.bench.quality_streams import STREAMS
+from workers.lab.bench.quality import MEASURES, Quality, standard_error
+from workers.lab.bench.quality_methods import EVERY
+from workers.lab.bench.quality_streams import STREAMS
 
 HEADINGS = {
     "log_loss": "log loss",

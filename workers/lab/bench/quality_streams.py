@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import datasets
 
-from workers.data import load
+from workers.push.datasets import load
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.active import ActiveModel
 from online_svm.calibration.calibrators.binning import BinningCalibrator
 from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
 from online_svm.calibration.calibrators.platt import PlattCalibrator
 from online_svm.calibration.columns import LabelledColumns
 from online_svm.config import PredictorConfig
-from online_svm.labels import ClassView
-from online_svm.learner import Learner
-from online_svm.refit import RefitTask
-from online_svm.scaling import Scaling
-from online_svm.svm.machine import RollingMachine
-from online_svm.svm.model import KernelModel
-from online_svm.venn.scheme import VennScheme
-from online_svm.venn.split import training_mask
-from workers.bench.report import Row
+from online_svm.predictor.active_model import ActiveModel
+from online_svm.refit.learner import Learner
+from online_svm.refit.scaling import Scaling
+from online_svm.refit.task import RefitTask
+from online_svm.stream.labels import ClassView
+from online_svm.stream.split import training_mask
+from online_svm.svm.exact.rolling_machine import RollingMachine
+from online_svm.svm.kernel_model import KernelModel
+from online_svm.venn.registry import VennScheme
+from workers.lab.bench.report import Row
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

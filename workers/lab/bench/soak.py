@@ -12,14 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workers import embedded, feeds
-from workers.bench.drift import drifting
-from workers.bench.levels import Bounds, Sample, checks, rate
-from workers.bench.processes import Measured, python, refit_process, require_proc, resident, worker
-from workers.bench.report import Check
-from workers.ingest import push
-from workers.settings import WorkerSettings
-from workers.store import Store
+from workers.admin import feeds
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.lab.bench.drift import drifting
+from workers.lab.bench.levels import Bounds, Sample, checks, rate
+from workers.lab.bench.processes import (
+    Measured,
+    python,
+    refit_process,
+    require_proc,
+    resident,
+    worker,
+)
+from workers.lab.bench.report import Check
+from workers.push.ingest import push
 
 ENTRIES = 2_000_000
 HIGH_WATER = 5_000
@@ -78,7 +86,7 @@ def run(entries: int = ENTRIES, curve: Path | None = None, bounds: Bounds | None
         push(drifting(entries), server.url, _FEED, arrays=True, throttle=watch)
         watch.finish()
     if curve is not None:
-        from workers.bench.soak_curve import write
+        from workers.lab.bench.soak_curve import write
 
         write(watch.samples, curve)
     return Soaked(watch.samples, checks(watch.samples, settings, HIGH_WATER, bounds or Bounds()))

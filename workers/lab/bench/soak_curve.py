@@ -5,7 +5,7 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workers.bench.levels import Sample, rate
+from workers.lab.bench.levels import Sample, rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from online_svm.kernels import Kernel
-from online_svm.svm.machine import RollingMachine
-from online_svm.svm.online import OnlineSVC
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.rolling_machine import RollingMachine
+from online_svm.svm.online_svc import OnlineSVC
 from online_svm.venn.classifier import InductiveVennClassifier
-from workers.bench.refits import refit_rows
-from workers.bench.report import Row
-from workers.data import load
+from workers.lab.bench.refits import refit_rows
+from workers.lab.bench.report import Row
+from workers.push.datasets import load
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -100,7 +100,7 @@ def run(
     Parameters
     ----------
     data_dir : path, optional
-        Where `car.data` is; see `workers.data.data_directory`.
+        Where `car.data` is; see `workers.push.datasets.data_directory`.
     n : int, optional
         Examples of Car; default all 1,728.
     stride : int

@@ -15,13 +15,13 @@ from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from workers import embedded
-from workers.bench.drift import drifting
-from workers.bench.processes import Measured, python, worker
-from workers.bench.report import Check
-from workers.ingest import push
-from workers.sources import Row
-from workers.store import Store
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.lab.bench.drift import drifting
+from workers.lab.bench.processes import Measured, python, worker
+from workers.lab.bench.report import Check
+from workers.push.ingest import push
+from workers.push.sources import Row
 
 WINDOW = 5_000
 REPLAYED = 9_000

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.calibration.venn_abers import VennAbers
-from workers.bench.report import Row
 from workers.errors import BadConfiguration
+from workers.lab.bench.report import Row
 
 Floats = NDArray[np.float64]
 N_CALIBRATION, N_PREDICTIONS = 50_000, 10_000

@@ -7,11 +7,11 @@ configuration, with one every 250.
 import statistics
 from collections.abc import Callable
 
-from workers.bench.feed import FEATURES, WARM_UP, Pairs, our_worker, quiet, server, stream
-from workers.bench.peers import RIVER, bare_commits, null_worker, refits_alone, river_in_process
-from workers.bench.report import Row
-from workers.settings import WorkerSettings
-from workers.store import Store
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.lab.bench.feed import FEATURES, WARM_UP, Pairs, our_worker, quiet, server, stream
+from workers.lab.bench.peers import RIVER, bare_commits, null_worker, refits_alone, river_in_process
+from workers.lab.bench.report import Row
 
 ENTRIES = 20_000
 REPEATS = 3

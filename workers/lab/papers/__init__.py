@@ -33,7 +33,7 @@ DATA: dict[str, tuple[str, ...]] = {
         *("heart", "ionosphere", "bupa", "sonar"),
     ),
 }
-"""The data sets of `workers.data` that a paper's experiments load, quick or full."""
+"""The data sets of `workers.push.datasets` that a paper's experiments load, quick or full."""
 
 _FULL_DATA = {"platt": ("a9a", "w7a")}
 """Those that only a full run loads."""
@@ -85,6 +85,6 @@ def reproduction(name: str) -> Reproduction:
     Examples
     --------
     >>> reproduction("platt").__name__
-    'workers.reproduce.platt'
+    'workers.lab.papers.platt'
     """
-    return cast(Reproduction, import_module(f"workers.reproduce.{name}"))
+    return cast(Reproduction, import_module(f"workers.lab.papers.{name}"))

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from workers.reproduce.evidential_claims import claims
-from workers.reproduce.evidential_figures import draw
-from workers.reproduce.evidential_trials import (
+from workers.lab.papers.evidential_claims import claims
+from workers.lab.papers.evidential_figures import draw
+from workers.lab.papers.evidential_trials import (
     BINNING,
     ISOTONIC,
     LOGISTIC,
@@ -72,7 +72,7 @@ def run(
     Parameters
     ----------
     data_dir : path or None
-        Where the data files are; see `workers.data.data_directory`.
+        Where the data files are; see `workers.push.datasets.data_directory`.
     quick : bool
         A few partitions, in seconds, instead of the full numbers.
     seed : int

@@ -14,7 +14,7 @@ def claims(table_2: list[Result], three: list[Result]) -> list[Result]:
     Parameters
     ----------
     table_2, three : list of dict
-        The parts of a result of `workers.reproduce.evidential.run`.
+        The parts of a result of `workers.lab.papers.evidential.run`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The figures of Xu et al. (2016), drawn from a result of `workers.reproduce.evidential.run`."""
+"""The figures of Xu et al. (2016), drawn from a result of `workers.lab.papers.evidential.run`."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from online_svm.calibration.evidential.binomial import (
 from online_svm.calibration.evidential.logistic import LOGISTIC_MODELS
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.platt import PlattScaling
-from workers.reproduce.figures import BLUE, GREEN, GREY, RED, save
+from workers.lab.papers.figures import BLUE, GREEN, GREY, RED, save
 
 Floats = NDArray[np.float64]
 Result = dict[str, Any]
@@ -38,7 +38,7 @@ SCORE = 0.5  # the score of figure 6
 
 
 def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG; see `workers.reproduce.Reproduction.draw`."""
+    """Draw every figure as PNG; see `workers.lab.papers.Reproduction.draw`."""
     scores = np.array(result["example"]["scores"])
     labels = np.array(result["example"]["labels"])
     figures = {

@@ -23,7 +23,7 @@ from online_svm.calibration.evidential import (
 from online_svm.calibration.evidential.base import EvidentialMap
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.platt import PlattScaling
-from workers.data import load
+from workers.push.datasets import load
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

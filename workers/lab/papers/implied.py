@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from online_svm.svm.class_path import Weighting
-from workers.reproduce.claims import claim
-from workers.reproduce.implied_figures import draw
-from workers.reproduce.implied_trials import (
+from online_svm.svm.implied.class_path import Weighting
+from workers.lab.papers.claims import claim
+from workers.lab.papers.implied_figures import draw
+from workers.lab.papers.implied_trials import (
     BANK_PENALTY,
     N_MODELS,
     PRINTED_PENALTY,
@@ -55,7 +55,7 @@ def run(
     Parameters
     ----------
     data_dir : path or None
-        Where the data files are; see `workers.data.data_directory`.
+        Where the data files are; see `workers.push.datasets.data_directory`.
     quick : bool
         Fewer fold seeds and random halves.
     seed : int

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from online_svm.calibration.isotonic import IsotonicMap
-from workers.reproduce.figures import BLUE, GREY, RED, save
+from workers.lab.papers.figures import BLUE, GREY, RED, save
 
 Result = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -20,7 +20,7 @@ REACH = 4.0  # of the toy plane
 
 
 def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG; see `workers.reproduce.Reproduction.draw`."""
+    """Draw every figure as PNG; see `workers.lab.papers.Reproduction.draw`."""
     figures = {
         "implied-fan": _fan(result["toy"]),
         "implied-votes": _german_votes(result["test"]),

@@ -11,10 +11,10 @@ from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.platt import PlattScaling
 from online_svm.calibration.platt_data import cross_validated_scores
 from online_svm.metrics.scores import auc, brier, log_loss
-from online_svm.svm.class_path import Weighting
-from online_svm.svm.implied import ImpliedPosterior
-from online_svm.svm.online import OnlineSVC
-from workers.data import load
+from online_svm.svm.implied.class_path import Weighting
+from online_svm.svm.implied_posterior import ImpliedPosterior
+from online_svm.svm.online_svc import OnlineSVC
+from workers.push.datasets import load
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

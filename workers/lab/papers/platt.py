@@ -15,11 +15,11 @@ from online_svm.calibration.platt_data import (
     cross_validated_scores,
     holdout_scores,
 )
-from workers.data import load
-from workers.reproduce.parallel import each
-from workers.reproduce.platt_figures import draw
-from workers.reproduce.platt_tables import claims, rows, training_sets
-from workers.reproduce.platt_tasks import TASKS, Task
+from workers.lab.papers.parallel import each
+from workers.lab.papers.platt_figures import draw
+from workers.lab.papers.platt_tables import claims, rows, training_sets
+from workers.lab.papers.platt_tasks import TASKS, Task
+from workers.push.datasets import load
 
 __all__ = ["draw", "run"]
 
@@ -48,7 +48,7 @@ def run(
     Parameters
     ----------
     data_dir : path or None
-        Where the data files are; see `workers.data.data_directory`.
+        Where the data files are; see `workers.push.datasets.data_directory`.
     quick : bool
         Only the quadratic tasks, which train on about 2,000 examples.
     seed : int

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import expit
 
-from workers.reproduce.figures import BLUE, GREEN, GREY, RED, save
+from workers.lab.papers.figures import BLUE, GREEN, GREY, RED, save
 
 Result = dict[str, Any]
 
@@ -18,7 +18,7 @@ LIMIT = 3.0
 
 
 def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG; see `workers.reproduce.Reproduction.draw`."""
+    """Draw every figure as PNG; see `workers.lab.papers.Reproduction.draw`."""
     figures = {
         "platt-densities": _grid(result["tasks"], _densities),
         "platt-sigmoid": _grid(result["tasks"], _posterior),

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from workers.reproduce.claims import claim
-from workers.reproduce.platt_tasks import PAPER_PAGES, TASKS, WEB_PAGES, Task
+from workers.lab.papers.claims import claim
+from workers.lab.papers.platt_tasks import PAPER_PAGES, TASKS, WEB_PAGES, Task
 
 Result = dict[str, Any]
 

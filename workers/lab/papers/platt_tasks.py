@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from online_svm.svm.online import OnlineSVC
+from online_svm.svm.online_svc import OnlineSVC
 
 CACHE_MB = 1000.0
 PAPER_PAGES, WEB_PAGES = 21_489, 25_057  # of the paper's Web test set, and of w7a.t

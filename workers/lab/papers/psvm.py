@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from workers.reproduce.claims import claim
-from workers.reproduce.psvm_figures import draw
-from workers.reproduce.psvm_trials import (
+from workers.lab.papers.claims import claim
+from workers.lab.papers.psvm_figures import draw
+from workers.lab.papers.psvm_trials import (
     LINE_MEAN,
     LINE_VARIANCE,
     N_TRAINING,

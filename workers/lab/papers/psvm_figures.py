@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from workers.reproduce.figures import BLUE, GREY, RED, save
-from workers.reproduce.psvm_trials import PLANE_MEAN, PLANE_VARIANCE
+from workers.lab.papers.figures import BLUE, GREY, RED, save
+from workers.lab.papers.psvm_trials import PLANE_MEAN, PLANE_VARIANCE
 
 Result = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -19,7 +19,7 @@ NAMES = {"psvm": ("P-SVM", BLUE), "csvm": ("C-SVM with Platt", RED)}
 
 
 def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG; see `workers.reproduce.Reproduction.draw`."""
+    """Draw every figure as PNG; see `workers.lab.papers.Reproduction.draw`."""
     figures = {
         "psvm-line": _line(result["curves"]),
         "psvm-settings": _settings(result["line"]),

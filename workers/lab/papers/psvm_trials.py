@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from online_svm.calibration.platt import PlattScaling
-from online_svm.svm.probabilistic import ProbabilisticSVC
+from online_svm.svm.probabilistic_svc import ProbabilisticSVC
 
 Floats = NDArray[np.float64]
 Result = dict[str, Any]

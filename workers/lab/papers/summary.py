@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from workers.reproduce import PAPERS
+from workers.lab.papers import PAPERS
 
 if TYPE_CHECKING:
     from rich.table import Table

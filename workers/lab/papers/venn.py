@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.reproduce.parallel import each
-from workers.reproduce.venn_adult import AdultTask, measure_adult
-from workers.reproduce.venn_figures import draw
-from workers.reproduce.venn_measures import curves, measures
-from workers.reproduce.venn_protocol import Reading, Setting, follow
-from workers.reproduce.venn_tables import claims, rows, tables
+from workers.lab.papers.parallel import each
+from workers.lab.papers.venn_adult import AdultTask, measure_adult
+from workers.lab.papers.venn_figures import draw
+from workers.lab.papers.venn_measures import curves, measures
+from workers.lab.papers.venn_protocol import Reading, Setting, follow
+from workers.lab.papers.venn_tables import claims, rows, tables
 
 __all__ = ["draw", "run"]
 
@@ -93,7 +93,7 @@ def run(
     Parameters
     ----------
     data_dir : path or None
-        Where the data files are; see `workers.data.data_directory`.
+        Where the data files are; see `workers.push.datasets.data_directory`.
     quick : bool
         Short streams and few seeds.
     seed : int

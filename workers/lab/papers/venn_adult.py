@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from online_svm.calibration.one_against_all import OneAgainstAll
-from online_svm.kernels import Kernel
-from online_svm.svm.machine import RollingMachine
-from online_svm.venn.scheme import VennScheme
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.rolling_machine import RollingMachine
+from online_svm.venn.registry import VennScheme
 from online_svm.venn.taxonomy import svm_classes
-from workers.data import load
-from workers.reproduce.venn_measures import measured_batch
-from workers.reproduce.venn_protocol import MAPS, VENN, C
+from workers.lab.papers.venn_measures import measured_batch
+from workers.lab.papers.venn_protocol import MAPS, VENN, C
+from workers.push.datasets import load
 
 N_TRAINING, N_CALIBRATION = 3500, 1500
 GAMMA = 1.0 / 14.0  # 14 features are on in a row: the squared distance of two rows is at most 28

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workers.reproduce.figures import BLUE, GREY, RED, save
-from workers.reproduce.venn_protocol import MAPS, VENN
+from workers.lab.papers.figures import BLUE, GREY, RED, save
+from workers.lab.papers.venn_protocol import MAPS, VENN
 
 Result = dict[str, Any]
 
@@ -17,7 +17,7 @@ FLOOR = 1e-12  # smaller p-values are drawn here
 
 
 def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG; see `workers.reproduce.Reproduction.draw`."""
+    """Draw every figure as PNG; see `workers.lab.papers.Reproduction.draw`."""
     runs, adult = result["runs"], result["adult"]
     figures = {
         "venn-car": _cumulative(runs, "car", "sigma"),

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.metrics.validity import CumulativeValidity, paper_p_value
-from workers.reproduce.venn_protocol import Stream, Track
+from online_svm.metrics.cumulative import CumulativeValidity, paper_p_value
+from workers.lab.papers.venn_protocol import Stream, Track
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,12 +15,12 @@ from online_svm.calibration.binning import ScoreBinning
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.platt import PlattScaling
-from online_svm.kernels import Kernel
-from online_svm.svm.machine import RollingMachine
-from online_svm.venn.scheme import VennScheme
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.rolling_machine import RollingMachine
+from online_svm.venn.registry import VennScheme
 from online_svm.venn.taxonomy import svm_classes
-from workers.data import load
-from workers.reproduce.nearest_isotonic import NearestIsotonic
+from workers.lab.papers.nearest_isotonic import NearestIsotonic
+from workers.push.datasets import load
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -152,7 +152,7 @@ def follow(
     ----------
     setting : Setting
     data_dir : path or None
-        See `workers.data.data_directory`.
+        See `workers.push.datasets.data_directory`.
     seed : int
         Of the shuffle: the rows of car.data are ordered, and i.i.d. is the assumption.
     length : int, optional

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Any
 
-from workers.reproduce.claims import claim
-from workers.reproduce.report import shown
-from workers.reproduce.venn_protocol import MAPS, STEPWISE, VENN
+from workers.lab.papers.claims import claim
+from workers.lab.papers.report import shown
+from workers.lab.papers.venn_protocol import MAPS, STEPWISE, VENN
 
 Result = dict[str, Any]
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from online_svm._jit import jit
-from online_svm.kernels import Kernel
-from online_svm.svm.bank import empty_bank
-from online_svm.svm.handle import bank_at, handle_of
+from online_svm.compiled.jit import jit
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.addresses import bank_at, handle_of
+from online_svm.svm.exact.machine_state import empty_bank
 
 
 @jit

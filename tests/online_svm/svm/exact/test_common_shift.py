@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from online_svm.kernels import Kernel
-from online_svm.svm.machine import RollingMachine
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.rolling_machine import RollingMachine
 
 NARROW = Kernel("rbf", gamma=12.5)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from online_svm.kernels import Kernel
-from online_svm.svm.active import FITS, SIZE, VACANT
-from online_svm.svm.machine import RollingMachine
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.active_set import FITS, SIZE, VACANT
+from online_svm.svm.exact.rolling_machine import RollingMachine
 
 KERNELS = [
     Kernel("rbf", 0.3),
@@ -127,8 +127,8 @@ def test_a_copy_continues_bit_for_bit_whatever_the_cache_holds(cache_mb):
 
 
 def test_the_place_of_a_largest_number_is_that_of_the_first():
-    from online_svm._jit import jit
-    from online_svm.svm._packed import larger, lowest_key, place_of, rising
+    from online_svm.compiled.jit import jit
+    from online_svm.compiled.packed_search import larger, lowest_key, place_of, rising
 
     @jit
     def highest(values):

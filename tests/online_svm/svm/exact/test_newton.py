@@ -2,10 +2,16 @@ import numpy as np
 import pytest
 from scipy.linalg import cho_factor
 
-from online_svm.kernels import Kernel
-from online_svm.svm.batch import advance, constant, fixed_rows, sum_rows
-from online_svm.svm.newton import add_rows, factorise, free_step, free_variables, solve_factorised
-from online_svm.svm.solver import maximise
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.batch_programme import advance, constant, fixed_rows, sum_rows
+from online_svm.svm.exact.newton import (
+    add_rows,
+    factorise,
+    free_step,
+    free_variables,
+    solve_factorised,
+)
+from online_svm.svm.exact.smo import maximise
 
 
 def problem(seed, n=40, C=1.0, gamma=1.0):

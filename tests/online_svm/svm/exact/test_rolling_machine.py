@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
+from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
-from online_svm.kernels import Kernel
-from online_svm.svm.capacity import GRANULE
-from online_svm.svm.machine import RollingMachine
+from online_svm.svm.exact.ring_capacity import GRANULE
+from online_svm.svm.exact.rolling_machine import RollingMachine
 
 KERNEL = Kernel("rbf", gamma=0.3)
 
@@ -279,7 +279,7 @@ def test_solving_again_changes_nothing():
 
 def test_summing_afresh_moves_decision_values_by_rounding_only(monkeypatch):
     X, codes = stream(300)
-    monkeypatch.setattr("online_svm.svm.machine.REFRESH_STEPS", 100)
+    monkeypatch.setattr("online_svm.svm.exact.rolling_machine.REFRESH_STEPS", 100)
     machine = machine_on(X[:200], codes[:200])
     machine.extend(X[200:], codes[200:], training=all_training(X[200:]))
     values = machine.decision_values()

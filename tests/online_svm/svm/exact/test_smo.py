@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from online_svm.kernels import Kernel
-from online_svm.svm.rows import TRAIN_TAIL, empty_rows
-from online_svm.svm.solver import intercept, maximise
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.kernel_rows import TRAIN_TAIL, empty_rows
+from online_svm.svm.exact.smo import intercept, maximise
 
 
 def rows_over(kernel, X):

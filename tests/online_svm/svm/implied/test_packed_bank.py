@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from online_svm.kernels import Kernel
-from online_svm.svm.batch import fixed_rows
-from online_svm.svm.class_path import class_weights
-from online_svm.svm.implied_bank import ImpliedBank
-from online_svm.svm.model import KernelModel
-from online_svm.svm.packed_bank import PackedBank
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.batch_programme import fixed_rows
+from online_svm.svm.implied.class_path import class_weights
+from online_svm.svm.implied.packed_bank import PackedBank
+from online_svm.svm.implied.vote_bank import ImpliedBank
+from online_svm.svm.kernel_model import KernelModel
 
 Floats = NDArray[np.float64]
 KERNELS = [Kernel("rbf", 0.3), Kernel("linear"), Kernel("poly", 0.2, 2, 1.0), Kernel("rbf", 9.0)]

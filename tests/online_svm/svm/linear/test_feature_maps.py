@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
 
-from online_svm.kernels import Kernel
-from online_svm.svm.feature_maps import fit_map, map_from_arrays, product
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.linear.feature_maps import fit_map, map_from_arrays, product
 
 KERNELS = [
     Kernel("rbf", gamma=0.3, wide=True),
@@ -98,8 +98,8 @@ def test_a_product_adds_in_the_order_of_the_rows(m, n, columns, seed):
 SCRIPT = """
 import hashlib, sys
 import numpy as np
-from online_svm.kernels import Kernel
-from online_svm.svm.feature_maps import fit_map
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.linear.feature_maps import fit_map
 shift = int(sys.argv[1])
 X = np.random.default_rng(0).normal(size=8 * 400 + shift)[shift:]
 X[:] = np.random.default_rng(1).normal(size=8 * 400)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.kernel_approximation import RBFSampler
 
-from online_svm.kernels import Kernel
-from online_svm.svm.feature_maps import FourierMap, fit_map
-from online_svm.svm.fourier import LARGEST, FourierModel, cosine
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.linear.feature_maps import FourierMap, fit_map
+from online_svm.svm.linear.fourier import LARGEST, FourierModel, cosine
 
 
 def fitted(d=5, size=37, gamma=0.3, seed=4):

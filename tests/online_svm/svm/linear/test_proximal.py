@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
-from online_svm.svm.proximal import ROUNDS, ProximalMachine
+from online_svm.svm.linear.proximal import ROUNDS, ProximalMachine
 
 EXACT = {"tol": 1e-9, "rounds": 20_000}
 

@@ -1,0 +1,1 @@
+"""One refit: from a task to a learner to a result."""

@@ -1,0 +1,1 @@
+"""What flows: examples, labels, features, predictions, and which of them train."""

@@ -1,0 +1,1 @@
+"""The exact kernel machine over a rolling window."""

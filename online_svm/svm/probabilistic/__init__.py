@@ -1,0 +1,1 @@
+"""Class labels and probabilities as targets of one machine (Niaf et al.)."""

@@ -1,0 +1,129 @@
+"""Imports run one way: the layers that the architecture draws, held against every file."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+LIBRARY = (
+    {"predictor"},
+    {"refit"},
+    {"venn", "svm", "metrics"},
+    {"calibration"},
+    {"stream", "storage", "compiled"},
+    {"config", "semantics", "types", "errors"},
+)
+"""Parts of `online_svm`, the highest layer first. A part imports its own layer and lower ones."""
+
+SERVICE = (
+    {"__main__"},
+    {"cli"},
+    {"lab"},
+    {"demo"},
+    {"combine", "history", "admin", "push"},
+    {"engine"},
+    {"refit", "broker"},
+    {"feed", "message"},
+    {"config"},
+)
+"""Parts of `workers`, likewise."""
+
+ANYWHERE = {"errors", "failpoints", "fast_imports", "plural", "printable", "stop"}
+"""Single modules of `workers` that any part may import; they import none but one another."""
+
+LOOSE = 8
+"""Modules that may stand directly in a package."""
+
+
+def sources(package):
+    return sorted(path for path in (ROOT / package).rglob("*.py"))
+
+
+def part_of(package, path):
+    first = path.relative_to(ROOT / package).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported(path):
+    """Yield the dotted names of our own modules that a file imports, at any depth."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def edges(package):
+    """Yield the file, its part, and the part of the same package that it imports."""
+    for path in sources(package):
+        for name in imported(path):
+            words = name.split(".")
+            if words[0] == package and len(words) > 1:
+                yield path, part_of(package, path), words[1]
+
+
+def violations(package, layers, anywhere=frozenset()):
+    level = {part: i for i, layer in enumerate(layers) for part in layer}
+    for path, part, other in edges(package):
+        if part in ("__init__", other) or other in anywhere or other.startswith("__"):
+            continue
+        if part in anywhere:
+            yield f"{path.relative_to(ROOT)} imports {other}"
+        elif part not in level or other not in level:
+            yield f"{path.relative_to(ROOT)}: {part} or {other} has no layer"
+        elif level[other] < level[part]:
+            yield f"{path.relative_to(ROOT)}: {part} imports {other}, which lies above it"
+
+
+def circles(package):
+    """Yield the pairs of parts that import each other."""
+    found = {(part, other) for _, part, other in edges(package) if part != other}
+    yield from sorted(pair for pair in found if pair[::-1] in found and pair[0] < pair[1])
+
+
+def test_the_library_imports_downwards():
+    assert list(violations("online_svm", LIBRARY)) == []
+
+
+def test_the_service_imports_downwards():
+    assert list(violations("workers", SERVICE, ANYWHERE)) == []
+
+
+@pytest.mark.parametrize("package", ["online_svm", "workers"])
+def test_no_two_parts_import_each_other(package):
+    assert list(circles(package)) == []
+
+
+def test_the_library_knows_nothing_of_the_service():
+    found = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in sources("online_svm")
+        for name in imported(path)
+        if name.split(".")[0] == "workers"
+    ]
+    assert found == []
+
+
+def test_only_the_command_line_imports_the_laboratory():
+    found = [
+        f"{path.relative_to(ROOT)}"
+        for path, part, other in edges("workers")
+        if other == "lab" and part not in ("lab", "cli")
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("package", ["online_svm", "workers"])
+def test_few_modules_stand_directly_in_a_package(package):
+    loose = [path.name for path in (ROOT / package).glob("*.py") if not path.stem.startswith("__")]
+    assert len(loose) <= LOOSE, loose
+
+
+@pytest.mark.parametrize("package", ["online_svm", "workers"])
+def test_every_folder_says_what_it_is_for(package):
+    for folder in {path.parent for path in sources(package)}:
+        text = (folder / "__init__.py").read_text("utf-8")
+        assert ast.get_docstring(ast.parse(text)), folder

@@ -1,0 +1,1 @@
+"""Feeds from outside: how they stand, fork, reset, verify, repair."""

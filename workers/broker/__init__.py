@@ -1,0 +1,1 @@
+"""All of Redis: connection, commands, keys, lease, permissions, the embedded server."""

@@ -1,0 +1,1 @@
+"""Settings: what they are, where each value comes from, and how it is explained."""

@@ -1,0 +1,1 @@
+"""One worker's life: preflight, recovery, the loop, snapshots, the graceful stop."""

@@ -1,0 +1,1 @@
+"""What a feed is, without I/O: position, state, commit, agreement."""

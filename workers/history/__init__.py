@@ -1,0 +1,1 @@
+"""Past runs: what was answered, with the labels that were learned."""

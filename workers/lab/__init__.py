@@ -1,0 +1,1 @@
+"""The laboratory: benchmarks, and the papers' experiments."""

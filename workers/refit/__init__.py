@@ -1,0 +1,1 @@
+"""Refits in a process of their own."""
