@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-LOCK = Path(__file__).parents[1] / "requirements.lock"
+LOCK = Path(__file__).parents[1] / "deploy" / "requirements.lock"
 SECONDS = 120
 
 

@@ -1,4 +1,4 @@
-"""Write requirements.lock: the exact version of all that online-svm needs, as installed here."""
+"""Write deploy/requirements.lock: the exact version, here, of every package online-svm needs."""
 
 import argparse
 import sys
@@ -11,14 +11,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-TARGET = ROOT / "requirements.lock"
+TARGET = ROOT / "deploy" / "requirements.lock"
 
 _HEAD = """\
 # The versions that the tests ran with, those for development included. No index and no hashes stand
 # here: pip takes both from the index it is told to use. Made, in the environment of `make test`, by
 #     python scripts/make_lock.py
 # Installed by
-#     python -m pip install -r requirements.lock && python -m pip install --no-deps -e .
+#     python -m pip install -r deploy/requirements.lock && python -m pip install --no-deps -e .
 """
 
 

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-LOCK = ROOT / "requirements.lock"
+LOCK = ROOT / "deploy" / "requirements.lock"
 
 
 def script(name):
