@@ -36,9 +36,9 @@ def test_a_stop_in_a_batch_that_was_not_committed_leaves_no_snapshot_of_it(
         drain(running, 70)
         store.refusal = refusal
 
-        def ask_and_read(cursor, count, is_eager):
+        def ask_and_read(*arguments):
             stop.request()
-            return Store.read(store, cursor, count, is_eager)
+            return Store.read(store, *arguments)
 
         store.read = ask_and_read
         running.run()
