@@ -17,7 +17,7 @@ from hypothesis import settings
 
 from workers.broker import embedded
 from workers.broker.store import Store
-from workers.config.variables import PREFIX
+from workers.config.environment import PREFIX
 from workers.push.datasets import DataNotFound, load
 
 # The first example compiles numba kernels, which takes longer than any sensible deadline.

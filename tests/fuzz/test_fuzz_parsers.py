@@ -21,8 +21,8 @@ from online_svm.storage.snapshot import pack, unpack
 from online_svm.stream.example import Example
 from online_svm.stream.schema import FeatureSchema
 from workers.broker.lease import Holder
+from workers.config.environment import PROCESS_ENVIRONMENT
 from workers.config.settings import Limits, WorkerSettings, load
-from workers.config.variables import PROCESS_ENVIRONMENT
 from workers.engine import snapshots
 from workers.engine.answer import process
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost

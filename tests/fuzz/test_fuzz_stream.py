@@ -26,7 +26,7 @@ from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
 from workers.feed.commit import Retention
 from workers.feed.position import START
-from workers.message import entry as one
+from workers.message import entry_decode
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(
@@ -91,7 +91,7 @@ def fuzzed(choose, real):
 
 def is_refused(fields, schema=FeatureSchema(CONFIG)):  # noqa: B008  (declared: it never changes)
     try:
-        one.read(fields, schema, LIMITS)
+        entry_decode.decode_entry(fields, schema, LIMITS)
     except InvalidExample:
         return True
     return False

@@ -24,8 +24,8 @@ from workers.broker.lease import is_taken
 from workers.broker.store import Store
 from workers.engine import snapshots
 from workers.engine.answer import Outcome, process
+from workers.engine.consistency import last_id, standing
 from workers.engine.recovery import check_same
-from workers.engine.standing import last_id, standing
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.agreement import check_whole
 from workers.feed.keys import FIELD

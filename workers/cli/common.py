@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 
 import typer
 
-from workers.config.variables import may_hold_settings
+from workers.config.environment import may_hold_settings
 from workers.printable import printable
 
 if TYPE_CHECKING:

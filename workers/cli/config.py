@@ -7,7 +7,7 @@ import typer
 from workers.cli.common import Config, Json, Redis
 from workers.cli.options import with_settings
 from workers.cli.worker import given_flags
-from workers.config.variables import PREFIX, PROCESS_ENVIRONMENT
+from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 
 
 def register(app: typer.Typer) -> None:

@@ -23,9 +23,9 @@ from pydantic_settings import (
 )
 
 from online_svm.config import PredictorConfig
+from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 from workers.config.explain import explain
 from workers.config.text_values import parse_text
-from workers.config.variables import PREFIX, PROCESS_ENVIRONMENT
 from workers.errors import BadConfiguration
 
 Policy = Literal["trim", "block"]

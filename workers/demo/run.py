@@ -18,7 +18,7 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from workers.broker import embedded
 from workers.broker.connection import client
-from workers.config.variables import PREFIX
+from workers.config.environment import PREFIX
 from workers.demo.curves import draw_curves
 from workers.demo.feeds import Plan, Progress
 from workers.demo.view import LEGEND, Rate, line, methods_table, render

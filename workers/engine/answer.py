@@ -15,7 +15,7 @@ from workers.config.settings import Limits
 from workers.feed.commit import HEAD_BYTES, DeadLetter
 from workers.feed.position import MET, OUT, Position, chain
 from workers.feed.recent_ids import RecentIds
-from workers.message import entry as one
+from workers.message import entry_decode
 from workers.message.codec import (
     Decoded,
     Fields,
@@ -154,11 +154,13 @@ def _not_answered(
 
 def _dead_letter(entry: tuple[bytes, Fields], error: InvalidExample) -> DeadLetter:
     head = b""
-    for name, value in one.pairs(entry[1]):
+    for name, value in entry_decode.pairs(entry[1]):
         head += name[:HEAD_BYTES] + b"=" + value[:HEAD_BYTES] + b"\n"
         if len(head) >= HEAD_BYTES:
             break
-    return DeadLetter(entry[0], error.code, error.reason, one.size(entry[1]), head[:HEAD_BYTES])
+    return DeadLetter(
+        entry[0], error.code, error.reason, entry_decode.size(entry[1]), head[:HEAD_BYTES]
+    )
 
 
 def _links(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from workers.broker.connection import NO_CLUSTER
 from workers.broker.store import Store
 from workers.engine import snapshots
-from workers.engine.standing import check_standing
+from workers.engine.consistency import check_standing
 from workers.errors import (
     InvalidStoredSnapshot,
     RedisUnsuitable,

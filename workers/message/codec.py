@@ -21,11 +21,10 @@ from online_svm.stream.answer_columns import COLUMNS, Column, Kind
 from online_svm.stream.prediction import Floats, PredictionBlock, ValidityReport
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
-from workers.message import column_decode as columns
-from workers.message import entry as one
+from workers.message import column_decode, entry_decode
 from workers.message.version import VERSION
 
-Fields = one.Fields
+Fields = entry_decode.Fields
 Entry = tuple[bytes, Fields]
 
 _SINGLY = 16  # below this many, reading by column has no advantage
@@ -100,7 +99,7 @@ def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> D
     >>> decoded.X, decoded.labels, decoded.rejected[1].code
     (array([[1., 2.]]), ['a'], 'dimension')
     """
-    together = columns.read([fields for _, fields in entries], schema, limits)
+    together = column_decode.decode_columns([fields for _, fields in entries], schema, limits)
     if together is None:
         return _Parts(entries, schema, limits).decoded()
     return Decoded(*together, accepted=list(range(len(entries))), rejected={})
@@ -130,7 +129,7 @@ class _Parts:
         layouts: dict[Hashable, list[int]] = {}
         for position in range(first, len(self._fields)):
             fields = self._fields[position]
-            if columns.looks_ordinary(fields, self._schema, self._limits):
+            if column_decode.looks_ordinary(fields, self._schema, self._limits):
                 layouts.setdefault(_layout(fields), []).append(position)
             else:
                 self._read_one(position)
@@ -149,7 +148,9 @@ class _Parts:
             for position in positions:
                 self._read_one(position)
             return
-        together = columns.read([self._fields[i] for i in positions], self._schema, self._limits)
+        together = column_decode.decode_columns(
+            [self._fields[i] for i in positions], self._schema, self._limits
+        )
         if together is None:
             middle = len(positions) // 2
             self._read(positions[:middle])
@@ -160,9 +161,9 @@ class _Parts:
 
     def _read_one(self, position: int) -> None:
         fields = self._fields[position]
-        self._ids[position] = one.readable_id(fields, self._limits)
+        self._ids[position] = entry_decode.readable_id(fields, self._limits)
         try:
-            self._rows[position] = one.read(fields, self._schema, self._limits)
+            self._rows[position] = entry_decode.decode_entry(fields, self._schema, self._limits)
         except InvalidExample as error:
             # Anew: the traceback of the one that was raised holds all that was parsed.
             self._rejected[position] = InvalidExample(error.code, error.reason)

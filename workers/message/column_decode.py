@@ -1,7 +1,8 @@
-"""A batch of ordinary entries, read column by column.
+"""Decode a batch of ordinary entries, column by column.
 
-"Ordinary" is whatever this can prove to be exactly what `entries.read` would accept; everything
-else makes it give up, and is read one by one.
+An entry is ordinary if this module can prove that `decode_entry` would accept it with the same
+result. If a batch holds any other entry, `decode_columns` returns None, and the caller decodes the
+entries one by one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from online_svm.errors import InvalidExample
 from online_svm.stream.prediction import Floats
 from online_svm.stream.schema import FeatureSchema, invalid_values
 from workers.config.settings import Limits
-from workers.message.entry import (
+from workers.message.entry_decode import (
     LARGE,
     MOST_FIELDS,
     Fields,
@@ -43,7 +44,7 @@ _LAYOUTS = frozenset(
 )
 
 
-def read(
+def decode_columns(
     batch: Sequence[Fields], schema: FeatureSchema, limits: Limits
 ) -> tuple[Floats, Texts, Numbers, Texts] | None:
     """Return the columns of a batch, or None if not every entry is ordinary.
@@ -69,7 +70,7 @@ def read(
 
 
 def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> bool:
-    """Return whether an entry is worth a try by column; a guess, which `read` proves or refuses."""
+    """Return whether an entry seems ordinary; `decode_columns` then proves it, or returns None."""
     if not _may_be_layout(fields):
         return False
     given = dict(pairs(fields))

@@ -4,9 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
+from workers.config.environment import PROCESS_ENVIRONMENT
 from workers.config.settings import Limits, WorkerSettings, load, origins
 from workers.config.text_values import option
-from workers.config.variables import PROCESS_ENVIRONMENT
 from workers.errors import BadConfiguration
 
 SECRET = "hunter2secret"

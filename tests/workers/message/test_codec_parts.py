@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
-from workers.message import entry as one
+from workers.message import entry_decode
 from workers.message.codec import decode
 
 LIMITS = Limits(max_entry_bytes=1024)
@@ -44,10 +44,10 @@ def alone(batch, schema):
     found = []
     for fields in batch:
         try:
-            row, label, _ = one.read(fields, schema, LIMITS)
-            found.append((row.tobytes(), label, one.readable_id(fields, LIMITS)))
-        except one.InvalidExample as error:
-            found.append((error.code, error.reason, one.readable_id(fields, LIMITS)))
+            row, label, _ = entry_decode.decode_entry(fields, schema, LIMITS)
+            found.append((row.tobytes(), label, entry_decode.readable_id(fields, LIMITS)))
+        except entry_decode.InvalidExample as error:
+            found.append((error.code, error.reason, entry_decode.readable_id(fields, LIMITS)))
     return found
 
 
@@ -70,7 +70,8 @@ def test_one_bad_entry_leaves_nearly_all_others_to_the_columns(monkeypatch):
     batch = [(b"1-0", [b"x", b"[%d,1]" % i, b"y", b"p"]) for i in range(256)]
     batch[100] = (b"1-0", [b"x", b"[NaN,1]", b"y", b"p"])
     singly = []
-    monkeypatch.setattr(one, "read", lambda *a, real=one.read: singly.append(a) or real(*a))
+    real = entry_decode.decode_entry
+    monkeypatch.setattr(entry_decode, "decode_entry", lambda *a: singly.append(a) or real(*a))
     decoded = decode(batch, FeatureSchema(PredictorConfig(features=2)), LIMITS)
     assert list(decoded.rejected) == [100]
     assert np.array_equal(decoded.X[:, 0], [i for i in range(256) if i != 100])

@@ -9,7 +9,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
-from workers.message import column_decode as columns
+from workers.message import column_decode
 from workers.message.codec import decode
 
 TUBES = PredictorConfig(learner="psvm", classes=("a", "b"), features=2)
@@ -138,13 +138,15 @@ def test_a_batch_is_decoded_as_its_entries_are_alone(config, batch):
 
 def test_a_batch_of_probabilities_alone_is_read_by_columns():
     batch = [[b"x", b"[1,2]", b"p", b"0.25"], [b"x", b"[3,4]", b"p", b"1"]]
-    X, labels, probabilities, _ = columns.read(batch, FeatureSchema(TUBES), Limits())
+    X, labels, probabilities, _ = column_decode.decode_columns(
+        batch, FeatureSchema(TUBES), Limits()
+    )
     assert (X.tolist(), labels) == ([[1.0, 2.0], [3.0, 4.0]], [None, None])
     assert probabilities == [0.25, 1.0]
 
 
 def test_entries_without_a_probability_are_read_by_columns_as_ever():
     batch = [[b"x", b"[1,2]", b"y", b"a"]]
-    read = columns.read(batch, FeatureSchema(TUBES), Limits())
+    read = column_decode.decode_columns(batch, FeatureSchema(TUBES), Limits())
     assert read is not None
     assert read[1:] == (["a"], [None], [None])

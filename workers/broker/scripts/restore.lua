@@ -47,7 +47,7 @@ elseif is_before(info_of(KEYS[2])['last-generated-id'], cursor) then
   call('XSETID', KEYS[2], cursor)
 end
 
--- Answers that were lost are given up: what comes next comes after them (see standing.py).
+-- Answers that were lost are given up: what comes next comes after them (see consistency.py).
 if type_of(KEYS[3]) == 'stream' and is_before(info_of(KEYS[3])['last-generated-id'], cursor) then
   call('XSETID', KEYS[3], cursor)
 end

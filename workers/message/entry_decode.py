@@ -45,7 +45,7 @@ def size(fields: Fields) -> int:
     return sum(len(name) + len(value) for name, value in pairs(fields))
 
 
-def read(
+def decode_entry(
     fields: Fields, schema: FeatureSchema, limits: Limits
 ) -> tuple[Floats, str | None, float | None]:
     """Return the features, shape (n_features,), the label and the probability of an entry.
