@@ -151,6 +151,37 @@ def auc(scores: ArrayLike, outcomes: ArrayLike) -> float:
     return int((counts.positives * twice_below).sum()) / (2 * pairs)
 
 
+def macro_auc(probabilities: ArrayLike, codes: ArrayLike) -> float:
+    """Return the mean over the classes of the area under the curve of each against the rest.
+
+    A class that no example has, or every one, has no area and is left out. For two classes it is
+    `auc` of the second.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_samples, n_classes)
+    codes : array-like of int of shape (n_samples,)
+        True class of each example, from 0.
+
+    Raises
+    ------
+    InvalidInput
+        As for `log_loss`, or if all examples are of one class.
+
+    Examples
+    --------
+    >>> macro_auc([[0.9, 0.1], [0.6, 0.4], [0.6, 0.4], [0.2, 0.8]], [0, 0, 1, 1])
+    0.875
+    """
+    values, truth = _check(probabilities, codes)
+    there = np.unique(truth)
+    if len(there) < 2:
+        raise InvalidInput("codes: the area under the ROC curve needs two classes")
+    if values.shape[1] == 2:
+        return auc(values[:, 1], truth == 1)
+    return float(np.mean([auc(values[:, code], truth == code) for code in there]))
+
+
 def _of_truth(probabilities: ArrayLike, codes: ArrayLike) -> Floats:
     values, truth = _check(probabilities, codes)
     return values[np.arange(len(truth)), truth]

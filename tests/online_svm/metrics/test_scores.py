@@ -19,6 +19,7 @@ from online_svm.metrics.scores import (
     clipped,
     expected_calibration_error,
     log_loss,
+    macro_auc,
 )
 
 
@@ -104,3 +105,25 @@ def test_no_examples_are_refused():
         log_loss(np.empty((0, 2)), [])
     with pytest.raises(InvalidInput, match="at least one true class"):
         accuracy([], [])
+
+
+def test_the_macro_auc_is_scikit_learns_one_against_the_rest():
+    rows, codes = random_rows(400, 5)
+    ours = macro_auc(rows, codes)
+    assert ours == pytest.approx(roc_auc_score(codes, rows, multi_class="ovr"), rel=1e-12)
+
+
+def test_a_class_without_examples_takes_no_part_in_the_macro_auc():
+    rows, codes = random_rows(400, 4)
+    wider = np.column_stack((rows * 0.5, np.full(len(rows), 0.5)))
+    assert macro_auc(wider, codes) == macro_auc(rows, codes)
+
+
+def test_the_macro_auc_of_two_classes_is_the_auc_of_the_second():
+    rows, codes = random_rows(400, 2)
+    assert macro_auc(rows, codes) == auc(rows[:, 1], codes == 1)
+
+
+def test_examples_of_one_class_have_no_macro_auc():
+    with pytest.raises(InvalidInput, match="two classes"):
+        macro_auc([[0.5, 0.5], [0.2, 0.8]], [1, 1])
