@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
+from online_svm.types import Floats
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.lab.bench.svc_reference import svc_intervals
@@ -31,7 +32,6 @@ SIGMA = 0.6
 GAMMA = 1.0 / (2.0 * SIGMA**2)
 METRICS_EVERY = 100
 _PUSH_SECONDS, _STOP_SECONDS = 600.0, 60.0
-Floats = NDArray[np.float64]
 
 
 def main() -> None:

@@ -1,18 +1,15 @@
 """What a calibration map is, and the checks of its arguments that all maps share."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.types import Bools, Floats, Ints, Weights
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 State = dict[str, Floats | Ints]
-Weights = NDArray[Any]  # float64; or int64 where they are counts
 
 MOST_COUNTED = 3_000_000_000
 """Examples up to which products of two counts fit 64 bits."""

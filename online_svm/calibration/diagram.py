@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from online_svm.calibration.base import Bools, Floats, Ints, Weights
 from online_svm.compiled.jit import jit
+from online_svm.types import Bools, Floats, Ints, Weights
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,14 @@ from typing import ClassVar, Self
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import (
-    Bools,
-    Floats,
-    Ints,
     State,
-    Weights,
     check_fitted,
     check_scores,
     check_training,
     check_weights,
 )
 from online_svm.calibration.diagram import TiedCounts, pool_ties, pool_weights
+from online_svm.types import Bools, Floats, Ints, Weights
 
 
 class FittedMap(ABC):

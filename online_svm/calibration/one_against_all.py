@@ -6,18 +6,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import (
-    Floats,
-    IntervalMap,
-    Ints,
-    ScoreMap,
-    State,
-    check_fitted,
-    read_ints,
-)
+from online_svm.calibration.base import IntervalMap, ScoreMap, State, check_fitted, read_ints
 from online_svm.calibration.columns import LabelledColumns, check_columns
 from online_svm.calibration.fitted import CountsMap, PointMap
 from online_svm.errors import InvalidInput
+from online_svm.types import Floats, Ints
 
 
 class OneAgainstAll:

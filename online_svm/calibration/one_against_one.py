@@ -7,10 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import Floats, Ints, ScoreMap, State, check_fitted, read_ints
+from online_svm.calibration.base import ScoreMap, State, check_fitted, read_ints
 from online_svm.calibration.columns import check_codes, check_columns
 from online_svm.calibration.one_against_all import normalise_rows, state_part
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.types import Floats, Ints
 
 
 class OneAgainstOne:

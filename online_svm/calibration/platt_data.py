@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 
-from online_svm.calibration.base import Bools, Floats
 from online_svm.errors import InvalidInput
+from online_svm.types import Bools, Floats
 
 
 class Scorer(Protocol):

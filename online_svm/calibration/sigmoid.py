@@ -7,8 +7,8 @@ examples and `low` for the others, start at a = 0 with the given b, and return (
 
 import math
 
-from online_svm.calibration.base import Bools, Floats
 from online_svm.compiled.jit import jit
+from online_svm.types import Bools, Floats
 
 Point = tuple[float, float, float]
 MAX_ITERATIONS = 100  # Lin, Lin & Weng's and Platt's; five to ten are usual

@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.intrinsics import bits_of, float_of, fma
 from online_svm.compiled.jit import inner, jit
 from online_svm.errors import InvalidConfig
+from online_svm.types import Floats, Values
 
 KernelName = Literal["linear", "poly", "rbf"]
-Floats = NDArray[np.float64]
-Values = NDArray[np.float32 | np.float64]  # kernel values: see `Kernel.dtype`
 Shape = tuple[int, float, float, int]  # code, gamma, coef0, degree: what compiled code is given
 
 LINEAR, POLY, RBF, WIDE_RBF = range(4)

@@ -8,7 +8,7 @@ import numpy as np
 
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import inner, jit
-from online_svm.compiled.kernels import Floats, Values
+from online_svm.types import Floats, Values
 
 LANES = 64
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import Floats
 from online_svm.calibration.columns import check_codes
 from online_svm.errors import InvalidInput
+from online_svm.types import Floats
 
 
 @dataclass(frozen=True, slots=True)

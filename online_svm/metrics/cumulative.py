@@ -7,11 +7,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import Floats, Ints, State, read_floats, read_ints
+from online_svm.calibration.base import State, read_floats, read_ints
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.metrics.scores import CLIP
 from online_svm.stream.prediction import LabelReport, MethodReport
+from online_svm.types import Floats, Ints
 
 # Columns of the running sums: four for the predicted label, four for the SVM's own class.
 LOWER, PROBABILITY, UPPER, VARIANCE = range(4)

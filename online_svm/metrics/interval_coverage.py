@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import Floats
 from online_svm.errors import InvalidInput
 from online_svm.metrics.calibration_error import DRAWS
 from online_svm.metrics.equal_mass_bins import EqualMassBins
+from online_svm.types import Floats
 
 
 @dataclass(frozen=True, slots=True)

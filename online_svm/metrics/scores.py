@@ -3,11 +3,12 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import Bools, Floats, Ints, check_labels, check_scores
+from online_svm.calibration.base import check_labels, check_scores
 from online_svm.calibration.calibrators.binning import equal_count_bins
 from online_svm.calibration.columns import check_codes
 from online_svm.calibration.diagram import pool_ties
 from online_svm.errors import InvalidInput
+from online_svm.types import Bools, Floats, Ints
 
 CLIP = 1e-6  # a probability below it counts as this much in the log loss: an infinity says nothing
 

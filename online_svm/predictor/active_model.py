@@ -3,25 +3,21 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.predictor.implied_map import implied_probabilities
 from online_svm.predictor.published_maps import fit_maps, interval_maps, restore_maps
 from online_svm.refit.task import RefitResult
-from online_svm.storage.arrays import Arrays, check_floats, check_indices, nest, under
+from online_svm.storage.arrays import check_floats, check_indices, nest, under
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.labels import ClassView
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.svm.probabilistic.posterior import posterior, steepness
+from online_svm.types import Arrays, Bools, Floats, Ints
 from online_svm.venn.protocol import VennSet
 from online_svm.venn.registry import VennScheme
 from online_svm.venn.taxonomy import svm_classes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # Given which examples have labels, the labelled ones are still i.i.d. and independent of T. So the
 # theorem holds for them, whatever decides who gets a label; but what an answer is about may yet

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from online_svm.calibration.base import Bools, Floats, ScoreMap
+from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
 from online_svm.calibration.calibrators.platt import PlattCalibrator
 from online_svm.calibration.evidential.combination import combine
@@ -22,9 +22,10 @@ from online_svm.calibration.evidential.masses import belief_plausibility, pignis
 from online_svm.config import check_semantics
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.semantics import SEMANTICS, are_equal
-from online_svm.storage.arrays import Arrays, nest, under
+from online_svm.storage.arrays import nest, under
 from online_svm.storage.snapshot import pack, unpack
 from online_svm.stream.labels import sorted_labels
+from online_svm.types import Arrays, Bools, Floats
 
 FIRST_FIT = 10
 """Labels before the first recalibration; it then follows the doublings up to the schedule."""

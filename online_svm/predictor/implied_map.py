@@ -9,12 +9,10 @@ sum, a heuristic. The estimates carry no guarantee. `implied_training` trains th
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.calibration.one_against_all import normalise_rows
 from online_svm.svm.implied.packed_bank import PackedBank
-
-Floats = NDArray[np.float64]
+from online_svm.types import Floats
 
 
 def implied_probabilities(banks: Sequence[PackedBank], X: Floats) -> Floats:

@@ -5,17 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.calibration.base import read_floats
 from online_svm.compiled.jit import jit
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.storage.arrays import Arrays
 from online_svm.stream.prediction import PredictionBlock
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from online_svm.types import Arrays, Floats, Ints
 
 FLOOR = 1e-6  # as the log loss: one certain error must not silence a map for ever
 

@@ -33,7 +33,7 @@ from online_svm.predictor.stream_validity import StreamValidity
 from online_svm.predictor.warm_up import warming_block
 from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from online_svm.semantics import are_equal
-from online_svm.storage.arrays import Arrays, nest, under
+from online_svm.storage.arrays import nest, under
 from online_svm.storage.snapshot import pack, unpack
 from online_svm.stream.available_examples import Examples
 from online_svm.stream.example import Example
@@ -43,10 +43,7 @@ from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.split import is_early_refit, next_refit, window_parts
 from online_svm.stream.targets import checked_probabilities
 from online_svm.svm.hyperparameters import given_weights
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from online_svm.types import Arrays, Bools, Floats, Ints
 
 
 class OnlinePredictor:

@@ -7,9 +7,6 @@ values of Venn-Abers.
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.calibrators.binning import BinningCalibrator
 from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
@@ -18,10 +15,8 @@ from online_svm.calibration.calibrators.venn_abers import VennAbersCalibrator
 from online_svm.calibration.columns import LabelledColumns
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
-from online_svm.storage.arrays import Arrays, under
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from online_svm.storage.arrays import under
+from online_svm.types import Arrays, Floats, Ints
 
 INTERVAL_MAPS = ("venn-abers", "evidential-binning", "evidential-isotonic", "evidential-logistic")
 

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.metrics.cumulative import NO_INTERVAL, CumulativeValidity
-from online_svm.storage.arrays import Arrays, nest, under
+from online_svm.storage.arrays import nest, under
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
-
-Ints = NDArray[np.int64]
+from online_svm.types import Arrays, Ints
 
 
 class StreamValidity:

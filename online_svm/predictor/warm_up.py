@@ -1,15 +1,15 @@
 """The answer before a refit has seen two classes: nothing is known, and it says so."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.stream.prediction import PredictionBlock
+from online_svm.types import Ints
 
 REASON = "warming up: no refit has seen two classes yet"
 
 
 def warming_block(
-    declared: tuple[str | None, ...] | None, n: NDArray[np.int64], *, map_intervals: bool = False
+    declared: tuple[str | None, ...] | None, n: Ints, *, map_intervals: bool = False
 ) -> PredictionBlock:
     """Return a block without labels, for rows answered after `n` learned examples each.
 

@@ -5,11 +5,11 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.compiled.kernels import Floats, Kernel
-from online_svm.storage.arrays import Arrays, nest, under
-from online_svm.svm.exact.kernel_rows import Ints
+from online_svm.compiled.kernels import Kernel
+from online_svm.storage.arrays import nest, under
 from online_svm.svm.exact.rolling_machine import RollingMachine, State
 from online_svm.svm.kernel_model import KernelModel
+from online_svm.types import Arrays, Floats, Ints
 
 
 class FoldMachines:

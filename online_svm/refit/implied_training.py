@@ -1,7 +1,6 @@
 """Training the banks of the implied map on a proper training set; see `implied`."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
@@ -11,10 +10,7 @@ from online_svm.svm.implied.class_path import class_weights
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.implied.vote_bank import ImpliedBank
 from online_svm.svm.kernel_model import KernelModel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from online_svm.types import Bools, Floats, Ints
 
 CACHE_MB = 200.0  # as `RollingMachine`; the rows are given back after each refit
 # Pair steps of a whole bank, as many as one `RollingMachine` may take: a machine needs hundreds,

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
@@ -25,9 +24,7 @@ from online_svm.stream.split import fold_numbers, window_parts
 from online_svm.svm.exact.rolling_machine import STRICTNESS, RollingMachine
 from online_svm.svm.hyperparameters import balanced_weights, scale_gamma
 from online_svm.svm.implied.packed_bank import PackedBank
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from online_svm.types import Bools, Floats
 
 
 class Learner:

@@ -18,18 +18,15 @@ features up to 1.09, with a fading of .9998 up to 1.05, with .998 the same as wi
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
-from online_svm.storage.arrays import Arrays, nest, under
+from online_svm.storage.arrays import nest, under
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.linear.feature_maps import FeatureMap, fit_map, map_from_arrays
 from online_svm.svm.linear.fourier import FourierModel
 from online_svm.svm.linear.proximal import ProximalMachine
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from online_svm.types import Arrays, Floats, Ints
 
 
 class LinearLearner:

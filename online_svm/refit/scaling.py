@@ -4,11 +4,8 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from online_svm.storage.arrays import Arrays
-
-Floats = NDArray[np.float64]
+from online_svm.types import Arrays, Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.storage import frames
-from online_svm.storage.arrays import Arrays, check_floats, check_indices, require, under
+from online_svm.storage.arrays import check_floats, check_indices, require, under
 from online_svm.stream.split import window_parts
 from online_svm.svm.exact.active_set import most_active
 from online_svm.svm.exact.kernel_rows import (
@@ -27,6 +27,7 @@ from online_svm.svm.exact.kernel_rows import (
     TRAIN_TAIL,
 )
 from online_svm.svm.exact.ring_capacity import largest_ring
+from online_svm.types import Arrays
 
 Header = dict[str, Any]
 

@@ -7,19 +7,14 @@ process (`InlineRefitter`) or in another, which alone then needs the solver.
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from online_svm.compiled.kernels import Kernel
 from online_svm.refit.scaling import Scaling
 from online_svm.storage import frames
-from online_svm.storage.arrays import Arrays, check_floats, nest, require, under
+from online_svm.storage.arrays import check_floats, nest, require, under
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.linear.fourier import FourierModel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from online_svm.types import Arrays, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Arrays = dict[str, NDArray[Any]]
+from online_svm.types import Arrays
 
 
 def nest(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.errors import InvalidSnapshot
+from online_svm.types import Arrays
 
 _LENGTH = 8
 
@@ -33,7 +34,7 @@ def join(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
     return b"".join([len(text).to_bytes(_LENGTH, "little"), text, *bodies])
 
 
-def split(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def split(data: bytes) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays (read-only views of `data`) that `join` put together.
 
     Raises

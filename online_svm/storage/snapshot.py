@@ -15,14 +15,13 @@ import numpy as np
 from numpy.lib import format as npy
 
 from online_svm.errors import InvalidSnapshot
+from online_svm.types import Arrays
 
 FORMAT = 1
 _HEADER = "header.json"
 _DTYPES = frozenset({"<f8", "<i8", "|b1", "|u1"})
 # Zip entries carry a time; a fixed one keeps the bytes a function of the state alone.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-
-Arrays = dict[str, np.ndarray[Any, np.dtype[Any]]]
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, np.dtype[Any]]]) -> bytes:

@@ -4,13 +4,9 @@ from bisect import bisect_left
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from online_svm.storage.arrays import Arrays
 from online_svm.stream.history import Tail
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from online_svm.types import Arrays, Floats, Ints
 
 
 class Examples:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from online_svm.types import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,6 @@ class Example:
     'spam'
     """
 
-    x: Sequence[float | None] | NDArray[np.float64] | Mapping[str, float | None]
+    x: Sequence[float | None] | Floats | Mapping[str, float | None]
     y: str | int | None = None
     p: float | None = None

@@ -5,9 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 class Tail:
     """The newest items of a numbered sequence, the oldest given up on request.

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from online_svm.types import Ints
 
 
 def sorted_labels(labels: Sequence[str]) -> tuple[str, ...]:

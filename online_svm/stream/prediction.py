@@ -4,13 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from online_svm.stream.answer_columns import COLUMNS, Column, Guarantee, Kind, Status
+from online_svm.types import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Intervals = tuple[tuple[float, float], ...]
 
 

@@ -4,12 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
-
-Floats = NDArray[np.float64]
+from online_svm.types import Bools, Floats
 
 # Squares of larger numbers, summed over 100,000 features, would overflow in the kernel.
 LARGEST = 1e100
@@ -140,7 +138,7 @@ class FeatureSchema:
             shown = self.shown(first) if names is None else repr(names[first])
             raise value_error(float(vector[first]), shown)
 
-    def _vector(self, x: NDArray[np.float64] | Sequence[object]) -> Floats:
+    def _vector(self, x: Floats | Sequence[object]) -> Floats:
         if isinstance(x, np.ndarray):
             x = _array_vector(x)
         if self.dimension is not None and len(x) != self.dimension:
@@ -198,7 +196,7 @@ class FeatureSchema:
         return repr(self.names[index])
 
 
-def invalid_values(values: Floats, allows_missing: bool) -> NDArray[np.bool_]:
+def invalid_values(values: Floats, allows_missing: bool) -> Bools:
     """Return which values cannot be computed with, for an array of any shape.
 
     A NaN passes where missing values are allowed.
@@ -212,11 +210,11 @@ def invalid_values(values: Floats, allows_missing: bool) -> NDArray[np.bool_]:
     fine = (size <= LARGEST) & ((size >= SMALLEST) | (size == 0.0))
     if allows_missing:
         fine |= np.isnan(values)
-    invalid: NDArray[np.bool_] = ~fine
+    invalid: Bools = ~fine
     return invalid
 
 
-def _array_vector(x: NDArray[np.float64]) -> Floats:
+def _array_vector(x: Floats) -> Floats:
     if x.ndim != 1 or x.dtype.kind not in "fiu":
         raise InvalidExample("unparsable", "x must be one row of numbers")
     return x.astype(np.float64)

@@ -4,14 +4,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
+from online_svm.types import Bools, Floats, Ints
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -1,12 +1,9 @@
 """What rows are learned from: labels, and in the place of some an annotator's probabilities."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.errors import InvalidInput
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from online_svm.types import Bools, Floats
 
 
 def checked_probabilities(

@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from online_svm.compiled.kernels import Floats, Kernel, KernelName
+from online_svm.compiled.kernels import Kernel, KernelName
 from online_svm.errors import InvalidConfig, InvalidInput
 from online_svm.svm.hyperparameters import class_penalties, positive, positive_integer, scale_gamma
 from online_svm.svm.linear.feature_maps import MapName, fit_map
 from online_svm.svm.linear.proximal import ROUNDS, ProximalMachine
 from online_svm.svm.validation import checked_examples, checked_more, checked_rows
+from online_svm.types import Floats, Ints
 
 
 class FeatureMapSVC(ClassifierMixin, BaseEstimator):
@@ -217,7 +218,7 @@ class FeatureMapSVC(ClassifierMixin, BaseEstimator):
         if self.feature_map == "fourier" and self.kernel != "rbf":
             raise InvalidConfig("feature_map: fourier needs kernel='rbf'; take 'nystroem'")
 
-    def _codes(self, labels: NDArray[Any]) -> NDArray[np.int64]:
+    def _codes(self, labels: NDArray[Any]) -> Ints:
         codes = np.searchsorted(self.classes_, labels)
         codes[codes == len(self.classes_)] = 0
         unknown = self.classes_[codes] != labels
@@ -227,7 +228,7 @@ class FeatureMapSVC(ClassifierMixin, BaseEstimator):
             )
         return codes
 
-    def _learn(self, X: Floats, codes: NDArray[np.int64]) -> None:
+    def _learn(self, X: Floats, codes: Ints) -> None:
         machine = self._machine
         machine.release(max(0, len(machine) + len(X) - self.window))
         machine.extend(self.feature_map_.transform(X), codes)

@@ -10,10 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.compiled.kernels import Floats
 from online_svm.errors import InvalidConfig
-
-Ints = NDArray[np.int64]
+from online_svm.types import Floats, Ints
 
 
 def is_number(value: Any) -> bool:

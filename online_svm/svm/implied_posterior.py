@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
-from online_svm.compiled.kernels import Floats, Kernel, KernelName
+from online_svm.compiled.kernels import Kernel, KernelName
 from online_svm.errors import InvalidConfig, InvalidInput
-from online_svm.svm.exact.kernel_rows import Ints
 from online_svm.svm.hyperparameters import class_penalties, positive, positive_integer, scale_gamma
 from online_svm.svm.implied.class_path import Weighting
 from online_svm.svm.implied.vote_bank import adjusted, fit_banks
 from online_svm.svm.validation import checked_examples, checked_rows
+from online_svm.types import Floats, Ints
 
 
 class ImpliedPosterior(ClassifierMixin, BaseEstimator):

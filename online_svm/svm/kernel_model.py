@@ -1,15 +1,15 @@
 """KernelModel: the solution of several machines over one set of support vectors, as a scorer."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_block
+from online_svm.compiled.kernels import BLOCK, Kernel, Shape, kernel_block
 from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes
 from online_svm.storage.arrays import check_floats
+from online_svm.types import Arrays, Floats, Values
 
 CHUNK = 16  # rows that share one pass over the support vectors, which then stay in the cache
 
@@ -90,12 +90,12 @@ class KernelModel:
         _score(self.kernel.shape, self.vectors, self.coef, self.intercept, X, values, out)
         return out
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the arrays from which `from_arrays` rebuilds the model, given its kernel."""
         return {"vectors": self.vectors, "coef": self.coef, "intercept": self.intercept}
 
     @classmethod
-    def from_arrays(cls, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, kernel: Kernel, arrays: Arrays) -> Self:
         """Return the model whose `arrays` these are.
 
         Raises

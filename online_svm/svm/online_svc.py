@@ -9,10 +9,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from online_svm.compiled.kernels import Floats, Kernel, KernelName
+from online_svm.compiled.kernels import Kernel, KernelName
 from online_svm.errors import InvalidInput
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.hyperparameters import class_penalties, positive, scale_gamma
+from online_svm.types import Floats
 
 
 class OnlineSVC(ClassifierMixin, BaseEstimator):

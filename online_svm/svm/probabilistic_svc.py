@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from online_svm.compiled.kernels import Floats, Kernel, KernelName
+from online_svm.compiled.kernels import Kernel, KernelName
 from online_svm.errors import InvalidInput
 from online_svm.svm.exact.batch_programme import fixed_rows
 from online_svm.svm.hyperparameters import is_number, positive, positive_integer, scale_gamma
@@ -18,6 +18,7 @@ from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.probabilistic.posterior import posterior, steepness
 from online_svm.svm.probabilistic.tube import Targets, solve_targets
 from online_svm.svm.validation import checked_examples, checked_rows
+from online_svm.types import Bools, Floats
 
 
 class ProbabilisticSVC(ClassifierMixin, BaseEstimator):
@@ -235,7 +236,7 @@ def _checked_targets(labels: NDArray[Any], prob: ArrayLike) -> tuple[Floats, Flo
     return signs, values
 
 
-def _refuse(wrong: NDArray[np.bool_], values: Floats, name: str, rule: str) -> None:
+def _refuse(wrong: Bools, values: Floats, name: str, rule: str) -> None:
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         raise InvalidInput(f"{name}: value {first} is {values[first]:g}; it {rule}")

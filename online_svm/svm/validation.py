@@ -8,8 +8,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from online_svm.compiled.kernels import Floats
 from online_svm.errors import InvalidInput
+from online_svm.types import Floats
 
 
 def checked_examples(

@@ -3,13 +3,10 @@
 from typing import Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
-from online_svm.storage.arrays import Arrays
+from online_svm.types import Arrays, Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 A = TypeVar("A", Floats, Ints)
 
 

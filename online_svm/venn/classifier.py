@@ -12,14 +12,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from online_svm.errors import InvalidInput
 from online_svm.stream.history import Tail
 from online_svm.stream.split import Parts, is_refit_due, parts, training_mask
+from online_svm.types import Floats, Ints
 from online_svm.venn.latest import LatestSet
 from online_svm.venn.multiprobability import multiprobabilities
 from online_svm.venn.protocol import VennAnswers
 from online_svm.venn.registry import VennScheme
 from online_svm.venn.scorers import make_scorer
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class InductiveVennClassifier(ClassifierMixin, BaseEstimator):

@@ -1,16 +1,10 @@
 """The Venn predictor of a taxonomy that is fixed given the proper training set."""
 
-import numpy as np
-from numpy.typing import NDArray
-
-from online_svm.storage.arrays import Arrays
+from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.calibration_set import CalibrationSet
 from online_svm.venn.multiprobability import multiprobabilities
 from online_svm.venn.protocol import VennAnswers
 from online_svm.venn.taxonomy import Taxonomy
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class CountedSet:

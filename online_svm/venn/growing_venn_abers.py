@@ -1,12 +1,11 @@
 """Venn-Abers prediction on a calibration set that grows with every example."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
-from online_svm.storage.arrays import Arrays
 from online_svm.stream.history import Tail
+from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.protocol import VennAnswers
 from online_svm.venn.sorted_scores import (
     SortedScores,
@@ -17,9 +16,6 @@ from online_svm.venn.sorted_scores import (
     with_room,
 )
 from online_svm.venn.taxonomy import svm_classes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NO_JOINT = (
     "Venn-Abers over more than two classes is one-against-all: its values are points, not a "

@@ -1,14 +1,11 @@
 """The Venn predictor of the last refit, made only if it has to last for more than one example."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
+from online_svm.types import Floats, Ints
 from online_svm.venn.protocol import VennSet
 from online_svm.venn.registry import VennScheme
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NOT_JOINING = np.array([-1])
 

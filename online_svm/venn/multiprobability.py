@@ -6,10 +6,8 @@ example itself counted). Everything below follows from it.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from online_svm.types import Floats, Ints
 
 
 def intervals(counts: Ints, size: Ints | None = None) -> Floats:

@@ -4,13 +4,9 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from online_svm.storage.arrays import Arrays
+from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.multiprobability import intervals, mean_points
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,11 +1,10 @@
 """The Venn predictor whose categories are ranks among the calibration set and the example."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
-from online_svm.storage.arrays import Arrays
 from online_svm.stream.history import Tail
+from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.multiprobability import multiprobabilities
 from online_svm.venn.protocol import VennAnswers
 from online_svm.venn.sorted_scores import (
@@ -18,9 +17,6 @@ from online_svm.venn.sorted_scores import (
     with_room,
 )
 from online_svm.venn.taxonomy import class_scores, svm_classes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class RankedSet:

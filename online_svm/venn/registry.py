@@ -2,18 +2,13 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from online_svm.errors import InvalidInput
+from online_svm.types import Floats, Ints
 from online_svm.venn.count_predictor import CountedSet
 from online_svm.venn.growing_venn_abers import AbersSet
 from online_svm.venn.protocol import VennSet
 from online_svm.venn.rank_predictor import RankedSet
 from online_svm.venn.taxonomy import ClassTaxonomy, QuantileTaxonomy, class_scores, margins
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TAXONOMIES = ("class", "class-quantile", "class-rank", "margin", "venn-abers")
 _STRENGTHS = {"class-quantile": class_scores, "margin": margins}

@@ -12,10 +12,7 @@ from online_svm.stream.split import Parts
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.hyperparameters import class_penalties, positive, scale_gamma
 from online_svm.svm.online_svc import OnlineSVC
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from online_svm.types import Bools, Floats, Ints
 
 
 class Scorer(Protocol):

@@ -3,12 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from online_svm.types import Floats, Ints
 
 
 class SortedScores(NamedTuple):

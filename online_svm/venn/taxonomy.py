@@ -4,13 +4,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.calibration.calibrators.binning import equal_count_bins
 from online_svm.calibration.diagram import midpoints, pool_ties
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from online_svm.types import Floats, Ints
 
 
 class Taxonomy(Protocol):

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from online_svm.errors import InvalidExample
 from online_svm.stream.answer_columns import COLUMNS, Column, Kind
-from online_svm.stream.prediction import Floats, PredictionBlock, ValidityReport
+from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from online_svm.stream.schema import FeatureSchema
+from online_svm.types import Floats, Ints
 from workers.config.settings import Limits
 from workers.message import column_decode, entry_decode
 from workers.message.version import VERSION
@@ -176,7 +176,7 @@ def _layout(fields: Fields) -> Hashable:
 
 def encode_block(
     block: PredictionBlock,
-    seqs: Sequence[int] | NDArray[np.int64],
+    seqs: Sequence[int] | Ints,
     ids: Sequence[str | None],
     beside: Mapping[str, Sequence[bytes]] | None = None,
 ) -> list[bytes]:
@@ -352,7 +352,7 @@ def _id_parts(ids: Sequence[str | None]) -> list[bytes]:
     return [b"" if i is None else b'"id":%b,' % orjson.dumps(i) for i in ids]
 
 
-def _integers(column: NDArray[np.int64]) -> list[bytes]:
+def _integers(column: Ints) -> list[bytes]:
     text = orjson.dumps(np.ascontiguousarray(column), option=orjson.OPT_SERIALIZE_NUMPY)
     return text[1:-1].split(b",")
 

@@ -14,8 +14,8 @@ import numpy as np
 import orjson
 
 from online_svm.errors import InvalidExample
-from online_svm.stream.prediction import Floats
 from online_svm.stream.schema import FeatureSchema, invalid_values
+from online_svm.types import Floats
 from workers.config.settings import Limits
 from workers.message.entry_decode import (
     LARGE,

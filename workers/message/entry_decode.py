@@ -9,8 +9,8 @@ import numpy as np
 import orjson
 
 from online_svm.errors import InvalidExample
-from online_svm.stream.prediction import Floats
 from online_svm.stream.schema import FeatureSchema, value_error
+from online_svm.types import Floats
 from workers.config.settings import Limits
 
 Fields = Mapping[bytes, bytes] | Sequence[bytes]

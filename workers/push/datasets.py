@@ -11,9 +11,9 @@ from typing import TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from online_svm.types import Floats
 from workers.errors import BadConfiguration
 
-Floats = NDArray[np.float64]
 Table = list[list[str]]
 
 # The attribute orders of the Car Evaluation documentation; a value's code is its position, from 0.

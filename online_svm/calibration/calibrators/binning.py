@@ -5,18 +5,10 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import (
-    Floats,
-    Ints,
-    State,
-    Weights,
-    check_n_bins,
-    read_counts,
-    read_floats,
-    read_ints,
-)
+from online_svm.calibration.base import State, check_n_bins, read_counts, read_floats, read_ints
 from online_svm.calibration.diagram import Blocks, TiedCounts, midpoints, sums
 from online_svm.calibration.fitted import PointMap, WeightedCountsMap
+from online_svm.types import Floats, Ints, Weights
 
 
 class BinningCalibrator(WeightedCountsMap, PointMap):

@@ -5,15 +5,11 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import (
-    Floats,
-    Ints,
-    State,
-    read_floats,
-)
+from online_svm.calibration.base import State, read_floats
 from online_svm.calibration.diagram import TiedCounts, isotonic_blocks
 from online_svm.calibration.fitted import PointMap, WeightedCountsMap
 from online_svm.errors import InvalidSnapshot
+from online_svm.types import Floats, Ints
 
 
 class IsotonicCalibrator(WeightedCountsMap, PointMap):

@@ -8,17 +8,10 @@ import numpy as np
 from scipy.special import expit
 
 from online_svm.calibration import sigmoid
-from online_svm.calibration.base import (
-    Bools,
-    Floats,
-    Ints,
-    State,
-    Weights,
-    read_floats,
-    read_ints,
-)
+from online_svm.calibration.base import State, read_floats, read_ints
 from online_svm.calibration.fitted import PointMap, WeightedMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.types import Bools, Floats, Ints, Weights
 
 Method = Literal["newton", "model-trust"]
 Targets = Literal["platt", "raw"]

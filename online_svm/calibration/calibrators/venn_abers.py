@@ -6,16 +6,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import (
-    Floats,
-    Ints,
-    State,
-    read_floats,
-)
+from online_svm.calibration.base import State, read_floats
 from online_svm.calibration.diagram import TiedCounts, hull_links
 from online_svm.calibration.fitted import CountsMap
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
+from online_svm.types import Floats, Ints
 
 
 def log_loss_point(p0: ArrayLike, p1: ArrayLike) -> Floats:

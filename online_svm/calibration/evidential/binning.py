@@ -5,12 +5,13 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import Floats, Ints, State, check_n_bins, read_ints
+from online_svm.calibration.base import State, check_n_bins, read_ints
 from online_svm.calibration.calibrators.binning import equal_count_bins
 from online_svm.calibration.diagram import TiedCounts
 from online_svm.calibration.evidential.binomial import BinomialModel
 from online_svm.calibration.evidential.blocks import BlockMap
 from online_svm.errors import InvalidSnapshot
+from online_svm.types import Floats, Ints
 
 
 class EvidentialBinningCalibrator(BlockMap):

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from online_svm.calibration.base import Floats
 from online_svm.calibration.evidential.masses import stack
+from online_svm.types import Floats
 
 BinomialModel = Literal["likelihood", "confidence", "dempster"]
 BINOMIAL_MODELS: tuple[BinomialModel, ...] = ("likelihood", "confidence", "dempster")

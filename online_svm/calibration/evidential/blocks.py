@@ -7,14 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import (
-    Floats,
-    Ints,
-    State,
-    check_finite,
-    read_floats,
-    read_ints,
-)
+from online_svm.calibration.base import State, check_finite, read_floats, read_ints
 from online_svm.calibration.diagram import Blocks, midpoints
 from online_svm.calibration.evidential.base import EvidentialMap, check_alpha, check_option
 from online_svm.calibration.evidential.binomial import (
@@ -26,6 +19,7 @@ from online_svm.calibration.evidential.binomial import (
 from online_svm.calibration.evidential.masses import vacuous
 from online_svm.calibration.fitted import CountsMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.types import Floats, Ints
 
 
 class BlockMap(CountsMap, EvidentialMap):

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from online_svm.calibration.base import Bools, Floats
 from online_svm.calibration.evidential.masses import check_mass
 from online_svm.errors import InvalidInput
+from online_svm.types import Bools, Floats
 
 # Below it a plausibility is taken as this: one source then never decides alone against all others.
 PLAUSIBILITY_FLOOR = 1e-12

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from online_svm.calibration.base import Floats
 from online_svm.calibration.diagram import TiedCounts, isotonic_blocks
 from online_svm.calibration.evidential.blocks import BlockMap
 from online_svm.calibration.evidential.masses import stack
+from online_svm.types import Floats
 
 
 class EvidentialIsotonicCalibrator(BlockMap):

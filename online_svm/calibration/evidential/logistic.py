@@ -8,14 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from online_svm.calibration.base import (
-    Bools,
-    Floats,
-    Ints,
-    State,
-    read_floats,
-    read_ints,
-)
+from online_svm.calibration.base import State, read_floats, read_ints
 from online_svm.calibration.calibrators.platt import TARGETS, Targets
 from online_svm.calibration.evidential.base import EvidentialMap, check_alpha, check_option
 from online_svm.calibration.evidential.binomial import interval_mass
@@ -24,6 +17,7 @@ from online_svm.calibration.evidential.line import Likelihood, Line, fit_line
 from online_svm.calibration.evidential.masses import stack, vacuous
 from online_svm.calibration.evidential.table import IgnoranceTable
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.types import Bools, Floats, Ints
 
 LogisticModel = Literal["likelihood", "confidence"]
 LOGISTIC_MODELS: tuple[LogisticModel, ...] = ("likelihood", "confidence")

@@ -7,8 +7,8 @@ being the ignorance. Arrays of masses have shape (..., 3).
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import Floats
 from online_svm.errors import InvalidInput
+from online_svm.types import Floats
 
 SUM_TOLERANCE = 1e-9  # rounding of a few operations on masses stays far below, a mistake far above
 

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from online_svm.calibration.base import Floats
+from online_svm.types import Floats
 
 NEWTON_STEPS = 8  # from Tricomi's guess, which is good to 1e-3, four double the digits to the last
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from online_svm.calibration.base import Floats
 from online_svm.calibration.evidential.line import Likelihood
 from online_svm.calibration.evidential.profile import log_ignorance
 from online_svm.calibration.evidential.quadrature import gauss_legendre
+from online_svm.types import Floats
 
 # Knots before the tails. Over the shapes of data in the tests the spline is within 5e-6.
 N_CENTRAL = 121

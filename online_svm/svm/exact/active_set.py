@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from online_svm.compiled.jit import inner, making
-from online_svm.compiled.kernels import Floats, Kernel, Values, kernel_value
+from online_svm.compiled.kernels import Kernel, kernel_value
 from online_svm.compiled.packed_search import PLACES
-from online_svm.svm.exact.kernel_rows import FEW, TRAIN_TAIL, Ints, Rows, fetch, is_known
+from online_svm.svm.exact.kernel_rows import FEW, TRAIN_TAIL, Rows, fetch, is_known
+from online_svm.types import Floats, Ints, Values
 
 MOST_BYTES = 64 << 20  # of the kernel matrices of all machines together
 PADDING = 16  # columns beside those used: rows a power of two apart would share cache sets

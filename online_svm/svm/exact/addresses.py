@@ -18,10 +18,11 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from online_svm.compiled.jit import making
-from online_svm.compiled.kernels import Floats, Shape, Values
+from online_svm.compiled.kernels import Shape
 from online_svm.svm.exact.active_set import ActiveSet
-from online_svm.svm.exact.kernel_rows import Ints, Rows
+from online_svm.svm.exact.kernel_rows import Rows
 from online_svm.svm.exact.machine_state import Bank
+from online_svm.types import Floats, Ints, Values
 
 Handle = tuple[Ints, Values, Shape]
 """Where the arrays of a bank are, an array of the type of its kernel values, and the kernel."""

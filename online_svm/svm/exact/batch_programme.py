@@ -9,10 +9,11 @@ import math
 import numpy as np
 
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import Floats, Kernel, kernel_value
+from online_svm.compiled.kernels import Kernel, kernel_value
 from online_svm.svm.exact.kernel_rows import TRAIN_TAIL, Rows, empty_rows
 from online_svm.svm.exact.newton import add_rows, free_step, free_variables
 from online_svm.svm.exact.smo import maximise
+from online_svm.types import Floats
 
 MEGABYTE = 1 << 20
 LEAST_ROUND = 50  # pair steps before Newton steps are tried

@@ -10,7 +10,7 @@ well inside their bounds when the solver began.
 from typing import NamedTuple
 
 from online_svm.compiled.jit import inner
-from online_svm.compiled.kernels import Floats
+from online_svm.types import Floats
 
 FLAT = 1e-12  # least curvature of a direction, as in LIBSVM: equal points have none
 

@@ -19,7 +19,6 @@ import numpy as np
 
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import inner, making
-from online_svm.compiled.kernels import Floats, Values
 from online_svm.svm.exact.active_set import (
     CHECKED,
     FITS,
@@ -31,10 +30,11 @@ from online_svm.svm.exact.active_set import (
     room,
     tighten,
 )
-from online_svm.svm.exact.kernel_rows import TRAIN_SIZE, TRAIN_TAIL, Ints, Rows, bring_up, fetch
+from online_svm.svm.exact.kernel_rows import TRAIN_SIZE, TRAIN_TAIL, Rows, bring_up, fetch
 from online_svm.svm.exact.machine_state import add_row, spans
 from online_svm.svm.exact.pair_steps import Part, settle
 from online_svm.svm.exact.smo import highest_index, intercept, lowest_slack
+from online_svm.types import Floats, Ints, Values
 
 WIDER = 2.0
 GROWTH, SHRINK = 1.5, 0.96  # so a second round in some eleven solves keeps the margin as it is

@@ -1,18 +1,16 @@
 """The doors through which Python calls the machines; each takes a bank by its handle."""
 
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import Floats
 from online_svm.svm.exact import active_set as active
 from online_svm.svm.exact import ascent, release
 from online_svm.svm.exact import machine_state as bank
 from online_svm.svm.exact.addresses import Handle, bank_at
-from online_svm.svm.exact.kernel_rows import Ints
-from online_svm.svm.exact.machine_state import Flags
+from online_svm.types import Bools, Floats, Ints
 
 
 @jit
 def arrive(
-    handle: Handle, X: Floats, codes: Ints, training: Flags, first: int, penalties: Floats
+    handle: Handle, X: Floats, codes: Ints, training: Bools, first: int, penalties: Floats
 ) -> Floats:
     """See `bank.arrive`."""
     return bank.arrive(bank_at(handle), X, codes, training, first, penalties)

@@ -1,11 +1,8 @@
 """HeldPoints: which points a machine holds, in which slots, and room for more."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from online_svm.compiled.kernels import Floats, Kernel
+from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
 from online_svm.svm.exact import entry_points as doors
 from online_svm.svm.exact.active_set import CHECKED, SIZE, VACANT
@@ -18,13 +15,10 @@ from online_svm.svm.exact.kernel_rows import (
     TRAIN_HEAD,
     TRAIN_SIZE,
     TRAIN_TAIL,
-    Ints,
 )
 from online_svm.svm.exact.machine_state import Bank, empty_bank
 from online_svm.svm.exact.ring_capacity import GRANULE, capacity_for, largest_ring
-
-Flags = NDArray[np.bool_]
-Arrays = dict[str, NDArray[Any]]
+from online_svm.types import Arrays, Bools, Floats, Ints
 
 MEGABYTE = 1 << 20
 
@@ -101,12 +95,12 @@ class HeldPoints:
         in_order = bool((arrival[1:] > arrival[:-1]).all())
         return slots if in_order else slots[np.argsort(arrival)]
 
-    def training_mask(self) -> Flags:
+    def training_mask(self) -> Bools:
         """Return which points train, in order of arrival."""
         return np.asarray(self.slots() < self._ring(TRAIN_SIZE))
 
     def add(
-        self, X: Floats, codes: Ints, training: Flags, trains: int, penalties: Floats
+        self, X: Floats, codes: Ints, training: Bools, trains: int, penalties: Floats
     ) -> Floats:
         """Take in new points, of which `trains` train; return their decision values, (m, S)."""
         self._make_room(X.shape[1], trains, len(X) - trains)

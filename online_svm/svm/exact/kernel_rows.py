@@ -10,20 +10,10 @@ two points alone, so what the cache holds can never change a result.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.jit import inner, making
-from online_svm.compiled.kernels import (
-    BLOCK,
-    Floats,
-    Kernel,
-    Shape,
-    Values,
-    kernel_row,
-    kernel_value,
-)
-
-Ints = NDArray[np.int64]
+from online_svm.compiled.kernels import BLOCK, Kernel, Shape, kernel_row, kernel_value
+from online_svm.types import Floats, Ints, Values
 
 # Entries of `Rows.rings`.
 TRAIN_HEAD, TRAIN_TAIL, TRAIN_SIZE, SEEN_HEAD, SEEN_TAIL, SEEN_SIZE, CLOCK = range(7)

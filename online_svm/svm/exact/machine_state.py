@@ -7,11 +7,10 @@ up to date through the solver's own steps, so a decision value F_i + b costs not
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import inner, jit, making
-from online_svm.compiled.kernels import Floats, Kernel, Values, kernel_row, kernel_value
+from online_svm.compiled.kernels import Kernel, kernel_row, kernel_value
 from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes, sum_rows_of_lanes
 from online_svm.svm.exact.active_set import ActiveSet, empty_active
 from online_svm.svm.exact.kernel_rows import (
@@ -21,15 +20,13 @@ from online_svm.svm.exact.kernel_rows import (
     SEEN_TAIL,
     TRAIN_SIZE,
     TRAIN_TAIL,
-    Ints,
     Rows,
     columns_since,
     empty_rows,
     fetch,
     take_slot,
 )
-
-Flags = NDArray[np.bool_]
+from online_svm.types import Bools, Floats, Ints, Values
 
 
 class Bank(NamedTuple):
@@ -206,7 +203,7 @@ def values_of(F: Floats, b: Floats, slots: Ints) -> Floats:
 
 
 @jit
-def count_training(codes: Ints, training: Flags, n_classes: int) -> int:
+def count_training(codes: Ints, training: Bools, n_classes: int) -> int:
     """Return how many of new points train; -1 if a code is no class."""
     trains = 0
     for i in range(len(codes)):
@@ -232,7 +229,7 @@ def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
 
 @making
 def arrive(
-    bank: Bank, X: Floats, codes: Ints, training: Flags, first: int, penalties: Floats
+    bank: Bank, X: Floats, codes: Ints, training: Bools, first: int, penalties: Floats
 ) -> Floats:
     """Put new points, the first of them with arrival number `first`, at the ends of their rings.
 

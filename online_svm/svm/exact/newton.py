@@ -12,8 +12,8 @@ import numpy as np
 
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import Floats
-from online_svm.svm.exact.kernel_rows import Ints, Rows, fetch
+from online_svm.svm.exact.kernel_rows import Rows, fetch
+from online_svm.types import Floats, Ints
 
 # Times the mean diagonal, and added to it: equal points make the matrix singular. The line search
 # is exact for the kernel matrix itself, so the ridge only bends the direction.

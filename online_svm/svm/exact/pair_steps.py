@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from online_svm.compiled.jit import inner
-from online_svm.compiled.kernels import Floats, Values
 from online_svm.compiled.packed_search import (
     curvature_of,
     gaining,
@@ -27,6 +26,7 @@ from online_svm.compiled.packed_search import (
 )
 from online_svm.svm.exact.common_shift import FLAT
 from online_svm.svm.exact.smo import snapped
+from online_svm.types import Floats, Values
 
 
 class Part(NamedTuple):

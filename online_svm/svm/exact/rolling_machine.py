@@ -30,13 +30,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from online_svm.compiled.kernels import Floats, Kernel
+from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
 from online_svm.svm.exact import entry_points as doors
-from online_svm.svm.exact.held_points import Flags, HeldPoints
-from online_svm.svm.exact.kernel_rows import Ints
+from online_svm.svm.exact.held_points import HeldPoints
 from online_svm.svm.exact.machine_state import count_training, values_of
 from online_svm.svm.kernel_model import KernelModel
+from online_svm.types import Bools, Floats, Ints
 
 State = dict[str, Any]
 
@@ -120,7 +120,7 @@ class RollingMachine:
     def __len__(self) -> int:
         return len(self._held)
 
-    def extend(self, X: Floats, codes: Ints, training: Flags | None = None) -> Floats:
+    def extend(self, X: Floats, codes: Ints, training: Bools | None = None) -> Floats:
         """Add points as observers, or as training points where `training` says so.
 
         Parameters
@@ -227,7 +227,7 @@ class RollingMachine:
         return self._held.bank.codes[self._held.slots()]
 
     @property
-    def training_mask(self) -> Flags:
+    def training_mask(self) -> Bools:
         """Which points train, in order of arrival."""
         return self._held.training_mask()
 
@@ -306,7 +306,7 @@ class RollingMachine:
         doors.set_bounds(self._held.handle, slots, self._penalties)
         self._is_solved = False
 
-    def _check_shapes(self, X: Floats, codes: Ints, training: Flags) -> None:
+    def _check_shapes(self, X: Floats, codes: Ints, training: Bools) -> None:
         if X.ndim != 2 or codes.shape != X.shape[:1]:
             raise InvalidInput("X and codes: expected shapes (m, d) and (m,)")
         if training.shape != codes.shape:

@@ -12,15 +12,13 @@ the line through its two predecessors, over one set of kernel rows.
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import Floats
 from online_svm.svm.exact.batch_programme import advance, sum_rows
 from online_svm.svm.exact.kernel_rows import Rows
+from online_svm.types import Bools, Floats
 
 Weighting = Literal["balanced", "prior"]
-Bools = NDArray[np.bool_]
 
 
 def class_weights(n_models: int, odds: float, weighting: Weighting) -> tuple[Floats, Floats]:

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import BLOCK, Floats, Kernel, Shape, Values, kernel_row
-from online_svm.storage.arrays import Arrays, check_floats, check_indices, require
+from online_svm.compiled.kernels import BLOCK, Kernel, Shape, kernel_row
+from online_svm.storage.arrays import check_floats, check_indices, require
 from online_svm.svm.implied.votes import shares_of
 from online_svm.svm.kernel_model import KernelModel
-
-Ints = NDArray[np.int64]
+from online_svm.types import Arrays, Floats, Ints, Values
 
 
 class Packing(NamedTuple):
@@ -122,7 +121,7 @@ class PackedBank:
         """Return (positive votes + 1) / (m + 2) for each row; on a surface a vote counts half."""
         return shares_of(self.decisions(X))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the arrays from which `from_arrays` rebuilds the bank, given its kernel."""
         return dict(self.packing._asdict())
 

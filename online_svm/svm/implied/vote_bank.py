@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.compiled.kernels import Floats, Kernel
+from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.batch_programme import constant, fixed_rows
-from online_svm.svm.exact.kernel_rows import Ints, Rows
-from online_svm.svm.implied.class_path import Bools, Weighting, class_weights, follow_path
+from online_svm.svm.exact.kernel_rows import Rows
+from online_svm.svm.implied.class_path import Weighting, class_weights, follow_path
 from online_svm.svm.implied.votes import shares_of, sides
 from online_svm.svm.kernel_model import KernelModel
+from online_svm.types import Arrays, Bools, Floats, Ints
 
 MAX_STEPS = 10_000_000  # pair steps of one machine
 
@@ -111,7 +112,7 @@ class ImpliedBank:
             last = np.where(column == 0, last, column)
         return count
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the arrays from which `from_arrays` rebuilds the bank, given its kernel."""
         return {**self.model.arrays(), "odds": np.array([self.odds])}
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.compiled.kernels import Floats
+from online_svm.types import Floats
 
 # A point this close to a surface lies on it: far finer than the machines are solved, but coarser
 # than the roundings of a decision value whose exact value is 0 by symmetry.

@@ -4,8 +4,8 @@ import numpy as np
 
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import Floats
 from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes
+from online_svm.types import Floats
 
 
 @jit

@@ -8,19 +8,18 @@ one coefficient a landmark, which is a `KernelModel`.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import Floats, Kernel
+from online_svm.compiled.kernels import Kernel
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.linear.fourier import FourierModel, fourier_features
+from online_svm.types import Arrays, Floats
 
 MapName = Literal["nystroem", "fourier"]
-Arrays = dict[str, NDArray[Any]]
 Span = tuple[int, int]
 WIDTH, DEPTH = 512, 8  # of a block of B: 32 KiB, which stay in the first-level cache
 

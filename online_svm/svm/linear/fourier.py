@@ -9,16 +9,16 @@ of a loop and its tail.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.intrinsics import bits_of, float_of, fma
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import ROUNDER, Floats
+from online_svm.compiled.kernels import ROUNDER
 from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes
 from online_svm.storage.arrays import check_floats
+from online_svm.types import Arrays, Floats
 
 PI_HIGH = math.pi
 PI_LOW = float.fromhex("0x1.1a62633145c07p-53")  # pi - PI_HIGH
@@ -145,7 +145,7 @@ class FourierModel:
         _score(self.weights, self.offset, self.coef, self.intercept, X, out)
         return out
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the attributes by name."""
         return {
             "weights": self.weights,
@@ -155,7 +155,7 @@ class FourierModel:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: Arrays) -> Self:
         """Return the model whose `arrays` these are.
 
         Raises

@@ -16,16 +16,13 @@ other weights are.
 """
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from online_svm.compiled.kernels import Floats
-from online_svm.svm.exact.kernel_rows import Ints
 from online_svm.svm.linear.coordinate_ascent import ascend
 from online_svm.svm.linear.feature_maps import product
-
-Arrays = dict[str, np.ndarray[Any, np.dtype[Any]]]
+from online_svm.types import Arrays, Floats, Ints
 
 # Full passes over the points held, each followed by at most SWEEPS passes over those that it moved.
 ROUNDS, SWEEPS = 5, 20

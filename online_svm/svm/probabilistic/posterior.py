@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy.special import expit
 
-from online_svm.compiled.kernels import Floats
+from online_svm.types import Floats
 
 
 def steepness(eta: float) -> float:

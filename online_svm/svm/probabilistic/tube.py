@@ -17,16 +17,15 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
-from online_svm.compiled.kernels import Floats, Kernel
+from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.batch_programme import advance, constant, fixed_rows
 from online_svm.svm.exact.kernel_rows import Rows
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.probabilistic.posterior import steepness
+from online_svm.types import Bools, Floats
 
-Bools = NDArray[np.bool_]
 CACHE_MB = 200.0  # of kernel rows, and a limit on pair steps: those of `RollingMachine`
 MAX_STEPS = 10_000_000
 

@@ -19,8 +19,8 @@ from online_svm import (
     VennAbers,
 )
 from online_svm.errors import InvalidInput
+from online_svm.types import Floats
 
-Floats = NDArray[np.float64]
 COUNTED = [IsotonicMap(), ScoreBinning(1), ScoreBinning(4), ScoreBinning(10)]
 SIGMOIDS = [PlattScaling(m, t) for m in ("newton", "model-trust") for t in ("platt", "raw")]  # type: ignore[arg-type]  # a loop over the options
 ASKED = np.linspace(-4.0, 4.0, 101)

@@ -22,8 +22,7 @@ from online_svm.stream.split import training_mask
 from online_svm.svm.exact.batch_programme import fixed_rows
 from online_svm.svm.implied.vote_bank import ImpliedBank
 from online_svm.svm.implied_posterior import ImpliedPosterior
-
-Floats = NDArray[np.float64]
+from online_svm.types import Floats
 
 
 def stream(n: int, n_classes: int = 2) -> tuple[Floats, list[str | None]]:

@@ -5,16 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.mixture import FLOOR, Mixture
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
+from online_svm.types import Floats
 from workers.refit.pool import ProcessRefitter
 
-Floats = NDArray[np.float64]
 MAPS = ("platt", "mixed", "isotonic", "binning")
 
 

@@ -23,9 +23,9 @@ from online_svm.storage import frames
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.stream.split import training_mask
 from online_svm.svm.linear.proximal import ROUNDS, SWEEPS
+from online_svm.types import Floats
 from workers.refit.pool import ProcessRefitter
 
-Floats = NDArray[np.float64]
 Labels = list[str]
 
 BASE: dict[str, Any] = {"learner": "linear", "classes": ("a", "b"), "features": 3}

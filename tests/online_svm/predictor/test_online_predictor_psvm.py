@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.preprocessing import StandardScaler
 
@@ -19,8 +18,8 @@ from online_svm.stream.example import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.stream.split import is_early_refit, is_refit_due, training_mask
 from online_svm.svm.probabilistic_svc import ProbabilisticSVC
+from online_svm.types import Floats
 
-Floats = NDArray[np.float64]
 Stream = tuple[Floats, list[str | None], Floats]
 
 BASE: dict[str, Any] = {"learner": "psvm", "classes": ("a", "b"), "features": 3}

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from online_svm.calibration.evidential import (
     EvidentialBinning,
@@ -21,8 +20,8 @@ from online_svm.errors import InvalidInput
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import Intervals, Prediction, PredictionBlock, ValidityReport
+from online_svm.types import Floats
 
-Floats = NDArray[np.float64]
 MAPS: dict[str, Callable[[Any], Any]] = {
     "venn-abers": lambda _: VennAbers(),
     "evidential-binning": lambda model: EvidentialBinning(model, 4, 0.1),

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -17,10 +16,8 @@ from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import fold_numbers, window_parts
+from online_svm.types import Floats, Ints
 from workers.refit.pool import ProcessRefitter
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def stream(n: int, n_classes: int = 2) -> tuple[Floats, Ints, list[str | None]]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from online_svm.types import Floats, Ints
 from workers.push.sources import Row
 
 FEATURES = 20
@@ -44,7 +44,7 @@ def drifting(entries: int, seed: int = 0) -> Iterator[Row]:
             yield Row(x, _LABELS[code])
 
 
-def _means(numbers: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.float64]:
+def _means(numbers: Ints, codes: Ints) -> Floats:
     angle = 2.0 * np.pi * numbers / PERIOD
     side = _DISTANCE * (codes - 0.5)
     means = np.zeros((len(numbers), FEATURES))

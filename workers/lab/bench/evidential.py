@@ -5,13 +5,12 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import integrate, optimize, special
 
 from online_svm.calibration.evidential import EvidentialLogistic
+from online_svm.types import Bools, Floats
 from workers.lab.bench.report import Row
 
-Floats = NDArray[np.float64]
 N_SCORES = 16_281  # the test part of Adult
 N_TIMED = 50  # scores the peer is timed on; its cost is the same for each, so it is scaled up
 CALIBRATION_SIZES = (20, 60, 200)
@@ -57,13 +56,13 @@ def _seconds(timed: tuple[float, Floats]) -> float:
     return timed[0]
 
 
-def _ours(scores: Floats, labels: NDArray[np.bool_], queries: Floats) -> tuple[float, Floats]:
+def _ours(scores: Floats, labels: Bools, queries: Floats) -> tuple[float, Floats]:
     start = time.perf_counter()
     interval = EvidentialLogistic().fit(scores, labels).predict_interval(queries)
     return time.perf_counter() - start, interval
 
 
-def _peer(scores: Floats, labels: NDArray[np.bool_], queries: Floats) -> tuple[float, Floats]:
+def _peer(scores: Floats, labels: Bools, queries: Floats) -> tuple[float, Floats]:
     start = time.perf_counter()
     definition = PointByPoint.fit(scores, labels)
     interval = np.array([definition.bounds(score) for score in queries.tolist()])
@@ -89,7 +88,7 @@ class PointByPoint:
     loss: float
 
     @classmethod
-    def fit(cls, scores: Floats, labels: NDArray[np.bool_]) -> "PointByPoint":
+    def fit(cls, scores: Floats, labels: Bools) -> "PointByPoint":
         """Find the line of maximum likelihood by BFGS.
 
         Examples

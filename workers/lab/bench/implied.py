@@ -4,14 +4,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from online_svm.svm.implied_posterior import ImpliedPosterior
+from online_svm.types import Floats
 from workers.lab.bench.report import Row
 from workers.lab.papers.implied_trials import BANK_PENALTY, GAMMA, N_MODELS, Split, bank
 
-Floats = NDArray[np.float64]
 REPEATS = 3  # of either side in turn; the best counts, so that other work matters less
 DISAGREEMENT = 1e-3  # share of votes: scores within the tolerance of both solvers may differ
 

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.config import PredictorConfig
 from online_svm.metrics.scores import accuracy, log_loss
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.types import Floats, Ints
 from workers.lab.bench.quality_methods import EVERY, ours
 from workers.push.datasets import load
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 FeatureMap = Literal["nystroem", "fourier"]
 
 STREAMS: dict[str, tuple[str, int | None]] = {  # in the order of the files

@@ -5,17 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.probabilistic.tube import Targets
 from online_svm.svm.probabilistic_svc import ProbabilisticSVC
+from online_svm.types import Floats
 from workers.errors import BadConfiguration
 from workers.lab.bench.report import Row
 from workers.lab.papers.psvm_trials import machine, plane, targets
 
-Floats = NDArray[np.float64]
 SIZES = (200, 500, 1000, 2000)
 SIGMA, ETA, NOISE = 1.0, 0.1, 0.1  # the simulation of the paper's section 5.2
 REPEATS = 3  # of ours; the best counts, so that other work on the machine matters less

@@ -6,19 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type information
     threadpool_limits,
 )
 
 from online_svm.metrics.scores import accuracy, brier, expected_calibration_error, log_loss
+from online_svm.types import Floats, Ints
 from workers.errors import BadConfiguration
 from workers.lab.bench.quality_methods import EVERY, METHODS, WARM_UP
 from workers.lab.bench.quality_streams import STREAMS, stream
 from workers.lab.papers.parallel import each
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MEASURES = ("log_loss", "brier", "accuracy", "ece", "seconds")
 SHUFFLES, QUICK_SHUFFLES = 10, 2

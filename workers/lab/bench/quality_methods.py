@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
@@ -23,10 +22,9 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
+from online_svm.types import Floats, Ints
 from workers.errors import BadConfiguration
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Answers = dict[str, Floats]
 
 WINDOW, EVERY = 2000, 250

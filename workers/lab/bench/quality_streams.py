@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from river import datasets
 
+from online_svm.types import Floats, Ints
 from workers.push.datasets import load
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Examples = tuple[Floats, Ints]
 
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.calibration.calibrators.binning import BinningCalibrator
 from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
@@ -26,11 +25,10 @@ from online_svm.stream.labels import ClassView
 from online_svm.stream.split import training_mask
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.kernel_model import KernelModel
+from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.registry import VennScheme
 from workers.lab.bench.report import Row
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Seconds = dict[str, float]
 
 PARTS: tuple[tuple[type, str, str], ...] = (
@@ -66,7 +64,7 @@ class RefitBench:
         self.view = ClassView(config.classes or (), declared=True)
         self._learner, self._sent = Learner(config), 0
 
-    def split(self, freeze: int) -> tuple[slice, NDArray[np.bool_]]:
+    def split(self, freeze: int) -> tuple[slice, Bools]:
         """Return the window before `freeze`, and which of it trains."""
         config, start = self.config, freeze - self.window
         mask = training_mask(config.split, start, freeze, config.train_fraction, config.seed)

@@ -13,19 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.online_svc import OnlineSVC
+from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.classifier import InductiveVennClassifier
 from workers.lab.bench.refits import refit_rows
 from workers.lab.bench.report import Row
 from workers.push.datasets import load
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TRAIN_FRACTION = 0.7
 CAR_GAMMAS = {"gamma 0.2": 0.2, "sigma 0.6": 1 / (2 * 0.6**2), "sigma 0.2": 1 / (2 * 0.2**2)}
@@ -157,7 +154,7 @@ def _training_size(n: int) -> int:
     return math.ceil(TRAIN_FRACTION * n)
 
 
-def _targets(codes: Ints, q: int) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+def _targets(codes: Ints, q: int) -> Iterator[tuple[int, Bools]]:
     """Yield the classes that the first q examples let train, and their targets."""
     for c in range(int(codes.max()) + 1):
         target = codes[:q] == c
@@ -208,7 +205,7 @@ def _differences(machine: RollingMachine, gram: Floats, codes: Ints, n: int) -> 
     return decision, objective
 
 
-def _objective(svc: SVC, gram: Floats, target: NDArray[np.bool_]) -> float:
+def _objective(svc: SVC, gram: Floats, target: Bools) -> float:
     svc.fit(gram, target)
     alpha, support = svc.dual_coef_[0], svc.support_
     return float(np.abs(alpha).sum() - 0.5 * alpha @ gram[np.ix_(support, support)] @ alpha)

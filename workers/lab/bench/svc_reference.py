@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-Floats = NDArray[np.float64]
+from online_svm.types import Bools, Floats
+
 Labels = NDArray[np.str_]
 
 
@@ -47,7 +48,7 @@ def _step(gram: Floats, y: Labels, n: int, classes: Labels, tol: float) -> Float
     return bounds
 
 
-def _scores(gram: Floats, target: NDArray[np.bool_], q: int, n: int, tol: float) -> Floats:
+def _scores(gram: Floats, target: Bools, q: int, n: int, tol: float) -> Floats:
     if target.all() or not target.any():
         return np.full(n + 1 - q, 1.0 if target.all() else -1.0)
     svc = SVC(C=1.0, kernel="precomputed", tol=tol).fit(gram[:q, :q], target)

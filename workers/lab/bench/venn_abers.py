@@ -5,13 +5,12 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.calibration.venn_abers import VennAbers
+from online_svm.types import Bools, Floats
 from workers.errors import BadConfiguration
 from workers.lab.bench.report import Row
 
-Floats = NDArray[np.float64]
 N_CALIBRATION, N_PREDICTIONS = 50_000, 10_000
 REPEATS = 3  # of either side; the best counts, so that other work on the machine matters less
 
@@ -55,11 +54,11 @@ def _uniform(rng: np.random.Generator, n: int) -> Floats:
     return rng.random(n)
 
 
-def _ours(scores: Floats, labels: NDArray[np.bool_], queries: Floats) -> Floats:
+def _ours(scores: Floats, labels: Bools, queries: Floats) -> Floats:
     return VennAbers().fit(scores, labels).predict_interval(queries)
 
 
-def _peer(scores: Floats, labels: NDArray[np.bool_], queries: Floats) -> Floats:
+def _peer(scores: Floats, labels: Bools, queries: Floats) -> Floats:
     try:
         with np.errstate():  # importing it switches numpy's warnings off for everyone
             import venn_abers

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.binning import ScoreBinning
@@ -25,9 +25,9 @@ from online_svm.calibration.evidential.binomial import (
 from online_svm.calibration.evidential.logistic import LOGISTIC_MODELS
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.platt import PlattScaling
+from online_svm.types import Floats
 from workers.lab.papers.figures import BLUE, GREEN, GREY, RED, save
 
-Floats = NDArray[np.float64]
 Result = dict[str, Any]
 
 MODEL_COLOURS = {"likelihood": BLUE, "confidence": RED, "dempster": GREEN}

@@ -6,7 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
@@ -23,11 +22,8 @@ from online_svm.calibration.evidential import (
 from online_svm.calibration.evidential.base import EvidentialMap
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.platt import PlattScaling
+from online_svm.types import Bools, Floats, Ints
 from workers.push.datasets import load
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 C = 1.0  # LIBSVM's defaults; the paper names none
 N_BINS = 5  # of equal count; the paper does not say how it cut its bins

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.types import Bools, Floats
 from workers.lab.papers.figures import BLUE, GREY, RED, save
 
 Result = dict[str, Any]
-Floats = NDArray[np.float64]
 
 METHODS = {"raw": ("raw score", GREY), "platt": ("Platt", RED), "implied": ("implied", BLUE)}
 BINS = 10  # of equal width, as in the paper's figure 12
@@ -159,7 +158,7 @@ def _calibration(test: Result) -> Figure:
     return figure
 
 
-def _steps(ax: Axes, p: Floats, positive: NDArray[np.bool_], colour: str) -> None:
+def _steps(ax: Axes, p: Floats, positive: Bools, colour: str) -> None:
     fitted = IsotonicMap().fit(p, positive)
     at = np.sort(p)
     ax.step(at, fitted.predict(at), where="mid", color=colour, lw=1.8, label="isotonic fit")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.platt import PlattScaling
@@ -14,10 +13,9 @@ from online_svm.metrics.scores import auc, brier, log_loss
 from online_svm.svm.implied.class_path import Weighting
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.svm.online_svc import OnlineSVC
+from online_svm.types import Bools, Floats
 from workers.push.datasets import load
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Result = dict[str, Any]
 
 GAMMA = 0.001

@@ -6,8 +6,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import Floats, Ints, State, check_scores, check_training
+from online_svm.calibration.base import State, check_scores, check_training
 from online_svm.calibration.diagram import isotonic_blocks, midpoints, pool_ties
+from online_svm.types import Floats, Ints
 
 
 class NearestIsotonic:

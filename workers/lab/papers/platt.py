@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_expit
 
 from online_svm.calibration.platt import PlattScaling
@@ -15,6 +14,7 @@ from online_svm.calibration.platt_data import (
     cross_validated_scores,
     holdout_scores,
 )
+from online_svm.types import Bools, Floats
 from workers.lab.papers.parallel import each
 from workers.lab.papers.platt_figures import draw
 from workers.lab.papers.platt_tables import claims, rows, training_sets
@@ -23,8 +23,6 @@ from workers.push.datasets import load
 
 __all__ = ["draw", "run"]
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Result = dict[str, Any]
 Progress = Callable[[str], None]
 

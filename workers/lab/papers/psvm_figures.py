@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from online_svm.types import Floats
 from workers.lab.papers.figures import BLUE, GREY, RED, save
 from workers.lab.papers.psvm_trials import PLANE_MEAN, PLANE_VARIANCE
 
 Result = dict[str, Any]
-Floats = NDArray[np.float64]
 
 NAMES = {"psvm": ("P-SVM", BLUE), "csvm": ("C-SVM with Platt", RED)}
 

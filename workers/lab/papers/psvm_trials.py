@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from online_svm.calibration.platt import PlattScaling
 from online_svm.svm.probabilistic_svc import ProbabilisticSVC
+from online_svm.types import Floats
 
-Floats = NDArray[np.float64]
 Result = dict[str, Any]
 
 N_TRAINING, N_TEST = 200, 1000  # section 5.1; section 5.2 does not say how many train

@@ -3,13 +3,11 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.metrics.cumulative import CumulativeValidity, paper_p_value
+from online_svm.types import Bools, Floats, Ints
 from workers.lab.papers.venn_protocol import Stream, Track
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Result = dict[str, Any]
 
 CURVE_POINTS = 200
@@ -78,7 +76,7 @@ def _measured(track: Track, stream: Stream) -> Result:
     return measured_batch(point, lower, upper, stream.own[steps], stream.codes[steps])
 
 
-def _p_value(hits: NDArray[np.bool_], p: Floats) -> float:
+def _p_value(hits: Bools, p: Floats) -> float:
     return paper_p_value(int(hits.sum()), float(p.sum()), float((p * (1.0 - p)).sum()))
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.binning import ScoreBinning
@@ -17,13 +16,11 @@ from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.platt import PlattScaling
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.rolling_machine import RollingMachine
+from online_svm.types import Floats, Ints
 from online_svm.venn.registry import VennScheme
 from online_svm.venn.taxonomy import svm_classes
 from workers.lab.papers.nearest_isotonic import NearestIsotonic
 from workers.push.datasets import load
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 Reading = Literal["sigma", "gamma"]
 

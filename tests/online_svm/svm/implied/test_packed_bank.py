@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.batch_programme import fixed_rows
@@ -10,8 +9,8 @@ from online_svm.svm.implied.class_path import class_weights
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.implied.vote_bank import ImpliedBank
 from online_svm.svm.kernel_model import KernelModel
+from online_svm.types import Floats
 
-Floats = NDArray[np.float64]
 KERNELS = [Kernel("rbf", 0.3), Kernel("linear"), Kernel("poly", 0.2, 2, 1.0), Kernel("rbf", 9.0)]
 
 
