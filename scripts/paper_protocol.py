@@ -25,7 +25,7 @@ from online_svm.types import Floats
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.lab.bench.svc_reference import svc_intervals
-from workers.message.codec import encode_block, encode_report
+from workers.message.encode import encode_block, encode_report
 from workers.push.datasets import Dataset, load
 
 SIGMA = 0.6

@@ -19,7 +19,7 @@ from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.engine.read_ahead import Incoming
 from workers.errors import ReadTooLarge
-from workers.message.codec import decode
+from workers.message.decode import decode
 
 MIB = 1 << 20
 SETTINGS = ["--classes", "a,b", "--refit-lag", "0", "--batch-bytes", str(MIB), "--batch", "64"]

@@ -30,7 +30,7 @@ from workers.feed.agreement import agreement
 from workers.feed.position import START, Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState, Pointer, initial_fields
-from workers.message.codec import decode
+from workers.message.decode import decode
 from workers.push.sources import BadSource, Reading, rows
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))

@@ -18,7 +18,7 @@ from workers.feed.position import START, Position, parse_id
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState
 from workers.feed.stored_settings import stored_settings
-from workers.message.codec import Fields
+from workers.message.decode import Fields
 
 MAX_DIFFERENCES = 20
 """Differences that are kept: after the first, all later ones usually follow from it."""

@@ -14,7 +14,7 @@ from online_svm.stream.prediction import PredictionBlock
 from workers.combine.join import Answer, Row
 from workers.feed.commit import HEAD_BYTES, DeadLetter
 from workers.feed.position import OUT, Position, chain
-from workers.message.codec import encode_block, encode_rejected
+from workers.message.encode import encode_block, encode_rejected
 
 REASON = (
     "sources that learned from the same labels are not independent evidence; the probability is "

@@ -16,10 +16,8 @@ from workers.feed.commit import HEAD_BYTES, DeadLetter
 from workers.feed.position import MET, OUT, Position, chain
 from workers.feed.recent_ids import RecentIds
 from workers.message import entry_decode
-from workers.message.codec import (
-    Decoded,
-    Fields,
-    decode,
+from workers.message.decode import Decoded, Fields, decode
+from workers.message.encode import (
     encode_block,
     encode_duplicate,
     encode_rejected,

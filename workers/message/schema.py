@@ -2,7 +2,7 @@
 
 These models describe the schema; the columns of an answer come from
 `online_svm.stream.answer_columns`. They generate docs/messages.md, they parse in clients and tools,
-and the tests hold the hot path's encoder (codec.py) to them byte for byte.
+and the tests hold the hot path's encoder (encode.py) to them byte for byte.
 """
 
 from collections.abc import Iterable

@@ -8,7 +8,7 @@ import orjson
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.answer_columns import COLUMNS
 from online_svm.stream.prediction import Prediction, PredictionBlock
-from workers.message.codec import encode_block
+from workers.message.encode import encode_block
 from workers.message.schema import CombinedMessage, PredictionMessage
 
 HEAD = ["v", "status", "id", "seq"]

@@ -11,7 +11,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.message.codec import encode_block
+from workers.message.encode import encode_block
 
 FEED, ROWS = "unending", 330
 SETTINGS = {

@@ -13,7 +13,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.message.codec import encode_block
+from workers.message.encode import encode_block
 
 FEED = "doubts"
 SETTINGS = {

@@ -15,7 +15,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
 from workers.admin.verify import verify
 from workers.broker.store import Store
-from workers.message.codec import encode_block
+from workers.message.encode import encode_block
 from workers.message.schema import PredictionMessage
 from workers.refit.pool import ProcessRefitter
 

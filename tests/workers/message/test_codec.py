@@ -13,7 +13,8 @@ from online_svm.errors import REJECTION_CODES, InvalidExample
 from online_svm.stream.prediction import LabelReport, MethodReport, PredictionBlock, ValidityReport
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
-from workers.message.codec import decode, encode_block, encode_rejected, encode_report
+from workers.message.decode import decode
+from workers.message.encode import encode_block, encode_rejected, encode_report
 from workers.message.schema import MetricsMessage, PredictionMessage, RejectedMessage
 
 

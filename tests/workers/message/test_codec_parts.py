@@ -12,7 +12,7 @@ from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
 from workers.message import entry_decode
-from workers.message.codec import decode
+from workers.message.decode import decode
 
 LIMITS = Limits(max_entry_bytes=1024)
 good = st.tuples(st.floats(-1e3, 1e3, allow_subnormal=False), st.integers(-9, 9)).map(

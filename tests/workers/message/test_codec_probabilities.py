@@ -10,7 +10,7 @@ from online_svm.errors import REJECTION_CODES
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
 from workers.message import column_decode
-from workers.message.codec import decode
+from workers.message.decode import decode
 
 TUBES = PredictorConfig(learner="psvm", classes=("a", "b"), features=2)
 LABELS = PredictorConfig(classes=("a", "b"), features=2)

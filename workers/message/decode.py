@@ -1,0 +1,167 @@
+"""Stream entries to columns: the beginning of the hot path.
+
+The whole batch is tried at once, then parts of it, and one entry at a time where an entry is out of
+the ordinary. All ways give the same result, so that an answer never depends on which entries share
+a batch; what is accepted, and every reason code, is defined by the slow way alone
+(entry_decode.py).
+"""
+
+from collections.abc import Container, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from online_svm.errors import InvalidExample
+from online_svm.stream.schema import FeatureSchema
+from online_svm.types import Floats
+from workers.config.settings import Limits
+from workers.message import column_decode, entry_decode
+
+Fields = entry_decode.Fields
+Entry = tuple[bytes, Fields]
+
+_SINGLY = 16  # below this many, reading by column has no advantage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """A batch of entries, checked.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_accepted, n_features)
+    labels : list of (str or None), one an accepted entry
+    probabilities : list of (float or None), one an accepted entry
+    ids : list of (str or None), one an entry of the batch
+        The producer's id, where it was sent and can be read.
+    accepted : list of int
+        Position in the batch of each row of `X`.
+    rejected : dict of int to InvalidExample
+        Position in the batch, and why it was refused.
+    """
+
+    X: Floats
+    labels: list[str | None]
+    probabilities: list[float | None]
+    ids: list[str | None]
+    accepted: list[int]
+    rejected: dict[int, InvalidExample]
+
+    def without(self, positions: Container[int]) -> "Decoded":
+        """Return the batch with fewer accepted entries."""
+        kept = [row for row, i in enumerate(self.accepted) if i not in positions]
+        return Decoded(
+            self.X[kept],
+            [self.labels[row] for row in kept],
+            [self.probabilities[row] for row in kept],
+            self.ids,
+            [self.accepted[row] for row in kept],
+            self.rejected,
+        )
+
+    def learned(self) -> list[bool]:
+        """Return whether each row of `X` is learned: it has a label or a probability."""
+        targets = zip(self.labels, self.probabilities, strict=True)
+        return [label is not None or p is not None for label, p in targets]
+
+    def probability_column(self) -> Floats | None:
+        """Return the probabilities as an array, NaN where there is none; None if all are."""
+        if self.probabilities.count(None) == len(self.probabilities):
+            return None
+        return np.array(self.probabilities, dtype=np.float64)
+
+
+def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> Decoded:
+    """Turn stream entries into rows and their targets; refuse what cannot be used.
+
+    Parameters
+    ----------
+    entries : sequence of (bytes, fields)
+        Entry ID and fields: a mapping, or the flat list ``[name, value, ...]`` of the protocol,
+        which alone can show that a field was sent twice.
+    schema : FeatureSchema
+        Adopts the features of the first accepted entry, in stream order, unless they are declared.
+    limits : Limits
+        Bounds on what an entry may hold.
+
+    Examples
+    --------
+    >>> from online_svm.config import PredictorConfig
+    >>> batch = [(b"1-0", {b"x": b"[1,2]", b"y": b"a"}), (b"2-0", {b"x": b"[1]"})]
+    >>> decoded = decode(batch, FeatureSchema(PredictorConfig()), Limits())
+    >>> decoded.X, decoded.labels, decoded.rejected[1].code
+    (array([[1., 2.]]), ['a'], 'dimension')
+    """
+    together = column_decode.decode_columns([fields for _, fields in entries], schema, limits)
+    if together is None:
+        return _Parts(entries, schema, limits).decoded()
+    return Decoded(*together, accepted=list(range(len(entries))), rejected={})
+
+
+class _Parts:
+    """A batch that is not ordinary as a whole: what is ordinary in it is still read by column.
+
+    Entries of one layout that look ordinary are read together, and halved while that fails, so
+    that one bad entry costs a few further attempts and not the speed of all others.
+    """
+
+    def __init__(self, entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> None:
+        self._fields = [fields for _, fields in entries]
+        self._schema, self._limits = schema, limits
+        self._rows: dict[int, tuple[Floats, str | None, float | None]] = {}
+        self._ids: list[str | None] = [None] * len(entries)
+        self._rejected: dict[int, InvalidExample] = {}
+
+    def decoded(self) -> Decoded:
+        """Return the whole batch."""
+        first = 0
+        # The features of a feed come from the first accepted entry, so these go in order.
+        while first < len(self._fields) and self._schema.dimension is None:
+            self._read_one(first)
+            first += 1
+        layouts: dict[Hashable, list[int]] = {}
+        for position in range(first, len(self._fields)):
+            fields = self._fields[position]
+            if column_decode.looks_ordinary(fields, self._schema, self._limits):
+                layouts.setdefault(_layout(fields), []).append(position)
+            else:
+                self._read_one(position)
+        for positions in layouts.values():
+            self._read(positions)
+        accepted = sorted(self._rows)
+        rows = [self._rows[i][0] for i in accepted]
+        labels = [self._rows[i][1] for i in accepted]
+        probabilities = [self._rows[i][2] for i in accepted]
+        X = np.array(rows) if rows else np.empty((0, self._schema.dimension or 0))
+        rejected = dict(sorted(self._rejected.items()))
+        return Decoded(X, labels, probabilities, self._ids, accepted, rejected)
+
+    def _read(self, positions: list[int]) -> None:
+        if len(positions) <= _SINGLY:
+            for position in positions:
+                self._read_one(position)
+            return
+        together = column_decode.decode_columns(
+            [self._fields[i] for i in positions], self._schema, self._limits
+        )
+        if together is None:
+            middle = len(positions) // 2
+            self._read(positions[:middle])
+            self._read(positions[middle:])
+            return
+        for position, row, label, p, sent in zip(positions, *together, strict=True):
+            self._rows[position], self._ids[position] = (row, label, p), sent
+
+    def _read_one(self, position: int) -> None:
+        fields = self._fields[position]
+        self._ids[position] = entry_decode.readable_id(fields, self._limits)
+        try:
+            self._rows[position] = entry_decode.decode_entry(fields, self._schema, self._limits)
+        except InvalidExample as error:
+            # Anew: the traceback of the one that was raised holds all that was parsed.
+            self._rejected[position] = InvalidExample(error.code, error.reason)
+
+
+def _layout(fields: Fields) -> Hashable:
+    """Return what entries that can be read together have in common."""
+    return tuple(fields) if isinstance(fields, Mapping) else tuple(fields[::2])
