@@ -17,7 +17,7 @@ from workers.admin.verify import verify
 from workers.broker.batch_size import BatchSize
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine.read_ahead import Incoming
+from workers.engine.read_ahead import InputReader
 from workers.errors import ReadTooLarge
 from workers.message.decode import decode
 
@@ -137,14 +137,14 @@ def test_a_reply_larger_than_its_limit_is_given_up_and_the_connection_goes_on(st
 def test_a_backlog_of_large_entries_is_read_in_parts_that_fit(store, reads_ahead):
     for i in range(1, 41):
         store.call("XADD", store.keys.input, f"{i}-0", "x", b"1" * (MIB if i > 8 else 1))
-    incoming = Incoming(store, BatchSize(64, MIB), reads_ahead)
+    reader = InputReader(store, BatchSize(64, MIB), reads_ahead)
     cursor, found = b"0-0", []
     while cursor != b"40-0":
-        entries = incoming.take(cursor)
+        entries = reader.next_batch(cursor)
         assert sum(len(entry[1][1]) for entry in entries) <= 2 * MIB
         found += [entry[0] for entry in entries]
         cursor = found[-1]
-        incoming.ask(cursor)
+        reader.prefetch(cursor)
     assert found == [b"%d-0" % i for i in range(1, 41)]
 
 

@@ -11,7 +11,7 @@ from workers.cli.status import describe
 from workers.combine.sources import Source
 from workers.config.settings import Limits
 from workers.engine import preflight
-from workers.engine.downstream import Acknowledged
+from workers.engine.downstream import AcknowledgedGate
 from workers.errors import EndOfStream
 from workers.feed.agreement import agreement
 from workers.feed.position import LAST_ID
@@ -68,7 +68,7 @@ def test_a_gate_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store
     for entry_id in ids:
         store.call("XADD", store.keys.out, entry_id, "p", "{}")
     store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
-    gate = Acknowledged(store, "sink", 10, Stop(), seconds=0)
+    gate = AcknowledgedGate(store, "sink", 10, Stop(), seconds=0)
     assert not gate.is_open(5)
     for entry_id in ids:  # one by one: the gate meets every ID as the last acknowledged one
         found = store.call(

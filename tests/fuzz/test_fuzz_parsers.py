@@ -133,7 +133,7 @@ def test_any_entries_are_answered_and_the_rejected_ones_leave_the_state_as_it_wa
         before, recent = sha256(trained).digest(), RecentIds(5)
         outcome = process(predictor, LIMITS, Position(n=30), refused, recent)
         assert sha256(predictor.snapshot()).digest() == before
-        assert recent.beside(b"") == RecentIds(5).beside(b"")
+        assert recent.prepend_to(b"") == RecentIds(5).prepend_to(b"")
         assert {json.loads(payload)["status"] for payload in outcome.out} == {"rejected"}
         assert all(len(letter.head) <= 1024 for letter in outcome.dlq)
     outcome = process(restored(trained), LIMITS, START, numbered, RecentIds(5))
@@ -226,7 +226,7 @@ def test_recent_ids_of_any_bytes_are_read_or_refused(text, length):
         if refusal(InvalidStoredSnapshot, recent.take, body):
             assert recent.first("a") is None
         else:
-            assert recent.beside(b"")[:1] == b"\0"
+            assert recent.prepend_to(b"")[:1] == b"\0"
 
 
 @pytest.mark.parametrize("member", ["w.npy", "header.json"])

@@ -178,7 +178,7 @@ class History(RuleBasedStateMachine):
     def resume(self, leaves_snapshot):
         before, is_idle = self.everything(), True
         try:
-            self.zombie.settle()
+            self.zombie.finish_commit()
             is_idle = not self.unread_by(self.zombie)
             self.zombie.snapshot() if leaves_snapshot else self.zombie.turn()
         except Fenced:

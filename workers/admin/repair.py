@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.feeds import FeedInUse, require
-from workers.admin.repair_store import Change, RepairStore, letter_fields, refusal
+from workers.admin.repair_store import Change, RepairStore, dead_letter_fields, refusal
 from workers.admin.verify import fresh, settings_of
 from workers.broker.batch_size import Entry
 from workers.broker.commit_replies import lost
-from workers.broker.lease import is_taken
+from workers.broker.lease import is_held
 from workers.broker.store import Store
 from workers.engine import snapshots
 from workers.engine.answer import Outcome, process
-from workers.engine.consistency import last_id, standing
+from workers.engine.consistency import find_ends, last_id
 from workers.engine.recovery import check_same
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.agreement import check_whole
@@ -70,10 +70,10 @@ def repair(store: RepairStore) -> Repaired:
     if state is None:
         raise lost(store.keys)
     held = store.call("GET", store.keys.lease) or b""
-    if is_taken(held):
+    if is_held(held):
         raise FeedInUse(f"feed {store.keys.feed!r} is held by a worker: stop it first")
     check_whole(store.keys.feed, state.agreement)
-    found, before = standing(store, state), state.position
+    found, before = find_ends(store, state), state.position
     if found.is_behind:
         return Repaired(before, _moved_forward(store, state, found.out, held))
     appended = _completed(store, state, found.out, held) if found.is_ahead else 0
@@ -169,7 +169,7 @@ def _entries(outcome: Outcome) -> tuple[list[Entry], list[Entry], list[Entry]]:
     return (
         [(at, [name, payload]) for at, payload in zip(outcome.ids, outcome.out, strict=True)],
         [(at, [name, payload]) for at, payload in outcome.met],
-        [(letter.id, letter_fields(letter)) for letter in outcome.dlq],
+        [(letter.id, dead_letter_fields(letter)) for letter in outcome.dlq],
     )
 
 
@@ -186,7 +186,7 @@ def _start(
             return START, predictor, recent
         try:
             stored = snapshots.read(store, pointer, state.agreement.config_hash)
-            predictor.restore(recent.take(stored.body))
+            predictor.restore(recent.restore_from(stored.body))
         except (InvalidStoredSnapshot, InvalidSnapshot):
             continue
         return stored.position, predictor, recent

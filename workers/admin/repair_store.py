@@ -77,7 +77,7 @@ class RepairStore(Store):
         )
 
 
-def letter_fields(letter: DeadLetter) -> list[bytes]:
+def dead_letter_fields(letter: DeadLetter) -> list[bytes]:
     """Return the fields of a dead letter as a commit adds them, names and values."""
     values = (letter.code.encode(), letter.reason.encode(), b"%d" % letter.size, letter.head)
     names = (b"code", b"reason", b"size", b"head")

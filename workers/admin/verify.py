@@ -247,7 +247,7 @@ def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor, R
             return START, predictor, recent
         try:
             stored = snapshots.read(store, pointer, state.agreement.config_hash)
-            predictor.restore(recent.take(stored.body))
+            predictor.restore(recent.restore_from(stored.body))
         except (InvalidStoredSnapshot, InvalidSnapshot):
             continue
         return stored.position, predictor, recent

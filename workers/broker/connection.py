@@ -12,7 +12,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from workers.broker.backoff import delays
-from workers.broker.pipeline import Argument, Sent, Wire
+from workers.broker.pipeline import Argument, Pipeline, Sent
 from workers.broker.reply_limit import LimitedParser, ReplyTooLarge
 from workers.config.redis_url import check_url, redacted, unusable
 from workers.errors import (
@@ -138,7 +138,7 @@ class Connection:
     ) -> None:
         self.url, self.stop, self.patience, self.timeout = url, stop, patience, timeout
         self.failures = 0
-        self._wire: Wire | None = None
+        self._pipeline: Pipeline | None = None
 
     def call(self, *command: Argument, name: str = "", limit: int | None = None) -> Any:
         """Return the reply to a command; its failpoints have its `name`, default the command's.
@@ -166,10 +166,10 @@ class Connection:
         self._transmit(sent)
         return sent
 
-    def look(self) -> None:
+    def spin(self) -> None:
         """Return when a reply that is to come begins to, or waking up for it costs little more."""
-        if self._wire is not None:
-            self._wire.look()
+        if self._pipeline is not None:
+            self._pipeline.spin()
 
     def receive(self, sent: Sent) -> Any:
         """Return the reply to what `send` sent, which is sent again where that is of use.
@@ -213,9 +213,9 @@ class Connection:
 
     def close(self) -> None:
         """Give up the connection."""
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        if self._pipeline is not None:
+            self._pipeline.close()
+            self._pipeline = None
 
     def _transmit(self, sent: Sent) -> None:
         try:
@@ -224,16 +224,16 @@ class Connection:
             sent.error = error
 
     def _reply(self, sent: Sent) -> Any:
-        if self._wire is not None:
-            self._wire.settle(sent)
+        if self._pipeline is not None:
+            self._pipeline.read_until(sent)
         if sent.error is not None:
             raise sent.error
         return sent.reply
 
-    def _connected(self) -> Wire:
-        if self._wire is None:
-            self._wire = Wire(client(self.url, self.timeout))
-        return self._wire
+    def _connected(self) -> Pipeline:
+        if self._pipeline is None:
+            self._pipeline = Pipeline(client(self.url, self.timeout))
+        return self._pipeline
 
     def _consider(self, error: redis.RedisError, sent: Sent, began: float) -> str:
         """Return why the command should be tried again; raise the error's name if not."""

@@ -145,7 +145,7 @@ class Lease:
         self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
         self._thread.start()
 
-    def take_loss(self) -> bool:
+    def pop_loss(self) -> bool:
         """Return whether the lease was found to be gone or another's since the last call."""
         lost = self._lost.is_set()
         self._lost.clear()
@@ -170,7 +170,7 @@ class Lease:
 
     def _try(self, connection: Connection, held: bytes) -> bytes | None:
         """Take the lease if it may be taken; return the holder who keeps it from us, if any."""
-        if held == self._mine or not is_taken(held):
+        if held == self._mine or not is_held(held):
             milliseconds = int(self._seconds * 1000)
             if connection.evaluate(_REPLACE, [self._key], [held, self._mine, milliseconds]):
                 return None
@@ -193,12 +193,12 @@ class Lease:
         connection.close()
 
 
-def is_taken(held: bytes | None) -> bool:
+def is_held(held: bytes | None) -> bool:
     """Return whether the present value of a lease is of somebody who may be alive.
 
     Examples
     --------
-    >>> is_taken(None), is_taken(Holder.here("me").encode())
+    >>> is_held(None), is_held(Holder.here("me").encode())
     (False, True)
     """
     if not held:

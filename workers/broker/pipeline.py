@@ -20,7 +20,7 @@ Argument = bytes | memoryview | str | int | float
 
 # Seconds to look for a reply before sleeping until it comes. Most commands take less, and waking
 # up takes longer than that; with one processor only, Redis needs it meanwhile.
-_LOOK = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
+_SPIN_SECONDS = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
 
 
 # Bytes of an argument that is sent as it stands: packing would copy it several times.
@@ -59,7 +59,7 @@ class Sent:
     cuts: int = 0
 
 
-class Wire:
+class Pipeline:
     """The one connection of a client, and the commands whose replies are still to be read.
 
     Parameters
@@ -90,7 +90,7 @@ class Wire:
         self._unread.append(sent)
         _reach("sent", sent)
 
-    def settle(self, upto: Sent) -> None:
+    def read_until(self, upto: Sent) -> None:
         """Read and keep the replies up to that to a command, unless it was read."""
         while upto in self._unread:
             sent = self._unread[0]
@@ -112,12 +112,12 @@ class Wire:
         connection._parser.limit = sent.limit
         return self.client.parse_response(connection, sent.command[0])
 
-    def look(self) -> None:
+    def spin(self) -> None:
         """Return when the next reply that is still to come begins to, or should be slept for.
 
-        Its error, if it has one, is left to `settle`.
+        Its error, if it has one, is left to `read_until`.
         """
-        until = time.monotonic() + _LOOK
+        until = time.monotonic() + _SPIN_SECONDS
         with suppress(redis.RedisError):
             while self._unread and time.monotonic() < until:
                 if self.client.connection.can_read(0):

@@ -183,7 +183,7 @@ class Store:
     ) -> list[Entry]:
         """Return up to `count` entries after the cursor; wait up to `block_ms` for the first.
 
-        An eager reader does not sleep at once: see `look`.
+        An eager reader does not sleep at once: see `spin`.
 
         Raises
         ------
@@ -195,17 +195,17 @@ class Store:
             limit=limit,
         )  # fmt: skip
         if is_eager:
-            self._reader.look()
+            self._reader.spin()
         reply = self._reader.receive(sent)
         return reply[0][1] if reply else []
 
-    def ask(self, cursor: bytes, count: int, limit: int | None = None) -> Sent:
-        """Ask for up to `count` entries after the cursor, for `answered` to return."""
+    def send_read(self, cursor: bytes, count: int, limit: int | None = None) -> Sent:
+        """Ask for up to `count` entries after the cursor, for `receive_read` to return."""
         return self._reader.send(
             "XREAD", "COUNT", count, "STREAMS", self.keys.input, cursor, limit=limit
         )
 
-    def answered(self, asked: Sent) -> list[Entry]:
+    def receive_read(self, asked: Sent) -> list[Entry]:
         """Return the entries that were asked for, none if there were none.
 
         Raises
@@ -359,9 +359,9 @@ class Store:
         """Begin a commit, for `confirm` to finish."""
         return self._connection.send_script(_COMMIT, self._commit_keys(commit), self._args(commit))
 
-    def look(self) -> None:
+    def spin(self) -> None:
         """Wait for a commit without sleeping, for as long as that may save time."""
-        self._connection.look()
+        self._connection.spin()
 
     def confirm(self, commit: Commit, sent: Sent) -> None:
         """Return when the commit that was sent is done; it is sent again where its reply is lost.

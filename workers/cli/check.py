@@ -29,10 +29,10 @@ def check(
 
     loaded = known.load(given_flags(settings, redis, None), config, is_whole=False)
     url = loaded.url or attached_url()
-    from workers.engine.service import check_permissions, look, open_store
+    from workers.engine.service import check_permissions, open_store, run_preflight
 
     with open_store(feed, loaded, url) as store:
-        found, _ = look(store, loaded, accept_environment)
+        found, _ = run_preflight(store, loaded, accept_environment)
         check_permissions(store, loaded)
     for warning in found.warnings:
         note(f"warning: {warning}")

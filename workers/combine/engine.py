@@ -106,7 +106,7 @@ class CombineEngine:
 
     def turn(self) -> bool:
         """Read and answer one batch; return whether there was anything to read or to answer."""
-        if self._lease is not None and self._lease.take_loss():
+        if self._lease is not None and self._lease.pop_loss():
             self._check_ownership()
         was_read = [self._read(feed) for feed in range(len(self._sources))]
         rows = list(self._join.decided(self._batch))

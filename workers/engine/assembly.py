@@ -16,7 +16,7 @@ from online_svm.svm.kernel_model import KernelModel
 from workers.broker.lease import Lease
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.engine.downstream import Acknowledged, Gate, Open
+from workers.engine.downstream import AcknowledgedGate, Gate, OpenGate
 from workers.engine.loop import Engine, Observer
 from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
@@ -88,8 +88,8 @@ def refitter(
 
 def _gate(store: Store, settings: WorkerSettings, stop: Stop) -> Gate:
     if settings.downstream == "trim":
-        return Open()
-    return Acknowledged(store, settings.downstream_group, settings.retain_out, stop)
+        return OpenGate()
+    return AcknowledgedGate(store, settings.downstream_group, settings.retain_out, stop)
 
 
 def _fresh(config: PredictorConfig, refits: Refitter) -> OnlinePredictor:

@@ -9,7 +9,7 @@ from workers.feed.state import FeedState
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FeedEnds:
     """Where a feed's state and its answers end.
 
     Attributes
@@ -21,7 +21,7 @@ class Standing:
 
     Examples
     --------
-    >>> Standing(b"5-9", b"5-10").is_behind, Standing(b"5-10", b"5-9").is_ahead
+    >>> FeedEnds(b"5-9", b"5-10").is_behind, FeedEnds(b"5-10", b"5-9").is_ahead
     (True, True)
     """
 
@@ -39,13 +39,13 @@ class Standing:
         return parse_id(self.out) < parse_id(self.state)
 
 
-def standing(store: Store, state: FeedState) -> Standing:
+def find_ends(store: Store, state: FeedState) -> FeedEnds:
     """Return where a feed's state and its answers end.
 
     Where there is no `out` at all, somebody took the answers away, and they are not missed.
     """
     out = last_id(store, store.keys.out)
-    return Standing(state.position.cursor, state.position.cursor if out is None else out)
+    return FeedEnds(state.position.cursor, state.position.cursor if out is None else out)
 
 
 def last_id(store: Store, stream: str) -> bytes | None:
@@ -57,14 +57,14 @@ def last_id(store: Store, stream: str) -> bytes | None:
     return found
 
 
-def check_standing(store: Store, state: FeedState) -> None:
+def check_ends(store: Store, state: FeedState) -> None:
     """Raise unless state and answers end at one place; the error says which of them is newer.
 
     Raises
     ------
     OutputAhead, StateAhead
     """
-    found, keys = standing(store, state), store.keys
+    found, keys = find_ends(store, state), store.keys
     ways_on = (
         f"online-svm repair {keys.feed} mends it where answering the input again gives those "
         f"answers byte for byte; else online-svm restore {keys.feed} FILE, or: online-svm reset "

@@ -27,12 +27,12 @@ class Gate(Protocol):
         ...
 
 
-class Open:
+class OpenGate:
     """The gate of the policy `trim`: always open, since the commit trims.
 
     Examples
     --------
-    >>> Open().is_open(256)
+    >>> OpenGate().is_open(256)
     True
     """
 
@@ -41,7 +41,7 @@ class Open:
         return True
 
 
-class Acknowledged:
+class AcknowledgedGate:
     """The gate of the policy `block`.
 
     `out` holds at most `retain` answers and one batch. The store's own retention of `out` must be

@@ -21,10 +21,10 @@ from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.engine import snapshots
 from workers.engine.answer import Outcome, process
-from workers.engine.downstream import Gate, Open
-from workers.engine.read_ahead import Incoming
+from workers.engine.downstream import Gate, OpenGate
+from workers.engine.read_ahead import InputReader
 from workers.engine.recovery import Recovery
-from workers.engine.snapshots import Kept
+from workers.engine.snapshots import KeptSnapshots
 from workers.errors import (
     BatchChanged,
     Fenced,
@@ -47,7 +47,7 @@ Observer = Callable[[Outcome], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
+class _PendingCommit:
     """A commit that is not confirmed.
 
     Attributes
@@ -119,12 +119,12 @@ class Engine:
     ) -> None:
         self._store, self._recovery, self._limits, self._stop = store, recovery, limits, stop
         self._batch = BatchSize(batch, batch_bytes)
-        self._gate = gate or Open()
+        self._gate = gate or OpenGate()
         self._part_bytes = part_bytes
         self._snapshot_every, self._keep_input = snapshot_every, keep_input
         self._lease = lease
         self._observe = observe or _ignore
-        self._under_way: _UnderWay | None = None
+        self._pending: _PendingCommit | None = None
         self._reads_ahead = True
         self._take_over(begins)
 
@@ -132,8 +132,8 @@ class Engine:
         recovered = self._recovery(begins)
         self._predictor, self.position = recovered.predictor, recovered.position
         self._reached = self.position  # where the predictor stands
-        self._under_way = None
-        self._incoming = self._new_incoming()
+        self._pending = None
+        self._input = self._new_input()
         self._recent, self._config_hash = recovered.recent, recovered.config_hash
         self._epoch, self._kept = recovered.epoch, recovered.kept
         self._snapshot_seq = recovered.position.seq - recovered.replayed
@@ -167,15 +167,15 @@ class Engine:
 
         Nothing is left under way, and nothing is read ahead.
         """
-        self._reads_ahead, self._incoming.reads_ahead = False, False
+        self._reads_ahead, self._input.reads_ahead = False, False
         self.advance()
         before = None
-        while self._incoming.holds_more and self._reached != before:  # else the gate is closed
+        while self._input.holds_more and self._reached != before:  # else the gate is closed
             before = self._reached
             self.advance()
-        self.settle()
+        self.finish_commit()
         self._reads_ahead = True
-        self._incoming = self._new_incoming()
+        self._input = self._new_input()
 
     def advance(self) -> None:
         """Answer one batch and leave its commit under way; return after a while if there is none.
@@ -187,60 +187,60 @@ class Engine:
         # Whoever waits for an answer before the next question asks that soon: this worker is then
         # awake, unless a refit needs the processor.
         is_eager = not self._predictor.is_refitting
-        if self._under_way is not None and self._incoming.may_wait:
+        if self._pending is not None and self._input.may_wait:
             if is_eager:
-                self._store.look()
-            self.settle()
+                self._store.spin()
+            self.finish_commit()
             return
-        entries = self._incoming.take(self._reached.cursor, self._before_waiting(), is_eager)
+        entries = self._input.next_batch(self._reached.cursor, self._before_waiting(), is_eager)
         if not entries:
             return
         # With nothing more to answer, these answers go out before a refit begins.
-        self._predictor.is_patient = self._incoming.is_at_the_end
+        self._predictor.is_patient = self._input.is_at_the_end
         outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)
-        if not self._settled():
+        if not self._confirm_pending():
             return
         # Before the commit is sent, or the reply would come after the commit is done.
-        self._incoming.ask(outcome.after.cursor)
+        self._input.prefetch(outcome.after.cursor)
         self._reached = outcome.after
         commit = Commit(
             self._epoch, outcome.before, outcome.after, outcome.ids, outcome.out, outcome.met,
             outcome.dlq,
         )  # fmt: skip
         due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
-        self._under_way = self._sent(commit, due, outcome)
+        self._pending = self._sent(commit, due, outcome)
 
-    def settle(self) -> bool:
+    def finish_commit(self) -> bool:
         """Wait for the commit under way; return False where the feed had to be read again.
 
         The answers are out then, and refits that waited for that begin.
         """
-        is_settled = self._settled()
-        if is_settled:
+        is_done = self._confirm_pending()
+        if is_done:
             self._predictor.begin_refits()
-        return is_settled
+        return is_done
 
-    def _settled(self) -> bool:
-        """Do what `settle` does, but for the refits."""
-        under_way, self._under_way = self._under_way, None
-        if under_way is None:
+    def _confirm_pending(self) -> bool:
+        """Do what `finish_commit` does, but for the refits."""
+        pending, self._pending = self._pending, None
+        if pending is None:
             return True
         try:
-            self._confirm(under_way)
+            self._confirm(pending)
         except PositionMoved:
             self.reload()
         except BatchChanged:
-            self._check_input(under_way.commit.before.cursor, under_way.commit.ids)
+            self._check_input(pending.commit.before.cursor, pending.commit.ids)
             self.reload()
         else:
-            if under_way.outcome is not None:
-                self._observe(under_way.outcome)
+            if pending.outcome is not None:
+                self._observe(pending.outcome)
             return True
         return False
 
     def snapshot(self) -> None:
         """Commit a snapshot of the present position, unless the newest one is it."""
-        self.settle()
+        self.finish_commit()
         if self._reached != self.position or self._newest_cursor() == self.position.cursor:
             return  # more was learned than is known to be committed, or nothing
         pointers_only = Commit(self._epoch, self.position, self.position)
@@ -249,8 +249,8 @@ class Engine:
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")
 
-    def _new_incoming(self) -> Incoming:
-        return Incoming(self._store, self._batch, self._reads_ahead)
+    def _new_input(self) -> InputReader:
+        return InputReader(self._store, self._batch, self._reads_ahead)
 
     def reload(self) -> None:
         """Drop what was computed and continue from what is stored."""
@@ -266,18 +266,18 @@ class Engine:
         before = 0 if waits_at is None else waits_at - 1 - self._predictor.n
         return before if before > 0 else None
 
-    def _sent(self, commit: Commit, moves: bool, outcome: Outcome | None = None) -> _UnderWay:
+    def _sent(self, commit: Commit, moves: bool, outcome: Outcome | None = None) -> _PendingCommit:
         """Begin a commit, with a snapshot if it moves."""
         if not moves:
-            return _UnderWay(commit, self._store.send(commit), None, outcome)
+            return _PendingCommit(commit, self._store.send(commit), None, outcome)
         snapshot, commit = self._with_snapshot(commit)
-        return _UnderWay(commit, self._store.send(commit), snapshot, outcome)
+        return _PendingCommit(commit, self._store.send(commit), snapshot, outcome)
 
-    def _confirm(self, under_way: _UnderWay) -> None:
+    def _confirm(self, pending: _PendingCommit) -> None:
         """Wait until a commit is done; the position follows."""
-        commit, snapshot = under_way.commit, under_way.snapshot
+        commit, snapshot = pending.commit, pending.snapshot
         try:
-            self._store.confirm(commit, under_way.sent)
+            self._store.confirm(commit, pending.sent)
         except InvalidStoredSnapshot:
             assert snapshot is not None
             if not self._is_committed_again(commit, snapshot[1]):
@@ -288,7 +288,7 @@ class Engine:
         self.position = commit.after
         if snapshot is not None:
             assert commit.move is not None
-            self._kept = Kept(snapshot[0], self._kept.newest, marks=commit.move.marks)
+            self._kept = KeptSnapshots(snapshot[0], self._kept.newest, marks=commit.move.marks)
             self._snapshot_seq = commit.after.seq
 
     def _is_committed_again(self, commit: Commit, writing: list[Sent]) -> bool:
@@ -311,7 +311,7 @@ class Engine:
         Redis takes its time to write as much; the next batch is answered meanwhile.
         """
         store = self._store
-        body = self._recent.beside(self._predictor.snapshot())
+        body = self._recent.prepend_to(self._predictor.snapshot())
         pointer, data = snapshots.encode(
             store.keys.feed, self._config_hash, commit.after, body, self._part_bytes
         )
@@ -328,7 +328,7 @@ class Engine:
         self._check_ownership()
         if self._gate.is_open(self._batch.count):
             return True
-        self.settle()
+        self.finish_commit()
         return False
 
     def _check_ownership(self) -> None:
@@ -337,11 +337,11 @@ class Engine:
         A worker that was suspended learns here that it was replaced, and one whose Redis came
         back without its last writes that it must read again, even if no input arrives.
         """
-        lost = self._lease is not None and self._lease.take_loss()
+        lost = self._lease is not None and self._lease.pop_loss()
         if not lost and self._failures == self._store.failures:
             return
-        self.settle()
-        self._incoming = self._new_incoming()  # what was read may be of another Redis
+        self.finish_commit()
+        self._input = self._new_input()  # what was read may be of another Redis
         self._failures = self._store.failures
         state = self._store.state()
         if state is None:

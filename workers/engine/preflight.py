@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from workers.broker.connection import NO_CLUSTER
 from workers.broker.store import Store
 from workers.engine import snapshots
-from workers.engine.consistency import check_standing
+from workers.engine.consistency import check_ends
 from workers.errors import (
     InvalidStoredSnapshot,
     RedisUnsuitable,
@@ -121,7 +121,7 @@ def check(
     check_config(feed, state.agreement, ours)
     if not accept_environment:
         check_environment(feed, state.agreement, ours)
-    check_standing(store, state)
+    check_ends(store, state)
     known = () if before is None or before.state is None else before.state.snapshots
     warnings += check_snapshots(store, state, known)
     if state.position.cursor == LAST_ID:

@@ -15,7 +15,7 @@ from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.engine import snapshots
 from workers.engine.answer import process
-from workers.engine.snapshots import Kept
+from workers.engine.snapshots import KeptSnapshots
 from workers.errors import (
     InputLost,
     InvalidStoredSnapshot,
@@ -44,7 +44,7 @@ class Recovered:
     predictor : OnlinePredictor
         Stands at `position`.
     position : Position
-    kept : Kept
+    kept : KeptSnapshots
     replayed : int
         Entries that were answered again.
     recent : RecentIds
@@ -56,7 +56,7 @@ class Recovered:
     epoch: int
     predictor: OnlinePredictor
     position: Position
-    kept: Kept
+    kept: KeptSnapshots
     replayed: int
     recent: RecentIds
     config_hash: str
@@ -121,7 +121,7 @@ class Recovery:
 
     def _load(
         self, state: FeedState, from_older: bool
-    ) -> tuple[Position, OnlinePredictor, RecentIds, Kept]:
+    ) -> tuple[Position, OnlinePredictor, RecentIds, KeptSnapshots]:
         """Return the start of the replay, from the first snapshot that is good.
 
         After a change of environment the older one comes first: from there more is compared.
@@ -138,7 +138,7 @@ class Recovery:
                 unusable.append(pointer)
                 problems.append(f"{self.store.keys.snapshot(pointer.n, pointer.sha256)}: {error}.")
                 continue
-            return *restored, _kept(state, unusable)
+            return *restored, _kept_snapshots(state, unusable)
         raise SnapshotsLost(
             f"feed {self.store.keys.feed!r}: no kept snapshot can be used. {' '.join(problems)} "
             f"Restore one from a backup, or: online-svm reset {self.store.keys.feed}"
@@ -152,7 +152,7 @@ class Recovery:
             return START, predictor, recent
         stored = snapshots.read(self.store, pointer, state.agreement.config_hash)
         try:
-            predictor.restore(recent.take(stored.body))
+            predictor.restore(recent.restore_from(stored.body))
         except InvalidSnapshot as error:
             raise InvalidStoredSnapshot(str(error)) from error
         return stored.position, predictor, recent
@@ -208,11 +208,11 @@ def check_same(feed: str, computed: Position, committed: Position) -> None:
         )
 
 
-def _kept(state: FeedState, unusable: list[Pointer]) -> Kept:
+def _kept_snapshots(state: FeedState, unusable: list[Pointer]) -> KeptSnapshots:
     """Return the pointers to rely on, without those that failed."""
     pointers = (state.previous, state.snapshot)
     marks = known_marks(state.marks, [None if at is None else at.mark for at in pointers])
     if state.snapshot in unusable:
-        return Kept(state.previous, None, tuple(unusable), marks)
+        return KeptSnapshots(state.previous, None, tuple(unusable), marks)
     previous = None if state.previous in unusable else state.previous
-    return Kept(state.snapshot, previous, tuple(unusable), marks)
+    return KeptSnapshots(state.snapshot, previous, tuple(unusable), marks)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from workers.broker import permissions
-from workers.broker.lease import Lease, is_taken
+from workers.broker.lease import Lease, is_held
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
@@ -16,7 +16,7 @@ from workers.engine.preflight import Preflight
 from workers.fast_imports import importing
 from workers.feed.agreement import agreement
 from workers.feed.commit import Retention
-from workers.feed.stored_settings import taken
+from workers.feed.stored_settings import effective_settings
 from workers.refit import child as refit_child
 from workers.refit.child import Child
 from workers.stop import Stop, signals
@@ -41,7 +41,8 @@ def run(
     ----------
     feed : str
     settings : WorkerSettings
-        What was not given is as the feed has stored it, where it exists; see `stored.taken`.
+        A setting that was not given has the value that the feed has stored, if the feed exists;
+        see `stored_settings.effective_settings`.
     url : str
         Of Redis, or of the embedded server.
     name : str, optional
@@ -59,11 +60,11 @@ def run(
     stop = Stop(settings.grace)
     writer = name or platform.node() or "worker"
     with signals(stop), open_store(feed, settings, url, stop) as store:
-        found, used = look(store, settings, accept_environment)
+        found, used = run_preflight(store, settings, accept_environment)
         for warning in found.warnings:
             log.warning(warning)
         check_permissions(store, settings)
-        is_standby = is_taken(store.call("GET", store.keys.lease))
+        is_standby = is_held(store.call("GET", store.keys.lease))
         with _begun_early(used, found.is_behind and not is_standby) as child:
             # Imported here: whatever is wrong with the server or the feed is told at once, and
             # a standby is ready before it gets the lease.
@@ -74,7 +75,7 @@ def run(
             with _leased(store, settings, url, writer, stop) as lease:
                 # Again: what held the lease until now may have changed anything.
                 before = None if lease.was_waited_for else found
-                found, used = look(store, settings, accept_environment, before)
+                found, used = run_preflight(store, settings, accept_environment, before)
                 store.register()
                 store.be_patient()
                 with refitter(used, stop, child) as refits:
@@ -85,7 +86,7 @@ def run(
                     engine.run()
 
 
-def look(
+def run_preflight(
     store: Store,
     given: WorkerSettings,
     accept_environment: bool = False,
@@ -96,10 +97,10 @@ def look(
     Raises
     ------
     BadConfiguration, StateLost
-        As `preflight.check` and `stored.taken`.
+        As `preflight.check` and `stored.effective_settings`.
     """
     found = preflight.find(store)
-    settings = taken(given, store.keys.feed, found.state)
+    settings = effective_settings(given, store.keys.feed, found.state)
     ours = agreement(settings.predictor, settings.limits)
     return preflight.check(store, ours, accept_environment, before, found), settings
 

@@ -28,7 +28,7 @@ _MAX_HEADER = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class LoadedSnapshot:
     """A snapshot that was read and found good."""
 
     position: Position
@@ -36,7 +36,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptSnapshots:
     """The snapshots a worker relies on.
 
     Attributes
@@ -86,7 +86,7 @@ def parts_of(size: int, part_bytes: int = PART_BYTES) -> int:
     return max(1, -(-size // part_bytes))
 
 
-def decode(data: bytes, pointer: Pointer, feed: str, config_hash: str) -> Stored:
+def decode(data: bytes, pointer: Pointer, feed: str, config_hash: str) -> LoadedSnapshot:
     """Return the position and the predictor's bytes of a snapshot.
 
     Raises
@@ -109,10 +109,10 @@ def decode(data: bytes, pointer: Pointer, feed: str, config_hash: str) -> Stored
     position = _position(header)
     if position.cursor != pointer.cursor:
         raise InvalidStoredSnapshot("it stands elsewhere than recorded")
-    return Stored(position, body)
+    return LoadedSnapshot(position, body)
 
 
-def read(store: Store, pointer: Pointer, config_hash: str) -> Stored:
+def read(store: Store, pointer: Pointer, config_hash: str) -> LoadedSnapshot:
     """Fetch and decode the snapshot that `pointer` names.
 
     Raises
@@ -127,7 +127,7 @@ def read(store: Store, pointer: Pointer, config_hash: str) -> Stored:
 
 
 def move_to(
-    pointer: Pointer, kept: Kept, store: Store, keep_input: bool, window: int | None
+    pointer: Pointer, kept: KeptSnapshots, store: Store, keep_input: bool, window: int | None
 ) -> SnapshotMove:
     """Return the move of the pointers that a new snapshot brings.
 

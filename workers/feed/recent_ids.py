@@ -45,15 +45,15 @@ class RecentIds:
             del self._seqs[next(iter(self._seqs))]
         self._seqs[producer_id] = seq
 
-    def beside(self, body: bytes) -> bytes:
+    def prepend_to(self, body: bytes) -> bytes:
         """Return the body of a snapshot with these ids in front; without a window, as it is."""
         if self.window == 0:
             return body
         ids = orjson.dumps(self._seqs)
         return b"".join((len(ids).to_bytes(_LENGTH, "big"), ids, body))
 
-    def take(self, body: bytes) -> bytes:
-        """Restore the ids from what `beside` made, and return the body alone.
+    def restore_from(self, body: bytes) -> bytes:
+        """Restore the ids from what `prepend_to` made, and return the body alone.
 
         Raises
         ------

@@ -35,7 +35,7 @@ def stored_settings(feed: str, stored: Agreement) -> tuple[PredictorConfig, Limi
         ) from None
 
 
-def taken(given: WorkerSettings, feed: str, state: FeedState | None) -> WorkerSettings:
+def effective_settings(given: WorkerSettings, feed: str, state: FeedState | None) -> WorkerSettings:
     """Return the settings for a worker of a feed: what was not given is as stored.
 
     Parameters

@@ -39,7 +39,7 @@ def test_a_lease_is_held_renewed_and_released(store, lease):
     time.sleep(1.0)
     assert holder(store).name == "first", "renewed beyond its 0.6 seconds"
     assert 0 < store.call("PTTL", store.keys.lease) <= 600
-    assert not first.take_loss()
+    assert not first.pop_loss()
     first.release()
     assert holder(store) is None
 
@@ -105,7 +105,7 @@ def test_a_lease_that_another_took_is_reported_lost_and_not_freed(store, lease):
     other = replace(Holder.here("other"), host="elsewhere")
     store.call("SET", store.keys.lease, other.encode(), "PX", 60_000)
     deadline = time.monotonic() + 5.0
-    while not first.take_loss():
+    while not first.pop_loss():
         assert time.monotonic() < deadline
         time.sleep(0.02)
     first.release()
@@ -118,9 +118,9 @@ def test_a_lapsed_lease_that_nobody_took_is_taken_again_and_reported_lost(store,
     store.call("DEL", store.keys.lease)
     time.sleep(0.5)
     assert holder(store).name == "first"
-    assert first.take_loss()
+    assert first.pop_loss()
     time.sleep(0.3)
-    assert not first.take_loss()
+    assert not first.pop_loss()
 
 
 def test_a_text_that_is_no_holder_is_waited_for_until_it_lapses(store, lease):

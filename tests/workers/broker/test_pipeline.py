@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from workers.broker.connection import Connection, client
-from workers.broker.pipeline import Sent, Wire
+from workers.broker.pipeline import Pipeline, Sent
 from workers.errors import Unavailable, WorkerError
 from workers.stop import Stop
 
@@ -21,7 +21,7 @@ def connection(redis_url):
 
 def test_a_look_reads_nothing_and_changes_no_reply(connection):
     sent = connection.send("ECHO", "first")
-    connection.look()
+    connection.spin()
     assert sent.reply is None
     assert connection.receive(sent) == b"first"
 
@@ -29,15 +29,15 @@ def test_a_look_reads_nothing_and_changes_no_reply(connection):
 def test_a_look_at_a_reply_that_is_not_near_ends(connection):
     sent = connection.send("XREAD", "BLOCK", 200, "STREAMS", "none", "$")
     began = time.monotonic()
-    connection.look()
+    connection.spin()
     assert connection.receive(sent) is None
     assert time.monotonic() - began >= 0.19
 
 
 def test_there_is_nothing_to_look_at_before_the_first_command_and_after_the_last(connection):
-    connection.look()
+    connection.spin()
     assert connection.call("ECHO", "all") == b"all"
-    connection.look()
+    connection.spin()
 
 
 def test_what_a_look_finds_broken_is_told_by_the_receiver(connection, redis_url):
@@ -46,7 +46,7 @@ def test_what_a_look_finds_broken_is_told_by_the_receiver(connection, redis_url)
     other = Connection(redis_url, Stop())
     assert other.call("CLIENT", "KILL", "ID", number) == 1
     other.close()
-    connection.look()
+    connection.spin()
     with pytest.raises(Unavailable, match="does not answer"):
         connection.receive(sent)
     assert connection.call("ECHO", "again") == b"again"
@@ -86,18 +86,18 @@ def test_replies_that_a_broken_connection_cannot_bring_are_asked_for_again(conne
 
 
 def test_no_reply_goes_to_another_command_where_a_send_fails(redis_url):
-    wire = Wire(client(redis_url))
+    pipeline = Pipeline(client(redis_url))
     lost, unsent, after = (Sent(("ECHO", word), "echo") for word in ("lost", "unsent", "after"))
-    wire.send(lost)
-    wire.client.connection._sock.shutdown(socket.SHUT_RDWR)
-    wire.send(unsent)
-    wire.send(after)
+    pipeline.send(lost)
+    pipeline.client.connection._sock.shutdown(socket.SHUT_RDWR)
+    pipeline.send(unsent)
+    pipeline.send(after)
     for sent in (lost, unsent, after):
-        wire.settle(sent)
+        pipeline.read_until(sent)
         assert sent.reply is None
         assert isinstance(sent.error, redis.ConnectionError)
-    wire.look()
-    wire.close()
+    pipeline.spin()
+    pipeline.close()
 
 
 def test_a_reply_is_not_waited_for_beyond_the_one_that_is_asked_for(connection, redis_url):

@@ -8,7 +8,7 @@ import pytest
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load
 from workers.engine import assembly, service
-from workers.engine.downstream import Acknowledged
+from workers.engine.downstream import AcknowledgedGate
 from workers.errors import BadConfiguration
 from workers.refit.pool import ProcessRefitter
 from workers.stop import Stop
@@ -122,7 +122,7 @@ def test_a_stop_is_not_held_up_by_a_closed_gate(store):
     create_group(store)
     store.call("XADD", store.keys.out, "1-0", "p", "{}")
     stop = Stop()
-    gate = Acknowledged(store, "sink", retain=1, stop=stop, seconds=60)
+    gate = AcknowledgedGate(store, "sink", retain=1, stop=stop, seconds=60)
     threading.Timer(0.1, stop.request).start()
     assert not gate.is_open(1)
 

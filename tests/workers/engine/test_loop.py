@@ -456,7 +456,7 @@ def test_the_next_batch_is_answered_before_the_last_one_is_confirmed(store):
     assert (running.position.seq, confirmed) == (0, [])
     running.advance()
     assert (running.position.seq, confirmed) == (10, [10])
-    running.settle()
+    running.finish_commit()
     assert (running.position.seq, confirmed) == (20, [10, 20])
 
 
@@ -574,7 +574,7 @@ def test_what_is_left_of_a_batch_is_answered_together_with_what_comes_next(store
     running, notes = noting(store, batch=64)
     while running.position.seq < 320:
         running.advance()
-    running.settle()
+    running.finish_commit()
     # Batches end where an answer waits for a refit, and are whole elsewhere.
     ends = [int(note.split()[1]) for note in notes if note.startswith("commit")]
     assert ends[-5:] == [199, 263, 299, 363, 399]

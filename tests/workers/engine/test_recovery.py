@@ -108,10 +108,10 @@ def forge(store, name, damage):
     """Damage the learner within a kept snapshot, and record it as if it had always been so."""
     state, recent = store.state(), RecentIds(Limits().dedupe_window)
     stored = snapshots.read(store, getattr(state, name), OURS.config_hash)
-    header, arrays = unpack(recent.take(stored.body))
+    header, arrays = unpack(recent.restore_from(stored.body))
     del header["format"]
     arrays["learner"] = np.frombuffer(damage(arrays["learner"].tobytes()), dtype=np.uint8)
-    body = recent.beside(pack(header, arrays))
+    body = recent.prepend_to(pack(header, arrays))
     feed = store.keys.feed
     pointer, data = snapshots.encode(feed, OURS.config_hash, stored.position, body)
     store.call("SET", store.keys.snapshot(pointer.n, pointer.sha256), data)

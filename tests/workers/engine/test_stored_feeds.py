@@ -23,7 +23,7 @@ from workers.config.settings import WorkerSettings, load
 from workers.engine import snapshots
 from workers.engine.answer import process
 from workers.engine.assembly import assemble, refitter
-from workers.engine.service import look, open_store
+from workers.engine.service import open_store, run_preflight
 from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
 from workers.feed.agreement import environment
 from workers.feed.recent_ids import RecentIds
@@ -61,7 +61,7 @@ def work(url, name, count, settings=None):
     """Let a worker answer the feed up to `count` entries, and leave a snapshot."""
     stop, settings = Stop(), settings or given()
     with open_store(name, settings, url, stop) as store:
-        found, used = look(store, settings)
+        found, used = run_preflight(store, settings)
         with refitter(used, stop) as refits:
             begins = found.state is None
             engine = assemble(store, used, refits, stop, "later", begins=begins)
@@ -139,7 +139,7 @@ def answered_since(store, state, content):
     config, limits = stored_settings(store.keys.feed, state.agreement)
     predictor, recent = OnlinePredictor(config), RecentIds(limits.dedupe_window)
     snapshot = snapshots.read(store, state.snapshot, state.agreement.config_hash)
-    predictor.restore(recent.take(snapshot.body))
+    predictor.restore(recent.restore_from(snapshot.body))
     rest = [stored_feeds.unpacked(entry) for entry in content["entries"]][snapshot.position.seq :]
     entries = [(entry[0], entry[1:]) for entry in rest]
     outcome = process(predictor, limits, snapshot.position, entries, recent)
@@ -244,8 +244,8 @@ def test_a_setting_that_is_added_means_what_was_done_before_it(redis_url, monkey
         content = restored(store, lambda config: config["predictor"].pop("split"))
         stored_feeds.push_later(store, content)
         with pytest.raises(ConfigurationChanged, match=r"split: feed 'oldest', here 'interleaved'"):
-            look(store, given(split="interleaved"))
-        _, used = look(store, given())
+            run_preflight(store, given(split="interleaved"))
+        _, used = run_preflight(store, given())
         assert used.predictor.split == "oldest"
         work(redis_url, "dedupe", len(content["entries"]))
         assert store.state().position.digest.hex() == content["later"]["st"]["digest"]
@@ -258,7 +258,7 @@ def test_only_what_is_given_and_differs_is_refused_with_the_options_that_fit(red
         before = store.call("HGETALL", store.keys.state)
         told = given(learner="psvm", window=80, eta=0.2, missing="reject")
         with pytest.raises(ConfigurationChanged) as refused:
-            look(store, told)
+            run_preflight(store, told)
         told = str(refused.value)
         assert "another configuration: eta: feed 0.1, here 0.2; missing: feed 'mean', here " in told
         assert "Use the stored one (--eta 0.1 --missing mean), or: online-svm fork psvm" in told
@@ -271,13 +271,13 @@ def test_options_that_only_work_with_the_stored_settings_are_taken(redis_url):
     with Store(redis_url, "psvm") as store:
         stored_feeds.load(store, stored_feeds.read("semantics-1", "psvm"))
         told = load({"learner": "psvm", "taxonomy": "margin"}, is_whole=False)
-        _, used = look(store, told, accept_environment=True)
+        _, used = run_preflight(store, told, accept_environment=True)
         assert used.predictor.classes == ("a", "b")
 
 
 def test_options_that_cannot_work_are_refused_for_a_new_feed(store):
     with pytest.raises(BadConfiguration, match="declare two"):
-        look(store, load({"learner": "psvm"}, is_whole=False))
+        run_preflight(store, load({"learner": "psvm"}, is_whole=False))
     assert store.types() == {}
 
 
@@ -305,7 +305,11 @@ def test_a_feed_of_newer_software_is_refused_in_one_line_by_all_that_compute(
     with Store(redis_url, "dedupe") as store:
         restored(store, change)
         before = store.call("HGETALL", store.keys.state)
-        for refuses in (lambda: look(store, given()), lambda: verify(store), lambda: Source(store)):
+        for refuses in (
+            lambda: run_preflight(store, given()),
+            lambda: verify(store),
+            lambda: Source(store),
+        ):
             with pytest.raises(BadConfiguration) as refused:
                 refuses()
             told = str(refused.value)
@@ -326,15 +330,15 @@ def test_a_feed_whose_semantics_were_given_up_is_refused_and_can_be_forked(
     with Store(redis_url, "dedupe") as store, Store(redis_url, feed) as fork:
         stored_feeds.load(store, content)
         # While both are known a feed keeps its own.
-        _, used = look(store, given(), accept_environment=True)
+        _, used = run_preflight(store, given(), accept_environment=True)
         assert used.predictor.semantics == 1
         with pytest.raises(ConfigurationChanged, match="semantics: feed 1, here 2"):
-            look(store, given(semantics=2))
+            run_preflight(store, given(semantics=2))
         told_nothing = given()
         monkeypatch.delitem(semantics.DEFAULTS, 1)
         monkeypatch.setitem(semantics.GIVEN_UP, 1, "0.1")
         with pytest.raises(BadConfiguration) as refused:
-            look(store, told_nothing)
+            run_preflight(store, told_nothing)
         told = str(refused.value)
         assert told.startswith(
             "feed 'dedupe': semantics 1 is no longer computed: go on with online-svm 0.1, or: "
@@ -354,10 +358,10 @@ def test_a_configuration_that_is_no_configuration_is_named_as_damaged(redis_url)
         stored_feeds.load(store, stored_feeds.read("semantics-1", "dedupe"))
         rewritten(store, '{"predictor": 3}')
         with pytest.raises(StateLost, match="feed 'dedupe': its configuration is damaged"):
-            look(store, given())
+            run_preflight(store, given())
         rewritten(store, '{"predictor": {"semantics": {}}, "limits": {}}')
         with pytest.raises(BadConfiguration, match=r"feed 'dedupe': semantics \{\} is not known"):
-            look(store, given())
+            run_preflight(store, given())
 
 
 @pytest.mark.parametrize(("directory", "name"), COMBINED)

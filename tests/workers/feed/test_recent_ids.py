@@ -67,9 +67,9 @@ def answers(stream, window, cuts):
         outcome = process(predictor, limits, position, entries[:size], recent)
         out += outcome.out
         position, entries, turn = outcome.after, entries[size:], turn + 1
-        body = recent.beside(predictor.snapshot())
+        body = recent.prepend_to(predictor.snapshot())
         predictor, recent = OnlinePredictor(CONFIG), RecentIds(window)
-        predictor.restore(recent.take(body))
+        predictor.restore(recent.restore_from(body))
     return out, position
 
 
@@ -112,8 +112,8 @@ def without_seq(payload):
 def test_without_a_window_no_byte_changes_and_the_snapshot_is_the_predictors():
     recent = RecentIds(0)
     recent.add("a", 1)
-    assert recent.beside(b"body") == b"body"
-    assert recent.take(b"body") == b"body"
+    assert recent.prepend_to(b"body") == b"body"
+    assert recent.restore_from(b"body") == b"body"
     assert Limits().dedupe_window == 0
     stream = [("a", 1, "a")] * 3
     plain = process(OnlinePredictor(CONFIG), Limits(), START, numbered(stream))
@@ -135,7 +135,7 @@ def test_without_a_window_no_byte_changes_and_the_snapshot_is_the_predictors():
 )
 def test_a_body_that_is_none_of_this_window_is_refused(body):
     with pytest.raises(InvalidStoredSnapshot):
-        RecentIds(2).take(body)
+        RecentIds(2).restore_from(body)
 
 
 def engine(store, limits):

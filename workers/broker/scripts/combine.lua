@@ -38,7 +38,7 @@ end
 
 -- 3. Write.
 add_payloads(KEYS[2], m, first_out)
-add_letters(KEYS[3], r, first_dlq)
+add_dead_letters(KEYS[3], r, first_dlq)
 call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5],
   'joined', A[6], 'combiner', A[7])
 

@@ -90,7 +90,7 @@ end
 -- 4. Write.
 add_payloads(KEYS[3], m, first_out)
 add_payloads(KEYS[4], k, first_met)
-add_letters(KEYS[5], r, first_dlq)
+add_dead_letters(KEYS[5], r, first_dlq)
 if moves then
   for i = 6, 5 + parts do call('PERSIST', KEYS[i]) end
   call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5],

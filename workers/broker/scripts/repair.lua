@@ -42,7 +42,7 @@ end
 -- 3. Write.
 add_payloads(KEYS[3], m, firsts[1])
 add_payloads(KEYS[4], k, firsts[2])
-add_letters(KEYS[5], r, firsts[3])
+add_dead_letters(KEYS[5], r, firsts[3])
 call('HSET', KEYS[1], 'cursor', A[5], 'seq', A[6], 'n', A[7], 'digest', A[8])
 call('HINCRBY', KEYS[1], 'epoch', 1)
 pcall_('XGROUP', 'SETID', KEYS[2], GROUP, A[5])

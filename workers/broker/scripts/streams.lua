@@ -64,7 +64,7 @@ local function add_payloads(key, count, first)
 end
 
 -- Add `count` dead letters: id, code, reason, size, head, ... from argument `first`.
-local function add_letters(key, count, first)
+local function add_dead_letters(key, count, first)
   for i = first, first + 5 * count - 1, 5 do
     call('XADD', key, A[i],
       'code', A[i + 1], 'reason', A[i + 2], 'size', A[i + 3], 'head', A[i + 4])

@@ -28,8 +28,8 @@ REFIT = "refit"
 # Object, the name of its function, and the part it belongs to.
 _PARTS: list[tuple[Any, str, str]] = [
     (Store, "read", "read"),
-    (Store, "ask", "read"),
-    (Store, "answered", "read"),
+    (Store, "send_read", "read"),
+    (Store, "receive_read", "read"),
     (answering, "decode", "parse"),
     (KernelModel, "scores", "score"),
     (ActiveModel, "answer", "calibrated probabilities"),
