@@ -91,7 +91,7 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
 
 
 def _may_be_layout(fields: Fields) -> bool:
-    """Return whether an entry has few enough fields; one of many is not even taken apart."""
+    """Return whether an entry has few enough fields to be ordinary."""
     return len(fields) <= (MOST_FIELDS if isinstance(fields, Mapping) else 2 * MOST_FIELDS)
 
 
@@ -113,7 +113,7 @@ def _by_name(batch: Sequence[Any]) -> Columns:
 
 
 def _by_place(batch: Sequence[Any]) -> Columns:
-    """Return the columns of flat lists that agree in every name and its place."""
+    """Return the columns of flat lists that have the same names in the same places."""
     flat = list(zip(*batch, strict=True))
     names = [column[0] for column in flat[::2]]
     if any(flat[2 * i].count(name) != len(batch) for i, name in enumerate(names)):
@@ -154,8 +154,8 @@ def _features(columns: Columns, schema: FeatureSchema) -> Floats:
     if b"xb" in columns:
         return _raw_matrix(columns[b"xb"], schema.dimension or 0)
     values, width = columns[b"x"], schema.dimension or 0
-    # Each value stands alone in brackets of its own: half a value, or two, changes the shape.
-    # A line break cannot occur inside a JSON string, so no string reaches over two values.
+    # Each value gets brackets of its own, so half a value, or two values, would change the shape.
+    # A JSON string cannot hold a line break, so no string spans two values.
     joined = b"[[" + b"],\n[".join(values) + b"]]"
     if len(joined) > _LARGE or max(map(len, values)) > LARGE:
         _check_density(joined, len(values), width, schema.names or ())
@@ -172,7 +172,7 @@ def _raw_matrix(column: Sequence[bytes], width: int) -> Floats:
 
 
 def _array_matrix(joined: bytes, count: int, width: int) -> Floats:
-    # true, false and null hold a "u" or an "s", which no number does.
+    # "true", "false" and "null" contain a "u" or an "s"; no number does.
     if b'"' in joined or b"u" in joined or b"s" in joined:
         raise ValueError("not only arrays of numbers")
     return _matrix([row for (row,) in orjson.loads(joined)], count, width)
@@ -181,7 +181,7 @@ def _array_matrix(joined: bytes, count: int, width: int) -> Floats:
 def _named_matrix(joined: bytes, count: int, names: tuple[str, ...]) -> Floats:
     if b"true" in joined or b"false" in joined or b"null" in joined:
         raise ValueError("not only objects of numbers")
-    # Every name takes two quotation marks; two more would be a name sent twice, or a string.
+    # A name has two quotation marks. More of them mean a repeated name, or a string as a value.
     if joined.count(b'"') != 2 * len(names) * count:
         raise ValueError("a name too many or too few")
     rows = [row for (row,) in orjson.loads(joined)]
@@ -191,7 +191,7 @@ def _named_matrix(joined: bytes, count: int, names: tuple[str, ...]) -> Floats:
 
 
 def _check_density(joined: bytes, count: int, width: int, names: tuple[str, ...]) -> None:
-    """Raise if a large column holds more than rows of numbers do: parsing it would take memory."""
+    """Raise ValueError if a large column has more values than rows of numbers would have."""
     in_names = sum(name.count(mark) for name in names for mark in ",[{")
     if sum(joined.count(mark) for mark in (b",", b"[", b"{")) > count * (width + 2 + in_names):
         raise ValueError("not only rows of numbers")
@@ -206,7 +206,7 @@ def _matrix(rows: Sequence[Sequence[float]], count: int, width: int) -> Floats:
 
 
 def _values_of(names: tuple[str, ...]) -> Callable[[dict[str, float]], Sequence[float]]:
-    """Return what takes the values of an object in the order of `names`."""
+    """Return a function that gets the values of an object in the order of `names`."""
     if len(names) == 1:
         return lambda row: (row[names[0]],)
     return itemgetter(*names)

@@ -1,9 +1,9 @@
-"""Stream entries to columns: the beginning of the hot path.
+"""Decode stream entries into columns: the first part of the hot path.
 
-The whole batch is tried at once, then parts of it, and one entry at a time where an entry is out of
-the ordinary. All ways give the same result, so that an answer never depends on which entries share
-a batch; what is accepted, and every reason code, is defined by the slow way alone
-(entry_decode.py).
+An ordinary batch is decoded column by column. Otherwise its ordinary parts are, and the other
+entries are decoded one by one. All ways give the same result, so an answer never depends on which
+entries share a batch. What is accepted, and every reason code, is defined by `entry_decode.py`
+alone.
 """
 
 from collections.abc import Container, Hashable, Mapping, Sequence
@@ -20,12 +20,12 @@ from workers.message import column_decode, entry_decode
 Fields = entry_decode.Fields
 Entry = tuple[bytes, Fields]
 
-_SINGLY = 16  # below this many, reading by column has no advantage
+_SINGLY = 16  # entries: below this, decoding by column has no advantage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
-    """A batch of entries, checked.
+    """A decoded batch.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Decoded:
     accepted : list of int
         Position in the batch of each row of `X`.
     rejected : dict of int to InvalidExample
-        Position in the batch, and why it was refused.
+        Position in the batch, and why the entry was rejected.
     """
 
     X: Floats
@@ -65,14 +65,14 @@ class Decoded:
         return [label is not None or p is not None for label, p in targets]
 
     def probability_column(self) -> Floats | None:
-        """Return the probabilities as an array, NaN where there is none; None if all are."""
+        """Return the probabilities as an array, NaN where there is none; None if no row has one."""
         if self.probabilities.count(None) == len(self.probabilities):
             return None
         return np.array(self.probabilities, dtype=np.float64)
 
 
 def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> Decoded:
-    """Turn stream entries into rows and their targets; refuse what cannot be used.
+    """Decode stream entries into rows and targets; reject the entries that cannot be used.
 
     Parameters
     ----------
@@ -92,17 +92,17 @@ def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> D
     >>> decoded.X, decoded.labels, decoded.rejected[1].code
     (array([[1., 2.]]), ['a'], 'dimension')
     """
-    together = column_decode.decode_columns([fields for _, fields in entries], schema, limits)
-    if together is None:
-        return _Parts(entries, schema, limits).decoded()
-    return Decoded(*together, accepted=list(range(len(entries))), rejected={})
+    columns = column_decode.decode_columns([fields for _, fields in entries], schema, limits)
+    if columns is None:
+        return _PartwiseDecoder(entries, schema, limits).decode()
+    return Decoded(*columns, accepted=list(range(len(entries))), rejected={})
 
 
-class _Parts:
-    """A batch that is not ordinary as a whole: what is ordinary in it is still read by column.
+class _PartwiseDecoder:
+    """Decodes a batch that is not ordinary as a whole.
 
-    Entries of one layout that look ordinary are read together, and halved while that fails, so
-    that one bad entry costs a few further attempts and not the speed of all others.
+    Entries of one layout that look ordinary are decoded together. If that fails, the group is
+    halved: one bad entry costs a few more attempts, and the others keep their speed.
     """
 
     def __init__(self, entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> None:
@@ -112,12 +112,12 @@ class _Parts:
         self._ids: list[str | None] = [None] * len(entries)
         self._rejected: dict[int, InvalidExample] = {}
 
-    def decoded(self) -> Decoded:
-        """Return the whole batch."""
+    def decode(self) -> Decoded:
+        """Return the decoded batch."""
         first = 0
-        # The features of a feed come from the first accepted entry, so these go in order.
+        # The first accepted entry defines the features of the feed: decode in order until then.
         while first < len(self._fields) and self._schema.dimension is None:
-            self._read_one(first)
+            self._decode_one(first)
             first += 1
         layouts: dict[Hashable, list[int]] = {}
         for position in range(first, len(self._fields)):
@@ -125,9 +125,9 @@ class _Parts:
             if column_decode.looks_ordinary(fields, self._schema, self._limits):
                 layouts.setdefault(_layout(fields), []).append(position)
             else:
-                self._read_one(position)
+                self._decode_one(position)
         for positions in layouts.values():
-            self._read(positions)
+            self._decode_together(positions)
         accepted = sorted(self._rows)
         rows = [self._rows[i][0] for i in accepted]
         labels = [self._rows[i][1] for i in accepted]
@@ -136,32 +136,32 @@ class _Parts:
         rejected = dict(sorted(self._rejected.items()))
         return Decoded(X, labels, probabilities, self._ids, accepted, rejected)
 
-    def _read(self, positions: list[int]) -> None:
+    def _decode_together(self, positions: list[int]) -> None:
         if len(positions) <= _SINGLY:
             for position in positions:
-                self._read_one(position)
+                self._decode_one(position)
             return
-        together = column_decode.decode_columns(
+        columns = column_decode.decode_columns(
             [self._fields[i] for i in positions], self._schema, self._limits
         )
-        if together is None:
+        if columns is None:
             middle = len(positions) // 2
-            self._read(positions[:middle])
-            self._read(positions[middle:])
+            self._decode_together(positions[:middle])
+            self._decode_together(positions[middle:])
             return
-        for position, row, label, p, sent in zip(positions, *together, strict=True):
+        for position, row, label, p, sent in zip(positions, *columns, strict=True):
             self._rows[position], self._ids[position] = (row, label, p), sent
 
-    def _read_one(self, position: int) -> None:
+    def _decode_one(self, position: int) -> None:
         fields = self._fields[position]
         self._ids[position] = entry_decode.readable_id(fields, self._limits)
         try:
             self._rows[position] = entry_decode.decode_entry(fields, self._schema, self._limits)
         except InvalidExample as error:
-            # Anew: the traceback of the one that was raised holds all that was parsed.
+            # A new error: the traceback of the raised one would keep all that was parsed.
             self._rejected[position] = InvalidExample(error.code, error.reason)
 
 
 def _layout(fields: Fields) -> Hashable:
-    """Return what entries that can be read together have in common."""
+    """Return the field names, which entries that are decoded together share."""
     return tuple(fields) if isinstance(fields, Mapping) else tuple(fields[::2])

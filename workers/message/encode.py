@@ -1,4 +1,4 @@
-"""Columns to payloads: the end of the hot path."""
+"""Encode predictions as JSON payloads: the last part of the hot path."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ def encode_block(
     block: PredictionBlock,
     seqs: Sequence[int] | Ints,
     ids: Sequence[str | None],
-    beside: Mapping[str, Sequence[bytes]] | None = None,
+    extra: Mapping[str, Sequence[bytes]] | None = None,
 ) -> list[bytes]:
     """Return the payloads of a block of predictions, as `PredictionMessage` describes them.
 
-    Whole columns are turned to text at once, cut at the commas, and laid into one template:
-    a few times faster than a dict a row, and the same bytes.
+    Each column is serialized in one call and split at the commas; its parts fill one template for
+    the block. The bytes are those of a dict serialized for each row, a few times faster.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def encode_block(
         Input entries before each.
     ids : sequence of m (str or None)
         The producer's ids.
-    beside : mapping of str to sequence of m bytes, optional
+    extra : mapping of str to sequence of m bytes, optional
         Further fields at the end, by name: the JSON of each row.
 
     Raises
@@ -42,32 +42,33 @@ def encode_block(
     ValueError
         If a number to be published is not finite.
     """
-    beside = beside or {}
+    extra = extra or {}
     texts = [_id_parts(ids), _integers(np.asarray(seqs, dtype=np.int64))]
-    for texts_of in _TEXTS if block.status == "ok" else _COUNTS:
-        texts += texts_of(block)
-    template = _template(block, tuple(beside))
-    return [template % row for row in zip(*texts, *beside.values(), strict=True)]
+    for encode in _ENCODERS if block.status == "ok" else _COUNT_ENCODERS:
+        texts += encode(block)
+    template = _template(block, tuple(extra))
+    return [template % row for row in zip(*texts, *extra.values(), strict=True)]
 
 
-Texts = Callable[[PredictionBlock], list[list[bytes]]]
+Encoder = Callable[[PredictionBlock], list[list[bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Encoding:
-    """How columns of one kind become text.
+    """How columns of one kind are encoded.
 
     Attributes
     ----------
-    place : callable
-        From what all rows of a block have in common to the JSON with a place, %b, for each text
-        of a row; None where the field is absent.
-    texts : callable
-        From the column to what turns a block into those texts, a list a place.
+    placeholder : callable
+        Takes what all rows of a block have in common, and the column. Returns the JSON with a
+        `%b` for each text of a row; None if the field is absent.
+    encoder : callable
+        Takes the column. Returns a function that turns a block into those texts, one list for
+        each `%b`.
     """
 
-    place: Callable[["_Common", Column], bytes | None]
-    texts: Callable[[Column], Texts]
+    placeholder: Callable[["_Common", Column], bytes | None]
+    encoder: Callable[[Column], Encoder]
 
 
 class _Common(NamedTuple):
@@ -76,69 +77,69 @@ class _Common(NamedTuple):
     status: str
     constants: tuple[Any, ...]  # of the columns that are constant, in their order
     maps: tuple[tuple[str, ...] | None, ...]  # of each column by map, the names
-    beside: tuple[str, ...]
+    extra: tuple[str, ...]
 
 
-def _template(block: PredictionBlock, beside: tuple[str, ...]) -> bytes:
+def _template(block: PredictionBlock, extra: tuple[str, ...]) -> bytes:
     maps = tuple(None if found is None else tuple(found) for found in _maps(block))
-    return _made_template(_Common(block.status, _constants(block), maps, beside))
+    return _make_template(_Common(block.status, _constants(block), maps, extra))
 
 
-# It changes with the model only, and for a single row costs as much to make as to fill.
+# The template changes with the model only. For a single row, making it costs as much as filling it.
 @lru_cache(maxsize=16)
-def _made_template(common: _Common) -> bytes:
+def _make_template(common: _Common) -> bytes:
     parts = []
     for column in COLUMNS:
-        place = _ENCODINGS[column.kind].place(common, column)
-        if place is not None:
-            parts.append(b'"%b":%b' % (column.name.encode(), place))
-    parts += [_literal(name) + b":%b" for name in common.beside]
+        placeholder = _ENCODINGS[column.kind].placeholder(common, column)
+        if placeholder is not None:
+            parts.append(b'"%b":%b' % (column.name.encode(), placeholder))
+    parts += [_literal(name) + b":%b" for name in common.extra]
     head = b'{"v":%d,"status":%b,%%b"seq":%%b,' % (VERSION, _literal(common.status))
     return head + b",".join(parts) + b"}"
 
 
 def _literal(value: object) -> bytes:
-    """Return JSON that stands in a template as it is."""
+    """Return the JSON of a value, escaped for use in a template."""
     return orjson.dumps(value).replace(b"%", b"%%")
 
 
-def _constant_place(common: _Common, column: Column) -> bytes:
+def _constant_placeholder(common: _Common, column: Column) -> bytes:
     return _literal(common.constants[_CONSTANT.index(column.name)])
 
 
-def _row_place(common: _Common, column: Column, place: bytes = b"%b") -> bytes:
-    """Return the place of one text, or while warming what stands for a value not known."""
-    return place if common.status == "ok" else _literal(column.unknown)
+def _row_placeholder(common: _Common, column: Column, placeholder: bytes = b"%b") -> bytes:
+    """Return the placeholder of a text; while warming, the JSON of an unknown value."""
+    return placeholder if common.status == "ok" else _literal(column.unknown)
 
 
-def _maps_place(common: _Common, column: Column, place: bytes) -> bytes | None:
-    """Return an object with a place for each map; None where the block has no such column."""
+def _maps_placeholder(common: _Common, column: Column, placeholder: bytes) -> bytes | None:
+    """Return an object with a placeholder for each map; None if the block has no such column."""
     names = common.maps[_BY_MAP.index(column.name)]
     if names is None:
         return None
-    return b"{" + b",".join(_literal(name) + b":" + place for name in names) + b"}"
+    return b"{" + b",".join(_literal(name) + b":" + placeholder for name in names) + b"}"
 
 
 def _getter(column: Column) -> Callable[[PredictionBlock], Any]:
-    """Return what gets the attribute of a block that holds the column, or a tuple of several."""
+    """Return a function that gets the column from a block; a tuple if it has several arrays."""
     return attrgetter(*column.attributes)
 
 
-def _no_texts(_column: Column) -> Texts:
+def _constant_encoder(_column: Column) -> Encoder:
     return lambda _block: []
 
 
-def _count_texts(column: Column) -> Texts:
+def _count_encoder(column: Column) -> Encoder:
     array = _getter(column)
     return lambda block: [_integers(array(block))]
 
 
-def _category_texts(column: Column) -> Texts:
+def _category_encoder(column: Column) -> Encoder:
     array = _getter(column)
     return lambda block: [[b"null" if text == b"-1" else text for text in _integers(array(block))]]
 
 
-def _label_texts(column: Column) -> Texts:
+def _label_encoder(column: Column) -> Encoder:
     array = _getter(column)
 
     def texts(block: PredictionBlock) -> list[list[bytes]]:
@@ -148,36 +149,36 @@ def _label_texts(column: Column) -> Texts:
     return texts
 
 
-def _own_texts(column: Column) -> Texts:
+def _own_encoder(column: Column) -> Encoder:
     array = _getter(column)
     return lambda block: [_floats(array(block)[np.arange(len(block)), block.label])]
 
 
-def _list_texts(column: Column) -> Texts:
+def _list_encoder(column: Column) -> Encoder:
     array = _getter(column)
     return lambda block: [_floats(array(block))]
 
 
-def _pair_texts(column: Column) -> Texts:
+def _pair_encoder(column: Column) -> Encoder:
     bounds = _getter(column)
-    return lambda block: [_floats(_beside(*bounds(block)))]
+    return lambda block: [_floats(_interleave(*bounds(block)))]
 
 
-def _map_texts(column: Column) -> Texts:
+def _map_encoder(column: Column) -> Encoder:
     maps = _getter(column)
     return lambda block: [_floats(values) for values in (maps(block) or {}).values()]
 
 
 _ENCODINGS: dict[Kind, _Encoding] = {
-    "constant": _Encoding(_constant_place, _no_texts),
-    "count": _Encoding(lambda _common, _column: b"%b", _count_texts),
-    "category": _Encoding(_row_place, _category_texts),
-    "label": _Encoding(_row_place, _label_texts),
-    "own": _Encoding(_row_place, _own_texts),
-    "list": _Encoding(partial(_row_place, place=b"[%b]"), _list_texts),
-    "pairs": _Encoding(partial(_row_place, place=b"[[%b]]"), _pair_texts),
-    "lists_by_map": _Encoding(partial(_maps_place, place=b"[%b]"), _map_texts),
-    "pairs_by_map": _Encoding(partial(_maps_place, place=b"[[%b]]"), _map_texts),
+    "constant": _Encoding(_constant_placeholder, _constant_encoder),
+    "count": _Encoding(lambda _common, _column: b"%b", _count_encoder),
+    "category": _Encoding(_row_placeholder, _category_encoder),
+    "label": _Encoding(_row_placeholder, _label_encoder),
+    "own": _Encoding(_row_placeholder, _own_encoder),
+    "list": _Encoding(partial(_row_placeholder, placeholder=b"[%b]"), _list_encoder),
+    "pairs": _Encoding(partial(_row_placeholder, placeholder=b"[[%b]]"), _pair_encoder),
+    "lists_by_map": _Encoding(partial(_maps_placeholder, placeholder=b"[%b]"), _map_encoder),
+    "pairs_by_map": _Encoding(partial(_maps_placeholder, placeholder=b"[[%b]]"), _map_encoder),
 }
 
 _CONSTANT = [column.name for column in COLUMNS if column.kind == "constant"]
@@ -185,9 +186,9 @@ _BY_MAP = [column.name for column in COLUMNS if column.kind.endswith("_by_map")]
 _constants = attrgetter(*_CONSTANT)
 _maps = attrgetter(*_BY_MAP)
 
-_TEXTS = [_ENCODINGS[column.kind].texts(column) for column in COLUMNS]
-_COUNTS = [_count_texts(column) for column in COLUMNS if column.kind == "count"]
-"""While warming nothing but counts differs from row to row."""
+_ENCODERS = [_ENCODINGS[column.kind].encoder(column) for column in COLUMNS]
+_COUNT_ENCODERS = [_count_encoder(column) for column in COLUMNS if column.kind == "count"]
+"""While warming, only counts differ from row to row."""
 
 
 def _id_parts(ids: Sequence[str | None]) -> list[bytes]:
@@ -199,7 +200,7 @@ def _integers(column: Ints) -> list[bytes]:
     return text[1:-1].split(b",")
 
 
-def _beside(lower: Floats, upper: Floats) -> Floats:
+def _interleave(lower: Floats, upper: Floats) -> Floats:
     """Return the pairs of two arrays of one shape, along a new last axis."""
     pairs = np.empty((*lower.shape, 2))
     pairs[..., 0], pairs[..., 1] = lower, upper

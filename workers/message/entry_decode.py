@@ -1,4 +1,4 @@
-"""One input entry: what is accepted, and the reason code of what is not."""
+"""Decode one input entry: what is accepted, and the reason code of what is rejected."""
 
 import json
 import re
@@ -25,9 +25,9 @@ LARGE = 1 << 16
 _KNOWN = frozenset((b"x", b"xb", b"y", b"p", b"id"))
 _PLANNED = frozenset((b"for",))
 _MAX_NAME = 256
-_MAX_P = 64  # characters: far more than bring back any 64-bit float
+_MAX_P = 64  # characters: every 64-bit float can be written with far fewer
 _MAX_UTF8 = 4  # bytes of a character, at most
-# A string that does not end reaches to the end: so no byte is looked at twice.
+# An unterminated string matches to the end of the text, so the scan takes linear time.
 _TOKEN = re.compile(rb'[,[{]|"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 _DECIMAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -72,7 +72,7 @@ def decode_entry(
 
 
 def readable_id(fields: Fields, limits: Limits) -> str | None:
-    """Return the producer's id if there is one, and it can be repeated in an answer."""
+    """Return the producer's id if it was sent once and can be repeated in an answer."""
     sent = [value for name, value in pairs(fields) if name == b"id"]
     if len(sent) != 1 or len(sent[0]) > _MAX_UTF8 * limits.max_id_chars:
         return None
@@ -83,7 +83,7 @@ def readable_id(fields: Fields, limits: Limits) -> str | None:
 
 
 def check_size(fields: Fields, limits: Limits) -> None:
-    """Refuse an entry of too many bytes, before anything of it is decoded.
+    """Reject an entry with too many bytes, before anything in it is decoded.
 
     Raises
     ------
@@ -96,10 +96,10 @@ def check_size(fields: Fields, limits: Limits) -> None:
 
 
 def check_values(raw: bytes, schema: FeatureSchema, limits: Limits) -> None:
-    """Refuse a large `x` that holds far more values than any example, before it is parsed.
+    """Reject a large `x` that has far more values than any example, before it is parsed.
 
-    A value takes two bytes of JSON, and up to a hundred in memory. What may be accepted has one
-    number a feature, perhaps with a name, and all of them in one array or object.
+    A value takes two bytes of JSON and up to a hundred bytes of memory. An acceptable `x` is one
+    array or object, with one number for each feature.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def check_values(raw: bytes, schema: FeatureSchema, limits: Limits) -> None:
     most = max(limits.max_values, 2 * features)
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") <= features:
         return
-    # Those in names do not count: so look again, name by name, as far as an example may go.
+    # Commas and brackets inside names do not count. So count tokens, up to the limit.
     if sum(1 for _ in islice(_TOKEN.finditer(raw), most + 1)) > most:
         raise InvalidExample(
             "too_large", f"x holds more than {most} names, values, arrays and objects"
@@ -146,7 +146,7 @@ def read_probability(raw: bytes, schema: FeatureSchema) -> float | None:
     if len(raw) <= _MAX_P and _NOT_FINITE.fullmatch(raw):
         return schema.probability(float("nan"))
     if len(raw) > _MAX_P or not _DECIMAL.fullmatch(raw):
-        schema.probability(0.0)  # that no probability is taken says more than that this is none
+        schema.probability(0.0)  # a learner that takes no probability is the better reason
         raise InvalidExample("unparsable", f"p is not a decimal number of at most {_MAX_P} bytes")
     return schema.probability(float(raw))
 
@@ -161,7 +161,7 @@ def _text(raw: bytes, name: str) -> str:
 
 
 def _check_fields(fields: Fields, limits: Limits) -> None:
-    """Refuse an entry by its size and by the names of its fields."""
+    """Reject an entry by its size or by the names of its fields."""
     check_size(fields, limits)
     names = list(fields) if isinstance(fields, Mapping) else fields[::2]
     for name in names:
@@ -180,7 +180,7 @@ def _check_fields(fields: Fields, limits: Limits) -> None:
 
 
 def _shown(name: bytes) -> str:
-    """Return a field name fit for a message: bounded, and escaped."""
+    """Return a field name for a message, shortened and escaped."""
     return repr(name[:40].decode(errors="backslashreplace"))
 
 
@@ -197,7 +197,7 @@ def _read_x(raw: bytes, schema: FeatureSchema, limits: Limits) -> list[object] |
     except orjson.JSONDecodeError as error:
         raise _why_unparsable(raw, str(error), schema) from None
     if isinstance(x, dict):
-        # Every name takes two quotation marks; if there are more, a name may be there twice.
+        # A name has two quotation marks. If there are more of them, a name may occur twice.
         if raw.count(b'"') != 2 * len(x):
             _check_repeats(raw, len(x))
     elif not isinstance(x, list):
@@ -215,7 +215,7 @@ def _check_repeats(raw: bytes, distinct: int) -> None:
 
 
 def _why_unparsable(raw: bytes, message: str, schema: FeatureSchema) -> InvalidExample:
-    """Tell numbers that JSON cannot hold (NaN, 1e999) from text that is not JSON."""
+    """Return the reason: a number that JSON cannot hold (NaN, 1e999), or text that is not JSON."""
     not_json = InvalidExample("unparsable", f"x is not JSON: {message.split(':')[0][:80]}")
     try:
         x = json.loads(raw.decode(), parse_int=float)
@@ -230,7 +230,7 @@ def _why_unparsable(raw: bytes, message: str, schema: FeatureSchema) -> InvalidE
 
 
 def _check_adoptable(x: list[object] | dict[str, object] | Floats, limits: Limits) -> None:
-    """Refuse what must not become the features of a feed."""
+    """Reject an `x` that must not define the features of a feed."""
     if len(x) > limits.max_features:
         raise InvalidExample(
             "dimension", f"x has {len(x)} features, the limit is {limits.max_features}"

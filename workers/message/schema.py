@@ -1,4 +1,4 @@
-"""The wire schema, version 1: every message that enters or leaves a feed.
+"""The schema of messages, version 1: every message that enters or leaves a feed.
 
 These models describe the schema; the columns of an answer come from
 `online_svm.stream.answer_columns`. They generate docs/messages.md, they parse in clients and tools,
@@ -53,7 +53,7 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     def plain(self) -> dict[str, Any]:
-        """Return the fields as they go on the wire: optional ones only where there is a value."""
+        """Return the fields as they are sent: optional ones only if they have a value."""
         fields = self.model_dump()
         for name in OPTIONAL:
             if fields.get(name, "") is None:
@@ -184,10 +184,10 @@ class RejectedMessage(Message):
 
 
 class DuplicateMessage(Message):
-    """Answer to one entry whose id was answered lately, in `out`. It was not learned again.
+    """Answer to one entry whose id was answered recently, in `out`. It was not learned again.
 
-    Only where `dedupe_window` is set: the window is the last so many examples that were answered
-    and carried an id. Rejected entries are not in it, so what was rejected may be sent again.
+    Only if `dedupe_window` is set. The window holds the ids of the last `dedupe_window` answered
+    examples that carried an id. Rejected entries are not in it, so they may be sent again.
     """
 
     v: Literal[1] = Field(1, description="Version of this schema.")
