@@ -1,1 +1,1 @@
-"""One worker's life: preflight, recovery, the loop, snapshots, the graceful stop."""
+"""One worker: preflight, recovery, the loop, snapshots, the graceful stop."""

@@ -1,7 +1,7 @@
-"""A batch of entries to its answers: the one place where payloads are made.
+"""Answer a batch of entries: the one place where payloads are made. No I/O.
 
-The worker commits what `process` returns, a replay drops it and keeps the digest, `verify`
-compares it with what was committed. It does no I/O.
+The worker commits what `process` returns. A replay keeps only the digest. `verify` compares the
+payloads with the committed ones.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from workers.message.encode import (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one batch leads to.
+    """The results of one batch.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Outcome:
     out : list of bytes
         One payload an input entry.
     met : list of (bytes, bytes)
-        ID of the entry that completed it, and the payload, of each validity report.
+        Of each validity report: the ID of the entry that completed it, and the payload.
     dlq : list of DeadLetter
     reports : list of ValidityReport
         The reports themselves, for progress lines.
@@ -59,9 +59,9 @@ def process(
     entries: Sequence[tuple[bytes, Fields]],
     recent: RecentIds | None = None,
 ) -> Outcome:
-    """Answer a batch and learn it; `predictor` must stand where `before` says.
+    """Answer a batch and learn it; `predictor` must be at the position `before`.
 
-    The payloads, and so the digest, are the same however a stream is cut into batches.
+    The payloads and the digest do not depend on how the stream is cut into batches.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ def process(
     entries : sequence of (bytes, fields)
         Entry ID and fields, in stream order; at least one.
     recent : RecentIds, optional
-        Must stand where `predictor` stands; without it no entry is a repeat.
+        Must be at the same position as `predictor`. Without it, no entry counts as a repeat.
     """
     decoded, repeats = _without_repeats(
         decode(entries, predictor.schema, limits), before.seq, recent or RecentIds(0)
     )
-    out, letters = _not_answered(decoded, repeats, before, entries)
+    out, dead_letters = _answer_others(decoded, repeats, before, entries)
     met: list[tuple[bytes, bytes]] = []
     reports: list[ValidityReport] = []
     done = 0
@@ -91,11 +91,11 @@ def process(
     ids = [entry[0] for entry in entries]
     digest = chain(before.digest, _links(ids, out, dict(met)))
     after = Position(ids[-1], before.seq + len(ids), predictor.n, digest)
-    return Outcome(before, after, ids, out, met, letters, reports)
+    return Outcome(before, after, ids, out, met, dead_letters, reports)
 
 
 def _place(block: PredictionBlock, decoded: Decoded, done: int, seq: int, out: list[bytes]) -> None:
-    """Put the payloads of a block where its entries are in the batch."""
+    """Put the payloads of a block at the positions of its entries in the batch."""
     rows = decoded.accepted[done : done + len(block)]
     payloads = encode_block(block, [seq + i for i in rows], [decoded.ids[i] for i in rows])
     for i, payload in zip(rows, payloads, strict=True):
@@ -105,9 +105,9 @@ def _place(block: PredictionBlock, decoded: Decoded, done: int, seq: int, out: l
 def _without_repeats(
     decoded: Decoded, seq: int, recent: RecentIds
 ) -> tuple[Decoded, dict[int, int]]:
-    """Return the batch without repeats, and of each its position and the `seq` it repeats.
+    """Return the batch without repeated ids, and the `seq` that each repeat repeats, by position.
 
-    The ids of the others are remembered.
+    The ids of the other entries are added to `recent`.
     """
     repeats: dict[int, int] = {}
     if recent.window == 0:
@@ -124,20 +124,20 @@ def _without_repeats(
     return (decoded.without(repeats) if repeats else decoded), repeats
 
 
-def _not_answered(
+def _answer_others(
     decoded: Decoded,
     repeats: dict[int, int],
     before: Position,
     entries: Sequence[tuple[bytes, Fields]],
 ) -> tuple[list[bytes], list[DeadLetter]]:
-    """Return room for all payloads, those of rejected and repeated entries filled in.
+    """Return a payload for each entry, and the dead letters.
 
-    The dead letters are those of the rejected.
+    Rejected and repeated entries have theirs; the payloads of the others are still empty.
     """
     out = [b""] * len(entries)
-    letters: list[DeadLetter] = []
+    dead_letters: list[DeadLetter] = []
     if not decoded.rejected and not repeats:
-        return out, letters
+        return out, dead_letters
     learns = [0] * len(entries)
     for i, is_learned in zip(decoded.accepted, decoded.learned(), strict=True):
         learns[i] = int(is_learned)
@@ -146,8 +146,8 @@ def _not_answered(
         out[i] = encode_duplicate(before.seq + i, learned[i], decoded.ids[i], first)
     for i, error in sorted(decoded.rejected.items()):
         out[i] = encode_rejected(error, before.seq + i, learned[i], decoded.ids[i])
-        letters.append(_dead_letter(entries[i], error))
-    return out, letters
+        dead_letters.append(_dead_letter(entries[i], error))
+    return out, dead_letters
 
 
 def _dead_letter(entry: tuple[bytes, Fields], error: InvalidExample) -> DeadLetter:

@@ -1,6 +1,6 @@
-"""The parts of one worker, put together.
+"""Build one worker from its parts.
 
-They need the predictor, which takes a while to load; `service` does without it as long as it can.
+This module imports the predictor, which is slow to load, so `service` imports it late.
 """
 
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ from workers.stop import Stop
 
 
 def load_compiler() -> None:
-    """Have numba load what it puts off until compiled code is first called.
+    """Make numba load what it loads at the first call of compiled code.
 
-    Like an import it makes tens of thousands of objects that stay; see `importing`.
+    Like an import this creates tens of thousands of objects that stay; see `importing`.
     """
     nothing = np.zeros((1, 1))
     KernelModel.build(Kernel("rbf"), nothing, nothing, np.zeros(1)).scores(nothing)
@@ -45,7 +45,7 @@ def assemble(
     accept_environment: bool = False,
     begins: bool = True,
 ) -> Engine:
-    """Return an engine that has taken the feed of `store` over; see `Engine` and `Recovery`."""
+    """Return an engine that has taken over the feed of `store`; see `Engine` and `Recovery`."""
     recovery = Recovery(
         store,
         agreement(settings.predictor, settings.limits),
@@ -75,9 +75,9 @@ def assemble(
 def refitter(
     settings: WorkerSettings, stop: Stop | None = None, child: Child | None = None
 ) -> Iterator[Refitter]:
-    """Give refits a process of their own where they may take their time, and end it after."""
+    """Yield a refitter: a process of its own if refits may lag behind, else this process."""
     if settings.predictor.lag == 0:
-        # Imported where it is used: with refits elsewhere the solver is not needed here.
+        # Imported here: with a refit process, this process does not need the solver.
         from online_svm.refit.inline import InlineRefitter
 
         yield InlineRefitter(settings.predictor)

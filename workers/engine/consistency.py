@@ -1,4 +1,4 @@
-"""Whether `st` and `out` stand at one place, as every commit leaves them, and which is newer."""
+"""Compare where the state and the answers of a feed end; every commit leaves them equal."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,14 @@ from workers.feed.state import FeedState
 
 @dataclass(frozen=True, slots=True)
 class FeedEnds:
-    """Where a feed's state and its answers end.
+    """The last IDs of a feed's state and of its answers.
 
     Attributes
     ----------
     state : bytes
         Cursor in `st`.
     out : bytes
-        The last ID that `out` was given, be that entry still there or not.
+        The last ID added to `out`, whether or not that entry is still there.
 
     Examples
     --------
@@ -40,16 +40,16 @@ class FeedEnds:
 
 
 def find_ends(store: Store, state: FeedState) -> FeedEnds:
-    """Return where a feed's state and its answers end.
+    """Return the last IDs of a feed's state and of its answers.
 
-    Where there is no `out` at all, somebody took the answers away, and they are not missed.
+    If `out` does not exist, a user removed the answers on purpose: it counts as equal.
     """
     out = last_id(store, store.keys.out)
     return FeedEnds(state.position.cursor, state.position.cursor if out is None else out)
 
 
 def last_id(store: Store, stream: str) -> bytes | None:
-    """Return the last ID that a stream was given; None where there is no such stream."""
+    """Return the last ID added to a stream; None if the stream does not exist."""
     if store.call("TYPE", stream) == b"none":
         return None
     info = store.call("XINFO", "STREAM", stream)
@@ -58,7 +58,7 @@ def last_id(store: Store, stream: str) -> bytes | None:
 
 
 def check_ends(store: Store, state: FeedState) -> None:
-    """Raise unless state and answers end at one place; the error says which of them is newer.
+    """Raise unless state and answers end at the same ID; the error says which is newer.
 
     Raises
     ------

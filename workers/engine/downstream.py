@@ -1,8 +1,9 @@
-"""A consumer group that the feed waits for: no answer is trimmed before it is acknowledged.
+"""Back-pressure from consumers: answers are not trimmed before a consumer group acknowledged them.
 
-With the policy `trim` the answers beyond `retain_out` go, read or not. With `block` they go only
-when the group has acknowledged them, and while `retain_out` answers are kept and the oldest is
-not acknowledged, the worker takes no more input. Nothing is lost: the input waits in `in`.
+With the policy `trim`, answers beyond `retain_out` are trimmed, whether they were read or not. With
+`block`, they are trimmed only after the group acknowledged them. While `retain_out` answers are
+kept and the oldest is not acknowledged, the worker reads no input. The input waits in `in`; nothing
+is lost.
 """
 
 from typing import Any, Protocol
@@ -14,16 +15,16 @@ from workers.feed.position import LAST_ID, next_id, parse_id
 from workers.stop import Stop
 
 SECONDS = 0.5
-"""Between two looks at a group that is behind."""
+"""Seconds between two checks of a group that is behind."""
 
 log = structlog.get_logger("online_svm.worker")
 
 
 class Gate(Protocol):
-    """What decides whether another batch may be answered."""
+    """Decides whether another batch may be answered."""
 
     def is_open(self, batch: int) -> bool:
-        """Return whether up to `batch` more answers may be written now; may wait a little."""
+        """Return whether up to `batch` more answers may be written now. It may block briefly."""
         ...
 
 
@@ -56,7 +57,7 @@ class AcknowledgedGate:
         Answers to keep.
     stop : Stop
     seconds : float
-        How long `is_open` waits before it answers no.
+        How long `is_open` waits before it returns False.
     """
 
     def __init__(
@@ -84,8 +85,8 @@ class AcknowledgedGate:
         going = [entry[0] for entry in oldest if parse_id(entry[0]) < limit]
         if not going:
             return 0
-        # The ID after the last that goes: what is trimmed is what was looked at, and no more.
-        # After the last ID that a stream can have nothing comes, and that one answer stays.
+        # Trim up to the ID after the last acknowledged one, so only entries that were checked go.
+        # No ID follows the last one that a stream can have; that answer stays.
         upto = next_id(going[-1]) or LAST_ID
         return int(store.call("XTRIM", out, "MINID", "=", upto))
 
@@ -96,7 +97,7 @@ class AcknowledgedGate:
             return 0, 0
         if not group[b"pending"]:
             time, count = parse_id(group[b"last-delivered-id"])
-            return time, count + 1  # to compare with, be it an ID or not
+            return time, count + 1  # only compared with; it need not be a valid ID
         oldest = self._store.call("XPENDING", self._store.keys.out, self._group)["min"]
         return parse_id(oldest) if oldest else (0, 0)
 

@@ -1,12 +1,12 @@
-"""The worker's loop: read after the cursor, answer, commit; now and then a snapshot.
+"""The worker's loop: read after the cursor, answer, commit; at intervals, leave a snapshot.
 
-While Redis commits a batch the next one, read already, is answered. That runs one batch ahead of
-what is known to be committed, and no more: the next commit is sent when the last one is confirmed,
-and if that was refused, whatever was computed on top of it is dropped.
+While Redis commits a batch, the worker answers the next one. So it is at most one batch ahead of
+what is known to be committed: a commit is sent only when the one before it is confirmed. If that
+one was refused, everything computed after it is dropped.
 
-Everything that may go wrong ends in one of three ways: the commit is tried again (`Connection`),
-the position is read again from what is stored (`Engine.reload`), or the worker stops with an error
-that says why. A batch is visible in Redis whole or not at all, so it may end at any instruction.
+A failure ends in one of three ways: the commit is sent again (`Connection`), the position is read
+again from Redis (`Engine.reload`), or the worker stops with an error that says why. Redis shows a
+batch whole or not at all, so a worker may die at any instruction.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,11 +54,11 @@ class _PendingCommit:
     ----------
     commit : Commit
     sent : Sent
-        Its call.
+        The call of the script.
     snapshot : (Pointer, list of Sent) or None
-        What it points at, and how its parts are written.
+        The snapshot it points at, and the writes of its parts.
     outcome : Outcome or None
-        None where it only moves pointers.
+        None if the commit only moves snapshot pointers.
     """
 
     commit: Commit
@@ -81,24 +81,24 @@ class Engine:
     snapshot_every : int
         Input entries between two snapshots, at least.
     keep_input : bool
-        Do not trim the input when neither a replay nor the window needs it.
+        Keep input that neither a replay nor the window needs.
     lease : Lease or None
-        What tells other workers that this one lives.
+        Tells other workers that this one is alive.
     observe : callable, optional
         Called with the outcome of each committed batch.
     begins : bool
-        The feed may be created; else its state must be there.
+        Whether the feed may be created. If not, its state must exist.
     batch_bytes : int
-        Bytes of input answered and committed at once, about.
+        Approximate bytes of input answered and committed at once.
     gate : Gate, optional
-        Holds the feed back while a consumer of its answers is behind.
+        Stops the feed while a consumer of its answers is behind.
     part_bytes : int
         Bytes of a snapshot under one key, at most.
 
     Attributes
     ----------
     position : Position
-        What this worker knows to be committed. It has answered, and sent, one batch more at most.
+        What this worker knows to be committed. It may have answered and sent one more batch.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Engine:
     def _take_over(self, begins: bool) -> None:
         recovered = self._recovery(begins)
         self._predictor, self.position = recovered.predictor, recovered.position
-        self._reached = self.position  # where the predictor stands
+        self._reached = self.position  # of the predictor
         self._pending = None
         self._input = self._new_input()
         self._recent, self._config_hash = recovered.recent, recovered.config_hash
@@ -141,20 +141,20 @@ class Engine:
         log.info("at work", epoch=self._epoch, seq=self.position.seq, replayed=recovered.replayed)
 
     def run(self) -> None:
-        """Answer until a stop is requested, then leave a snapshot.
+        """Answer the feed until a stop is requested, then leave a snapshot.
 
         Raises
         ------
         Fenced
             If a newer worker has taken over.
         StateLost, ReplayMismatch
-            If what is stored cannot be continued from.
+            If the feed cannot be continued from what is stored.
         """
         while not self._stop.requested:
             try:
                 self.advance()
             except Stopped:
-                # What was learned since is not committed, so no snapshot of it may be left.
+                # The predictor learned examples that are not committed: no snapshot may hold them.
                 log.warning(_NO_SNAPSHOT)
                 return
         try:
@@ -163,9 +163,9 @@ class Engine:
             log.warning(_NO_SNAPSHOT)
 
     def turn(self) -> None:
-        """Answer and commit what one read brings; return after a while if there is nothing.
+        """Answer and commit the entries of one read; return after a wait if there are none.
 
-        Nothing is left under way, and nothing is read ahead.
+        Afterwards no commit is pending and nothing is prefetched.
         """
         self._reads_ahead, self._input.reads_ahead = False, False
         self.advance()
@@ -178,14 +178,16 @@ class Engine:
         self._input = self._new_input()
 
     def advance(self) -> None:
-        """Answer one batch and leave its commit under way; return after a while if there is none.
+        """Answer one batch and send its commit; return after a wait if there is no input.
 
-        The commit before it is confirmed; before a wait for new input, that is all it does.
+        1. Confirm the pending commit; if the next read would wait for input, return then.
+        2. Read a batch and answer it.
+        3. Send its commit, and leave it pending.
         """
         if not self._may_go_on():
             return
-        # Whoever waits for an answer before the next question asks that soon: this worker is then
-        # awake, unless a refit needs the processor.
+        # A client that sends one example at a time sends the next as soon as it has the answer.
+        # Polling for a moment before blocking saves it a wake-up. A refit needs the processor more.
         is_eager = not self._predictor.is_refitting
         if self._pending is not None and self._input.may_wait:
             if is_eager:
@@ -195,12 +197,12 @@ class Engine:
         entries = self._input.next_batch(self._reached.cursor, self._before_waiting(), is_eager)
         if not entries:
             return
-        # With nothing more to answer, these answers go out before a refit begins.
+        # If no more input is known, these answers are committed before a refit begins.
         self._predictor.is_patient = self._input.is_at_the_end
         outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)
         if not self._confirm_pending():
             return
-        # Before the commit is sent, or the reply would come after the commit is done.
+        # Redis works in order: a read that is sent after the commit would wait for it.
         self._input.prefetch(outcome.after.cursor)
         self._reached = outcome.after
         commit = Commit(
@@ -211,9 +213,9 @@ class Engine:
         self._pending = self._sent(commit, due, outcome)
 
     def finish_commit(self) -> bool:
-        """Wait for the commit under way; return False where the feed had to be read again.
+        """Wait for the pending commit; return False if the position had to be read again.
 
-        The answers are out then, and refits that waited for that begin.
+        After the commit, refits that waited for it begin.
         """
         is_done = self._confirm_pending()
         if is_done:
@@ -221,7 +223,7 @@ class Engine:
         return is_done
 
     def _confirm_pending(self) -> bool:
-        """Do what `finish_commit` does, but for the refits."""
+        """Wait for the pending commit, as `finish_commit`, without beginning refits."""
         pending, self._pending = self._pending, None
         if pending is None:
             return True
@@ -239,10 +241,10 @@ class Engine:
         return False
 
     def snapshot(self) -> None:
-        """Commit a snapshot of the present position, unless the newest one is it."""
+        """Commit a snapshot of the present position, unless there is one already."""
         self.finish_commit()
         if self._reached != self.position or self._newest_cursor() == self.position.cursor:
-            return  # more was learned than is known to be committed, or nothing
+            return  # the predictor is ahead of the commit, or there is nothing new
         pointers_only = Commit(self._epoch, self.position, self.position)
         try:
             self._confirm(self._sent(pointers_only, moves=True))
@@ -253,28 +255,28 @@ class Engine:
         return InputReader(self._store, self._batch, self._reads_ahead)
 
     def reload(self) -> None:
-        """Drop what was computed and continue from what is stored."""
+        """Drop uncommitted results and continue from what is stored."""
         log.warning("reading the position again", cursor=self.position.cursor)
         self._take_over(begins=False)
 
     def _before_waiting(self) -> int | None:
-        """Return how many entries to commit before the next one may wait for a refit.
+        """Return how many entries to answer before the next one has to wait for a refit.
 
-        Committing them is then done while the refit goes on.
+        They are committed while the refit runs. None if there are none.
         """
         waits_at = self._predictor.waits_at
         before = 0 if waits_at is None else waits_at - 1 - self._predictor.n
         return before if before > 0 else None
 
     def _sent(self, commit: Commit, moves: bool, outcome: Outcome | None = None) -> _PendingCommit:
-        """Begin a commit, with a snapshot if it moves."""
+        """Send a commit, with a new snapshot if `moves`."""
         if not moves:
             return _PendingCommit(commit, self._store.send(commit), None, outcome)
         snapshot, commit = self._with_snapshot(commit)
         return _PendingCommit(commit, self._store.send(commit), snapshot, outcome)
 
     def _confirm(self, pending: _PendingCommit) -> None:
-        """Wait until a commit is done; the position follows."""
+        """Wait until a commit is done, then update the position."""
         commit, snapshot = pending.commit, pending.snapshot
         try:
             self._store.confirm(commit, pending.sent)
@@ -292,10 +294,10 @@ class Engine:
             self._snapshot_seq = commit.after.seq
 
     def _is_committed_again(self, commit: Commit, writing: list[Sent]) -> bool:
-        """Commit once more after its snapshot was not there, when that is written.
+        """Write a missing snapshot again, then commit again; return whether that was accepted.
 
-        Its write was lost with a connection, or refused for a while; or Redis was away for so long
-        that it expired, unreferenced. If it is gone again, the next batch brings another.
+        The first write was lost with a connection or refused, or Redis was away for so long that
+        the unreferenced snapshot expired. If it is missing again, the next batch brings another.
         """
         self._store.finish_snapshot(writing)
         try:
@@ -306,9 +308,9 @@ class Engine:
         return True
 
     def _with_snapshot(self, commit: Commit) -> tuple[tuple[Pointer, list[Sent]], Commit]:
-        """Begin to write a snapshot of the predictor, which stands after this batch; point at it.
+        """Begin to write a snapshot of the predictor after this batch; let the commit point at it.
 
-        Redis takes its time to write as much; the next batch is answered meanwhile.
+        The write is large, so the next batch is answered while Redis does it.
         """
         store = self._store
         body = self._recent.prepend_to(self._predictor.snapshot())
@@ -332,16 +334,16 @@ class Engine:
         return False
 
     def _check_ownership(self) -> None:
-        """After a lost lease or connection see whether the feed is still this worker's.
+        """After a lost lease or connection, check that this worker still owns the feed.
 
-        A worker that was suspended learns here that it was replaced, and one whose Redis came
-        back without its last writes that it must read again, even if no input arrives.
+        A worker that was suspended finds out here that another replaced it. If Redis came back
+        without its last writes, the position is read again. Both happen without new input.
         """
         lost = self._lease is not None and self._lease.pop_loss()
         if not lost and self._failures == self._store.failures:
             return
         self.finish_commit()
-        self._input = self._new_input()  # what was read may be of another Redis
+        self._input = self._new_input()  # entries read before may be from another Redis
         self._failures = self._store.failures
         state = self._store.state()
         if state is None:
@@ -358,7 +360,7 @@ class Engine:
             self.reload()
 
     def _check_input(self, after: bytes, held: Sequence[bytes]) -> None:
-        """Raise InputLost if an entry that was read is gone; more entries than that are fine."""
+        """Raise InputLost if an entry that was read is gone; new entries are no error."""
         pages = self._store.pages(self._store.keys.input, after, held[-1])
         present = {entry[0] for page in pages for entry in page}
         gone = sorted((i for i in held if i not in present), key=parse_id)

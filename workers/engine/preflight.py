@@ -1,7 +1,4 @@
-"""What is checked before anything is written: the server, the keys, the agreement, the snapshots.
-
-Everything here only reads.
-"""
+"""Checks before the first write: the server, the keys, the agreement, the snapshots. Reads only."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -27,7 +24,7 @@ OLDEST_REDIS = (6, 2)
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What was found.
+    """The result of the checks.
 
     Attributes
     ----------
@@ -36,7 +33,7 @@ class Preflight:
     state : FeedState or None
         None for a feed that does not exist yet.
     warnings : tuple of str
-        What does not stop a worker but should be known.
+        Problems that do not stop a worker.
     """
 
     redis: str
@@ -45,7 +42,7 @@ class Preflight:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a worker that begins now is behind the feed: it replays, or has to warm up."""
+        """Whether a worker that begins now has to replay or to warm up first."""
         if self.state is None or self.state.snapshot is None:
             return True
         return self.state.snapshot.cursor != self.state.position.cursor
@@ -53,12 +50,12 @@ class Preflight:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A server and a feed's keys that are fit for use.
+    """A server and a feed that passed the checks.
 
     Attributes
     ----------
     server : dict
-        What INFO tells.
+        The fields of INFO.
     state : FeedState or None
         None for a feed that does not exist yet.
     """
@@ -68,12 +65,12 @@ class Found:
 
 
 def find(store: Store) -> Found:
-    """Return the server and the state, if a worker with fitting settings may begin.
+    """Return the server and the state, if a worker with matching settings may begin.
 
     Raises
     ------
     RedisUnsuitable, StateLost, WrongKeyType
-        If the server does not fit, or what is stored cannot be continued from.
+        If the server cannot be used, or the feed cannot be continued.
     """
     server = store.server()
     check_server(server)
@@ -91,26 +88,26 @@ def check(
     before: Preflight | None = None,
     found: Found | None = None,
 ) -> Preflight:
-    """Return what was found, if a worker may begin.
+    """Check whether a worker may begin; return what was found.
 
     Parameters
     ----------
     store : Store
     ours : Agreement
     accept_environment : bool
-        Another environment than the feed's is no reason not to begin.
+        Whether the environment may differ from the feed's.
     before : Preflight, optional
-        What was found a moment ago: snapshots that were named then are not read again. Their
-        names say what is in them, and whoever loads one looks.
+        The result of an earlier check. Snapshots it knew are not read again: their names contain
+        their hashes, and loading one checks it.
     found : Found, optional
-        What `find` has just returned.
+        The result of `find`, if it was just called.
 
     Raises
     ------
     RedisUnsuitable, ConfigurationChanged, EnvironmentChanged
-        If the server or the agreement does not fit.
+        If the server cannot be used, or the agreement differs.
     StateLost, WrongKeyType, SnapshotsLost, OutputAhead, StateAhead
-        If what is stored cannot be continued from.
+        If the feed cannot be continued from what is stored.
     """
     found = found or find(store)
     state, version = found.state, found.server["redis_version"]
@@ -138,7 +135,7 @@ def check_server(server: dict[str, str]) -> None:
     if server.get("cluster_enabled") == "1":
         raise RedisUnsuitable(f"Redis {NO_CLUSTER}")
     policy = server.get("maxmemory_policy", "noeviction")
-    # A volatile-* policy evicts only keys with a time to live, which nothing of lasting worth has.
+    # A volatile-* policy evicts only keys with a time to live; nothing that must last has one.
     if policy.startswith("allkeys"):
         raise RedisUnsuitable(
             f"Redis may evict streams and snapshots (maxmemory-policy {policy}): "
@@ -158,7 +155,7 @@ def check_types(store: Store) -> None:
 
 
 def check_nothing_is_left(store: Store) -> None:
-    """Raise StateLost where a feed without state has outputs or snapshots all the same."""
+    """Raise StateLost if a feed without state has outputs or snapshots."""
     keys, found = store.keys, store.types()
     left = [key for key in (keys.out, keys.met) if key in found]
     if not left and store.has_snapshots():
@@ -173,7 +170,7 @@ def check_nothing_is_left(store: Store) -> None:
 def check_snapshots(
     store: Store, state: FeedState, known: Collection[Pointer] = ()
 ) -> tuple[str, ...]:
-    """Return a warning for each snapshot that cannot be used; those `known` are not looked at.
+    """Return a warning for each snapshot that cannot be used; `known` ones are not checked.
 
     Raises
     ------

@@ -7,7 +7,7 @@ from workers.errors import ReadCut, ReadTooLarge
 
 
 class InputReader:
-    """What is to be answered next; it is read again from the cursor after anything unusual.
+    """Reads the entries to answer next. After a failure, make a new one at the cursor.
 
     Parameters
     ----------
@@ -15,7 +15,7 @@ class InputReader:
     size : BatchSize
         How many entries to read at once, and to answer.
     reads_ahead : bool
-        Whether `prefetch` does anything; an attribute as well.
+        Whether `prefetch` reads ahead; also an attribute.
     """
 
     def __init__(self, store: Store, size: BatchSize, reads_ahead: bool = True) -> None:
@@ -32,23 +32,23 @@ class InputReader:
 
     @property
     def is_at_the_end(self) -> bool:
-        """Whether the entries taken last were all there were when they were read."""
+        """Whether the last batch held all entries that there were when it was read."""
         return not self._buffer and not self._may_be_more
 
     @property
     def holds_more(self) -> bool:
-        """Whether something that was read is still to be taken."""
+        """Whether entries that were read are still to be returned."""
         return bool(self._buffer)
 
     def next_batch(
         self, cursor: bytes, limit: int | None = None, is_eager: bool = False
     ) -> list[Entry]:
-        """Return the entries after the cursor that make a batch, `limit` at most; none if none.
+        """Return the next batch after the cursor, at most `limit` entries; empty if there is none.
 
         Parameters
         ----------
         cursor : bytes
-            ID of the last entry taken, or where to begin.
+            ID of the last entry returned, or where to begin.
         limit : int, optional
         is_eager : bool
             As for `Store.read`.
@@ -62,10 +62,10 @@ class InputReader:
         return taken
 
     def prefetch(self, cursor: bytes) -> None:
-        """Ask for what comes after the entries that are held, or after the cursor if none are.
+        """Request the entries after the buffered ones, or after the cursor if none are buffered.
 
-        Unless a batch is held, or the last read found the end: what is left of a batch is answered
-        together with what comes next.
+        Nothing is requested if a whole batch is buffered, or the last read reached the end of the
+        stream. The rest of a batch is answered together with the entries that follow.
         """
         if self.reads_ahead and self._may_be_more and len(self._buffer) < self._size.count:
             last = self._buffer[-1][0] if self._buffer else cursor

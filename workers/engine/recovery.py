@@ -1,7 +1,9 @@
-"""From what is stored to a predictor that stands where the feed stands.
+"""Recovery: bring a predictor to the committed position of the feed.
 
-Take the feed over, load the newest good snapshot, answer the input since then again without
-publishing, and compare the digest with the committed one.
+1. Take over the feed, so that no earlier worker can commit.
+2. Load the newest good snapshot.
+3. Answer the input since then again, without publishing.
+4. Compare the digest with the committed one.
 """
 
 from collections.abc import Callable
@@ -36,21 +38,21 @@ log = structlog.get_logger("online_svm.worker")
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A feed taken over.
+    """A feed that this worker has taken over.
 
     Attributes
     ----------
     epoch : int
     predictor : OnlinePredictor
-        Stands at `position`.
+        At `position`.
     position : Position
     kept : KeptSnapshots
     replayed : int
         Entries that were answered again.
     recent : RecentIds
-        Stands where the predictor stands.
+        At `position`, as the predictor.
     config_hash : str
-        That the feed's snapshots are found by: of the configuration as it was stored.
+        Hash of the stored configuration, which the feed's snapshots carry.
     """
 
     epoch: int
@@ -64,7 +66,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How to take a feed over, the first time and whenever the engine has to read again.
+    """Takes over a feed, at the start and whenever the engine has to read its position again.
 
     Attributes
     ----------
@@ -89,7 +91,7 @@ class Recovery:
     accept_environment: bool = False
 
     def __call__(self, begins: bool = False) -> Recovered:
-        """Take the feed over; `begins` lets it be created.
+        """Take over the feed; with `begins` it may be created.
 
         Raises
         ------
@@ -112,7 +114,7 @@ class Recovery:
         return Recovered(state.epoch, predictor, position, kept, replayed, recent, config_hash)
 
     def _check_agreement(self, state: FeedState) -> bool:
-        """Return whether the environment changed, and may."""
+        """Return whether the environment changed and the change is accepted."""
         feed = self.store.keys.feed
         check_config(feed, state.agreement, self.ours)
         if not self.accept_environment:
@@ -122,9 +124,9 @@ class Recovery:
     def _load(
         self, state: FeedState, from_older: bool
     ) -> tuple[Position, OnlinePredictor, RecentIds, KeptSnapshots]:
-        """Return the start of the replay, from the first snapshot that is good.
+        """Return where the replay starts: at the newest good snapshot.
 
-        After a change of environment the older one comes first: from there more is compared.
+        After a change of environment the older one is tried first, so that more is compared.
         """
         candidates = [state.snapshot, state.previous]
         unusable: list[Pointer] = []
@@ -176,16 +178,16 @@ class Recovery:
 
 
 def check_same(feed: str, computed: Position, committed: Position) -> None:
-    """Raise unless a replay came out where the feed was committed.
+    """Raise unless a replay ended at the committed position.
 
     Raises
     ------
     InputLost
-        If it met fewer or other entries than were answered.
+        If it read fewer or other entries than were answered.
     ReplayMismatch
-        If it met as many, and the bytes differ.
+        If it read the same number of entries, and the bytes differ.
     StateLost
-        If the bytes are equal, and only the count of learned examples is not.
+        If the bytes are equal but the number of learned examples is not.
     """
     if (computed.cursor, computed.seq) != (committed.cursor, committed.seq):
         raise InputLost(
@@ -209,7 +211,7 @@ def check_same(feed: str, computed: Position, committed: Position) -> None:
 
 
 def _kept_snapshots(state: FeedState, unusable: list[Pointer]) -> KeptSnapshots:
-    """Return the pointers to rely on, without those that failed."""
+    """Return the snapshots that can still be used."""
     pointers = (state.previous, state.snapshot)
     marks = known_marks(state.marks, [None if at is None else at.mark for at in pointers])
     if state.snapshot in unusable:

@@ -1,4 +1,4 @@
-"""One worker's life: preflight, lease, recovery, the engine, and a graceful stop."""
+"""Run one worker: preflight, lease, recovery, the engine, a graceful stop."""
 
 import platform
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def run(
     accept_environment: bool = False,
     observe: Callable[["Outcome"], None] | None = None,
 ) -> None:
-    """Answer a feed until SIGTERM or SIGINT; then leave a snapshot and free the lease.
+    """Answer a feed until SIGTERM or SIGINT; then leave a snapshot and release the lease.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def run(
     name : str, optional
         Stable name of this worker; default the host's name.
     accept_environment : bool
-        Go on after a change of libraries or processor, if a replay gives the same bytes.
+        Continue after a change of libraries or processor, if a replay gives the same bytes.
     observe : callable, optional
         Called with the outcome of each committed batch.
 
@@ -66,14 +66,14 @@ def run(
         check_permissions(store, settings)
         is_standby = is_held(store.call("GET", store.keys.lease))
         with _begun_early(used, found.is_behind and not is_standby) as child:
-            # Imported here: whatever is wrong with the server or the feed is told at once, and
+            # Imported here: errors of the server or the feed are reported without this delay, and
             # a standby is ready before it gets the lease.
             with importing():
                 from workers.engine.assembly import assemble, load_compiler, refitter
 
                 load_compiler()
             with _leased(store, settings, url, writer, stop) as lease:
-                # Again: what held the lease until now may have changed anything.
+                # Check again: the previous holder of the lease may have changed the feed.
                 before = None if lease.was_waited_for else found
                 found, used = run_preflight(store, settings, accept_environment, before)
                 store.register()
@@ -92,7 +92,7 @@ def run_preflight(
     accept_environment: bool = False,
     before: Preflight | None = None,
 ) -> tuple[Preflight, WorkerSettings]:
-    """Return what is there, and the settings to answer it with, if a worker may begin.
+    """Check whether a worker may begin; return what was found, and the settings in force.
 
     Raises
     ------
@@ -118,22 +118,22 @@ def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None 
 
 
 def check_permissions(store: Store, settings: WorkerSettings) -> None:
-    """Raise AccessDenied unless Redis lets this user do all that a worker does."""
+    """Raise AccessDenied unless this user may run every command of a worker."""
     group = settings.downstream_group if settings.downstream == "block" else None
     permissions.check(store.url, permissions.of_worker(store.keys, group))
 
 
 def _retention(settings: WorkerSettings) -> Retention:
-    """Return what commits trim: not `out`, where only the gate may."""
+    """Return what commits retain: all of `out` if the gate trims it."""
     out = settings.retain_out if settings.downstream == "trim" else 0
     return Retention(out, settings.retain_met, settings.retain_dlq)
 
 
 @contextmanager
 def _begun_early(settings: WorkerSettings, is_urgent: bool) -> Iterator[Child | None]:
-    """Begin the refit process where refits come at once: it imports while this process does.
+    """Start the refit process early if refits are needed at once, so that both import in parallel.
 
-    Elsewhere it would only hold up the first answer, or take memory beside a standby.
+    Otherwise it would delay the first answer, or use memory beside a standby.
     """
     if settings.predictor.lag == 0 or not is_urgent:
         yield None

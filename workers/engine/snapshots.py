@@ -1,7 +1,7 @@
-"""Snapshots of a feed: a header that says where it stands, and the predictor's own bytes.
+"""The snapshot format: a header with the feed's position, then the predictor's bytes.
 
-A snapshot is trusted only if it hashes to what `st` says, is of this feed, this configuration and
-this format, and stands where `st` says it does.
+A snapshot is used only if its hash is the one in `st`, it is of this feed, configuration and
+format, and its position is the one in `st`.
 """
 
 import json
@@ -19,8 +19,8 @@ from workers.feed.state import Mark, Pointer
 FORMAT = 1
 
 PART_BYTES = 1 << 24
-"""Bytes of a snapshot under one key, at most: far below what Redis takes as one value (512 MiB by
-default), and little enough that writing a part holds up no other client for long."""
+"""Largest number of bytes under one key: far below the limit of Redis for a value (512 MiB by
+default), and small enough that writing a part does not delay other clients for long."""
 
 MAGIC = b"osvm-snapshot\n"
 _LENGTH = 4
@@ -29,7 +29,7 @@ _MAX_HEADER = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class LoadedSnapshot:
-    """A snapshot that was read and found good."""
+    """A snapshot that was read and passed its checks."""
 
     position: Position
     body: bytes
@@ -42,11 +42,11 @@ class KeptSnapshots:
     Attributes
     ----------
     newest, previous : Pointer or None
-        Known to be good; None is the start of the feed.
+        Known to be usable; None is the start of the feed.
     unusable : tuple of Pointer
-        Still named by `st`, to be dropped with the next move.
+        Still named in `st`; the next snapshot drops them.
     marks : tuple of Mark
-        Points from which all input is still there; see `kept_input`.
+        Points since which all input is kept; see `kept_input`.
     """
 
     newest: Pointer | None
@@ -58,7 +58,7 @@ class KeptSnapshots:
 def encode(
     feed: str, config_hash: str, position: Position, body: bytes, part_bytes: int = PART_BYTES
 ) -> tuple[Pointer, bytes]:
-    """Return a snapshot's bytes and the pointer to them, in parts of `part_bytes` at most.
+    """Return the pointer to a snapshot and its bytes; parts have at most `part_bytes`.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def encode(
 
 
 def parts_of(size: int, part_bytes: int = PART_BYTES) -> int:
-    """Return in how many parts a snapshot of `size` bytes is stored."""
+    """Return the number of parts in which `size` bytes are stored."""
     return max(1, -(-size // part_bytes))
 
 
@@ -92,8 +92,7 @@ def decode(data: bytes, pointer: Pointer, feed: str, config_hash: str) -> Loaded
     Raises
     ------
     InvalidStoredSnapshot
-        If the bytes are not the ones the pointer names, or not of this feed, configuration and
-        format.
+        If the bytes have another hash, or are of another feed, configuration or format.
     """
     if sha256(data).hexdigest() != pointer.sha256:
         raise InvalidStoredSnapshot("its SHA-256 is not the one recorded: it is damaged")
@@ -129,10 +128,10 @@ def read(store: Store, pointer: Pointer, config_hash: str) -> LoadedSnapshot:
 def move_to(
     pointer: Pointer, kept: KeptSnapshots, store: Store, keep_input: bool, window: int | None
 ) -> SnapshotMove:
-    """Return the move of the pointers that a new snapshot brings.
+    """Return how the pointers move when a new snapshot is committed.
 
-    The newest good one becomes the older one, and what was older goes. So does input that neither a
-    replay from the snapshot that is now the older one nor the window needs.
+    The newest snapshot becomes the previous one, and the one before is dropped. Input is trimmed
+    that neither a replay from the previous snapshot nor the window needs.
     """
     keys = store.keys
     previous = kept.newest
