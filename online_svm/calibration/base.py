@@ -1,21 +1,19 @@
 """What a calibration map is, and the checks of its arguments that all maps share."""
 
-from collections.abc import Mapping
 from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.types import Bools, Floats, Ints, Weights
-
-State = dict[str, Floats | Ints]
+from online_svm.storage.state import Saved
+from online_svm.types import Arrays, Bools, Floats, Ints, Weights
 
 MOST_COUNTED = 3_000_000_000
 """Examples up to which products of two counts fit 64 bits."""
 
 
-class ScoreMap(Protocol):
+class ScoreMap(Saved[Arrays], Protocol):
     """A map from scores of a two-class machine to P(positive).
 
     Every map answers 1/2 everywhere when it was fitted on no example at all, which is where the
@@ -28,15 +26,6 @@ class ScoreMap(Protocol):
 
     def predict(self, scores: ArrayLike) -> Floats:
         """Return P(positive) for each score; a value never depends on the others in the call."""
-        ...
-
-    def state(self) -> State:
-        """Return the fitted map as arrays of float64 or int64."""
-        ...
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
-        """Return the map that `state` describes."""
         ...
 
 
@@ -198,7 +187,7 @@ def check_fitted(fitted: bool, name: str) -> None:
         raise InvalidInput(f"{name}: not fitted yet; call fit(scores, labels) first")
 
 
-def read_floats(state: Mapping[str, Floats | Ints], name: str, size: int | None = None) -> Floats:
+def read_floats(state: Arrays, name: str, size: int | None = None) -> Floats:
     """Return the one-dimensional float64 array `name` of a stored state.
 
     Raises
@@ -214,7 +203,7 @@ def read_floats(state: Mapping[str, Floats | Ints], name: str, size: int | None 
     return np.asarray(_read(state, name, np.float64, size), dtype=np.float64)
 
 
-def read_ints(state: Mapping[str, Floats | Ints], name: str, size: int | None = None) -> Ints:
+def read_ints(state: Arrays, name: str, size: int | None = None) -> Ints:
     """Return the one-dimensional int64 array `name` of a stored state, as `read_floats` does.
 
     Examples
@@ -225,7 +214,7 @@ def read_ints(state: Mapping[str, Floats | Ints], name: str, size: int | None = 
     return np.asarray(_read(state, name, np.int64, size), dtype=np.int64)
 
 
-def read_counts(state: Mapping[str, Floats | Ints], name: str, size: int | None = None) -> Weights:
+def read_counts(state: Arrays, name: str, size: int | None = None) -> Weights:
     """Return counts of a stored state: int64, or float64 where they are sums of weights.
 
     Examples
@@ -245,7 +234,7 @@ def _as_floats(values: ArrayLike, name: str) -> Floats:
 
 
 def _read(
-    state: Mapping[str, Floats | Ints],
+    state: Arrays,
     name: str,
     dtype: type[np.float64] | type[np.int64],
     size: int | None,

@@ -1,27 +1,25 @@
 """What all maps that are fitted to scores and 0/1 labels do alike."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import (
-    State,
     check_fitted,
     check_scores,
     check_training,
     check_weights,
 )
 from online_svm.calibration.diagram import TiedCounts, pool_ties, pool_weights
-from online_svm.types import Bools, Floats, Ints, Weights
+from online_svm.types import Arrays, Bools, Floats, Weights
 
 
 class FittedMap(ABC):
     """What every map does alike: check scores and labels, ask to be fitted, be stored.
 
     A subclass says how it is fitted (`_fit`), and what of it is stored (`_state`) and read back
-    (`_restore`); `_learned` names an attribute that it has once it is fitted.
+    (`_from_state`); `_learned` names an attribute that it has once it is fitted.
     """
 
     _learned: ClassVar[str]
@@ -30,11 +28,11 @@ class FittedMap(ABC):
     def _fit(self, scores: Floats, positive: Bools) -> None: ...
 
     @abstractmethod
-    def _state(self) -> State: ...
+    def _state(self) -> Arrays: ...
 
     @classmethod
     @abstractmethod
-    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self: ...
+    def _from_state(cls, state: Arrays) -> Self: ...
 
     def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
         """Fit to scores and 0/1 labels.
@@ -69,7 +67,7 @@ class FittedMap(ABC):
     def _check_parameters(self) -> None:  # noqa: B027  (most maps have none)
         """Raise InvalidInput if a parameter is out of its range."""
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Return the fitted map as one-dimensional arrays of float64 or int64.
 
         Raises
@@ -87,7 +85,7 @@ class FittedMap(ABC):
         return self._state()
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
+    def from_state(cls, state: Arrays) -> Self:
         """Return the map that `state` describes.
 
         Raises
@@ -102,7 +100,7 @@ class FittedMap(ABC):
         >>> IsotonicMap.from_state(state).predict([0.25])
         array([0.25])
         """
-        return cls._restore(state)
+        return cls._from_state(state)
 
     def _require_fit(self) -> None:
         check_fitted(hasattr(self, self._learned), type(self).__name__)

@@ -1,16 +1,17 @@
 """Several classes from two-class maps: one map a class, normalised over the classes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import IntervalMap, ScoreMap, State, check_fitted, read_ints
+from online_svm.calibration.base import IntervalMap, ScoreMap, check_fitted, read_ints
 from online_svm.calibration.columns import LabelledColumns, check_columns
 from online_svm.calibration.fitted import CountsMap, PointMap
 from online_svm.errors import InvalidInput
-from online_svm.types import Floats, Ints
+from online_svm.storage.arrays import nest, under
+from online_svm.types import Arrays, Floats
 
 
 class OneAgainstAll:
@@ -152,7 +153,7 @@ class OneAgainstAll:
             each.insert(0, 1.0 - each[0][:, ::-1])
         return np.stack(each, axis=1)
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Return the fitted maps as arrays; those of map j are named "j.name".
 
         Examples
@@ -162,15 +163,13 @@ class OneAgainstAll:
         ['0.options', '0.parameters', 'n_maps']
         """
         check_fitted(hasattr(self, "maps_"), "OneAgainstAll")
-        state: State = {"n_maps": np.array([len(self.maps_)], dtype=np.int64)}
+        state: Arrays = {"n_maps": np.array([len(self.maps_)], dtype=np.int64)}
         for j, map_ in enumerate(self.maps_):
-            state |= {f"{j}.{name}": values for name, values in map_.state().items()}
+            state |= nest(str(j), map_.state())
         return state
 
     @classmethod
-    def from_state(
-        cls, make_map: Callable[[], ScoreMap], state: Mapping[str, Floats | Ints]
-    ) -> Self:
+    def from_state(cls, state: Arrays, make_map: Callable[[], ScoreMap]) -> Self:
         """Return the fitted maps that `state` describes; `make_map` gives their class.
 
         Raises
@@ -182,13 +181,13 @@ class OneAgainstAll:
         --------
         >>> from online_svm.calibration.platt import PlattScaling
         >>> fitted = OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1])
-        >>> OneAgainstAll.from_state(PlattScaling, fitted.state()).predict([[0.0]])
+        >>> OneAgainstAll.from_state(fitted.state(), PlattScaling).predict([[0.0]])
         array([[0.5, 0.5]])
         """
         restored = cls(make_map)
         kind = type(make_map())
         count = int(read_ints(state, "n_maps", 1)[0])
-        restored.maps_ = [kind.from_state(state_part(state, f"{j}.")) for j in range(count)]
+        restored.maps_ = [kind.from_state(under(str(j), state)) for j in range(count)]
         return restored
 
     def _columns(self, scores: ArrayLike) -> Floats:
@@ -241,18 +240,3 @@ def normalise_rows(values: Floats) -> Floats:
     shares = values / np.where(empty, 1.0, total)[:, np.newaxis]
     shares[empty] = 1.0 / values.shape[1]
     return shares
-
-
-def state_part(state: Mapping[str, Floats | Ints], prefix: str) -> State:
-    """Return the arrays whose names begin with `prefix`, under the rest of their names.
-
-    Examples
-    --------
-    >>> state_part({"0.a": np.zeros(1), "1.a": np.ones(1)}, "1.")
-    {'a': array([1.])}
-    """
-    return {
-        name.removeprefix(prefix): values
-        for name, values in state.items()
-        if name.startswith(prefix)
-    }

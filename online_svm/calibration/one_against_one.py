@@ -1,17 +1,18 @@
 """Several classes from two-class maps: one map a pair of classes, coupled (Price et al. 1994)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import ScoreMap, State, check_fitted, read_ints
+from online_svm.calibration.base import ScoreMap, check_fitted, read_ints
 from online_svm.calibration.columns import check_codes, check_columns
-from online_svm.calibration.one_against_all import normalise_rows, state_part
+from online_svm.calibration.one_against_all import normalise_rows
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.types import Floats, Ints
+from online_svm.storage.arrays import nest, under
+from online_svm.types import Arrays, Floats, Ints
 
 
 class OneAgainstOne:
@@ -126,7 +127,7 @@ class OneAgainstOne:
                 inverse[:, j] += 1.0 / second
         return normalise_rows(1.0 / inverse)
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Return the fitted maps as arrays; those of pair number p are named "p.name".
 
         Examples
@@ -136,15 +137,13 @@ class OneAgainstOne:
         ['0.options', '0.parameters', 'n_classes']
         """
         check_fitted(hasattr(self, "maps_"), "OneAgainstOne")
-        state: State = {"n_classes": np.array([self.n_classes_], dtype=np.int64)}
+        state: Arrays = {"n_classes": np.array([self.n_classes_], dtype=np.int64)}
         for p, map_ in enumerate(self.maps_):
-            state |= {f"{p}.{name}": values for name, values in map_.state().items()}
+            state |= nest(str(p), map_.state())
         return state
 
     @classmethod
-    def from_state(
-        cls, make_map: Callable[[], ScoreMap], state: Mapping[str, Floats | Ints]
-    ) -> Self:
+    def from_state(cls, state: Arrays, make_map: Callable[[], ScoreMap]) -> Self:
         """Return the fitted maps that `state` describes; `make_map` gives their class.
 
         Raises
@@ -156,7 +155,7 @@ class OneAgainstOne:
         --------
         >>> from online_svm.calibration.platt import PlattScaling
         >>> fitted = OneAgainstOne(PlattScaling).fit(np.eye(2), [0, 1])
-        >>> OneAgainstOne.from_state(PlattScaling, fitted.state()).predict([[0.0, 0.0]])
+        >>> OneAgainstOne.from_state(fitted.state(), PlattScaling).predict([[0.0, 0.0]])
         array([[0.5, 0.5]])
         """
         restored = cls(make_map)
@@ -166,7 +165,7 @@ class OneAgainstOne:
             raise InvalidSnapshot(f"map state: no maps for the pairs of {n_classes} classes")
         kind = type(make_map())
         restored.n_classes_ = n_classes
-        restored.maps_ = [kind.from_state(state_part(state, f"{p}.")) for p in range(n_pairs)]
+        restored.maps_ = [kind.from_state(under(str(p), state)) for p in range(n_pairs)]
         return restored
 
     def _fit_pair(self, columns: Floats, classes: Ints, i: int, j: int) -> ScoreMap:

@@ -1,18 +1,17 @@
 """Cumulative validity: accuracy against the sums of the probabilities, in constant memory."""
 
 import math
-from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import State, read_floats, read_ints
+from online_svm.calibration.base import read_floats, read_ints
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.metrics.scores import CLIP
 from online_svm.stream.prediction import LabelReport, MethodReport
-from online_svm.types import Floats, Ints
+from online_svm.types import Arrays, Floats, Ints
 
 # Columns of the running sums: four for the predicted label, four for the SVM's own class.
 LOWER, PROBABILITY, UPPER, VARIANCE = range(4)
@@ -171,7 +170,7 @@ class CumulativeValidity:
             clipped=int(self._counts[CLIPPED]),
         )
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Return the running sums as arrays.
 
         Examples
@@ -186,7 +185,7 @@ class CumulativeValidity:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
+    def from_state(cls, state: Arrays) -> Self:
         """Return the running sums that `state` describes.
 
         Raises

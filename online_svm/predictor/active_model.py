@@ -1,15 +1,16 @@
 """The active model: one refit's machine with its calibration set, counts and maps."""
 
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.predictor.implied_map import implied_probabilities
-from online_svm.predictor.published_maps import fit_maps, interval_maps, restore_maps
+from online_svm.predictor.published_maps import fit_maps, interval_maps, maps_from_state
 from online_svm.refit.task import RefitResult
 from online_svm.storage.arrays import check_floats, check_indices, nest, under
+from online_svm.storage.state import State, as_array
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.labels import ClassView
 from online_svm.stream.prediction import PredictionBlock
@@ -71,7 +72,7 @@ class ActiveModel:
 
     @property
     def calibration(self) -> VennSet:
-        """The calibration set, once `calibrate` or `restore` has made it."""
+        """The calibration set, once `calibrate` or `from_state` has made it."""
         assert self._set is not None
         return self._set
 
@@ -155,8 +156,8 @@ class ActiveModel:
         if self.config.learner == "psvm":
             self.has_probabilities |= bool((codes < 0).any())
 
-    def state(self) -> tuple[dict[str, Any], Arrays]:
-        """Return a JSON header and arrays that `restore` continues from."""
+    def state(self) -> State:
+        """Return everything but the configuration."""
         header = {
             "version": self.version,
             "calibration_version": self.calibration_version,
@@ -165,21 +166,20 @@ class ActiveModel:
             "labels": list(self.view.labels),
         }
         arrays: Arrays = {
-            "result": np.frombuffer(self.result.to_bytes(), dtype=np.uint8),
+            "result": as_array(self.result.state()),
             "training_columns": self.training_columns,
         }
         arrays |= nest("set", self.calibration.state())
         for name, fitted in self.maps.items():
             arrays |= nest(f"map.{name}", fitted.state())
-        return header, arrays
+        return State(header, arrays)
 
     @classmethod
-    def restore(
-        cls, config: PredictorConfig, header: dict[str, Any], arrays: Arrays
-    ) -> "ActiveModel":
-        """Return the active model that `state` described."""
+    def from_state(cls, state: State, config: PredictorConfig) -> Self:
+        """Return the active model that `state` describes."""
+        header, arrays = state
         view = ClassView(header["labels"], config.classes is not None)
-        result = RefitResult.from_bytes(arrays["result"].tobytes())
+        result = RefitResult.from_state(arrays["result"].tobytes())
         scores, training = arrays["set.scores"], arrays["training_columns"]
         check_floats(arrays, "set.scores", (len(scores), result.calibration_scores.shape[1]))
         check_indices(arrays, "set.codes", (len(scores),), len(view.classes))
@@ -191,8 +191,8 @@ class ActiveModel:
         active.calibration_version = header["calibration_version"]
         active.learned = header["learned"]
         active.has_probabilities = header["has_probabilities"]
-        active._set = active._make_set(arrays["set.scores"], arrays["set.codes"])
-        active.maps = restore_maps(config, under("map", arrays))
+        active._set = active.scheme.from_state(under("set", arrays), result.training_scores)
+        active.maps = maps_from_state(under("map", arrays), config)
         return active
 
     def _make_set(self, scores: Floats, columns: Ints) -> VennSet:

@@ -1,8 +1,9 @@
 """The mixed probability: the published probabilities weighted by how well they did so far."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
@@ -102,21 +103,24 @@ class Mixture:
         return replace(block, maps={**block.maps, MIXED: mixed})
 
     def state(self) -> Arrays:
-        """Return what `load` continues from."""
+        """Return the logarithms of the weights."""
         return {"logs": self._logs.copy()}
 
-    def load(self, arrays: Mapping[str, Floats]) -> None:
-        """Continue from the arrays of `state`.
+    @classmethod
+    def from_state(cls, state: Arrays, n_components: int, share: float) -> Self:
+        """Return the mixture that `state` describes.
 
         Raises
         ------
         InvalidSnapshot
             If they are of another number of probabilities, or not finite.
         """
-        logs = read_floats(arrays, "logs", len(self._logs))
+        mixture = cls(n_components, share)
+        logs = read_floats(state, "logs", n_components)
         if not np.isfinite(logs).all():
             raise InvalidSnapshot("mixture: a weight is not finite")
-        self._logs = logs.copy()
+        mixture._logs = logs.copy()
+        return mixture
 
 
 @jit

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
@@ -31,10 +30,11 @@ from online_svm.predictor.pending_refit import PendingRefit
 from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.stream_validity import StreamValidity
 from online_svm.predictor.warm_up import warming_block
-from online_svm.refit.task import RefitResult, RefitTask, Refitter
+from online_svm.refit.task import RefitTask, Refitter
 from online_svm.semantics import are_equal
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.state import State, as_array
 from online_svm.stream.available_examples import Examples
 from online_svm.stream.example import Example
 from online_svm.stream.labels import LabelIndex
@@ -326,24 +326,23 @@ class OnlinePredictor:
             "n": self.n,
             "names": self.schema.names,
             "dimension": self.schema.dimension,
-            "labels": self._labels.labels,
             "models": self._models,
             "calibrations": self._calibrations,
         }
         numbers, arrays = self._examples.state()
-        header |= numbers
+        header |= self._labels.state().header | numbers
         arrays |= nest("validity", self._validity.state())
         if self._mixture is not None:
             arrays |= nest("mixture", self._mixture.state())
         if self._pending is not None:
             self._pending.result = self._pending.result or self._refitter.result()
-            header["pending"] = self._pending.header()
-            arrays["pending"] = _as_array(self._pending.result.to_bytes())
+            header["pending"], parts = self._pending.state()
+            arrays |= parts
         if self._active is not None:
             header["active"], parts = self._active.state()
             arrays |= nest("active", parts)
         if self._active is not None or self._pending is not None:
-            arrays["learner"] = _as_array(self._refitter.state())
+            arrays["learner"] = as_array(self._refitter.state())
         return pack(header, arrays)
 
     def restore(self, data: bytes) -> None:
@@ -375,23 +374,21 @@ class OnlinePredictor:
             raise ValueError(f"n is {self.n!r}")
         self.schema.names = None if header["names"] is None else tuple(header["names"])
         self.schema.dimension = header["dimension"]
-        self._labels.load(header["labels"])
+        self._labels = LabelIndex.from_state(State(header, arrays), self.config.classes)
         self._frozen = self.n
-        self._examples = Examples.restore(header, arrays, len(self._labels.labels))
+        self._examples = Examples.from_state(State(header, arrays), len(self._labels.labels))
         self._models, self._calibrations = header["models"], header["calibrations"]
-        self._validity.load(under("validity", arrays))
+        published = self.config.published
+        self._validity = StreamValidity.from_state(under("validity", arrays), published)
         if self._mixture is not None:
-            self._mixture.load(under("mixture", arrays))
+            logs, share = under("mixture", arrays), self.config.mixed_share
+            self._mixture = Mixture.from_state(logs, len(published), share)
         if "pending" in header:
-            result = RefitResult.from_bytes(arrays["pending"].tobytes())
-            self._pending = PendingRefit.from_header(header["pending"], declared, result)
+            pending = State(header["pending"], arrays)
+            self._pending = PendingRefit.from_state(pending, declared)
         if "active" in header:
-            parts = under("active", arrays)
-            self._active = ActiveModel.restore(self.config, header["active"], parts)
-
-
-def _as_array(data: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(data, dtype=np.uint8)
+            active = State(header["active"], under("active", arrays))
+            self._active = ActiveModel.from_state(active, self.config)
 
 
 def _inline(config: PredictorConfig) -> Refitter:

@@ -1,9 +1,10 @@
 """A refit that has been frozen but is not active yet."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from online_svm.refit.task import RefitResult
+from online_svm.storage.state import State, as_array
 from online_svm.stream.labels import ClassView
 
 
@@ -29,17 +30,21 @@ class PendingRefit:
     view: ClassView
     result: RefitResult | None = None
 
-    def header(self) -> dict[str, Any]:
-        """Return the JSON part of a snapshot."""
-        return {
+    def state(self) -> State:
+        """Return the refit with its result, which must have come."""
+        assert self.result is not None
+        header = {
             "start": self.start,
             "freeze": self.freeze,
             "activation": self.activation,
             "labels": list(self.view.labels),
         }
+        return State(header, {"pending": as_array(self.result.state())})
 
     @classmethod
-    def from_header(cls, header: dict[str, Any], declared: bool, result: RefitResult) -> Self:
-        """Return the pending refit that `header` describes."""
+    def from_state(cls, state: State, declared: bool) -> Self:
+        """Return the pending refit that `state` describes."""
+        header, arrays = state
         view = ClassView(header["labels"], declared)
+        result = RefitResult.from_state(arrays["pending"].tobytes())
         return cls(header["start"], header["freeze"], header["activation"], view, result)

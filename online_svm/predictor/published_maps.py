@@ -49,10 +49,10 @@ def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str
     }
 
 
-def restore_maps(config: PredictorConfig, arrays: Arrays) -> dict[str, OneAgainstAll]:
-    """Return the maps whose states lie in `arrays` under their names."""
+def maps_from_state(state: Arrays, config: PredictorConfig) -> dict[str, OneAgainstAll]:
+    """Return the maps whose states lie in `state` under their names."""
     return {
-        name: OneAgainstAll.from_state(_maker(config, name), under(name, arrays))
+        name: OneAgainstAll.from_state(under(name, state), _maker(config, name))
         for name in _score_maps(config)
     }
 

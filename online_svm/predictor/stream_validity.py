@@ -1,6 +1,7 @@
 """The cumulative validity of a stream: the Venn predictor and each map, side by side."""
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -52,8 +53,11 @@ class StreamValidity:
             arrays |= nest(name, sums.state())
         return arrays
 
-    def load(self, arrays: Arrays) -> None:
-        """Continue from the arrays of `state`."""
-        self.scored = int(arrays["scored"][0])
-        self.venn = CumulativeValidity.from_state(under("venn", arrays))
-        self.maps = {name: CumulativeValidity.from_state(under(name, arrays)) for name in self.maps}
+    @classmethod
+    def from_state(cls, state: Arrays, maps: Sequence[str]) -> Self:
+        """Return the sums that `state` describes."""
+        validity = cls(maps)
+        validity.scored = int(state["scored"][0])
+        validity.venn = CumulativeValidity.from_state(under("venn", state))
+        validity.maps = {name: CumulativeValidity.from_state(under(name, state)) for name in maps}
+        return validity

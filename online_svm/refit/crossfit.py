@@ -7,7 +7,8 @@ import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.storage.arrays import nest, under
-from online_svm.svm.exact.rolling_machine import RollingMachine, State
+from online_svm.storage.state import State
+from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints
 
@@ -120,17 +121,17 @@ class FoldMachines:
         states = [machine.state() for machine in self._machines]
         arrays: Arrays = {"folds": self._folds}
         for f, state in enumerate(states):
-            arrays |= nest(str(f), state["arrays"])
-        return {"header": {"machines": [state["header"] for state in states]}, "arrays": arrays}
+            arrays |= nest(str(f), state.arrays)
+        return State({"machines": [state.header for state in states]}, arrays)
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Return the machines whose `state` this is."""
-        arrays = state["arrays"]
+        """Return the machines that `state` describes."""
+        header, arrays = state
         restored = cls.__new__(cls)
         restored._machines = [
-            RollingMachine.from_state({"header": header, "arrays": under(str(f), arrays)})
-            for f, header in enumerate(state["header"]["machines"])
+            RollingMachine.from_state(State(machine, under(str(f), arrays)))
+            for f, machine in enumerate(header["machines"])
         ]
         restored._folds = arrays["folds"].copy()
         return restored

@@ -42,8 +42,6 @@ class InlineRefitter:
 
     def reset(self, state: bytes | None) -> None:
         """Continue from `state`, or from nothing; a state that cannot be read changes nothing."""
-        learner = Learner(self._config)
-        if state is not None:
-            learner.load(state)
-        self._learner = learner
+        config = self._config
+        self._learner = Learner(config) if state is None else Learner.from_state(state, config)
         self._tasks.clear()

@@ -6,7 +6,7 @@ a result is a function of the tasks so far, wherever it is computed.
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.storage import frames
 from online_svm.storage.arrays import nest, under
+from online_svm.storage.state import State
 from online_svm.stream.split import fold_numbers, window_parts
 from online_svm.svm.exact.rolling_machine import STRICTNESS, RollingMachine
 from online_svm.svm.hyperparameters import balanced_weights, scale_gamma
@@ -74,9 +75,9 @@ class Learner:
         )
 
     def state(self) -> bytes:
-        """Return everything a later `load` continues from, byte for byte."""
+        """Return everything that `from_state` continues from, byte for byte."""
         assert self._scaling is not None
-        parts = nest("scaling", self._scaling.arrays())
+        parts = nest("scaling", self._scaling.state())
         own: dict[str, Any] = {
             "start": self._start,
             "gamma": self._gamma,
@@ -86,35 +87,38 @@ class Learner:
         }
         if self._machine is not None:  # a P-SVM is solved anew each time
             machine = self._machine.state()
-            own["machine"] = machine["header"]
-            parts |= nest("machine", machine["arrays"])
+            own["machine"] = machine.header
+            parts |= nest("machine", machine.arrays)
         if self.config.learner == "linear":
-            parts |= nest("linear", self._linear.arrays())
+            parts |= nest("linear", self._linear.state())
         return frames.join(own, parts | {"rows": self._rows})
 
-    def load(self, state: bytes) -> None:
-        """Continue from what `state` returned.
+    @classmethod
+    def from_state(cls, state: bytes, config: PredictorConfig) -> Self:
+        """Return the learner that `state` describes.
 
         Raises
         ------
         InvalidSnapshot
-            If the bytes are damaged or contradict themselves; nothing has changed then.
+            If the bytes are damaged or contradict themselves or the configuration.
         """
-        own, parts = opened(self.config, state)
-        self._start, self._gamma = own["start"], own["gamma"]
-        self._n_classes, self._refits = own["n_classes"], own["refits"]
-        self._fitted_on = own["fitted_on"]
-        self._rows = parts["rows"].copy()
-        self._scaling = Scaling(**under("scaling", parts))
+        own, parts = opened(config, state)
+        learner = cls(config)
+        learner._start, learner._gamma = own["start"], own["gamma"]
+        learner._n_classes, learner._refits = own["n_classes"], own["refits"]
+        learner._fitted_on = own["fitted_on"]
+        learner._rows = parts["rows"].copy()
+        learner._scaling = Scaling.from_state(under("scaling", parts))
         if "machine" in own:
-            kind = FoldMachines if self.config.split == "crossfit" else RollingMachine
-            self._machine = kind.from_state(
-                {"header": own["machine"], "arrays": under("machine", parts)}
+            kind = FoldMachines if config.split == "crossfit" else RollingMachine
+            learner._machine = kind.from_state(State(own["machine"], under("machine", parts)))
+        if config.learner == "linear":
+            training = learner._rows[learner._parts(learner._start, len(learner._rows))]
+            X, linear = learner._scaling.transform(training), under("linear", parts)
+            learner._linear = LinearLearner.from_state(
+                linear, config, learner._kernel(), X, learner._n_classes
             )
-        if self.config.learner == "linear":
-            training = self._rows[self._parts(self._start, len(self._rows))]
-            X, linear = self._scaling.transform(training), under("linear", parts)
-            self._linear.restore(self._kernel(), linear, X, self._n_classes)
+        return learner
 
     def _parts(self, start: int, count: int) -> Bools:
         """Return which of `count` examples from number `start` on are in T."""

@@ -17,13 +17,15 @@ turns slowly or jumps. There its ratio to that of the kernel machine was .98 to 
 features up to 1.09, with a fading of .9998 up to 1.05, with .998 the same as with .999.
 """
 
+from typing import Self
+
 import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.storage.arrays import nest, under
 from online_svm.svm.kernel_model import KernelModel
-from online_svm.svm.linear.feature_maps import FeatureMap, fit_map, map_from_arrays
+from online_svm.svm.linear.feature_maps import FeatureMap, fit_map, map_from_state
 from online_svm.svm.linear.fourier import FourierModel
 from online_svm.svm.linear.proximal import ProximalMachine
 from online_svm.types import Arrays, Floats, Ints
@@ -99,27 +101,33 @@ class LinearLearner:
         weights = machine.solve(penalties)
         return self._map.model(np.ascontiguousarray(weights[:, :-1]), weights[:, -1].copy())
 
-    def arrays(self) -> Arrays:
+    def state(self) -> Arrays:
         """Return the state, without the rows and the kernel."""
         parts: Arrays = {"is_settled": np.array([self.is_settled])}
         if self._map is not None:
-            parts |= nest("map", self._map.arrays())
+            parts |= nest("map", self._map.state())
         if self._machine is not None:
-            parts |= nest("machine", self._machine.arrays())
+            parts |= nest("machine", self._machine.state())
         return parts
 
-    def restore(self, kernel: Kernel, arrays: Arrays, X: Floats, n_classes: int) -> None:
-        """Continue from `arrays` of a learner whose T has the rows X."""
-        self.is_settled = bool(arrays["is_settled"][0])
-        self._kernel = kernel
-        mapped = {name: array.copy() for name, array in under("map", arrays).items()}
+    @classmethod
+    def from_state(
+        cls, state: Arrays, config: PredictorConfig, kernel: Kernel, X: Floats, n_classes: int
+    ) -> Self:
+        """Return the learner that `state` describes, whose T has the rows X."""
+        learner = cls(config)
+        learner.is_settled = bool(state["is_settled"][0])
+        learner._kernel = kernel
+        copied = {name: array.copy() for name, array in state.items()}
+        mapped, machine = under("map", copied), under("machine", copied)
         if not mapped:
-            return
-        self._map = map_from_arrays(kernel, mapped)
-        state = {name: array.copy() for name, array in under("machine", arrays).items()}
-        if state:
-            machine = self._new_machine(n_classes, self._map)
-            self._machine = machine.restore(state, self._map.transform(X))
+            return learner
+        learner._map = map_from_state(mapped, kernel)
+        if machine:
+            learner._machine = ProximalMachine.from_state(
+                machine, learner._map.transform(X), n_classes, config.tol, config.fading
+            )
+        return learner
 
     def _new_machine(self, n_classes: int, feature_map: FeatureMap) -> ProximalMachine:
         config = self.config

@@ -53,9 +53,14 @@ class Scaling:
         """Return the scaling that changes nothing."""
         return cls(np.zeros(n_features), np.ones(n_features), np.zeros(n_features))
 
-    def arrays(self) -> Arrays:
+    def state(self) -> Arrays:
         """Return the attributes by name."""
         return {"mean": self.mean, "width": self.width, "fill": self.fill, "limit": self.limit}
+
+    @classmethod
+    def from_state(cls, state: Arrays) -> Self:
+        """Return the scaling that `state` describes."""
+        return cls(**state)
 
     def transform(self, X: Floats) -> Floats:
         """Return `X`, shape (n, n_features), filled and scaled, value by value."""

@@ -15,6 +15,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.storage import frames
 from online_svm.storage.arrays import check_floats, check_indices, require, under
+from online_svm.storage.state import Header, State
 from online_svm.stream.split import window_parts
 from online_svm.svm.exact.active_set import most_active
 from online_svm.svm.exact.kernel_rows import (
@@ -29,13 +30,11 @@ from online_svm.svm.exact.kernel_rows import (
 from online_svm.svm.exact.ring_capacity import largest_ring
 from online_svm.types import Arrays
 
-Header = dict[str, Any]
-
 _COUNTS = ("start", "n_classes", "refits", "fitted_on")
 _MACHINE_COUNTS = ("max_steps", "steps", "refreshed_at")
 
 
-def opened(config: PredictorConfig, state: bytes) -> tuple[Header, Arrays]:
+def opened(config: PredictorConfig, state: bytes) -> State:
     """Return header and arrays of what `Learner.state` returned under `config`.
 
     Raises
@@ -50,7 +49,7 @@ def opened(config: PredictorConfig, state: bytes) -> tuple[Header, Arrays]:
         ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
     ) as error:  # fmt: skip
         raise InvalidSnapshot(f"the state of the learner cannot be read: {error}") from error
-    return own, parts
+    return State(own, parts)
 
 
 def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:

@@ -51,7 +51,7 @@ class RefitTask:
         """Classes known at the freeze."""
         return len(self.weights)
 
-    def to_bytes(self) -> bytes:
+    def state(self) -> bytes:
         """Return the task as bytes, for the pipe."""
         header = {"start": self.start, "freeze": self.freeze, "first": self.first}
         arrays: Arrays = {"X": self.X, "codes": self.codes, "weights": self.weights}
@@ -60,9 +60,9 @@ class RefitTask:
         return frames.join(header, arrays)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the task that `to_bytes` wrote."""
-        header, arrays = frames.split(data)
+    def from_state(cls, state: bytes) -> Self:
+        """Return the task that `state` describes."""
+        header, arrays = frames.split(state)
         return cls(
             start=header["start"],
             freeze=header["freeze"],
@@ -103,40 +103,40 @@ class RefitResult:
     training_scores: Floats
     banks: tuple[PackedBank, ...] = ()
 
-    def to_bytes(self) -> bytes:
+    def state(self) -> bytes:
         """Return the result as bytes, for the pipe and for snapshots."""
-        parts = nest("model", self.model.arrays()) | nest("scaling", self.scaling.arrays())
+        parts = nest("model", self.model.state()) | nest("scaling", self.scaling.state())
         parts |= {"calibration": self.calibration_scores, "training": self.training_scores}
         for k, bank in enumerate(self.banks):
-            parts |= nest(f"bank.{k}", bank.arrays())
+            parts |= nest(f"bank.{k}", bank.state())
         header: dict[str, Any] = {"freeze": self.freeze, "banks": len(self.banks)}
         if isinstance(self.model, KernelModel):
             header["kernel"] = asdict(self.model.kernel)
         return frames.join(header, parts)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the result that `to_bytes` wrote.
+    def from_state(cls, state: bytes) -> Self:
+        """Return the result that `state` describes.
 
         Raises
         ------
         LookupError, TypeError, ValueError
             If parts are missing, or do not fit one another.
         """
-        header, parts = frames.split(data)
+        header, parts = frames.split(state)
         _check_result(parts)
         kernel = Kernel(**header.get("kernel", {}))
         banks = [under(f"bank.{k}", parts) for k in range(header["banks"])]
         model = under("model", parts)
         return cls(
             freeze=header["freeze"],
-            model=KernelModel.from_arrays(kernel, model)
+            model=KernelModel.from_state(model, kernel)
             if "kernel" in header
-            else FourierModel.from_arrays(model),
-            scaling=Scaling(**under("scaling", parts)),
+            else FourierModel.from_state(model),
+            scaling=Scaling.from_state(under("scaling", parts)),
             calibration_scores=parts["calibration"],
             training_scores=parts["training"],
-            banks=tuple(PackedBank.from_arrays(kernel, arrays) for arrays in banks),
+            banks=tuple(PackedBank.from_state(arrays, kernel) for arrays in banks),
         )
 
 

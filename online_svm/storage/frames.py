@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.errors import InvalidSnapshot
-from online_svm.types import Arrays
+from online_svm.storage.state import State
 
 _LENGTH = 8
 
@@ -34,7 +34,7 @@ def join(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
     return b"".join([len(text).to_bytes(_LENGTH, "little"), text, *bodies])
 
 
-def split(data: bytes) -> tuple[dict[str, Any], Arrays]:
+def split(data: bytes) -> State:
     """Return the header and the arrays (read-only views of `data`) that `join` put together.
 
     Raises
@@ -61,7 +61,7 @@ def split(data: bytes) -> tuple[dict[str, Any], Arrays]:
         raise InvalidSnapshot(
             f"the frame has {len(data)} bytes, but its layout accounts for {begin}"
         )
-    return header, arrays
+    return State(header, arrays)
 
 
 def _array_at(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from online_svm.errors import InvalidSnapshot
-from online_svm.types import Arrays
+from online_svm.storage.state import State
 
 FORMAT = 1
 _HEADER = "header.json"
@@ -47,7 +47,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, np.dtyp
     return target.getvalue()
 
 
-def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
+def unpack(data: bytes) -> State:
     """Return the header and the arrays of an archive made by `pack`.
 
     Raises
@@ -67,7 +67,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
             }
     except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise InvalidSnapshot(f"the snapshot is damaged: {error}") from error
-    return header, arrays
+    return State(header, arrays)
 
 
 def _npy_bytes(name: str, array: np.ndarray[Any, np.dtype[Any]]) -> bytes:

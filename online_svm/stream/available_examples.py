@@ -1,10 +1,11 @@
 """Examples: what refits to come may be given of the stream."""
 
 from bisect import bisect_left
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from online_svm.storage.state import Header, State
 from online_svm.stream.history import Tail
 from online_svm.types import Arrays, Floats, Ints
 
@@ -88,9 +89,9 @@ class Examples:
         if with_rows and self._rows is not None:
             self._rows.drop_before(number)
 
-    def state(self) -> tuple[dict[str, Any], Arrays]:
-        """Return a JSON header and arrays that `restore` continues from."""
-        header: dict[str, Any] = {"codes_first": self._codes.first}
+    def state(self) -> State:
+        """Return the examples, but for the labels' arrivals."""
+        header: Header = {"codes_first": self._codes.first}
         arrays: Arrays = {
             "codes": self._codes.since(self._codes.first),
             "probs": self._probs.since(self._probs.first),
@@ -98,17 +99,18 @@ class Examples:
         if self._rows is not None:
             header["rows_first"] = self._rows.first
             arrays["rows"] = self._rows.since(self._rows.first)
-        return header, arrays
+        return State(header, arrays)
 
     @classmethod
-    def restore(cls, header: dict[str, Any], arrays: Arrays, n_labels: int) -> Self:
-        """Return the examples that `state` described; `n_labels` were known with the last.
+    def from_state(cls, state: State, n_labels: int) -> Self:
+        """Return the examples that `state` describes; `n_labels` were known with the last.
 
         Raises
         ------
         LookupError, TypeError, ValueError
             If a part is missing or has no such form.
         """
+        header, arrays = state
         restored = cls(n_labels)
         restored._codes = Tail(arrays["codes"], header["codes_first"])
         restored._probs = Tail(arrays["probs"], header["codes_first"])

@@ -1,9 +1,11 @@
 """Labels and their codes: declared, or discovered in order of arrival."""
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
+from online_svm.storage.state import State
 from online_svm.types import Ints
 
 
@@ -50,10 +52,17 @@ class LabelIndex:
             found = [-1 if label is None else self._code(label) for label in labels]
         return np.array(found, dtype=np.int64)
 
-    def load(self, labels: Sequence[str]) -> None:
-        """Continue from the `labels` of another index, in the order of their codes."""
-        self.labels = list(labels)
-        self._codes = {label: code for code, label in enumerate(self.labels)}
+    def state(self) -> State:
+        """Return the labels in the order of their codes."""
+        return State({"labels": self.labels}, {})
+
+    @classmethod
+    def from_state(cls, state: State, declared: Sequence[str] | None = None) -> Self:
+        """Return the index that `state` describes; `declared` as it was given to that one."""
+        index = cls(declared)
+        index.labels = list(state.header["labels"])
+        index._codes = {label: code for code, label in enumerate(index.labels)}
+        return index
 
     def view(self, count: int | None = None) -> "ClassView":
         """Return the classes as they are known now, or were when there were `count` of them."""

@@ -90,21 +90,21 @@ class KernelModel:
         _score(self.kernel.shape, self.vectors, self.coef, self.intercept, X, values, out)
         return out
 
-    def arrays(self) -> Arrays:
-        """Return the arrays from which `from_arrays` rebuilds the model, given its kernel."""
+    def state(self) -> Arrays:
+        """Return the attributes by name, but for the kernel."""
         return {"vectors": self.vectors, "coef": self.coef, "intercept": self.intercept}
 
     @classmethod
-    def from_arrays(cls, kernel: Kernel, arrays: Arrays) -> Self:
-        """Return the model whose `arrays` these are.
+    def from_state(cls, state: Arrays, kernel: Kernel) -> Self:
+        """Return the model that `state` describes.
 
         Raises
         ------
         ValueError
             If they do not fit one another.
         """
-        machines, (d, n) = len(arrays["intercept"]), arrays["vectors"].shape
-        check_floats(arrays, "vectors", (d, n))
-        check_floats(arrays, "coef", (machines, n))
-        check_floats(arrays, "intercept", (machines,))
-        return cls(kernel, arrays["vectors"], arrays["coef"], arrays["intercept"])
+        machines, (d, n) = len(state["intercept"]), state["vectors"].shape
+        check_floats(state, "vectors", (d, n))
+        check_floats(state, "coef", (machines, n))
+        check_floats(state, "intercept", (machines,))
+        return cls(kernel, state["vectors"], state["coef"], state["intercept"])

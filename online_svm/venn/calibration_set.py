@@ -1,6 +1,6 @@
 """The calibration set of one active model: scores, categories, labels, and their counts."""
 
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -105,21 +105,8 @@ class CalibrationSet:
         return met
 
     def state(self) -> Arrays:
-        """Return the arrays that `from_state` continues from."""
+        """Return the examples held; they suffice to count them again."""
         return {"scores": self.scores, "categories": self.categories, "codes": self.codes}
-
-    @classmethod
-    def from_state(
-        cls,
-        state: Arrays,
-        shape: tuple[int, int],
-        limit: int | None,
-    ) -> Self:
-        """Return the calibration set that `state` describes."""
-        scores = np.asarray(state["scores"], dtype=np.float64)
-        categories = np.asarray(state["categories"], dtype=np.int64)
-        codes = np.asarray(state["codes"], dtype=np.int64)
-        return cls(scores, categories, codes, shape, limit)
 
     def _reserve(self, more: int) -> None:
         """Make room at the end for `more` examples; amortised, and what left is given up."""

@@ -86,4 +86,4 @@ class VennSet(Protocol):
         """
 
     def state(self) -> Arrays:
-        """Return arrays; "scores" and "codes" among them suffice to continue."""
+        """Return the examples held: arrays that `VennScheme.from_state` continues from."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from online_svm.errors import InvalidInput
-from online_svm.types import Floats, Ints
+from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.count_predictor import CountedSet
 from online_svm.venn.growing_venn_abers import AbersSet
 from online_svm.venn.protocol import VennSet
@@ -64,6 +64,18 @@ class VennScheme:
     def uses_training(self) -> bool:
         """Whether the taxonomy is taken from the scores of the proper training set."""
         return self.taxonomy in _STRENGTHS
+
+    def from_state(self, state: Arrays, training_scores: Floats) -> VennSet:
+        """Return the Venn predictor of this scheme that `state` describes.
+
+        Parameters
+        ----------
+        state : dict of ndarray
+            Of the Venn predictor; "scores" and "codes" suffice.
+        training_scores : ndarray of shape (n_training, n_scores)
+            As `begin` was given them.
+        """
+        return self.begin(training_scores, state["scores"], state["codes"])
 
     def begin(self, training_scores: Floats, scores: Floats, codes: Ints) -> VennSet:
         """Return the Venn predictor over a calibration set.

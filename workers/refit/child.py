@@ -100,25 +100,27 @@ def serve(source: IO[bytes], target: IO[bytes]) -> None:
         if kind == CONFIG:
             learner = Learner(PredictorConfig.model_validate_json(body))
         assert learner is not None
+        learner, answer = _answered(learner, kind, body)
         try:
-            write_message(target, *_answer(learner, kind, body))
+            write_message(target, *answer)
         except BrokenPipeError:
             return
 
 
-def _answer(learner: "Learner", kind: bytes, body: bytes) -> Message:
+def _answered(learner: "Learner", kind: bytes, body: bytes) -> tuple["Learner", Message]:
+    """Return the answer to a message, after the learner that answers the next one."""
     from online_svm.refit.task import RefitTask
 
     try:
         if kind == TASK:
-            return DONE, learner.refit(RefitTask.from_bytes(body)).to_bytes()
+            return learner, (DONE, learner.refit(RefitTask.from_state(body)).state())
         if kind == STATE:
-            return DONE, learner.state()
+            return learner, (DONE, learner.state())
         if kind == LOAD:
-            learner.load(body)
+            return learner.from_state(body, learner.config), (DONE, b"")
     except Exception as error:  # whatever it is, the parent reports it and tries elsewhere
-        return FAILED, repr(error).encode()
-    return DONE, b""
+        return learner, (FAILED, repr(error).encode())
+    return learner, (DONE, b"")
 
 
 def main() -> None:

@@ -84,7 +84,7 @@ class ProcessRefitter:
 
     def submit(self, task: RefitTask) -> None:
         """Take a task, to be computed after those before it."""
-        self._waiting.append((TASK, task.to_bytes()))
+        self._waiting.append((TASK, task.state()))
 
     def begin(self) -> None:
         """Begin what was submitted, in the background."""
@@ -113,7 +113,7 @@ class ProcessRefitter:
         self.begin()
         while self._asked[0][0] == STATE:
             self._take_state()
-        return RefitResult.from_bytes(self._finish())
+        return RefitResult.from_state(self._finish())
 
     def state(self) -> bytes:
         """Return the learner after the last finished task; none is under way."""

@@ -1,14 +1,13 @@
 """Histogram binning of scores into bins of equal count (Drish 1998; Zadrozny & Elkan 2001)."""
 
-from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import State, check_n_bins, read_counts, read_floats, read_ints
+from online_svm.calibration.base import check_n_bins, read_counts, read_floats, read_ints
 from online_svm.calibration.diagram import Blocks, TiedCounts, midpoints, sums
 from online_svm.calibration.fitted import PointMap, WeightedCountsMap
-from online_svm.types import Floats, Ints, Weights
+from online_svm.types import Arrays, Floats, Ints, Weights
 
 
 class BinningCalibrator(WeightedCountsMap, PointMap):
@@ -37,7 +36,7 @@ class BinningCalibrator(WeightedCountsMap, PointMap):
         inside = np.searchsorted(self.edges_, scores, side="left")
         return np.asarray((self.positives_ / self.totals_)[inside], dtype=np.float64)
 
-    def _state(self) -> State:
+    def _state(self) -> Arrays:
         return {
             "n_bins": np.array([self.n_bins], dtype=np.int64),
             "edges": self.edges_,
@@ -46,7 +45,7 @@ class BinningCalibrator(WeightedCountsMap, PointMap):
         }
 
     @classmethod
-    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
+    def _from_state(cls, state: Arrays) -> Self:
         restored = cls(int(read_ints(state, "n_bins", 1)[0]))
         restored.totals_ = read_counts(state, "totals")
         restored.positives_ = read_counts(state, "positives", len(restored.totals_))

@@ -1,15 +1,14 @@
 """Isotonic regression of the labels on the scores (Zadrozny & Elkan 2002)."""
 
-from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import State, read_floats
+from online_svm.calibration.base import read_floats
 from online_svm.calibration.diagram import TiedCounts, isotonic_blocks
 from online_svm.calibration.fitted import PointMap, WeightedCountsMap
 from online_svm.errors import InvalidSnapshot
-from online_svm.types import Floats, Ints
+from online_svm.types import Arrays, Floats
 
 
 class IsotonicCalibrator(WeightedCountsMap, PointMap):
@@ -36,11 +35,11 @@ class IsotonicCalibrator(WeightedCountsMap, PointMap):
         # Rounding could lift the far end of a gap an ulp above the next block.
         return np.asarray(np.minimum(low + share * (high - low), high), dtype=np.float64)
 
-    def _state(self) -> State:
+    def _state(self) -> Arrays:
         return {"lower": self.lower_, "upper": self.upper_, "values": self.values_}
 
     @classmethod
-    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
+    def _from_state(cls, state: Arrays) -> Self:
         restored = cls()
         restored.values_ = read_floats(state, "values")
         restored.lower_ = read_floats(state, "lower", len(restored.values_))

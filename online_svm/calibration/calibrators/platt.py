@@ -1,17 +1,16 @@
 """Platt scaling: a sigmoid of the score, fitted by maximum likelihood."""
 
 import math
-from collections.abc import Mapping
 from typing import Literal, Self, get_args
 
 import numpy as np
 from scipy.special import expit
 
 from online_svm.calibration import sigmoid
-from online_svm.calibration.base import State, read_floats, read_ints
+from online_svm.calibration.base import read_floats, read_ints
 from online_svm.calibration.fitted import PointMap, WeightedMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.types import Bools, Floats, Ints, Weights
+from online_svm.types import Arrays, Bools, Floats, Weights
 
 Method = Literal["newton", "model-trust"]
 Targets = Literal["platt", "raw"]
@@ -66,7 +65,7 @@ class PlattCalibrator(WeightedMap, PointMap):
             line = self.A_ * scores + self.B_
         return np.asarray(expit(-line), dtype=np.float64)
 
-    def _state(self) -> State:
+    def _state(self) -> Arrays:
         options = (METHODS.index(self.method), TARGETS.index(self.targets), self.wrong_sign_)
         return {
             "parameters": np.array([self.A_, self.B_, self.loss_]),
@@ -74,7 +73,7 @@ class PlattCalibrator(WeightedMap, PointMap):
         }
 
     @classmethod
-    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
+    def _from_state(cls, state: Arrays) -> Self:
         options = read_ints(state, "options", 3).tolist()
         if options[0] not in (0, 1) or options[1] not in (0, 1):
             raise InvalidSnapshot(f"map state: {options} names no method and targets")

@@ -1,17 +1,16 @@
 """Venn-Abers prediction: an interval from two isotonic fits (Vovk, Petej & Fedorova 2015)."""
 
-from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import State, read_floats
+from online_svm.calibration.base import read_floats
 from online_svm.calibration.diagram import TiedCounts, hull_links
 from online_svm.calibration.fitted import CountsMap
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
-from online_svm.types import Floats, Ints
+from online_svm.types import Arrays, Floats, Ints
 
 
 def log_loss_point(p0: ArrayLike, p1: ArrayLike) -> Floats:
@@ -125,11 +124,11 @@ class VennAbersCalibrator(CountsMap):
         interval = self.predict_interval(scores)
         return log_loss_point(interval[:, 0], interval[:, 1])
 
-    def _state(self) -> State:
+    def _state(self) -> Arrays:
         return {"scores": self.scores_, "p0": self.p0_, "p1": self.p1_}
 
     @classmethod
-    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
+    def _from_state(cls, state: Arrays) -> Self:
         restored = cls()
         restored.scores_ = read_floats(state, "scores")
         restored.p0_ = read_floats(state, "p0", len(restored.scores_) + 1)

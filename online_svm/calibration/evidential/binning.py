@@ -1,17 +1,16 @@
 """Belief functions from the counts of equal-count bins (Xu et al. 2016, section 4.1)."""
 
-from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import State, check_n_bins, read_ints
+from online_svm.calibration.base import check_n_bins, read_ints
 from online_svm.calibration.calibrators.binning import equal_count_bins
 from online_svm.calibration.diagram import TiedCounts
 from online_svm.calibration.evidential.binomial import BinomialModel
 from online_svm.calibration.evidential.blocks import BlockMap
 from online_svm.errors import InvalidSnapshot
-from online_svm.types import Floats, Ints
+from online_svm.types import Arrays, Floats
 
 
 class EvidentialBinningCalibrator(BlockMap):
@@ -30,15 +29,15 @@ class EvidentialBinningCalibrator(BlockMap):
     def _fit_counts(self, counts: TiedCounts) -> None:
         self._set_blocks(equal_count_bins(counts, self.n_bins))
 
-    def _state(self) -> State:
+    def _state(self) -> Arrays:
         return super()._state() | {"n_bins": np.array([self.n_bins], dtype=np.int64)}
 
     @classmethod
-    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
+    def _from_state(cls, state: Arrays) -> Self:
         n_bins = int(read_ints(state, "n_bins", 1)[0])
         if n_bins < 1:
             raise InvalidSnapshot(f"map state: {n_bins} is no number of bins")
-        restored = super()._restore(state)
+        restored = super()._from_state(state)
         restored.n_bins = n_bins
         return restored
 

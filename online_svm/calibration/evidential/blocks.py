@@ -1,13 +1,12 @@
 """Evidence that is counted in blocks of neighbouring scores: one mass function a block."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import State, check_finite, read_floats, read_ints
+from online_svm.calibration.base import check_finite, read_floats, read_ints
 from online_svm.calibration.diagram import Blocks, midpoints
 from online_svm.calibration.evidential.base import EvidentialMap, check_alpha, check_option
 from online_svm.calibration.evidential.binomial import (
@@ -19,7 +18,7 @@ from online_svm.calibration.evidential.binomial import (
 from online_svm.calibration.evidential.masses import vacuous
 from online_svm.calibration.fitted import CountsMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.types import Floats, Ints
+from online_svm.types import Arrays, Floats, Ints
 
 
 class BlockMap(CountsMap, EvidentialMap):
@@ -118,7 +117,7 @@ class BlockMap(CountsMap, EvidentialMap):
         k, n = self.positives_[block], self.totals_[block]
         return binomial_contour(self.model, k, n, proportions, self.alpha)
 
-    def _state(self) -> State:
+    def _state(self) -> Arrays:
         return {
             "model": np.array([BINOMIAL_MODELS.index(self.model)], dtype=np.int64),
             "alpha": np.array([float(self.alpha)]),
@@ -128,7 +127,7 @@ class BlockMap(CountsMap, EvidentialMap):
         }
 
     @classmethod
-    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
+    def _from_state(cls, state: Arrays) -> Self:
         model, alpha = (
             int(read_ints(state, "model", 1)[0]),
             float(read_floats(state, "alpha", 1)[0]),

@@ -1,6 +1,5 @@
 """Belief functions from logistic regression (Xu et al. 2016, section 4.3)."""
 
-from collections.abc import Mapping
 from dataclasses import astuple
 from typing import Literal, Self
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from online_svm.calibration.base import State, read_floats, read_ints
+from online_svm.calibration.base import read_floats, read_ints
 from online_svm.calibration.calibrators.platt import TARGETS, Targets
 from online_svm.calibration.evidential.base import EvidentialMap, check_alpha, check_option
 from online_svm.calibration.evidential.binomial import interval_mass
@@ -17,7 +16,7 @@ from online_svm.calibration.evidential.line import Likelihood, Line, fit_line
 from online_svm.calibration.evidential.masses import stack, vacuous
 from online_svm.calibration.evidential.table import IgnoranceTable
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.types import Bools, Floats, Ints
+from online_svm.types import Arrays, Bools, Floats
 
 LogisticModel = Literal["likelihood", "confidence"]
 LOGISTIC_MODELS: tuple[LogisticModel, ...] = ("likelihood", "confidence")
@@ -148,7 +147,7 @@ class EvidentialLogisticCalibrator(EvidentialMap):
         line = examples.line
         return examples.relative(-theta0 - theta1 * line.centre, -theta1 * line.width)
 
-    def _state(self) -> State:
+    def _state(self) -> Arrays:
         options = (LOGISTIC_MODELS.index(self.model), TARGETS.index(self.targets))
         line, table = self.line_, self.table_
         return {
@@ -160,7 +159,7 @@ class EvidentialLogisticCalibrator(EvidentialMap):
         }
 
     @classmethod
-    def _restore(cls, state: Mapping[str, Floats | Ints]) -> Self:
+    def _from_state(cls, state: Arrays) -> Self:
         model, targets = read_ints(state, "options", 2).tolist()
         alpha = float(read_floats(state, "alpha", 1)[0])
         if model not in (0, 1) or targets not in (0, 1) or not 0.0 <= alpha <= 1.0:

@@ -1,5 +1,7 @@
 """HeldPoints: which points a machine holds, in which slots, and room for more."""
 
+from typing import Self
+
 import numpy as np
 
 from online_svm.compiled.kernels import Kernel
@@ -146,7 +148,7 @@ class HeldPoints:
             doors.forget_training(self.handle, training)
         return training
 
-    def arrays(self) -> Arrays:
+    def state(self) -> Arrays:
         """Return what is held, in ring order, and how the rings stand."""
         bank, training = self.bank, self.training_slots()
         slots = np.concatenate([training, self.observer_slots()])
@@ -164,29 +166,33 @@ class HeldPoints:
             "margin": bank.active.margin.copy(),
         }
 
-    def restore(self, arrays: Arrays) -> Ints:
-        """Hold what `arrays` returned; return the training slots, whose bounds are not set."""
-        rings = arrays["rings"]
+    @classmethod
+    def from_state(
+        cls, state: Arrays, kernel: Kernel, machines: int, window: int | None, cache_mb: float
+    ) -> Self:
+        """Return the points that `state` describes; the bounds of those that train are not set."""
+        held = cls(kernel, machines, window, cache_mb)
+        rings = state["rings"]
         train, seen = int(rings[TRAIN_SIZE]), int(rings[SEEN_SIZE])
-        self._hold(self._empty(arrays["X"].shape[1], train, seen))
-        bank = self.bank
+        held._hold(held._empty(state["X"].shape[1], train, seen))
+        bank = held.bank
         bank.rows.rings[:CLOCK] = rings
-        training = self.training_slots()
-        slots = np.concatenate([training, self.observer_slots()])
-        bank.rows.X[:, slots] = arrays["X"].T
-        bank.rows.points[slots] = arrays["X"]
-        bank.rows.diagonal[slots] = self._kernel.diagonal(np.ascontiguousarray(arrays["X"]))
-        bank.codes[slots] = arrays["codes"]
-        bank.arrival[slots] = arrays["arrival"]
-        bank.sums[:, slots] = arrays["sums"]
-        bank.b[:] = arrays["b"]
-        bank.weights[:, training] = arrays["weights"]
+        training = held.training_slots()
+        slots = np.concatenate([training, held.observer_slots()])
+        bank.rows.X[:, slots] = state["X"].T
+        bank.rows.points[slots] = state["X"]
+        bank.rows.diagonal[slots] = kernel.diagonal(np.ascontiguousarray(state["X"]))
+        bank.codes[slots] = state["codes"]
+        bank.arrival[slots] = state["arrival"]
+        bank.sums[:, slots] = state["sums"]
+        bank.b[:] = state["b"]
+        bank.weights[:, training] = state["weights"]
         bank.before[:, training] = bank.beta[:, training]
-        bank.active.margin[:] = arrays["margin"]
-        bank.active.counts[:] = arrays["active_counts"]
-        self._activate(arrays["active"], training)
-        self._arrivals = int(arrays["arrivals"][0])
-        return training
+        bank.active.margin[:] = state["margin"]
+        bank.active.counts[:] = state["active_counts"]
+        held._activate(state["active"], training)
+        held._arrivals = int(state["arrivals"][0])
+        return held
 
     def _active_positions(self, training: Ints) -> Ints:
         """Return who has each place of the active sets: training points by number from 1, or 0."""

@@ -26,19 +26,18 @@ answers +1, all negative (or none) -1. A class that is discovered later needs a 
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
+from online_svm.storage.state import State
 from online_svm.svm.exact import entry_points as doors
 from online_svm.svm.exact.held_points import HeldPoints
 from online_svm.svm.exact.machine_state import count_training, values_of
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Bools, Floats, Ints
-
-State = dict[str, Any]
 
 # A warm start leaves the slacks spread over all the tolerance allows, a cold one does not: at half
 # of it the objective is nearer to the optimum than that of a cold start at all of it.
@@ -272,12 +271,12 @@ class RollingMachine:
             "refreshed_at": self._refreshed_at,
             "is_solved": self._is_solved,
         }
-        return {"header": header, "arrays": {"penalties": self._penalties} | self._held.arrays()}
+        return State(header, {"penalties": self._penalties} | self._held.state())
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Return the machine whose `state` this is."""
-        header, arrays = state["header"], state["arrays"]
+        """Return the machine that `state` describes."""
+        header, arrays = state
         machine = cls(
             Kernel(*header["kernel"]),
             arrays["penalties"],
@@ -286,7 +285,10 @@ class RollingMachine:
             header["cache_mb"],
             header["max_steps"],
         )
-        machine._set_bounds(machine._held.restore(arrays))
+        machine._held = HeldPoints.from_state(
+            arrays, machine.kernel, machine.n_machines, machine.window, machine.cache_mb
+        )
+        machine._set_bounds(machine._held.training_slots())
         machine.steps = header["steps"]
         machine._refreshed_at = header["refreshed_at"]
         machine._is_solved = header["is_solved"]

@@ -5,11 +5,9 @@ So the kernel values of the points at a bound are summed once, the sums correcte
 reaches or leaves its bound, and only free coefficients are kept for each machine.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
 from online_svm.compiled.kernels import BLOCK, Kernel, Shape, kernel_row
@@ -121,13 +119,13 @@ class PackedBank:
         """Return (positive votes + 1) / (m + 2) for each row; on a surface a vote counts half."""
         return shares_of(self.decisions(X))
 
-    def arrays(self) -> Arrays:
-        """Return the arrays from which `from_arrays` rebuilds the bank, given its kernel."""
+    def state(self) -> Arrays:
+        """Return the packing by name."""
         return dict(self.packing._asdict())
 
     @classmethod
-    def from_arrays(cls, kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the bank whose `arrays` these are.
+    def from_state(cls, state: Arrays, kernel: Kernel) -> Self:
+        """Return the bank that `state` describes.
 
         Raises
         ------
@@ -135,7 +133,7 @@ class PackedBank:
             If they do not fit one another.
         """
         # Copies: views of bytes are read-only, and would have the code compiled again.
-        copied = {name: values.copy() for name, values in arrays.items()}
+        copied = {name: values.copy() for name, values in state.items()}
         _check(copied)
         return cls(kernel, Packing(**copied))
 

@@ -1,9 +1,8 @@
 """A bank of machines whose votes estimate the posterior probability, with no map from scores."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,15 +111,14 @@ class ImpliedBank:
             last = np.where(column == 0, last, column)
         return count
 
-    def arrays(self) -> Arrays:
-        """Return the arrays from which `from_arrays` rebuilds the bank, given its kernel."""
-        return {**self.model.arrays(), "odds": np.array([self.odds])}
+    def state(self) -> Arrays:
+        """Return the model's state and the odds."""
+        return {**self.model.state(), "odds": np.array([self.odds])}
 
     @classmethod
-    def from_arrays(cls, kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the bank whose `arrays` these are."""
-        model = KernelModel.from_arrays(kernel, dict(arrays))
-        return cls(model, float(arrays["odds"][0]), steps=0)
+    def from_state(cls, state: Arrays, kernel: Kernel) -> Self:
+        """Return the bank that `state` describes."""
+        return cls(KernelModel.from_state(state, kernel), float(state["odds"][0]), steps=0)
 
 
 def _constant(

@@ -102,9 +102,14 @@ class FourierMap:
         """Return the scorer with these weights of the features, shapes (S, D) and (S,)."""
         return FourierModel(self.weights, self.offset, coef, intercept)
 
-    def arrays(self) -> Arrays:
-        """Return the arrays from which `map_from_arrays` rebuilds the map."""
+    def state(self) -> Arrays:
+        """Return the attributes by name."""
         return {"weights": self.weights, "offset": self.offset}
+
+    @classmethod
+    def from_state(cls, state: Arrays) -> Self:
+        """Return the map that `state` describes."""
+        return cls(state["weights"], state["offset"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +166,14 @@ class NystroemMap:
         folded = product(coef, self.normalization)
         return KernelModel.build(self.kernel, self.landmarks, folded, intercept)
 
-    def arrays(self) -> Arrays:
-        """Return the arrays from which `map_from_arrays` rebuilds the map, given its kernel."""
+    def state(self) -> Arrays:
+        """Return the attributes by name, but for the kernel."""
         return {"landmarks": self.landmarks, "normalization": self.normalization}
+
+    @classmethod
+    def from_state(cls, state: Arrays, kernel: Kernel) -> Self:
+        """Return the map that `state` describes."""
+        return cls(kernel, state["landmarks"], state["normalization"])
 
 
 FeatureMap = FourierMap | NystroemMap
@@ -201,8 +211,8 @@ def fit_map(name: MapName, kernel: Kernel, n_components: int, seed: int, X: Floa
     return kind.fit(kernel, n_components, seed % 2**32, X)
 
 
-def map_from_arrays(kernel: Kernel, arrays: Arrays) -> FeatureMap:
-    """Return the map whose `arrays` these are."""
-    if "weights" in arrays:
-        return FourierMap(arrays["weights"], arrays["offset"])
-    return NystroemMap(kernel, arrays["landmarks"], arrays["normalization"])
+def map_from_state(state: Arrays, kernel: Kernel) -> FeatureMap:
+    """Return the map, of either kind, that `state` describes."""
+    if "weights" in state:
+        return FourierMap.from_state(state)
+    return NystroemMap.from_state(state, kernel)

@@ -145,7 +145,7 @@ class FourierModel:
         _score(self.weights, self.offset, self.coef, self.intercept, X, out)
         return out
 
-    def arrays(self) -> Arrays:
+    def state(self) -> Arrays:
         """Return the attributes by name."""
         return {
             "weights": self.weights,
@@ -155,17 +155,17 @@ class FourierModel:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Self:
-        """Return the model whose `arrays` these are.
+    def from_state(cls, state: Arrays) -> Self:
+        """Return the model that `state` describes.
 
         Raises
         ------
         ValueError
             If they do not fit one another.
         """
-        machines, (d, size) = len(arrays["intercept"]), arrays["weights"].shape
-        check_floats(arrays, "weights", (d, size))
-        check_floats(arrays, "offset", (size,))
-        check_floats(arrays, "coef", (machines, size))
-        check_floats(arrays, "intercept", (machines,))
-        return cls(arrays["weights"], arrays["offset"], arrays["coef"], arrays["intercept"])
+        machines, (d, size) = len(state["intercept"]), state["weights"].shape
+        check_floats(state, "weights", (d, size))
+        check_floats(state, "offset", (size,))
+        check_floats(state, "coef", (machines, size))
+        check_floats(state, "intercept", (machines,))
+        return cls(state["weights"], state["offset"], state["coef"], state["intercept"])

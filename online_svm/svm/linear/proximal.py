@@ -126,15 +126,19 @@ class ProximalMachine:
         self._alpha = alpha
         return weights
 
-    def arrays(self) -> Arrays:
+    def state(self) -> Arrays:
         """Return the state; the points are left out, since they are features of rows kept."""
         return {"past": self._past, "alpha": self._alpha, "codes": self._codes}
 
-    def restore(self, arrays: Arrays, X: Floats) -> Self:
-        """Continue from the `arrays` of a machine that held the points X, shape (n, n_features)."""
-        self._past, self._alpha, self._codes = arrays["past"], arrays["alpha"], arrays["codes"]
-        self._points = _with_constant(X)
-        return self
+    @classmethod
+    def from_state(
+        cls, state: Arrays, X: Floats, n_classes: int, tol: float = 1e-3, fading: float = 1.0
+    ) -> Self:
+        """Return the machine that `state` describes, which held the points X, (n, n_features)."""
+        machine = cls(n_classes, X.shape[1], tol, fading)
+        machine._past, machine._alpha = state["past"], state["alpha"]
+        machine._codes, machine._points = state["codes"], _with_constant(X)
+        return machine
 
     def _signs(self) -> Floats:
         """Return the target of each machine for each point held, shape (S, n)."""

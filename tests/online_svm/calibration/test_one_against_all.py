@@ -64,7 +64,7 @@ def test_rows_are_added_from_the_left_in_every_memory_order():
 def test_a_restored_set_of_maps_answers_the_same_bytes():
     scores, codes = three_classes(80)
     fitted = OneAgainstAll(lambda: ScoreBinning(4)).fit(scores, codes)
-    restored = OneAgainstAll.from_state(lambda: ScoreBinning(4), fitted.state())
+    restored = OneAgainstAll.from_state(fitted.state(), lambda: ScoreBinning(4))
     assert restored.predict(scores).tobytes() == fitted.predict(scores).tobytes()
 
 
@@ -72,7 +72,7 @@ def test_a_state_without_one_of_its_maps_is_refused():
     scores, codes = three_classes(30)
     state = OneAgainstAll(PlattScaling).fit(scores, codes).state()
     with pytest.raises(InvalidSnapshot, match="options"):
-        OneAgainstAll.from_state(PlattScaling, {k: v for k, v in state.items() if k[0] != "2"})
+        OneAgainstAll.from_state({k: v for k, v in state.items() if k[0] != "2"}, PlattScaling)
 
 
 @pytest.mark.parametrize("codes", [[0, 3], [-1, 0], [0.5, 1.0], [0]])

@@ -97,17 +97,17 @@ def test_huge_scores_do_not_overflow():
 def test_a_restored_set_of_maps_answers_the_same_bytes():
     scores, codes = four_classes(80)
     fitted = OneAgainstOne(VennAbers).fit(scores, codes)
-    restored = OneAgainstOne.from_state(VennAbers, fitted.state())
+    restored = OneAgainstOne.from_state(fitted.state(), VennAbers)
     assert restored.predict(scores).tobytes() == fitted.predict(scores).tobytes()
 
 
 def test_a_state_that_holds_too_few_maps_is_refused():
     state = OneAgainstOne(PlattScaling).fit(*four_classes(40)).state()
     with pytest.raises(InvalidSnapshot, match="no maps for the pairs of 1000000 classes"):
-        OneAgainstOne.from_state(PlattScaling, state | {"n_classes": np.array([1_000_000])})
+        OneAgainstOne.from_state(state | {"n_classes": np.array([1_000_000])}, PlattScaling)
     del state["5.parameters"]
     with pytest.raises(InvalidSnapshot, match="parameters"):
-        OneAgainstOne.from_state(PlattScaling, state)
+        OneAgainstOne.from_state(state, PlattScaling)
 
 
 def test_a_single_column_makes_no_pair():

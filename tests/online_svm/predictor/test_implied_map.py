@@ -123,8 +123,8 @@ def test_a_class_without_training_examples_gets_no_vote(split: str) -> None:
     assert len(shares) == 3
     np.testing.assert_array_equal(shares[2], 1 / 11)
     assert np.ptp(shares[0]) > 0.5
-    copy = RefitResult.from_bytes(result.to_bytes())
-    assert copy.to_bytes() == result.to_bytes()
+    copy = RefitResult.from_state(result.state())
+    assert copy.state() == result.state()
 
 
 @pytest.mark.parametrize("present", [0, 1])

@@ -254,10 +254,10 @@ def test_mixed_alone_is_the_clipped_venn_predictor() -> None:
 
 def test_weights_of_another_number_of_methods_are_refused() -> None:
     with pytest.raises(InvalidSnapshot, match="logs"):
-        Mixture(3, 0.0).load(Mixture(2, 0.0).state())
+        Mixture.from_state(Mixture(2, 0.0).state(), 3, 0.0)
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])
 def test_weights_that_are_not_finite_are_refused(weight: float) -> None:
     with pytest.raises(InvalidSnapshot, match="not finite"):
-        Mixture(2, 0.0).load({"logs": np.array([0.0, weight])})
+        Mixture.from_state({"logs": np.array([0.0, weight])}, 2, 0.0)

@@ -232,7 +232,7 @@ def test_map_and_scaling_stay_once_the_window_was_full() -> None:
     X[200:] *= 100.0
     found = refits(PredictorConfig(**SHORT), X, labels)
     settled = [
-        (result.model.arrays()["vectors"].tobytes(), result.scaling.width.tobytes())
+        (result.model.state()["vectors"].tobytes(), result.scaling.width.tobytes())
         for task, result in found.pairs()
         if task.freeze >= 60
     ]
@@ -309,14 +309,14 @@ def test_a_state_whose_parts_do_not_fit_is_refused(config: PredictorConfig) -> N
     for name in names:
         wrong = parts | {name: parts[name][..., :-1]}
         with pytest.raises(InvalidSnapshot, match=name.removeprefix("linear.")):
-            Learner(config).load(frames.join(header, wrong))
+            Learner.from_state(frames.join(header, wrong), config)
     codes = parts["linear.machine.codes"].copy()
     codes[3] = 2
     with pytest.raises(InvalidSnapshot, match="codes"):
-        Learner(config).load(frames.join(header, parts | {"linear.machine.codes": codes}))
+        Learner.from_state(frames.join(header, parts | {"linear.machine.codes": codes}), config)
     other = config.model_copy(update={"n_components": 7})
     with pytest.raises(InvalidSnapshot):
-        Learner(other).load(learner.state())
+        Learner.from_state(learner.state(), other)
 
 
 def test_a_refit_may_skip_examples_that_the_window_never_held() -> None:
@@ -331,19 +331,19 @@ def test_results_survive_the_pipe() -> None:
     X, labels = stream(100)
     for config in CONFIGS[:2]:
         result = refits(config, X, labels).results[-1]
-        copy = RefitResult.from_bytes(result.to_bytes())
-        assert copy.to_bytes() == result.to_bytes()
+        copy = RefitResult.from_state(result.state())
+        assert copy.state() == result.state()
         assert copy.model.scores(X).tobytes() == result.model.scores(X).tobytes()
-        assert replace(result, freeze=0).to_bytes() != result.to_bytes()
+        assert replace(result, freeze=0).state() != result.state()
 
 
 @pytest.mark.parametrize("name", ["weights", "offset", "coef", "intercept"])
 def test_a_model_of_fourier_features_whose_parts_do_not_fit_is_refused(name: str) -> None:
     X, labels = stream(100)
     result = refits(CONFIGS[1], X, labels).results[-1]
-    header, parts = frames.split(result.to_bytes())
+    header, parts = frames.split(result.state())
     name = f"model.{name}"
     wider = np.concatenate([parts[name], parts[name]])
     for wrong in (np.repeat(parts[name], 2, axis=-1), wider, parts[name].astype("<f4")):
         with pytest.raises(ValueError, match="does not fit"):
-            RefitResult.from_bytes(frames.join(header, parts | {name: wrong}))
+            RefitResult.from_state(frames.join(header, parts | {name: wrong}))

@@ -140,7 +140,7 @@ def test_a_refit_in_another_process_changes_no_bit() -> None:
 def test_a_result_survives_the_pipe() -> None:
     X, codes, _ = stream(60, 3)
     result = Learner(config_of()).refit(RefitTask(0, 60, 0, X, codes, np.ones(3)))
-    assert RefitResult.from_bytes(result.to_bytes()).to_bytes() == result.to_bytes()
+    assert RefitResult.from_state(result.state()).state() == result.state()
     assert result.calibration_scores.shape == result.training_scores.shape == (60, 3)
 
 

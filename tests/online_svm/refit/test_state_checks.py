@@ -62,8 +62,7 @@ def test_every_state_that_a_learner_leaves_can_be_continued_from(config):
     steps = recorded(config)
     assert len(steps) > 3
     for task, state in steps:
-        learner = Learner(config)
-        learner.load(state)
+        learner = Learner.from_state(state, config)
         assert learner.state() == state
         assert learner.refit(task).freeze == task.freeze
 
@@ -71,11 +70,11 @@ def test_every_state_that_a_learner_leaves_can_be_continued_from(config):
 @given(st.data())
 def test_a_state_that_was_cut_is_refused_and_leaves_the_learner_as_it_was(last, data):
     _, state = last
-    learner = Learner(CONFIG)
-    learner.load(state)
+    refitter = InlineRefitter(CONFIG)
+    refitter.reset(state)
     with pytest.raises(InvalidSnapshot, match="learner"):
-        learner.load(state[: data.draw(st.integers(0, len(state) - 1))])
-    assert learner.state() == state
+        refitter.reset(state[: data.draw(st.integers(0, len(state) - 1))])
+    assert refitter.state() == state
 
 
 def of_another_size(array):
@@ -125,7 +124,7 @@ def test_values_that_lead_out_of_the_arrays_are_refused(last, name, value):
     own, parts = frames.split(last[1])
     changed = np.full_like(parts[name], value)
     with pytest.raises(InvalidSnapshot):
-        Learner(CONFIG).load(frames.join(own, parts | {name: changed}))
+        Learner.from_state(frames.join(own, parts | {name: changed}), CONFIG)
 
 
 plain = st.one_of(
@@ -142,9 +141,8 @@ def test_a_header_with_another_value_is_refused_or_can_be_computed_with(last, da
     # The number of the first row is another's to know: the task that follows names it too.
     name = data.draw(st.sampled_from(sorted(set(holder) - {"start"})))
     holder[name] = data.draw(plain)
-    learner = Learner(CONFIG)
     try:
-        learner.load(frames.join(own, parts))
+        learner = Learner.from_state(frames.join(own, parts), CONFIG)
     except InvalidSnapshot as error:
         assert "learner" in str(error)  # noqa: PT017  (either outcome is fine)
     else:

@@ -31,7 +31,7 @@ def tasks(window: int | None = 80, every: int = 25) -> list[RefitTask]:
 
 
 def fingerprint(result: RefitResult) -> bytes:
-    return result.to_bytes()
+    return result.state()
 
 
 CHANGES: list[dict[str, Any]] = [
@@ -47,16 +47,15 @@ def test_a_learner_loaded_from_its_state_gives_the_same_bytes(changes: dict[str,
     whole = Learner(config)
     moved = Learner(config)
     for task in tasks():
-        passed = RefitTask.from_bytes(task.to_bytes())
+        passed = RefitTask.from_state(task.state())
         assert fingerprint(whole.refit(task)) == fingerprint(moved.refit(passed))
         assert whole.state() == moved.state()
-        state, moved = moved.state(), Learner(config)
-        moved.load(state)
+        moved = Learner.from_state(moved.state(), config)
 
 
 def test_a_result_survives_the_pipe() -> None:
     result = Learner(PredictorConfig(window=80)).refit(tasks()[0])
-    copy = RefitResult.from_bytes(result.to_bytes())
+    copy = RefitResult.from_state(result.state())
     X = data()[0]
     np.testing.assert_array_equal(result.model.scores(X), copy.model.scores(X))
     np.testing.assert_array_equal(result.calibration_scores, copy.calibration_scores)

@@ -198,7 +198,7 @@ def test_bits_depend_neither_on_the_batch_nor_on_the_cache_nor_on_the_memory_lay
 def test_a_bank_returns_from_its_arrays():
     X, y = blobs(16)
     bank = ImpliedPosterior(n_models=9).fit(X, y)._banks[0]
-    restored = ImpliedBank.from_arrays(bank.model.kernel, bank.arrays())
+    restored = ImpliedBank.from_state(bank.state(), bank.model.kernel)
     assert restored.shares(X).tobytes() == bank.shares(X).tobytes()
     assert restored.odds == bank.odds
 

@@ -45,6 +45,6 @@ def test_a_model_without_support_vectors_answers_its_intercept():
 
 def test_a_model_comes_back_from_its_arrays():
     model = random_model(30, 2)
-    again = KernelModel.from_arrays(model.kernel, model.arrays())
+    again = KernelModel.from_state(model.state(), model.kernel)
     X = np.random.default_rng(3).normal(size=(10, 5))
     np.testing.assert_array_equal(again.scores(X), model.scores(X))

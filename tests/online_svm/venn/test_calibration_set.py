@@ -45,13 +45,3 @@ def test_counts_are_those_of_the_newest_examples_before_each_answer(
     newest = held if limit is None else held[-limit:]
     assert list(zip(kept.categories.tolist(), kept.codes.tolist(), strict=True)) == newest
     assert kept.counts.sum() == len(newest) == len(kept)
-
-
-def test_a_set_continues_from_its_state() -> None:
-    rng = np.random.default_rng(0)
-    start = CalibrationSet(np.zeros((0, 2)), *np.empty((2, 0), dtype=np.int64), (3, 2), 10)
-    start.answer(rng.random((30, 2)), rng.integers(0, 3, 30), rng.integers(0, 2, 30))
-    copy = CalibrationSet.from_state(start.state(), (3, 2), 10)
-    more = rng.random((20, 2)), rng.integers(0, 3, 20), rng.integers(0, 2, 20)
-    np.testing.assert_array_equal(start.answer(*more), copy.answer(*more))
-    np.testing.assert_array_equal(start.scores, copy.scores)

@@ -66,7 +66,7 @@ def test_answers_do_not_depend_on_how_the_rows_are_cut(taxonomy, seed, cut, n_sc
     for name in ("point", "lower", "upper", "category", "size"):
         joined = np.concatenate([getattr(answers, name) for answers in met])
         np.testing.assert_array_equal(joined, getattr(expected, name))
-    again = scheme.begin(scores, whole.scores, whole.codes)
+    again = scheme.from_state(whole.state(), scores)
     np.testing.assert_array_equal(
         again.answer(scores, codes).point, whole.answer(scores, codes).point
     )

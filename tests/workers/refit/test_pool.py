@@ -46,7 +46,7 @@ def expected(tasks):
     """What a learner in this process makes of them, and its states in between."""
     learner, results, states = Learner(SETTINGS), [], []
     for task in tasks:
-        results.append(learner.refit(task).to_bytes())
+        results.append(learner.refit(task).state())
         states.append(learner.state())
     return results, states
 
@@ -62,7 +62,7 @@ def run(refitter, tasks):
     results = []
     for task in tasks:
         refitter.submit(task)
-        results.append(refitter.result().to_bytes())
+        results.append(refitter.result().state())
     return results
 
 
@@ -99,7 +99,7 @@ def test_a_killed_process_is_replaced_and_no_byte_changes(refitter, tasks, expec
     assert run(refitter, tasks[4:5]) == results[4:5]
     refitter.submit(tasks[5])
     os.kill(refitter.pid, signal.SIGKILL)  # within one
-    assert refitter.result().to_bytes() == results[5]
+    assert refitter.result().state() == results[5]
     os.kill(refitter.pid, signal.SIGKILL)  # before its state is fetched
     assert refitter.state() == states[5]
 
@@ -112,8 +112,8 @@ def test_tasks_wait_in_line_and_survive_their_process(refitter, tasks, expected,
         refitter.submit(tasks[i])  # behind the one under way
         if killed == i - 1:
             os.kill(refitter.pid, signal.SIGKILL)
-        assert refitter.result().to_bytes() == results[i - 1]
-    assert refitter.result().to_bytes() == results[3]
+        assert refitter.result().state() == results[i - 1]
+    assert refitter.result().state() == results[3]
     assert refitter.state() == states[3]
 
 
@@ -127,9 +127,9 @@ def test_a_state_is_fetched_behind_tasks_in_line(refitter, tasks, expected, monk
         refitter.submit(tasks[i])
         if is_killed and i % 2:
             os.kill(refitter.pid, signal.SIGKILL)
-        found.append(refitter.result().to_bytes())
+        found.append(refitter.result().state())
         assert len(refitter._history) < 5
-    found.append(refitter.result().to_bytes())
+    found.append(refitter.result().state())
     assert found == results
     assert refitter.state() == states[-1]
 
@@ -168,7 +168,7 @@ def test_the_process_ends_with_the_pipe(tasks, expected):
     )
     write_message(child.stdin, CONFIG, SETTINGS.model_dump_json().encode())
     assert read_message(child.stdout) == (DONE, b"")
-    write_message(child.stdin, TASK, tasks[0].to_bytes())
+    write_message(child.stdin, TASK, tasks[0].state())
     assert read_message(child.stdout) == (DONE, expected[0][0])
     child.stdin.close()
     assert child.wait(10) == 0
@@ -220,7 +220,7 @@ def test_a_task_waits_until_it_is_begun_or_its_result_is_asked_for(refitter, tas
     refitter.begin()
     assert refitter.is_busy
     refitter.submit(tasks[1])
-    assert [refitter.result().to_bytes() for _ in range(2)] == results[:2]
+    assert [refitter.result().state() for _ in range(2)] == results[:2]
 
 
 def test_what_was_submitted_and_not_begun_is_forgotten_by_a_reset(refitter, tasks, expected):

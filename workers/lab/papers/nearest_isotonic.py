@@ -1,14 +1,13 @@
 """Isotonic regression as the paper may have read it: a step function also between the blocks."""
 
-from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import State, check_scores, check_training
+from online_svm.calibration.base import check_scores, check_training
 from online_svm.calibration.diagram import isotonic_blocks, midpoints, pool_ties
-from online_svm.types import Floats, Ints
+from online_svm.types import Arrays, Floats
 
 
 class NearestIsotonic:
@@ -37,12 +36,12 @@ class NearestIsotonic:
             return np.full(len(values), 0.5)
         return np.asarray(self.values_[np.searchsorted(self.edges_, values)], dtype=np.float64)
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Return the fitted map as arrays."""
         return {"edges": self.edges_, "values": self.values_}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Floats | Ints]) -> Self:
+    def from_state(cls, state: Arrays) -> Self:
         """Return the map that `state` describes."""
         restored = cls()
         restored.edges_, restored.values_ = (

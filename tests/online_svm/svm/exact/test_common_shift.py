@@ -66,6 +66,6 @@ def test_kept_sums_over_the_members_stay_what_they_are_afresh(gamma):
         machine.extend(X[i : i + 1], codes[i : i + 1], training=np.ones(1, dtype=bool))
         machine.forget(max(0, len(machine) - 150))
         machine.solve()
-    arrays = machine.state()["arrays"]
+    arrays = machine.state().arrays
     K = machine.kernel(arrays["X"], arrays["X"])
     np.testing.assert_allclose(arrays["sums"], arrays["weights"] @ K, atol=1e-10)

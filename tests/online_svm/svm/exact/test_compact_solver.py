@@ -117,7 +117,7 @@ def test_a_copy_continues_bit_for_bit_whatever_the_cache_holds(cache_mb):
     for i in range(250, 300):
         roll(machine, X, codes, i)
     state = machine.state()
-    state["header"]["cache_mb"] = cache_mb
+    state.header["cache_mb"] = cache_mb
     other = RollingMachine.from_state(copy.deepcopy(state))
     for i in range(300, 400):
         roll(machine, X, codes, i)

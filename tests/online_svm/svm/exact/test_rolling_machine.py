@@ -35,10 +35,10 @@ def machine_on(X, codes, n_classes=2, **settings):
 
 def assert_same_state(a, b):
     first, second = a.state(), b.state()
-    assert first["header"] == second["header"]
-    assert first["arrays"].keys() == second["arrays"].keys()
-    for name, values in first["arrays"].items():
-        np.testing.assert_array_equal(values, second["arrays"][name], err_msg=name)
+    assert first.header == second.header
+    assert first.arrays.keys() == second.arrays.keys()
+    for name, values in first.arrays.items():
+        np.testing.assert_array_equal(values, second.arrays[name], err_msg=name)
 
 
 def assert_optimal_for(machine, X, codes, evaluated):
@@ -160,8 +160,8 @@ def test_a_restored_machine_continues_bit_for_bit():
     for i in range(200, 400, 5):
         advance(machine, X, codes, i)
     state = machine.state()
-    header = json.loads(json.dumps(state["header"]))  # as a snapshot stores it
-    restored = RollingMachine.from_state({"header": header, "arrays": state["arrays"]})
+    header = json.loads(json.dumps(state.header))  # as a snapshot stores it
+    restored = RollingMachine.from_state(state._replace(header=header))
     assert_same_state(machine, restored)
     for i in range(400, 600, 5):
         advance(machine, X, codes, i)
@@ -272,9 +272,9 @@ def test_changed_penalties_end_at_the_optimum_for_them():
 
 def test_solving_again_changes_nothing():
     machine = machine_on(*stream(100))
-    before = machine.state()["arrays"]["weights"]
+    before = machine.state().arrays["weights"]
     assert machine.solve() == 0
-    np.testing.assert_array_equal(machine.state()["arrays"]["weights"], before)
+    np.testing.assert_array_equal(machine.state().arrays["weights"], before)
 
 
 def test_summing_afresh_moves_decision_values_by_rounding_only(monkeypatch):
@@ -284,7 +284,7 @@ def test_summing_afresh_moves_decision_values_by_rounding_only(monkeypatch):
     machine.extend(X[200:], codes[200:], training=all_training(X[200:]))
     values = machine.decision_values()
     machine.solve()
-    assert machine.state()["header"]["refreshed_at"] > 0
+    assert machine.state().header["refreshed_at"] > 0
     scores = machine.model().scores(X)
     np.testing.assert_allclose(machine.decision_values(), scores, atol=1e-12)
     assert len(values) == len(scores)

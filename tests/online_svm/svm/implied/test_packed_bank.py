@@ -57,10 +57,10 @@ def test_a_row_is_decided_alike_alone_and_in_company() -> None:
 
 def test_a_bank_survives_as_arrays() -> None:
     _, packed, X = both(KERNELS[0])
-    arrays = packed.arrays()
+    arrays = packed.state()
     for values in arrays.values():
         values.flags.writeable = False
-    copy = PackedBank.from_arrays(packed.kernel, arrays)
+    copy = PackedBank.from_state(arrays, packed.kernel)
     np.testing.assert_array_equal(copy.decisions(X), packed.decisions(X))
 
 

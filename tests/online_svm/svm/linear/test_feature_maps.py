@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.svm.linear.feature_maps import fit_map, map_from_arrays, product
+from online_svm.svm.linear.feature_maps import fit_map, map_from_state, product
 
 KERNELS = [
     Kernel("rbf", gamma=0.3, wide=True),
@@ -69,7 +69,7 @@ def test_weights_fold_into_one_coefficient_a_landmark(kernel):
 def test_a_map_goes_on_from_its_arrays(name):
     X = points()
     feature_map = fit_map(name, KERNELS[0], 9, 0, X)
-    copy = map_from_arrays(KERNELS[0], feature_map.arrays())
+    copy = map_from_state(feature_map.state(), KERNELS[0])
     assert copy.transform(X).tobytes() == feature_map.transform(X).tobytes()
 
 

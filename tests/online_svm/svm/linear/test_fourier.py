@@ -73,5 +73,5 @@ def test_a_model_is_a_linear_function_of_the_features():
     model = feature_map.model(coef, np.array([1.0, 0.0, -2.0]))
     expected = feature_map.transform(X) @ coef.T + [1.0, 0.0, -2.0]
     np.testing.assert_allclose(model.scores(X), expected, atol=1e-12)
-    copy = FourierModel.from_arrays(model.arrays())
+    copy = FourierModel.from_state(model.state())
     assert copy.scores(X).tobytes() == model.scores(X).tobytes()

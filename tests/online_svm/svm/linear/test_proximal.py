@@ -137,6 +137,6 @@ def test_a_machine_goes_on_from_its_arrays_bit_for_bit(events):
         fewer = min(fewer, last - first)
         machine.release(fewer)
         first += fewer
-        copy = ProximalMachine(3, 6, fading=0.9).restore(machine.arrays(), X[first:last])
+        copy = ProximalMachine.from_state(machine.state(), X[first:last], 3, fading=0.9)
         assert copy.solve([1.0, 1.0, 1.0]).tobytes() == machine.solve([1.0, 1.0, 1.0]).tobytes()
         machine = copy

@@ -1,0 +1,59 @@
+"""One vocabulary for saving and continuing: `state` and `from_state`."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+LIBRARY = Path(__file__).parents[3] / "online_svm"
+
+OTHER_WORDS = {
+    "arrays", "from_arrays", "to_arrays", "header", "from_header", "load", "dump", "save",
+    "load_state", "state_dict", "to_bytes", "from_bytes", "restore",
+}  # fmt: skip
+
+WHOLES = {"OnlinePredictor.restore", "Combiner.restore"}
+"""The two that make an archive of themselves: `snapshot` and `restore` are their public names."""
+
+CONTINUED_BY_THE_SCHEME = {"VennSet", "CountedSet", "RankedSet", "AbersSet", "CalibrationSet"}
+"""A Venn predictor's state is continued by `VennScheme.from_state`, which knows its kind."""
+
+CONTINUED_IN_PLACE = {"Refitter", "InlineRefitter"}
+"""A refitter passes on its learner's state; it owns a process, so `reset` continues it."""
+
+
+def classes() -> Iterator[tuple[ast.ClassDef, dict[str, ast.FunctionDef]]]:
+    for path in sorted(LIBRARY.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                yield node, {f.name: f for f in node.body if isinstance(f, ast.FunctionDef)}
+
+
+def test_no_class_saves_or_continues_under_another_name() -> None:
+    found = {
+        f"{node.name}.{name}"
+        for node, methods in classes()
+        for name in methods.keys() & OTHER_WORDS
+    }
+    assert found == WHOLES
+
+
+def test_what_has_a_state_is_continued_from_it() -> None:
+    half = {
+        node.name
+        for node, methods in classes()
+        if ("state" in methods) != ("from_state" in methods)
+    }
+    assert half == CONTINUED_BY_THE_SCHEME | CONTINUED_IN_PLACE | {"VennScheme"}
+
+
+def test_from_state_is_a_class_method_whose_first_argument_is_the_state() -> None:
+    checked = 0
+    for node, methods in classes():
+        if "from_state" not in methods:
+            continue
+        method = methods["from_state"]
+        decorators = [d.id for d in method.decorator_list if isinstance(d, ast.Name)]
+        assert method.args.args[1].arg == "state", node.name
+        assert ("classmethod" in decorators) == (node.name != "VennScheme"), node.name
+        checked += 1
+    assert checked > 20
