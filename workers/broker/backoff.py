@@ -11,8 +11,8 @@ CAP = 2.0
 def delays(generator: random.Random | None = None) -> Iterator[float]:
     """Yield the seconds to sleep before each further attempt, without end.
 
-    The cap keeps a reconnect within a few seconds of Redis being up; the jitter (a uniform draw
-    below the exponential bound) keeps many workers from returning at once.
+    The cap bounds how long after its return a worker finds Redis again. The jitter (a uniform draw
+    below the exponential bound) keeps many workers from reconnecting at the same moment.
 
     Examples
     --------

@@ -8,19 +8,19 @@ Entry = tuple[bytes, list[bytes]]
 """ID and fields, flat: [name, value, name, value, ...]. (A list of two, as it comes.)"""
 
 _LEAST_REPLY = 1 << 20
-"""Bytes that any read may take: the protocol's own bytes outweigh the smallest entries."""
+"""Bytes that any reply may have: for the smallest entries the protocol takes more than the data."""
 
-_AGAIN = 256  # full reads after which more are asked for than Redis once gave
+_AGAIN = 256  # full reads after a cut one, before more entries are requested again
 
 log = structlog.get_logger("online_svm.redis")
 
 
 class BatchSize:
-    """Entries to read and to answer at once: at most `entries`, of about `size` bytes at most.
+    """How many entries to read and to answer at once: at most `entries`, about `size` bytes.
 
-    Redis is asked for entries by number, so the number follows the sizes that come: it is halved
-    when a read brings more bytes than allowed, and doubled when it brings less than a quarter.
-    What a read brought beyond the bound is answered in several batches, which changes no answer.
+    Redis returns entries by number, so the number is adapted to their sizes: it is halved if a read
+    returns more bytes than allowed, and doubled if it returns less than a quarter. Entries beyond
+    the bound are answered in several batches, which changes no answer.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class BatchSize:
     Attributes
     ----------
     count : int
-        Entries to ask for now.
+        Entries to request now.
 
     Examples
     --------
@@ -45,11 +45,11 @@ class BatchSize:
     def __init__(self, entries: int, size: int) -> None:
         self.count = self._most = self._entries = entries
         self._size = size
-        self._full = 0  # reads in a row that brought as many as were asked for, and no more bytes
+        self._full = 0  # full reads in a row within the bound of bytes
 
     @property
     def reply_limit(self) -> int | None:
-        """Bytes of a reply from which on it is given up; one entry alone is taken whatever it is.
+        """Bytes beyond which a reply is dropped. A read of a single entry has no limit.
 
         Examples
         --------
@@ -59,10 +59,10 @@ class BatchSize:
         return None if self.count == 1 else max(2 * self._size, _LEAST_REPLY)
 
     def halve(self, is_cut: bool = False) -> None:
-        """Ask for half as many from now on, at least one: a read was given up.
+        """Request half as many from now on, at least one, after a read that failed.
 
-        Where Redis cut it, more are asked for only after many reads: each attempt costs a
-        connection, and nothing here knows what Redis would give.
+        If Redis cut the reply, the number grows again only after many reads: each attempt costs a
+        connection, and the limit of Redis is not known here.
         """
         self.count = max(1, self.count // 2)
         if is_cut:
@@ -70,7 +70,7 @@ class BatchSize:
             log.warning("redis cut a read; asking for fewer entries at once", entries=self.count)
 
     def first_of(self, entries: Sequence[Entry]) -> int:
-        """Return how many of the first entries are a batch: at least one."""
+        """Return how many of the first entries form a batch: at least one."""
         sizes = [sum(map(len, fields)) for _, fields in entries]
         total = sum(sizes)
         if total > self._size:
@@ -85,7 +85,7 @@ class BatchSize:
 
 
 def _fitting(sizes: Sequence[int], limit: int) -> int:
-    """Return how many of the first sizes sum to the limit at most; at least one."""
+    """Return how many of the first sizes sum to at most the limit; at least one."""
     held = 0
     for i, size in enumerate(sizes):
         held += size

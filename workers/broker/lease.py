@@ -1,4 +1,4 @@
-"""Who runs a feed, so that others wait: liveness only. Correctness is the fenced commit's."""
+"""The lease: which worker runs a feed, so that others wait. Correctness needs only the fence."""
 
 import json
 import os
@@ -33,7 +33,7 @@ return redis.call('DEL', KEYS[1])
 
 
 _LONGEST = 4096
-"""Bytes of a lease, at most: names of hosts and workers are far shorter."""
+"""Largest lease in bytes; names of hosts and workers are far shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Holder:
     name : str
         Stable name of the worker.
     host : str
-        What its process id is unique in.
+        Scope in which the process id is unique.
     pid : int
     started : str
-        When the process started, in the system's own terms: tells it from a later one of that id.
+        Start of the process, as the system reports it: distinguishes later processes with this id.
     token : str
-        Random: tells two leases of one process apart.
+        Random: distinguishes two leases of one process.
     """
 
     name: str
@@ -61,13 +61,13 @@ class Holder:
 
     @classmethod
     def here(cls, name: str) -> Self:
-        """Return this process as holder, with a new token."""
+        """Return this process as a holder, with a new token."""
         pid = os.getpid()
         return cls(name, host_identity(), pid, process_start(pid) or "", secrets.token_hex(8))
 
     @classmethod
     def parse(cls, text: bytes) -> Self | None:
-        """Return the holder, or None where the text is not one, whoever wrote it.
+        """Return the holder, or None if the text is not one.
 
         Examples
         --------
@@ -84,12 +84,12 @@ class Holder:
         return json.dumps(asdict(self)).encode()
 
     def is_dead(self) -> bool:
-        """Return whether this is certain: same host, and no such process any more."""
+        """Return whether the process is certainly gone: same host, and no such process."""
         return self.host == host_identity() and process_start(self.pid) != self.started
 
 
 def _is_holder(found: Any) -> bool:
-    """Return whether an object has the fields of a `Holder`, each of its kind, and a process id."""
+    """Return whether an object has the fields of a `Holder` with the right types."""
     kinds = {name: int if name == "pid" else str for name in Holder.__slots__}
     if not isinstance(found, dict) or found.keys() != kinds.keys():
         return False
@@ -97,7 +97,7 @@ def _is_holder(found: Any) -> bool:
 
 
 class Lease:
-    """The lease of one feed, renewed by a thread with its own connection.
+    """The lease of one feed. A thread with its own connection renews it.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ class Lease:
     name : str
         Stable name of the worker.
     seconds : float
-        How long the lease outlives the last renewal.
+        Time to live after each renewal.
 
     Attributes
     ----------
     was_waited_for : bool
-        Whether somebody had it when it was asked for.
+        Whether another worker held it when `acquire` was called.
     """
 
     def __init__(self, url: str, key: str, name: str, seconds: float = 5.0) -> None:
@@ -123,7 +123,7 @@ class Lease:
         self.was_waited_for = False
 
     def acquire(self, stop: Stop, patience: float | None = None) -> None:
-        """Wait until the lease is free or its holder is known to be dead, then keep it.
+        """Wait until the lease is free or its holder is known to be dead, then hold it.
 
         Raises
         ------
@@ -146,13 +146,13 @@ class Lease:
         self._thread.start()
 
     def pop_loss(self) -> bool:
-        """Return whether the lease was found to be gone or another's since the last call."""
+        """Return whether the lease was found lost since the last call, and forget it."""
         lost = self._lost.is_set()
         self._lost.clear()
         return lost
 
     def release(self) -> None:
-        """Stop renewing, and free the lease if it is still this one."""
+        """Stop renewing, and delete the lease if it is still this one."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join(self._seconds)
@@ -169,7 +169,7 @@ class Lease:
         return connection.call("GET", self._key) or b""
 
     def _try(self, connection: Connection, held: bytes) -> bytes | None:
-        """Take the lease if it may be taken; return the holder who keeps it from us, if any."""
+        """Acquire the lease if it is free; else return the value of its holder."""
         if held == self._mine or not is_held(held):
             milliseconds = int(self._seconds * 1000)
             if connection.evaluate(_REPLACE, [self._key], [held, self._mine, milliseconds]):
@@ -177,24 +177,24 @@ class Lease:
         return held
 
     def _renew(self) -> None:
-        # Two thirds of the lease are left when a renewal fails, and a reply is not awaited longer.
+        # Renew after a third of the time to live; wait at most another third for a reply.
         connection = Connection(self._url, Stop(), timeout=self._seconds / 3)
         while not self._ended.wait(self._seconds / 3):
             try:
                 held = self._held(connection)
-                # Gone is lost as well: the feed may have been flushed, or another may have had it.
+                # A missing lease is lost too: Redis was flushed, or another worker held it.
                 if held != self._mine:
                     self._lost.set()
                 self._try(connection, held)
             except Unavailable:
-                continue  # the engine's own connections notice, and say so
+                continue  # the engine's own connections report this
             except WorkerError as error:
                 log.warning("the lease is not renewed", error=str(error))
         connection.close()
 
 
 def is_held(held: bytes | None) -> bool:
-    """Return whether the present value of a lease is of somebody who may be alive.
+    """Return whether the value of a lease is that of a worker that may be alive.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def is_held(held: bytes | None) -> bool:
 
 
 def host_identity() -> str:
-    """Return what process ids are unique in: this boot of this machine, and the pid namespace."""
+    """Return the scope of process ids: this boot of this machine, and the pid namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
@@ -217,7 +217,7 @@ def host_identity() -> str:
 
 
 def process_start(pid: int) -> str | None:
-    """Return when a process started, or None where there is no such process.
+    """Return when a process started, or None if it does not exist.
 
     Examples
     --------
@@ -225,10 +225,10 @@ def process_start(pid: int) -> str | None:
     False
     """
     try:
-        # The name, in parentheses, may hold anything; the start is the 20th field after it.
+        # The name in parentheses may contain anything. The start time is the 20th field after it.
         status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return None if status[0] == "Z" else status[19]
-    except (FileNotFoundError, ProcessLookupError):  # the second where it ends while it is read
+    except (FileNotFoundError, ProcessLookupError):  # the second if it ends while it is read
         if Path("/proc/self/stat").exists():
             return None
     listed = subprocess.run(

@@ -1,7 +1,7 @@
-"""Whether Redis lets this user do all that a worker does, found out before anything is written.
+"""Check, before the first write, that this user may run every command of a worker.
 
-Redis checks the permission of a command when it is queued in a transaction, and a discarded
-transaction runs nothing: so every command of a worker is queued on its keys, and then discarded.
+Redis checks permissions when a command is queued in a transaction, and a discarded transaction runs
+nothing. So every command of a worker is queued on its keys, and the transaction is discarded.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
     ----------
     keys : FeedKeys
     consumer_group : str, optional
-        The consumer group of `out` that it waits for.
+        The consumer group of `out` that the worker waits for.
     """
     st, lease, snap = keys.state, keys.lease, keys.snapshot(0, "0" * 8)
     reads: list[Command] = [
@@ -53,13 +53,13 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
 
 
 def check(url: str, commands: Sequence[Command]) -> None:
-    """Raise AccessDenied, naming all that is missing, unless the user may run every command.
+    """Raise AccessDenied, with every missing permission, unless the user may run all commands.
 
     Raises
     ------
     AccessDenied
     WorkerError
-        If Redis does not answer; what it refuses for another reason is let pass here.
+        If Redis does not answer. Refusals for other reasons are ignored here.
     """
     try:
         with client(url) as connected:
@@ -72,7 +72,7 @@ def check(url: str, commands: Sequence[Command]) -> None:
 
 
 def _denied(connection: Any, commands: Sequence[Command]) -> list[tuple[str, str]]:
-    """Return name and key of each command that may not be queued; run none."""
+    """Return the name and key of each command that is denied; run none of them."""
     found: dict[tuple[str, str], None] = {}
     for command in (("MULTI",), *commands, ("DISCARD",)):
         connection.send_command(*command)
@@ -81,12 +81,12 @@ def _denied(connection: Any, commands: Sequence[Command]) -> list[tuple[str, str
         except redis.exceptions.NoPermissionError:
             found[_name(command), next((part for part in command if ":" in part), "")] = None
             if command == ("MULTI",):
-                break  # without it the rest would not be queued but run
+                break  # the other commands would run instead of being queued
         except redis.ResponseError:
-            continue  # out of memory, read-only: the worker's own commands will tell
+            continue  # out of memory, read-only: the worker's own commands report this
     return list(found)
 
 
 def _name(command: Command) -> str:
-    """Return what the rule of a command is named after."""
+    """Return the name that a rule uses for a command."""
     return " ".join(command[:2]) if command[0] in ("XGROUP", "XINFO") else command[0]

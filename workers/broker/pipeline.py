@@ -1,7 +1,7 @@
-"""Commands on one client, whose replies may be read later: Redis works on them meanwhile.
+"""Pipelining: send commands on one connection, and read their replies later.
 
-Replies come in the order of the commands. So whoever asks for one has those before it read and kept
-for whoever asks for them. A connection that fails takes all that was under way with it.
+Replies arrive in the order of the commands. So reading one reply first reads those before it, and
+keeps them for their callers. If the connection fails, all commands without a reply fail.
 """
 
 import os
@@ -18,23 +18,23 @@ from workers import failpoints
 
 Argument = bytes | memoryview | str | int | float
 
-# Seconds to look for a reply before sleeping until it comes. Most commands take less, and waking
-# up takes longer than that; with one processor only, Redis needs it meanwhile.
+# Seconds to poll for a reply before blocking. Most commands take less time than waking up does.
+# With a single processor, Redis needs it meanwhile.
 _SPIN_SECONDS = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
 
 
-# Bytes of an argument that is sent as it stands: packing would copy it several times.
+# Bytes beyond which an argument is sent without packing, which would copy it several times.
 _LARGE = 1 << 16
 
 _GIVEN_UP = "the connection was given up before the reply"
 
-# The connection was there, and is not any more; any other error is a reply.
+# The connection broke. Any other error is a reply.
 _BROKEN = (redis.ConnectionError, redis.TimeoutError)
 
 
 @dataclass(slots=True, eq=False)
 class Sent:
-    """A command, and what became of it.
+    """A command that was sent, and its reply.
 
     Attributes
     ----------
@@ -42,13 +42,13 @@ class Sent:
     name : str
         Of its failpoints.
     reply : object
-        Once it was read.
+        None until it was read.
     error : RedisError or None
-        Why there is no reply; the command may have run all the same.
+        Why there is no reply; the command may have run nevertheless.
     limit : int or None
-        Bytes of the reply from which on it is given up, and the connection with it.
+        Bytes beyond which the reply is dropped and the connection closed.
     cuts : int
-        Times Redis closed the connection instead of giving the whole reply.
+        How often Redis closed the connection before the reply was complete.
     """
 
     command: tuple[Argument, ...]
@@ -60,7 +60,7 @@ class Sent:
 
 
 class Pipeline:
-    """The one connection of a client, and the commands whose replies are still to be read.
+    """The connection of a client, and the commands whose replies are not read yet.
 
     Parameters
     ----------
@@ -69,13 +69,13 @@ class Pipeline:
     """
 
     def __init__(self, client: redis.Redis) -> None:
-        # Any: redis-py leaves some of what is used here untyped.
+        # Any: redis-py has no types for some attributes that are used here.
         self.client: Any = client
         self._unread: deque[Sent] = deque()
         self._is_closed = False
 
     def send(self, sent: Sent) -> None:
-        """Send a command; an error is kept as its outcome."""
+        """Send a command; an error is kept in `sent`."""
         sent.error = redis.ConnectionError(_GIVEN_UP) if self._is_closed else None
         _reach("before", sent)
         if self._is_closed:
@@ -83,7 +83,7 @@ class Pipeline:
         try:
             self._write(sent.command)
         except redis.RedisError as error:
-            # redis-py would connect anew, and take the next reply for the oldest that is missing.
+            # redis-py would reconnect, and take the next reply for that of an older command.
             self.close()
             sent.error = error
             return
@@ -91,7 +91,7 @@ class Pipeline:
         _reach("sent", sent)
 
     def read_until(self, upto: Sent) -> None:
-        """Read and keep the replies up to that to a command, unless it was read."""
+        """Read replies up to that of `upto`, and keep each with its command."""
         while upto in self._unread:
             sent = self._unread[0]
             try:
@@ -113,19 +113,16 @@ class Pipeline:
         return self.client.parse_response(connection, sent.command[0])
 
     def spin(self) -> None:
-        """Return when the next reply that is still to come begins to, or should be slept for.
-
-        Its error, if it has one, is left to `read_until`.
-        """
+        """Poll until a reply arrives or `_SPIN_SECONDS` are over; `read_until` raises its error."""
         until = time.monotonic() + _SPIN_SECONDS
         with suppress(redis.RedisError):
             while self._unread and time.monotonic() < until:
                 if self.client.connection.can_read(0):
                     return
-                os.sched_yield()  # Redis may be waiting for this very processor
+                os.sched_yield()  # Redis may need this processor
 
     def close(self) -> None:
-        """Give up the connection, and the replies that are still to come."""
+        """Close the connection; commands without a reply fail."""
         for sent in self._unread:
             sent.error = redis.ConnectionError(_GIVEN_UP)
         self._unread.clear()

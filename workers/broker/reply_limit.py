@@ -1,7 +1,7 @@
-"""A bound on the bytes of one reply: how much a read takes is not known until it comes.
+"""A bound on the bytes of one reply.
 
-Redis is asked for entries by number. A reply that is larger than its reader wants is given up, with
-its connection, while it arrives; the reader then asks for fewer entries.
+Redis returns entries by number, so the size of a reply is known only while it arrives. A reply that
+exceeds the limit is dropped, with its connection; the reader then requests fewer entries.
 """
 
 from typing import Any
@@ -11,15 +11,15 @@ from redis.connection import DefaultParser
 
 
 class ReplyTooLarge(redis.ConnectionError):
-    """A reply was given up because it has more bytes than its reader takes."""
+    """A reply was dropped because it has more bytes than its limit."""
 
 
-# Any: the parser that redis-py chooses at import, which here is that of hiredis.
+# Any: redis-py chooses the parser at import; here it is the one of hiredis.
 _Parser: Any = DefaultParser
 
 
 class LimitedParser(_Parser):
-    """The parser of redis-py, which counts what it is fed while a limit is set.
+    """The parser of redis-py, with a count of the bytes it gets while a limit is set.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class LimitedParser(_Parser):
     _reader: Any
 
     def on_connect(self, connection: Any, **options: Any) -> None:
-        """Begin to read from a connection that was made."""
+        """Begin to read from a new connection."""
         super().on_connect(connection, **options)
         self._reader = _Metered(self._reader, self)
 
 
 class _Metered:
-    """The reader of replies, which tells its parser how much it was fed."""
+    """The reader of replies; it counts the bytes for its parser."""
 
     def __init__(self, reader: Any, parser: LimitedParser) -> None:
         self._parser = parser
@@ -45,12 +45,12 @@ class _Metered:
         self.gets, self.has_data = reader.gets, reader.has_data
 
     def feed(self, buffer: bytearray, first: int, count: int) -> None:
-        """Take bytes that arrived.
+        """Pass on bytes that arrived.
 
         Raises
         ------
         ReplyTooLarge
-            If they are more than may still arrive.
+            If they exceed what may still arrive.
         """
         parser = self._parser
         if parser.limit is not None:

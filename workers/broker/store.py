@@ -1,4 +1,4 @@
-"""The feed in Redis: typed reads, and the scripts that are the only writers of its state."""
+"""A feed in Redis: typed reads, and the scripts, which alone write its state."""
 
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
@@ -20,17 +20,17 @@ from workers.stop import Stop
 log = structlog.get_logger("online_svm.worker")
 
 PAGE = 1000
-"""Entries read at once where a whole stream is walked, at most."""
+"""Largest number of entries in a page, when a whole stream is read."""
 
 PAGE_BYTES = 1 << 24
-"""Bytes of entries read at once where a whole stream is walked, about."""
+"""Approximate bytes in a page, when a whole stream is read."""
 
-# A snapshot that no commit came to point at (the worker died in between) goes by itself.
+# If the worker dies before a commit points at its snapshot, the snapshot expires.
 _UNREFERENCED_SECONDS = 3600
 
 
 def commit_script(name: str) -> Script:
-    """Return a script that commits, with the functions all of them share before it."""
+    """Return a script that writes to a feed, with the shared functions before it."""
     parts = (files("workers.broker") / "scripts" / f"{part}.lua" for part in ("streams", name))
     return Script("".join(part.read_text("utf-8") for part in parts), name)
 
@@ -85,14 +85,14 @@ return redis.call('SET', KEYS[2], ARGV[3], 'EX', ARGV[2])
 
 
 class Store:
-    """A feed's keys through two connections, so that a blocking read never holds up a commit.
+    """The keys of a feed, over two connections, so that a blocking read never delays a commit.
 
     Parameters
     ----------
     url, feed : str
     stop : Stop
     patience : float or None
-        Seconds that commands are tried again; see `Connection`.
+        Seconds of retries; see `Connection`.
     retention : Retention
     block_ms : int
         Milliseconds that `read` waits.
@@ -127,17 +127,17 @@ class Store:
 
     @property
     def failures(self) -> int:
-        """Times a connection failed so far: after that, Redis may not be what it was."""
+        """Failures of the connections so far: after one, Redis may have been restarted."""
         return self._connection.failures + self._reader.failures
 
     def be_patient(self) -> None:
-        """From now on wait for Redis for as long as no stop is requested."""
+        """From now on, retry until a stop is requested."""
         self._connection.patience = self._reader.patience = None
 
-    # What is there
+    # Reads
 
     def state(self) -> FeedState | None:
-        """Return the feed's state, or None where there is no such feed.
+        """Return the feed's state, or None if the feed does not exist.
 
         Raises
         ------
@@ -154,13 +154,13 @@ class Store:
         return {key: kind for key, kind in found.items() if kind != "none"}
 
     def expected_types(self) -> dict[str, str]:
-        """Return the type that each key of the feed should have."""
+        """Return the type that each key of the feed must have."""
         keys = self.keys
         streams = dict.fromkeys((keys.input, keys.out, keys.met, keys.dlq), "stream")
         return streams | {keys.state: "hash", keys.lease: "string"}
 
     def has_snapshots(self) -> bool:
-        """Return whether any snapshot of the feed is left, referenced or not (a scan)."""
+        """Return whether any snapshot of the feed exists, referenced or not (a scan)."""
         cursor = b"0"
         while True:
             cursor, found = self.call(
@@ -170,7 +170,7 @@ class Store:
                 return bool(found)
 
     def server(self) -> dict[str, str]:
-        """Return what INFO tells about server, memory, persistence and cluster."""
+        """Return the fields of INFO for server, memory, persistence and cluster."""
         lines = (
             line
             for section in ("server", "memory", "persistence", "cluster")
@@ -183,7 +183,7 @@ class Store:
     ) -> list[Entry]:
         """Return up to `count` entries after the cursor; wait up to `block_ms` for the first.
 
-        An eager reader does not sleep at once: see `spin`.
+        With `is_eager`, poll briefly before blocking: see `spin`.
 
         Raises
         ------
@@ -200,18 +200,18 @@ class Store:
         return reply[0][1] if reply else []
 
     def send_read(self, cursor: bytes, count: int, limit: int | None = None) -> Sent:
-        """Ask for up to `count` entries after the cursor, for `receive_read` to return."""
+        """Request up to `count` entries after the cursor; `receive_read` returns them."""
         return self._reader.send(
             "XREAD", "COUNT", count, "STREAMS", self.keys.input, cursor, limit=limit
         )
 
     def receive_read(self, asked: Sent) -> list[Entry]:
-        """Return the entries that were asked for, none if there were none.
+        """Return the entries that `send_read` requested; empty if there were none.
 
         Raises
         ------
         ReadTooLarge
-            If the reply has more bytes than it was asked with as `limit`.
+            If the reply exceeds the `limit` of the request.
         """
         reply = self._reader.receive(asked)
         return reply[0][1] if reply else []
@@ -233,7 +233,7 @@ class Store:
                 return
 
     def _page(self, stream: str, after: bytes, upto: bytes, size: BatchSize) -> list[Entry]:
-        """Return the next entries, as many as the size allows."""
+        """Return the next page, with as many entries as the size allows."""
         while True:
             try:
                 page: list[Entry] = self._connection.call(
@@ -246,25 +246,25 @@ class Store:
                 return page
 
     def length(self, stream: str) -> int:
-        """Return the number of entries of a stream; 0 where there is none."""
+        """Return the number of entries of a stream; 0 if it does not exist."""
         return int(self.call("XLEN", stream))
 
     def call(self, *command: Argument) -> Any:
-        """Return the reply to any command, as the protocol has it."""
+        """Return the unparsed reply to a command."""
         return self._connection.call(*command)
 
     def run(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Any:
-        """Return the reply of a script that no worker uses."""
+        """Run a script that workers do not use; return its reply."""
         return self._connection.evaluate(script, keys, args)
 
-    # What is written
+    # Writes
 
     def append(self, stream: str, entries: Sequence[Entry]) -> None:
-        """Append entries under their IDs, all sent before the first reply is read."""
+        """Append entries under their IDs; all are sent before the first reply is read."""
         self._connection.call_all([("XADD", stream, entry[0], *entry[1]) for entry in entries])
 
     def register(self) -> None:
-        """Add the feed to the list of feeds, which is for people: a feed works without."""
+        """Add the feed to the list of feeds, which `status` shows. A feed works without it."""
         try:
             self.call("SADD", REGISTRY, self.keys.feed)
         except WrongKeyType as error:
@@ -275,14 +275,14 @@ class Store:
             )
 
     def fence(self, writer: str, new: Agreement | None) -> FeedState:
-        """Become the feed's only writer: every earlier one is refused from now on.
+        """Become the feed's only writer: commits of earlier writers are refused from now on.
 
         Parameters
         ----------
         writer : str
-            Name, for people.
+            Name of this worker, shown to people.
         new : Agreement or None
-            Begin the feed with this where it does not exist; None if it must exist.
+            If the feed does not exist, create it with this. None if it must exist.
 
         Raises
         ------
@@ -297,7 +297,7 @@ class Store:
         return FeedState.parse(_pairs(reply), self.keys.state)
 
     def adopt_environment(self, epoch: int, environment: str) -> None:
-        """Record that from now on this environment computes the feed.
+        """Record that this environment computes the feed from now on.
 
         Raises
         ------
@@ -308,9 +308,9 @@ class Store:
             raise Fenced(f"feed {self.keys.feed!r}: a newer worker has taken over")
 
     def put_snapshot(self, pointer: Pointer, data: bytes) -> list[Sent]:
-        """Begin to write a snapshot, in parts; a commit that is sent next may point at it.
+        """Begin to write a snapshot in parts; a commit that is sent afterwards may point at it.
 
-        Until then it goes by itself after an hour, unless the feed points at it already.
+        Until a commit points at it, it expires after an hour.
         """
         text, keys = pointer.encode(), pointer.keys(self.keys)
         return [
@@ -321,18 +321,18 @@ class Store:
         ]
 
     def finish_snapshot(self, sent: Sequence[Sent]) -> None:
-        """Return when a snapshot is written.
+        """Wait until a snapshot is written.
 
         Raises
         ------
         Unavailable, Stopped, AccessDenied, WrongKeyType, WorkerError
-            If it cannot be; see `Connection.call`.
+            If it cannot be written; see `Connection.call`.
         """
         for part in sent:
             self._connection.receive_script(_PUT, part)
 
     def get_snapshot(self, pointer: Pointer) -> bytes | None:
-        """Return the bytes of a snapshot, or None where any of it is gone."""
+        """Return the bytes of a snapshot, or None if any part is gone."""
         parts: list[bytes] = []
         for key in pointer.keys(self.keys):
             part: bytes | None = self.call("GET", key)
@@ -342,29 +342,29 @@ class Store:
         return b"".join(parts)
 
     def commit(self, commit: Commit) -> None:
-        """Write a batch, all or nothing; a batch that is already there is fine.
+        """Write a batch, all or nothing. A batch that was committed before is no error.
 
         Raises
         ------
         Fenced
             If a newer worker owns the feed.
         PositionMoved, BatchChanged, InvalidStoredSnapshot
-            If nothing was written and the engine can go on after reading again.
+            If nothing was written, and the engine can continue after reading its position.
         StateLost, InputLost, OutputAhead, WrongKeyType
-            If nothing was written and the feed cannot be continued.
+            If nothing was written, and the feed cannot be continued.
         """
         self.confirm(commit, self.send(commit))
 
     def send(self, commit: Commit) -> Sent:
-        """Begin a commit, for `confirm` to finish."""
+        """Send a commit; `confirm` waits for it."""
         return self._connection.send_script(_COMMIT, self._commit_keys(commit), self._args(commit))
 
     def spin(self) -> None:
-        """Wait for a commit without sleeping, for as long as that may save time."""
+        """Poll for the reply to a commit briefly, before `confirm` blocks."""
         self._connection.spin()
 
     def confirm(self, commit: Commit, sent: Sent) -> None:
-        """Return when the commit that was sent is done; it is sent again where its reply is lost.
+        """Wait until a commit is done; send it again if its reply was lost.
 
         Raises
         ------
@@ -400,13 +400,14 @@ class Store:
         args += answers
         for pair in commit.met:
             args += pair
-        for letter in commit.dlq:
-            args += (letter.id, letter.code, letter.reason, letter.size, letter.head)
+        for dead_letter in commit.dlq:
+            args += (dead_letter.id, dead_letter.code, dead_letter.reason)
+            args += (dead_letter.size, dead_letter.head)
         return args
 
 
 def _parts(data: bytes, count: int) -> Iterator[bytes | memoryview]:
-    """Yield the bytes in `count` parts of about one size, without copying them."""
+    """Yield `count` parts of about equal size, without copying the bytes."""
     if count == 1:
         yield data
         return
