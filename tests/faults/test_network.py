@@ -1,13 +1,18 @@
 """A bad network between worker and Redis: every answer once, and the same as on a good one."""
 
+import threading
 import time
 
 import pytest
 from fault_feed import COUNT, drain, engine, finished, outcome, wait_until
 from fault_proxy import Proxy
 
+from workers.broker import permissions
 from workers.broker.backoff import CAP
 from workers.broker.store import _COMMIT, Store
+from workers.errors import Stopped, Unavailable
+from workers.feed.keys import FeedKeys
+from workers.stop import Stop
 
 COMMIT = _COMMIT.sha1.encode()
 
@@ -131,3 +136,22 @@ def test_a_worker_on_a_line_that_hangs_is_fenced_when_it_comes_back(
     wait_until(lambda: errors, 10.0)
     assert type(errors[0]).__name__ == "Fenced"
     assert outcome(direct) == expected
+
+
+def test_the_check_of_permissions_waits_for_redis_as_long_as_it_is_told_to(proxy, url):
+    commands, reachable = permissions.of_worker(FeedKeys("f")), proxy.target
+    proxy.target = 1  # nobody listens there
+    with pytest.raises(Unavailable):
+        permissions.check(url, commands)
+    stop = Stop()
+    stop.request()
+    with pytest.raises(Stopped):
+        permissions.check(url, commands, stop, patience=30.0)
+
+    def reach():
+        proxy.target = reachable
+
+    back = threading.Timer(0.3, reach)
+    back.start()
+    permissions.check(url, commands, patience=30.0)
+    back.join()

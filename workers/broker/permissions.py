@@ -4,15 +4,18 @@ Redis checks permissions when a command is queued in a transaction, and a discar
 nothing. So every command of a worker is queued on its keys, and the transaction is discarded.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import redis
 
+from workers.broker.backoff import delays
 from workers.broker.connection import client, translated
 from workers.config.redis_url import redacted
-from workers.errors import AccessDenied
+from workers.errors import AccessDenied, Stopped, Unavailable
 from workers.feed.keys import GROUP, REGISTRY, FeedKeys
+from workers.stop import Stop
 
 Command = tuple[str, ...]
 
@@ -52,20 +55,40 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
     return [*reads, *writes, *waits, ("XRANGE", keys.out, "-", "+")]
 
 
-def check(url: str, commands: Sequence[Command]) -> None:
+def check(
+    url: str, commands: Sequence[Command], stop: Stop | None = None, patience: float = 0.0
+) -> None:
     """Raise AccessDenied, with every missing permission, unless the user may run all commands.
+
+    Parameters
+    ----------
+    url : str
+    commands : sequence of Command
+    stop : Stop, optional
+        Ends the waiting.
+    patience : float
+        Seconds to go on trying where Redis does not answer.
 
     Raises
     ------
     AccessDenied
+    Stopped
+        If a stop was requested while Redis did not answer.
     WorkerError
-        If Redis does not answer. Refusals for other reasons are ignored here.
+        If Redis does not answer within the patience. Refusals for other reasons are ignored here.
     """
-    try:
-        with client(url) as connected:
-            denied = _denied(connected.connection, commands)
-    except redis.RedisError as error:
-        raise translated(error, url) from None
+    stop, deadline = stop or Stop(), time.monotonic() + patience
+    for delay in delays():
+        try:
+            with client(url) as connected:
+                denied = _denied(connected.connection, commands)
+            break
+        except redis.RedisError as error:
+            named = translated(error, url)
+            if not isinstance(named, Unavailable) or time.monotonic() >= deadline:
+                raise named from None
+        if stop.wait(delay):
+            raise Stopped("stopped while Redis did not answer")
     if denied:
         what = ", ".join(f"{name} on {key}" if key else name for name, key in denied)
         raise AccessDenied(f"Redis at {redacted(url)} does not let this user run {what}: {ADVICE}")

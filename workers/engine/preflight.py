@@ -77,7 +77,13 @@ def find(store: Store) -> Found:
     check_types(store)
     state = store.state()
     if state is None:
-        check_nothing_is_left(store)
+        try:
+            check_nothing_is_left(store)
+        except StateLost:
+            # Another worker may have begun the feed between the two looks.
+            state = store.state()
+            if state is None:
+                raise
     return Found(server, state)
 
 
@@ -180,6 +186,10 @@ def check_snapshots(
     pointers = [p for p in state.snapshots if p not in known]
     problems = [problem for p in pointers if (problem := _problem(store, p, state)) is not None]
     if len(problems) == 2:
+        now = store.state()
+        if now is not None and now.snapshots != state.snapshots:
+            # The worker that has the feed brought newer ones, and dropped these, meanwhile.
+            return check_snapshots(store, now, known)
         raise SnapshotsLost(
             f"feed {store.keys.feed!r}: no kept snapshot can be used. {' '.join(problems)} Restore "
             f"one from a backup, or begin anew with: online-svm reset {store.keys.feed}"

@@ -63,7 +63,7 @@ def run(
         found, used = run_preflight(store, settings, accept_environment)
         for warning in found.warnings:
             log.warning(warning)
-        check_permissions(store, settings)
+        check_permissions(store, settings, stop)
         is_standby = is_held(store.call("GET", store.keys.lease))
         with _begun_early(used, found.is_behind and not is_standby) as child:
             # Imported here: errors of the server or the feed are reported without this delay, and
@@ -117,10 +117,15 @@ def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None 
     )
 
 
-def check_permissions(store: Store, settings: WorkerSettings) -> None:
-    """Raise AccessDenied unless this user may run every command of a worker."""
+def check_permissions(store: Store, settings: WorkerSettings, stop: Stop | None = None) -> None:
+    """Raise AccessDenied unless this user may run every command of a worker.
+
+    A Redis that does not answer is waited for as the settings say.
+    """
     group = settings.downstream_group if settings.downstream == "block" else None
-    permissions.check(store.url, permissions.of_worker(store.keys, group))
+    permissions.check(
+        store.url, permissions.of_worker(store.keys, group), stop, settings.wait_redis
+    )
 
 
 def _retention(settings: WorkerSettings) -> Retention:
