@@ -18,6 +18,7 @@ def asked(name, default):
 def times():
     """How many of each fault to inject: 15 minutes' worth unless the environment says otherwise."""
     names = {"KILLS": 200, "PAUSES": 50, "STARTS": 100, "REDIS": 20, "CUTS": 40}
+    names |= {"INSIDE": 40, "PROCESSES": 10}
     return {name: asked(name, default) for name, default in names.items()}
 
 

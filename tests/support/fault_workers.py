@@ -4,6 +4,7 @@ Run as a program this is the parent; `Nursery` starts it and talks to it in line
 runs the same `online-svm worker` or `online-svm combine` as the command does.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -12,9 +13,12 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from fault_feed import CONFIG, wait_until
 from processes import Process
+
+from online_svm.config import PredictorConfig
 
 OPTIONS = [
     "--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "0",
@@ -77,26 +81,58 @@ def is_holder(store, worker):
     return f'"pid": {worker.pid},'.encode() in (store.call("GET", store.keys.lease) or b"")
 
 
-class Nursery:
-    """The parent, and every worker that it ever started."""
+class ForkedRefits(Forked):
+    """A forked refit process, with what `workers.refit.child` expects of one it began."""
 
-    def __init__(self, log):
-        self._log = str(log)
+    def __init__(self, nursery, pid, pipes):
+        super().__init__(nursery, pid)
+        # `workers.refit.child.end` closes them.
+        self.stdin = Path(pipes[0]).open("wb", buffering=0)  # noqa: SIM115
+        self.stdout = Path(pipes[1]).open("rb", buffering=0)  # noqa: SIM115
+
+
+class Nursery:
+    """The parent, and every worker that it ever started.
+
+    Parameters
+    ----------
+    log : Path
+        Where workers write what they have to say, unless they are given another file.
+    configs : iterable of PredictorConfig
+        Whose machine code the parent loads, so that no child has to.
+    """
+
+    def __init__(self, log, configs=()):
+        self.log = str(log)
+        self._pipes = itertools.count()
         self._parent = Process(
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self._workers = []
         self._turn = threading.Lock()
+        for config in configs:
+            self.ask({"warm": config.model_dump_json()})
 
     def start(self, feed, url, *options, failpoint=None):
         return self.run(arguments(feed, url, *options), failpoint=failpoint)
 
-    def run(self, args, log=None, failpoint=None, waits_shortly=False):
+    def run(self, args, log=None, failpoint=None, waits_shortly=False, timeout=None):
         """Start `online-svm` with these arguments."""
         order = {"args": args, "failpoint": failpoint, "waits_shortly": waits_shortly}
-        pid = self.ask(order | {"log": str(log or self._log)})
+        order["timeout"] = timeout
+        pid = self.ask(order | {"log": str(log or self.log)})
         self._workers.append(Forked(self, pid))
         return self._workers[-1]
+
+    def begin_refits(self):
+        """Start a refit process, as `workers.refit.child.begin` does but in milliseconds."""
+        pipes = [f"{self.log}.{next(self._pipes)}.{end}" for end in ("in", "out")]
+        for pipe in pipes:
+            os.mkfifo(pipe)
+        refits = ForkedRefits(self, self.ask({"refits": pipes}), pipes)
+        for pipe in pipes:
+            Path(pipe).unlink()
+        return refits
 
     def ask(self, order):
         with self._turn:
@@ -120,18 +156,24 @@ def _warm():
     import workers.combine.service
     import workers.engine.assembly
     import workers.engine.service
-    from online_svm.predictor.online_predictor import OnlinePredictor
-    from online_svm.stream.example import Example
 
     assert workers.engine.assembly
     assert workers.engine.service
     assert workers.combine.service
     assert workers.cli.combine
     assert workers.cli.worker
-    predictor = OnlinePredictor(CONFIG)
+    _load_code_of(CONFIG)
+
+
+def _load_code_of(config):
+    """Let a predictor do all that a worker has one do."""
+    from online_svm.predictor.online_predictor import OnlinePredictor
+    from online_svm.stream.example import Example
+
+    predictor = OnlinePredictor(config)
     for i in range(70):
         predictor.step(Example([i % 7, i % 3, i % 2], "ab"[i % 2]))
-    OnlinePredictor(CONFIG).restore(predictor.snapshot())
+    OnlinePredictor(config).restore(predictor.snapshot())
 
 
 def _become_worker(order):
@@ -147,6 +189,8 @@ def _become_worker(order):
         failpoints.chosen = failpoints.Failpoint(order["failpoint"])
     if order["waits_shortly"]:
         _wait_shortly()
+    if order["timeout"]:
+        _time_out_after(order["timeout"])
     sys.argv = ["online-svm", *order["args"]]
     code = 1
     try:
@@ -157,6 +201,32 @@ def _become_worker(order):
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def _become_refits(pipes):
+    from workers.refit import child as refit_child
+
+    os.setsid()
+    os.dup2(os.open(pipes[0], os.O_RDONLY), 0)
+    os.dup2(os.open(pipes[1], os.O_WRONLY), 1)
+    try:
+        with open(0, "rb") as source, open(1, "wb") as target:
+            refit_child.serve(source, target)
+    finally:
+        os._exit(0)
+
+
+def _time_out_after(seconds):
+    """Give a reply up sooner than the real worker does, so that a dead line costs less."""
+    from workers.broker.connection import Connection
+
+    begin = Connection.__init__
+
+    def begin_impatiently(connection, *given, **named):
+        begin(connection, *given, **named)
+        connection.timeout = seconds
+
+    Connection.__init__ = begin_impatiently
 
 
 def _wait_shortly():
@@ -192,8 +262,10 @@ def _serve():
         order = json.loads(line)
         if "wait" in order:
             answer = _ended(order["wait"], order["seconds"])
+        elif "warm" in order:
+            answer = _load_code_of(PredictorConfig.model_validate_json(order["warm"]))
         elif (answer := os.fork()) == 0:
-            _become_worker(order)
+            _become_refits(order["refits"]) if "refits" in order else _become_worker(order)
         print(json.dumps(answer), flush=True)
 
 

@@ -1,0 +1,125 @@
+"""The matrix of modes that histories of faults go through, and the input of one history.
+
+`mode_of(seed)` walks through every combination of a machine, background refits, repeated ids, a
+blocking consumer, a combination and a second worker, in an order in which neighbours differ.
+"""
+
+import json
+import random
+from dataclasses import dataclass
+
+import numpy as np
+
+from workers.config.settings import WorkerSettings
+
+MAPS = (
+    *("platt", "isotonic", "binning", "venn-abers", "evidential-binning", "evidential-isotonic"),
+    *("evidential-logistic", "implied", "mixed"),
+)
+MACHINES = {
+    "svc-oldest": {"split": "oldest", "maps": MAPS},
+    "svc-interleaved": {"split": "interleaved", "kernel": "poly", "taxonomy": "class-rank"},
+    "svc-crossfit": {"split": "crossfit", "folds": 3, "maps": MAPS, "maps_every": 11},
+    "linear-oldest": {"learner": "linear", "split": "oldest", "taxonomy": "margin"},
+    "linear-interleaved": {"learner": "linear", "feature_map": "fourier"},
+    "psvm-oldest": {"learner": "psvm", "split": "oldest", "taxonomy": "venn-abers"},
+    "psvm-interleaved": {"learner": "psvm", "maps": ("platt", "evidential-logistic", "mixed")},
+}
+SWITCHES = ("lag", "dedupe", "block", "combine", "two")
+MODES = len(MACHINES) << len(SWITCHES)
+
+_STEP = 89
+"""Has no factor in common with MODES, so that every mode comes once in so many seeds."""
+
+COMMON = {
+    "classes": ("a", "b"), "window": 50, "refit_every": 15, "metrics_every": 10, "gamma": 0.5,
+    "n_components": 12, "implied_models": 9, "n_bins": 4, "keep_input": False,
+}  # fmt: skip
+SECOND = COMMON | {"refit_lag": 0, "kernel": "linear", "maps": ("platt",), "keep_input": True}
+"""Settings of the other feed of a combination."""
+
+RETAINED = 40
+"""Answers that a blocked feed keeps."""
+
+FEEDS, TARGET, GROUP = ("first", "second"), "both", "history"
+JOIN_WINDOW = 12
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One cell of the matrix."""
+
+    machine: str
+    switches: frozenset[str]
+
+    def __contains__(self, switch):
+        return switch in self.switches
+
+    def __str__(self):
+        return " ".join((self.machine, *(s for s in SWITCHES if s in self.switches)))
+
+    @property
+    def options(self):
+        """Settings of the worker that differ from the defaults."""
+        options = COMMON | MACHINES[self.machine] | {"refit_lag": 7 if "lag" in self else 0}
+        if "dedupe" in self:
+            options["dedupe_window"] = 10
+        if "block" in self:
+            options |= {
+                "downstream": "block", "downstream_group": GROUP, "retain_out": RETAINED,
+            }  # fmt: skip
+        if "combine" in self:
+            options["keep_input"] = True
+        return options
+
+    def settings(self, **changes):
+        return WorkerSettings(**(self.options | changes))
+
+
+def mode_of(seed):
+    """Return the mode of a seed."""
+    switches, machine = divmod(seed * _STEP % MODES, len(MACHINES))
+    on = frozenset(name for bit, name in enumerate(SWITCHES) if switches >> bit & 1)
+    return Mode(list(MACHINES)[machine], on)
+
+
+def rows(mode, seed, count):
+    """Return the fields of input entries of two noisy classes, some of them bad.
+
+    A P-SVM gets probabilities for one in three, and with `dedupe` ids repeat, within what is
+    remembered and beyond it.
+    """
+    generator, choose = np.random.default_rng(seed), random.Random(seed)
+    X = generator.normal(size=(count, 3)).round(4)
+    odds = X[:, 0] + generator.normal(size=count)
+    found = []
+    for i, x in enumerate(X.tolist()):
+        fields = ["x", "[1,2]" if i % 40 == 17 else json.dumps(x)]
+        if mode.machine.startswith("psvm") and i % 3 == 1:
+            fields += ["p", str(round(1 / (1 + np.exp(-2 * odds[i])), 3))]
+        else:
+            fields += ["y", "b" if odds[i] > 0 else "a"]
+        again = i > 20 and "dedupe" in mode and choose.random() < 0.15
+        fields += ["id", f"id-{i - choose.choice((1, 4, 9, 18)) if again else i}"]
+        found.append(fields)
+    return found
+
+
+def second_rows(entries, seed):
+    """Return what the other feed of a combination gets, in another order.
+
+    Entries of its own come after them: the combination waits for as many before it gives an id up.
+    """
+    choose = random.Random(seed)
+    order = sorted(range(len(entries)), key=lambda i: i + 5 * choose.random())
+    labels = [entry[3] if entry[2] == "y" else "ab"[i % 2] for i, entry in enumerate(entries)]
+    found = [[*entries[i][:2], "y", labels[i], "id", f"id-{i}"] for i in order]
+    return found + [["x", "[0,0,1]", "y", "a", "id", f"own-{i}"] for i in range(2 * JOIN_WINDOW)]
+
+
+def entries_of(mode, seed, count):
+    """Return the input of each feed of a history."""
+    entries = {FEEDS[0]: rows(mode, seed, count)}
+    if "combine" in mode:
+        entries[FEEDS[1]] = second_rows(entries[FEEDS[0]], seed)
+    return entries

@@ -1,0 +1,144 @@
+"""What takes part in a history inside one process: workers, a combination, a consumer."""
+
+import itertools
+
+import redis
+from history_modes import FEEDS, GROUP, JOIN_WINDOW, TARGET
+
+from online_svm.predictor.combiner import CombinerConfig
+from online_svm.refit.inline import InlineRefitter
+from workers.broker.store import Store
+from workers.combine.engine import CombineEngine
+from workers.combine.service import JoinSettings
+from workers.combine.sources import Source
+from workers.combine.store import TargetStore
+from workers.engine.assembly import assemble
+from workers.engine.downstream import Acknowledged
+from workers.engine.service import open_store
+from workers.errors import Fenced
+from workers.feed.agreement import bound_to
+from workers.feed.keys import FeedKeys
+from workers.feed.position import parse_id
+from workers.refit.pool import ProcessRefitter
+from workers.stop import Stop
+
+REPLY, PATIENCE = 0.15, 60.0
+"""Seconds for one reply, and for Redis to come back."""
+
+
+def impatient(store):
+    """Let a store give up a reply soon, and Redis late."""
+    for connection in (store._connection, store._reader):
+        connection.timeout, connection.patience = REPLY, PATIENCE
+    return store
+
+
+class Worker:
+    """An engine with connections, and a refit process, of its own.
+
+    Parameters
+    ----------
+    url, feed : str
+    settings : WorkerSettings
+    patience : float
+        Seconds after which a refit process counts as hung.
+    """
+
+    def __init__(self, url, feed, settings, patience=60.0):
+        stop = Stop()
+        self.store = impatient(open_store(feed, settings, url, stop))
+        config = settings.predictor
+        if config.lag:
+            self.refits = ProcessRefitter(config, patience=patience, stop=stop)
+        else:
+            self.refits = InlineRefitter(config)
+        begins = self.store.state() is None
+        try:
+            self.engine = assemble(
+                self.store, settings, self.refits, stop, "history", begins=begins
+            )
+        except BaseException:
+            self.abandon()
+            raise
+        if isinstance(self.engine._gate, Acknowledged):
+            self.engine._gate._seconds = 0.001
+
+    @property
+    def refit_pid(self):
+        return getattr(self.refits, "pid", None)
+
+    def abandon(self):
+        """Leave it where it stands, as a kill does: what was sent is sent, nothing follows."""
+        self.store.close()
+        if isinstance(self.refits, ProcessRefitter):
+            self.refits.close()
+
+
+class Combination:
+    """A combination with connections of its own."""
+
+    def __init__(self, url, batch):
+        self._stores = [impatient(Store(url, feed, block_ms=1)) for feed in FEEDS]
+        self.target = impatient(TargetStore(url, TARGET, block_ms=1))
+        settings = CombinerConfig(classes=("a", "b"))
+        joined = JoinSettings(feeds=FEEDS, join_window=JOIN_WINDOW)
+        self.engine = CombineEngine(
+            self.target, [Source(store) for store in self._stores], settings, JOIN_WINDOW,
+            bound_to({"combination": settings, "join": joined}), "history", Stop(), batch,
+            begins=self.target.state() is None,
+        )  # fmt: skip
+
+    def abandon(self):
+        for store in (self.target, *self._stores):
+            store.close()
+
+
+class Consumer:
+    """Reads the answers of a blocked feed through its group, and acknowledges what it has.
+
+    Parameters
+    ----------
+    url, feed : str
+
+    Attributes
+    ----------
+    answers : dict from entry ID to payload
+    """
+
+    def __init__(self, url, feed):
+        self._client, self._out = redis.Redis.from_url(url), FeedKeys(feed).out
+        self.answers, self._pending, self._reads = {}, [], itertools.count()
+
+    def begin(self):
+        """Create the group, once the feed is there."""
+        self._client.xgroup_create(self._out, GROUP, "0", mkstream=True)
+
+    def read(self, count):
+        """Read on, every fifth time under another name: it claims what the last one left."""
+        name = f"consumer-{next(self._reads) // 5}"
+        claimed = self._client.xautoclaim(self._out, GROUP, name, 0, count=1000)[1]
+        replies = self._client.xreadgroup(GROUP, name, {self._out: ">"}, count)
+        fresh = [entry for _, entries in replies for entry in entries]
+        for entry_id, fields in [*claimed, *fresh]:
+            before = self.answers.setdefault(entry_id, fields[b"p"])
+            assert before == fields[b"p"], f"another answer under {entry_id}"
+        self._pending = [entry[0] for entry in [*claimed, *fresh]]
+
+    def acknowledge(self, upto=None):
+        """Acknowledge what was read, no further than an ID."""
+        limit = None if upto is None else parse_id(upto)
+        done = [entry for entry in self._pending if limit is None or parse_id(entry) <= limit]
+        if done:
+            self._client.xack(self._out, GROUP, *done)
+
+    def close(self):
+        self._client.close()
+
+
+def fenced(act):
+    """Return whether a worker finds itself replaced when it acts."""
+    try:
+        act()
+    except Fenced:
+        return True
+    return False
