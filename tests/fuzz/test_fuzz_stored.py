@@ -1,0 +1,268 @@
+"""Whatever stands in `st`, the lease or the list of feeds: a value or one line, and no write.
+
+And whatever IDs, labels and names producers send: answers, each under its own ID, and replayable.
+"""
+
+import json
+import os
+import random
+
+import pytest
+from fault_feed import CONFIG, drain, engine, outcome, payloads, push, rows
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from online_svm.config import PredictorConfig
+from online_svm.stream.schema import FeatureSchema
+from workers.admin import feeds
+from workers.admin.verify import verify
+from workers.broker.lease import is_held
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine import preflight
+from workers.errors import WorkerError
+from workers.feed.agreement import agreement
+from workers.feed.keys import REGISTRY, is_feed_name
+from workers.feed.position import parse_id
+from workers.message.decode import decode
+from workers.printable import printable
+
+FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
+pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(180 * FACTOR)]
+COUNT = 40
+LAST = 2**64 - 1
+
+
+def fuzz(count):
+    return settings(
+        max_examples=FACTOR * count,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+
+
+@pytest.fixture(scope="module")
+def worked(embedded_url):
+    """A feed with two snapshots, no worker, and one more entry that waits."""
+    with Store(embedded_url, "fuzzed", block_ms=1) as store:
+        push(store, rows(COUNT))
+        running = engine(store, snapshot_every=15)
+        drain(running, COUNT)
+        running.snapshot()
+        store.register()
+        push(store, rows(COUNT + 1)[COUNT:], COUNT + 1)
+        yield store
+
+
+NUMBERS = [-1, 0, 1, COUNT - 1, COUNT + 1, 10**18, 2**63 - 1, 2**63, 2**64, 10**400]
+IDS = [
+    "0-0",
+    "40-0",
+    "41-0",
+    f"{LAST}-{LAST}",
+    f"{LAST + 1}-0",
+    "1-",
+    "-1",
+    "1-1-1",
+    "٣-0",
+    "$",
+    "*",
+]
+values = st.one_of(
+    st.binary(max_size=200),
+    st.sampled_from(NUMBERS).map(lambda number: str(number).encode()),
+    st.sampled_from(IDS).map(str.encode),
+    st.sampled_from([b"{}", b"[]", b"null", b"[" * 9000, b"\0", b"\x1b]0;t\7\n", b"\xff" * 70]),
+    st.tuples(st.sampled_from(NUMBERS), st.sampled_from(["ab" * 32, ""]), st.sampled_from(IDS))
+    .map(lambda parts: ":".join(map(str, parts)).encode()),
+)  # fmt: skip
+FIELDS = [
+    "format", "epoch", "writer", "cursor", "seq", "n", "digest", "snapshot", "previous", "config",
+    "config_hash", "environment", "marks", "gone", "joined", "combiner",
+]  # fmt: skip
+
+
+def commands(store):
+    """What looks at a feed: each returns, or raises an error of the service in one line."""
+    yield lambda: preflight.check(store, agreement(CONFIG, Limits()))
+    yield lambda: feeds.status(store)
+    yield lambda: verify(store)
+    yield lambda: engine(store)
+
+
+def pairs(flat):
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def run(command):
+    try:
+        command()
+    except WorkerError as error:
+        said = str(error)
+        assert said
+        assert len(said) < 2000
+        assert "\n" not in said
+
+
+def test_every_field_that_a_feed_stores_is_fuzzed(worked):
+    stored = worked.call("HGETALL", worked.keys.state)
+    assert {name.decode() for name in stored[::2]} <= set(FIELDS)
+
+
+@fuzz(60)
+@given(st.dictionaries(st.sampled_from(FIELDS), st.none() | values, min_size=1, max_size=3))
+def test_whatever_stands_in_the_state_of_a_feed_is_named_in_one_line_and_no_answer_changes(
+    worked, changed
+):
+    """Nothing but the epoch and the writer may be written before the damage is found."""
+    state = worked.call("HGETALL", worked.keys.state)
+    answers = payloads(worked)
+    try:
+        for name, value in changed.items():
+            what = ("HDEL", name) if value is None else ("HSET", name, value)
+            worked.call(what[0], worked.keys.state, *what[1:])
+        before = dict(pairs(worked.call("HGETALL", worked.keys.state)))
+        for command in commands(worked):
+            run(command)
+        after = dict(pairs(worked.call("HGETALL", worked.keys.state)))
+        assert {n for n in before | after if before.get(n) != after.get(n)} <= {
+            b"epoch", b"writer", b"environment",
+        }  # fmt: skip
+        assert payloads(worked) == answers
+    finally:
+        worked.call("DEL", worked.keys.state)
+        worked.call("HSET", worked.keys.state, *state)
+
+
+@fuzz(60)
+@given(st.one_of(values, st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["name", "host", "pid", "started", "token", "x"]), inner, max_size=6),
+    max_leaves=8,
+).map(lambda value: json.dumps(value).encode())))  # fmt: skip
+def test_whatever_stands_in_the_lease_is_shown_and_stops_nobody(worked, value):
+    worked.call("SET", worked.keys.lease, value)
+    try:
+        holder = feeds.status(worked).holder
+        assert holder is None or printable(holder).isprintable()
+        assert isinstance(is_held(value), bool)
+    finally:
+        worked.call("DEL", worked.keys.lease)
+
+
+@fuzz(60)
+@given(st.lists(values, max_size=5), st.sampled_from(["set", "string", "list", "hash", "zset"]))
+def test_whatever_stands_in_the_list_of_feeds_hides_no_feed_and_shows_none_that_is_no_name(
+    worked, members, kind
+):
+    worked.call("DEL", REGISTRY)
+    members = [*members, b"fuzzed"]
+    try:
+        match kind:
+            case "set":
+                worked.call("SADD", REGISTRY, *members)
+            case "string":
+                worked.call("SET", REGISTRY, members[0])
+            case "list":
+                worked.call("RPUSH", REGISTRY, *members)
+            case "hash":
+                worked.call("HSET", REGISTRY, members[0], "1")
+            case _:
+                worked.call("ZADD", REGISTRY, "1", members[0])
+        run(worked.register)
+        if kind == "set":
+            found, odd = feeds.listed(worked)
+            assert "fuzzed" in found
+            assert {name.encode() for name in found} | set(odd) == set(members)
+            assert not any(is_feed_name(name) for name in odd)
+        else:
+            run(lambda: feeds.listed(worked))
+        assert feeds.status(worked).seq == COUNT
+    finally:
+        worked.call("DEL", REGISTRY)
+
+
+# What producers send
+
+parts = st.one_of(
+    st.integers(0, 3), st.integers(0, LAST), st.sampled_from([LAST, LAST - 1, 2**63, 2**53 + 1])
+)
+ids = st.lists(st.tuples(parts, parts), min_size=1, max_size=30, unique=True).map(sorted)
+
+
+@fuzz(15)
+@given(ids.map(lambda found: [pair for pair in found if pair != (0, 0)]), st.booleans())
+def test_entries_under_any_ids_are_answered_under_them_and_again_by_the_next_worker(
+    embedded_url, found, is_crashed
+):
+    with Store(embedded_url, "ids", block_ms=1) as store:
+        try:
+            for pair, entry in zip(found, rows(len(found)), strict=True):
+                store.call("XADD", store.keys.input, b"%d-%d" % pair, *entry)
+            if not found:
+                return
+            running = engine(store, batch=4, snapshot_every=5)
+            drain(running, len(found))
+            if not is_crashed:
+                run(running.snapshot)
+            expected = outcome(store)
+            assert [parse_id(entry[0]) for entry in expected[0][0]] == found
+            run(lambda: feeds.status(store))
+            run(lambda: engine(store).advance())
+            assert outcome(store) == expected
+            assert verify(store).is_identical
+        finally:
+            store.call("DEL", *store.call("KEYS", "osvm:{ids}:*"), "none")
+
+
+LABELS = PredictorConfig(features=2, window=60, refit_every=20, metrics_every=20, gamma=0.5)
+
+
+def test_a_flood_of_labels_is_answered_and_goes_on(embedded_url, feed):
+    """Each entry has a label of its own, long and short, over and over."""
+    choose = random.Random(3)
+    count = 150 * FACTOR
+    with Store(embedded_url, feed, block_ms=1) as store:
+        for i in range(1, count + 1):
+            label = f"{i}-" + "é" * choose.choice((0, 1, 250, 254, 1000))
+            fields = ["x", f"[{i % 7},{i % 3}]", "y", label if i % 5 else "a"]
+            store.call("XADD", store.keys.input, f"{i}-0", *fields)
+        running = engine(store, batch=32, config=LABELS)
+        drain(running, count, 60.0 * FACTOR)
+        answers = [json.loads(payload) for _, payload in payloads(store)[0]]
+        assert len(answers) == count
+        rejected = [answer for answer in answers if answer["status"] == "rejected"]
+        assert {answer["code"] for answer in rejected} == {"label"}
+        assert max(len(payload) for _, payload in payloads(store)[0]) < 1 << 20
+        assert verify(store).is_identical
+
+
+@fuzz(60)
+@given(
+    # A name with a NUL is refused, in whatever order.
+    st.lists(
+        st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=6),
+        min_size=1,
+        max_size=40,
+        unique=True,
+    ),
+    st.randoms(),
+)
+def test_names_in_any_order_are_the_same_example(names, choose):
+    def entry(order):
+        x = json.dumps({name: names.index(name) / 8 for name in order}).encode()
+        return [b"x", x, b"y", b"a"]
+
+    shuffled = choose.sample(names, len(names))
+    declared = tuple(sorted(names))
+    for features in (None, declared):
+        schema = FeatureSchema(PredictorConfig(features=features, classes=("a", "b")))
+        batch = [
+            (b"%d-0" % (i + 1), entry(order))
+            for i, order in enumerate([names, names[::-1], shuffled, declared])
+        ]
+        found = decode(batch, schema, Limits())
+        assert not found.rejected
+        assert (found.X[0] == found.X).all()
+        assert found.X[0].tolist() == [names.index(name) / 8 for name in declared]
