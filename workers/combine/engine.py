@@ -181,4 +181,11 @@ class CombineEngine:
                 f"{self._target.keys.state}: {error}; restore it from a backup, or: "
                 f"online-svm reset {self._target.keys.feed}"
             ) from error
-        return *decode_joined(joined), combiner
+        marks, letters = decode_joined(joined)
+        if len(marks) != len(self._sources):
+            raise StateLost(
+                f"{self._target.keys.state} says where {len(marks)} sources stand, not "
+                f"{len(self._sources)}: restore it from a backup, or: online-svm reset "
+                f"{self._target.keys.feed}"
+            )
+        return marks, letters, combiner

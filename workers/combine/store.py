@@ -9,6 +9,7 @@ from workers.broker.store import Store, commit_script
 from workers.combine.join import Mark
 from workers.errors import StateLost
 from workers.feed.commit import Commit
+from workers.feed.state_fields import MAX_COUNT, entry_id
 
 _COMMIT = commit_script("combine")
 
@@ -89,12 +90,19 @@ def decode_joined(text: bytes) -> tuple[list[Mark], int]:
     try:
         stored = json.loads(text)
         marks = [
-            Mark(str(cursor).encode(), int(seq), tuple(int(place) for place in taken))
+            Mark(entry_id(cursor.encode()), _place(seq), tuple(_place(other) for other in taken))
             for cursor, seq, taken in stored["marks"]
         ]
-        return marks, int(stored["letters"])
-    except (KeyError, TypeError, ValueError) as error:
+        return marks, _place(stored["letters"])
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise StateLost(
-            f"where the combination stands in its sources is damaged ({error!r}): restore it from "
-            "a backup, or reset the feed"
+            f"where the combination stands in its sources is damaged ({str(error)[:100]!r}): "
+            "restore it from a backup, or reset the feed"
         ) from error
+
+
+def _place(value: object) -> int:
+    """Return a number of entries; anything else, such as 1.5 or true, was not written here."""
+    if type(value) is not int or not 0 <= value <= MAX_COUNT:
+        raise ValueError(f"not a number from 0 to {MAX_COUNT}")
+    return value
