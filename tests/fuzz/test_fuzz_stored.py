@@ -9,6 +9,9 @@ import random
 
 import pytest
 from fault_feed import CONFIG, drain, engine, outcome, payloads, push, rows
+from history_modes import TARGET, Mode
+from history_parts import Combination
+from history_results import uninterrupted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +19,7 @@ from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
 from workers.admin import feeds
 from workers.admin.verify import verify
+from workers.broker import embedded
 from workers.broker.lease import is_held
 from workers.broker.store import Store
 from workers.config.settings import Limits
@@ -132,6 +136,57 @@ def test_whatever_stands_in_the_state_of_a_feed_is_named_in_one_line_and_no_answ
     finally:
         worked.call("DEL", worked.keys.state)
         worked.call("HSET", worked.keys.state, *state)
+
+
+@pytest.fixture(scope="module")
+def combined():
+    """The written feed of a combination of two, on a server of its own."""
+    with embedded.temporary() as server:
+        uninterrupted(Mode("psvm-interleaved", frozenset({"combine"})), 0, COUNT, server.url)
+        with Store(server.url, TARGET) as store:
+            yield store
+
+
+def test_every_field_that_a_combination_stores_is_fuzzed(combined):
+    stored = combined.call("HGETALL", combined.keys.state)
+    assert {name.decode() for name in stored[::2]} <= set(FIELDS)
+
+
+places = st.one_of(st.sampled_from([0, COUNT, -1, 2**63, 1e999, 1.5, None, True]), st.text())
+cursors = st.one_of(st.sampled_from([*IDS, 5, None, []]), st.text(max_size=5))
+marks = st.one_of(st.tuples(cursors, places, st.lists(places, max_size=3)), st.integers())
+joined = st.fixed_dictionaries(
+    {"marks": st.lists(marks, max_size=3) | st.none()}, optional={"letters": places, "x": places}
+).map(lambda value: json.dumps(value).encode())
+
+
+@fuzz(60)
+@given(
+    st.dictionaries(
+        st.sampled_from([*FIELDS, "joined", "combiner"]), st.none() | values | joined, min_size=1,
+        max_size=2,
+    )
+)  # fmt: skip
+def test_whatever_stands_in_the_state_of_a_combination_is_named_in_one_line(combined, changed):
+    state = combined.call("HGETALL", combined.keys.state)
+    answers = payloads(combined)
+    try:
+        for name, value in changed.items():
+            what = ("HDEL", name) if value is None else ("HSET", name, value)
+            combined.call(what[0], combined.keys.state, *what[1:])
+        run(lambda: go_on(combined.url))
+        assert payloads(combined) == answers
+    finally:
+        combined.call("DEL", combined.keys.state)
+        combined.call("HSET", combined.keys.state, *state)
+
+
+def go_on(url):
+    combination = Combination(url, batch=10)
+    try:
+        combination.engine.turn()
+    finally:
+        combination.abandon()
 
 
 @fuzz(60)

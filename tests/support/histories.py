@@ -13,7 +13,6 @@ import argparse
 import json
 import logging
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,12 +30,16 @@ from history_inside import Inside
 from history_modes import MACHINES, mode_of
 from history_processes import Processes
 from history_results import difference, digest_of, uninterrupted
+from processes import Process
 
 from workers.broker import embedded
 from workers.refit import child as refit_child
 
 ROOT = Path(__file__).parents[2]
 FINISHED = "finished.jsonl"
+LONGEST = 86_400.0
+"""Seconds that all histories may take."""
+
 COUNTS = {"inside": 110, "processes": 150}
 """Entries of a history of each kind."""
 
@@ -192,6 +195,16 @@ def run_slot(todo, state, made):
         print(told(record), flush=True)
 
 
+def run_alone(name):
+    """Run one history and tell all of it."""
+    kind, _, seed = name.partition(":")
+    with tempfile.TemporaryDirectory() as directory, stage(directory) as made:
+        record = made.run(kind, int(seed))
+    print(told(record))
+    print(record["error"] or record["faults"])
+    return 1 if record["error"] else 0
+
+
 def main():
     """Run what is left to run, in a few processes; exit with 1 if any history differed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -199,11 +212,14 @@ def main():
     parser.add_argument("--processes", type=int, default=100, help="histories of whole processes")
     parser.add_argument("--state", type=Path, default=Path("build/histories"), metavar="DIR")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="run at once")
+    parser.add_argument("--only", metavar="KIND:SEED", help="run this history alone, again")
     parser.add_argument("--slot", type=int, help=argparse.SUPPRESS)  # one of those run at once
     args = parser.parse_args()
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
     )
+    if args.only:
+        return run_alone(args.only)
     args.state.mkdir(parents=True, exist_ok=True)
     every = wanted(args.inside, args.processes)
     todo = left(every if args.slot is None else every[args.slot :: args.jobs], args.state)
@@ -213,10 +229,10 @@ def main():
         return 0
     print(f"{len(every) - len(todo)} of {len(every)} histories are done", flush=True)
     slots = [
-        subprocess.Popen([sys.executable, *sys.argv, "--jobs", str(args.jobs), "--slot", str(slot)])
+        Process([sys.executable, *sys.argv, "--jobs", str(args.jobs), "--slot", str(slot)])
         for slot in range(args.jobs if todo else 0)
     ]
-    codes = [slot.wait() for slot in slots]
+    codes = [slot.wait(LONGEST) for slot in slots]
     for line in summary(records(every, args.state)):
         print(line)
     return 1 if any(codes) or left(every, args.state) else 0

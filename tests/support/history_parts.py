@@ -13,7 +13,7 @@ from workers.combine.service import JoinSettings
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore
 from workers.engine.assembly import assemble
-from workers.engine.downstream import Acknowledged
+from workers.engine.downstream import AcknowledgedGate
 from workers.engine.service import open_store
 from workers.errors import Fenced
 from workers.feed.agreement import bound_to
@@ -60,7 +60,7 @@ class Worker:
         except BaseException:
             self.abandon()
             raise
-        if isinstance(self.engine._gate, Acknowledged):
+        if isinstance(self.engine._gate, AcknowledgedGate):
             self.engine._gate._seconds = 0.001
 
     @property
