@@ -1,10 +1,9 @@
-"""Points at which a worker can be made to die, so that tests can show that none of them matters.
+"""Failpoints: points where a test can let a worker die, to show that nothing is lost there.
 
-There is one just before and one just after every call to Redis, named after the command or the
-script: `before-xread`, `after-commit`. Where the worker goes on before the reply comes there is one
-right after the command was sent, too: `sent-commit`. ``ONLINE_SVM_FAILPOINT=after-commit:3`` ends
-the process the third time that it passes that point, as abruptly as a power cut: nothing is flushed
-or freed.
+There is one before and one after every call to Redis, named after the command or the script:
+`before-xread`, `after-commit`. If the reply is read later, there is also one right after the
+command was sent: `sent-commit`. ``ONLINE_SVM_FAILPOINT=after-commit:3`` ends the process when it
+reaches that point for the third time. Nothing is flushed or released, as in a power cut.
 """
 
 import os
@@ -13,16 +12,16 @@ from itertools import count
 VARIABLE = "ONLINE_SVM_FAILPOINT"
 
 EXIT_CODE = 86
-"""Of a process that died at its failpoint; no other way to end has it."""
+"""Exit code of a process that died at its failpoint; nothing else ends with it."""
 
 CALLS = (
     "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd",
     "fence", "adopt", "put", "commit", "lease-replace", "lease-release",
 )  # fmt: skip
-"""What a feed's worker sends to Redis: commands, then scripts."""
+"""The calls of a worker to Redis: commands, then scripts."""
 
 SENT_AHEAD = ("xread", "put", "commit")
-"""Those whose reply is read later."""
+"""Calls whose reply is read later."""
 
 NAMES = (
     *(f"{side}-{call}" for call in CALLS for side in ("before", "after")),
@@ -31,7 +30,7 @@ NAMES = (
 
 
 class Failpoint:
-    """One point, and how many times the process may still pass it.
+    """One failpoint, and how often the process may still pass it.
 
     Parameters
     ----------
@@ -41,7 +40,7 @@ class Failpoint:
     Raises
     ------
     ValueError
-        If there is no such point, or `nth` is not a number: a misspelt one would test nothing.
+        If there is no such point, or `nth` is not a number. A misspelt name would test nothing.
 
     Examples
     --------
@@ -55,10 +54,10 @@ class Failpoint:
         if name not in NAMES:
             raise ValueError(f"{VARIABLE}: no failpoint {name[:80]!r}; known: {', '.join(NAMES)}")
         self._name = name
-        self._left = count(int(nth or 1) - 1, -1)  # a step of it is atomic among threads
+        self._left = count(int(nth or 1) - 1, -1)  # one step is atomic among threads
 
     def reach(self, name: str) -> None:
-        """Pass the point `name`, or die there if this is it and its time has come."""
+        """Pass the point `name`; die if it is this failpoint, for the chosen time."""
         if name == self._name and next(self._left) == 0:
             os._exit(EXIT_CODE)
 
@@ -70,4 +69,4 @@ def from_environment() -> Failpoint | None:
 
 
 chosen = from_environment()
-"""The one of this process; None, and nothing to do, outside of tests."""
+"""The failpoint of this process; None outside of tests."""

@@ -1,4 +1,4 @@
-"""Imports without the garbage collector, which would walk a hundred thousand living objects."""
+"""Imports without garbage collections, which would visit a hundred thousand live objects."""
 
 import gc
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Import in the block without collections, and spare all that lives then from later ones.
+    """Import in the block without collections; later collections skip the objects alive at its end.
 
-    Hardly anything that imports make is garbage: modules live as long as the process. A full
-    collection in the middle of a batch would walk it all, for a tenth of a second.
+    Imports create hardly any garbage: modules live as long as the process. A full collection in the
+    middle of a batch would visit all their objects, which takes a tenth of a second.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Numbers of things in sentences for people."""
+"""Counts with their nouns, for messages."""
 
 
 def counted(count: int, one: str, more: str | None = None) -> str:

@@ -1,16 +1,16 @@
-"""Text from outside, fit for a terminal: whatever came from Redis passes here before it is shown.
+"""Escape text for a terminal. All text from Redis passes through here before it is shown.
 
-A label, an id, a feature name, the holder of a lease or an error of the server may hold escape
-sequences, which a terminal obeys, line breaks, which forge a line, or marks that reverse the order
-of what follows.
+A label, an id, a feature name, the holder of a lease or an error of the server may contain escape
+sequences that a terminal obeys, line breaks that forge a line, or marks that reverse the text after
+them.
 """
 
 
 def printable(text: str | bytes) -> str:
-    r"""Return a text on one line, with every character that is not printable as an escape.
+    r"""Return a text on one line, with every unprintable character escaped.
 
-    Not printable are control characters, line and paragraph separators, marks of direction, lone
-    surrogates and what Unicode has not assigned. Letters of any script stay as they are.
+    Unprintable are control characters, line and paragraph separators, direction marks, lone
+    surrogates and unassigned code points. Letters of any script are not changed.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def printable(text: str | bytes) -> str:
 
 
 def printable_json(text: bytes | str) -> str:
-    r"""Return JSON on one line that means the same, without a character that is not printable.
+    r"""Return equivalent JSON on one line, with every unprintable character escaped.
 
     Examples
     --------
@@ -47,6 +47,6 @@ def _escaped(character: str) -> str:
 
 def _escaped_in_json(character: str) -> str:
     if character in "\t\n\r":
-        return " "  # JSON has these outside strings only, where they mean nothing
+        return " "  # in JSON these occur only between tokens, as white space
     units = character.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))

@@ -1,4 +1,4 @@
-"""A graceful stop: asked for once by a signal, given a grace period, forced by a second signal."""
+"""The graceful stop: a signal requests it, a grace period bounds it, a second signal forces it."""
 
 import os
 import select
@@ -19,10 +19,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stop:
-    """Whether a stop was asked for, and since when.
+    """Whether a stop was requested, and when.
 
-    A signal handler may ask for it at any instruction of the code that waits. So there is no lock
-    here, which the interrupted code might hold: only a number, and a pipe that wakes who waits.
+    A signal handler may request it at any instruction of the waiting code. So there is no lock,
+    which the interrupted code might hold: only a number, and a pipe that wakes the waiting code.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Stop:
     Attributes
     ----------
     wakeup_fd : int
-        Any byte written here ends a wait early; it goes on where no stop was asked for.
+        A byte written here wakes the waiting code, which goes on waiting without a request.
 
     Examples
     --------
@@ -48,24 +48,24 @@ class Stop:
         self.grace = grace
         self._since = float("inf")
         self._bell, self.wakeup_fd = os.pipe()
-        # Not at exit: threads of the background may still wait then.
+        # Not at exit: background threads may still wait then.
         weakref.finalize(self, _close, self._bell, self.wakeup_fd).atexit = False
         os.set_blocking(self._bell, False)
         os.set_blocking(self.wakeup_fd, False)
 
     @property
     def requested(self) -> bool:
-        """Whether the work should end at the next safe point."""
+        """Whether to stop at the next safe point."""
         return self._since < float("inf")
 
     @property
     def age(self) -> float:
-        """Seconds since the stop was asked for; below zero where it was not."""
+        """Seconds since the request; negative if there was none."""
         return time.monotonic() - self._since
 
     @property
     def pressing(self) -> bool:
-        """Whether half of the grace period is over: the rest is for an orderly end."""
+        """Whether half of the grace period is over; the rest is for closing down."""
         return self.age >= self.grace / 2
 
     @property
@@ -74,13 +74,13 @@ class Stop:
         return self.age >= self.grace
 
     def request(self) -> None:
-        """Ask for the stop; asking again changes nothing. Safe in a signal handler."""
+        """Request the stop; a second request changes nothing. Safe in a signal handler."""
         if not self.requested:
             self._since = time.monotonic()
             self._ring()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, or less if a stop is asked for; return whether it was."""
+        """Sleep until the time is over or a stop is requested; return whether it was requested."""
         end = time.monotonic() + seconds
         while not self.requested and (left := end - time.monotonic()) > 0:
             if _is_readable(self._bell, left) and not self.requested:
@@ -88,14 +88,14 @@ class Stop:
         return self.requested
 
     def _ring(self) -> None:
-        with suppress(BlockingIOError):  # a full pipe wakes as well
+        with suppress(BlockingIOError):  # a full pipe wakes the waiting code as well
             os.write(self.wakeup_fd, b"\0")
 
     def _silence(self) -> None:
-        """Read the bytes of signals that ask for no stop, or whose handler is still to run."""
+        """Read the bytes of signals that request no stop, or whose handler has not run yet."""
         with suppress(BlockingIOError):  # another thread was faster
             os.read(self._bell, select.PIPE_BUF)
-        if self.requested:  # since then: its byte may be among them
+        if self.requested:  # requested meanwhile: its byte may be among them
             self._ring()
 
 
@@ -112,13 +112,13 @@ def _close(*descriptors: int) -> None:
 
 @contextmanager
 def signals(stop: Stop) -> Iterator[None]:
-    """Within the block SIGTERM and SIGINT ask for the stop; a second one exits with 130.
+    """Within the block SIGTERM and SIGINT request the stop; a second one exits with 130.
 
-    Signals within `ONE_REQUEST` seconds of the first are part of it. What is committed stays
-    committed whenever the process ends, so a stop that outlasts the grace period (a hung system
-    call) is ended as well, with exit code 0. After a block that ended because of the stop the
-    process ends: a late signal, which would only change its exit code, is ignored, and the grace
-    period goes on.
+    Signals within `ONE_REQUEST` seconds of the first count as the same request. Committed answers
+    are safe whenever the process ends. So when the grace period is over (because of a hung system
+    call), the process ends with exit code 0. After a block that a stop ended, the process is about
+    to exit. A late signal would only change its exit code, so it is ignored; the grace period
+    still holds.
     """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
@@ -132,8 +132,8 @@ def signals(stop: Stop) -> Iterator[None]:
     def expire(_number: int, _frame: FrameType | None) -> None:
         os._exit(0)
 
-    # A handler runs between two instructions of Python. The system writes to the descriptor at
-    # once, so that a wait which just begins ends as well.
+    # Python runs a handler between two of its instructions. The system writes to the descriptor at
+    # once, so a wait that has just begun ends too.
     woken = signal.set_wakeup_fd(stop.wakeup_fd, warn_on_full_buffer=False)
     previous = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:

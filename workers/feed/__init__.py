@@ -1,1 +1,1 @@
-"""What a feed is, without I/O: position, state, commit, agreement."""
+"""A feed as types, without I/O: position, state, commit, agreement."""

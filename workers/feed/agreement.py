@@ -1,4 +1,4 @@
-"""What a feed and its workers agree on: the configuration, and what computes the bytes."""
+"""The agreement of a feed and its workers: the configuration, and the environment."""
 
 import json
 import platform
@@ -20,8 +20,8 @@ Groups = Mapping[str, Mapping[str, Any]]
 
 LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")
 
-# The microarchitecture levels of the x86-64 ABI, highest first, by the features that mark them.
-# Numerical libraries choose their instructions, and thereby their last bits, by these.
+# The microarchitecture levels of the x86-64 ABI, highest first, and the features of each.
+# Numerical libraries choose their instructions by these, and so the last bits of their results.
 _LEVELS = (
     ("x86_64-v4", ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
     ("x86_64-v3", ("avx2", "bmi2", "fma")),
@@ -30,9 +30,9 @@ _LEVELS = (
 
 
 def agreement(predictor: BaseModel, limits: BaseModel) -> Agreement:
-    """Return what a feed begun now, with these settings, on this machine, is bound to.
+    """Return the agreement of a feed that begins now, with these settings, on this machine.
 
-    The limits belong to it because they decide which entries are learned.
+    The limits are part of it because they decide which entries are learned.
 
     Examples
     --------
@@ -45,18 +45,18 @@ def agreement(predictor: BaseModel, limits: BaseModel) -> Agreement:
 
 
 def bound_to(parts: Mapping[str, BaseModel]) -> Agreement:
-    """Return what a feed begun now, with these named groups of settings, is bound to."""
+    """Return the agreement of a feed that begins now, with these named groups of settings."""
     config = _canonical({name: part.model_dump(mode="json") for name, part in parts.items()})
     return Agreement(config, sha256(config.encode()).hexdigest(), _canonical(environment()))
 
 
 def environment() -> dict[str, str]:
-    """Return the library versions and the processor family that the bytes are promised for."""
+    """Return the library versions and the processor family for which the bytes are guaranteed."""
     return {name: version(name) for name in LIBRARIES} | {"processor": processor_family()}
 
 
 def processor_family() -> str:
-    """Return the architecture, with its microarchitecture level where it has levels."""
+    """Return the architecture, or its microarchitecture level if it has levels."""
     machine = platform.machine()
     if machine.lower() not in ("x86_64", "amd64"):
         return machine
@@ -71,7 +71,7 @@ def processor_family() -> str:
 
 
 def stored_groups(feed: str, stored: Agreement) -> Groups:
-    """Return all settings of a stored configuration, by group, as they were meant when it began.
+    """Return all settings of a stored configuration, by group, with the meaning they had.
 
     Raises
     ------
@@ -93,9 +93,9 @@ def stored_groups(feed: str, stored: Agreement) -> Groups:
 
 
 def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:
-    """Raise ConfigurationChanged, naming every difference, unless the settings mean the same.
+    """Raise ConfigurationChanged, with every difference, unless the settings mean the same.
 
-    What the stored configuration does not name has the meaning of its own semantics.
+    A setting that the stored configuration does not name has the value of its semantics.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:
 
 
 def check_settings(feed: str, before: Groups, now: Groups) -> None:
-    """Raise ConfigurationChanged, naming every difference, unless groups of settings are equal."""
+    """Raise ConfigurationChanged, with every difference, unless groups of settings are equal."""
     if before == now:
         return
     changes = "; ".join(_differences(_settings(before), _settings(now)))
@@ -117,7 +117,7 @@ def check_settings(feed: str, before: Groups, now: Groups) -> None:
 
 
 def check_whole(feed: str, stored: Agreement) -> None:
-    """Raise StateLost unless the stored configuration is the one that its hash is of."""
+    """Raise StateLost unless the stored configuration has the stored hash."""
     if sha256(stored.config.encode()).hexdigest() != stored.config_hash:
         raise StateLost(
             f"feed {feed!r}: its state is damaged: field 'config_hash' is not the SHA-256 of field "
@@ -126,7 +126,7 @@ def check_whole(feed: str, stored: Agreement) -> None:
 
 
 def check_environment(feed: str, stored: Agreement, ours: Agreement) -> None:
-    """Raise EnvironmentChanged, naming every difference, unless the environments are equal."""
+    """Raise EnvironmentChanged, with every difference, unless the environments are equal."""
     if stored.environment == ours.environment:
         return
     before, now = json.loads(stored.environment), json.loads(ours.environment)
@@ -143,7 +143,7 @@ def check_environment(feed: str, stored: Agreement, ours: Agreement) -> None:
 
 
 def _anew(feed: str) -> str:
-    """Return the commands that begin anew."""
+    """Return the commands that begin a feed again."""
     return (
         f"online-svm fork {feed} --to NEW (a new feed over the kept input, for other settings), "
         f"or: online-svm reset {feed}"
@@ -165,9 +165,9 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def _options(before: Groups, now: Groups) -> str:
-    """Return, in brackets, the options of a worker that make its settings those of the feed."""
+    """Return, in brackets, the options that give a worker the settings of the feed."""
     if not ("predictor" in before and "predictor" in now):
-        return ""  # not every setting of a combination is an option
+        return ""  # some settings of a combination are not options
     stored, ours = _settings(before), _settings(now)
     options = [
         option(name, stored[name])

@@ -1,4 +1,4 @@
-"""What one commit carries, and how much of it the feed keeps."""
+"""The contents of one commit, and how much of each stream is retained."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from workers.feed.position import Position
 from workers.feed.state import Mark, Pointer
 
 HEAD_BYTES = 1024
-"""Bytes of a rejected entry that `dlq` keeps."""
+"""Bytes of a rejected entry that are kept in `dlq`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected entry, as `dlq` keeps it: `size` in bytes, `head` its first `HEAD_BYTES`."""
+    """A rejected entry, as kept in `dlq`: `size` in bytes, `head` its first `HEAD_BYTES`."""
 
     id: bytes
     code: str
@@ -23,7 +23,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Entries to keep in each output stream, about; 0 keeps all."""
+    """Approximate number of entries to keep in each output stream; 0 keeps all."""
 
     out: int = 1_000_000
     met: int = 100_000
@@ -32,18 +32,18 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotMove:
-    """The pointers after a commit that brings a new snapshot.
+    """How a commit with a new snapshot moves the pointers.
 
     Attributes
     ----------
     newest : Pointer
     previous : Pointer or None
     dropped : tuple of str
-        Keys of snapshots that nothing points at any more.
+        Keys of snapshots that are no longer referenced.
     trim : bytes
-        Input before this ID is given up; empty keeps all.
+        Trim input before this ID; empty trims nothing.
     marks : tuple of Mark
-        Points from which all input is still there after that.
+        Points since which all input is kept, after that.
     """
 
     newest: Pointer
@@ -55,7 +55,7 @@ class SnapshotMove:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One batch, ready to be written: answers aligned with `ids`, and what goes with them."""
+    """One batch to write: answers aligned with `ids`, reports, dead letters, snapshot pointers."""
 
     epoch: int
     before: Position

@@ -1,9 +1,10 @@
-"""From where on the input of a feed is kept, so that the last `window` learned examples stay in it.
+"""Decide which input of a feed to keep: at least the last `window` learned examples.
 
-Entries are trimmed by ID, while a window counts learned examples: a rejected or repeated entry is
-none. So a feed keeps marks, "after so many learned examples the cursor was there", and trims up to
-a mark that lies a whole window back. Marks that lie closer together than an eighth of a window are
-thinned out, so their number is bounded, and a little more than the window is kept.
+Redis trims entries by ID, but the window counts learned examples, and rejected or repeated entries
+are not learned. So a feed keeps marks: pairs of a number of learned examples and the cursor at that
+number. Input is trimmed up to the newest mark that is a whole window back. Of marks that are closer
+together than an eighth of the window some are dropped. So their number is bounded, and a little
+more than the window is kept.
 """
 
 from collections.abc import Sequence
@@ -13,19 +14,19 @@ from workers.feed.position import parse_id
 from workers.feed.state import Mark
 
 SPACING = 8
-"""Marks within one window, about: what is kept beyond it is at most this part of it, and one
-snapshot's worth."""
+"""Approximate number of marks in one window. At most 1 / SPACING of a window is kept beyond it, and
+the input between two snapshots."""
 
 
 class KeptInput(NamedTuple):
-    """What a new snapshot means for the input.
+    """What to keep of the input after a new snapshot.
 
     Attributes
     ----------
     marks : tuple of Mark
-        To be stored, the oldest first.
+        To store, the oldest first.
     trim : bytes
-        Input before this ID is given up; empty keeps all.
+        Trim input before this ID; empty trims nothing.
     """
 
     marks: tuple[Mark, ...]
@@ -33,15 +34,15 @@ class KeptInput(NamedTuple):
 
 
 def known_marks(marks: Sequence[Mark], pointers: Sequence[Mark | None]) -> tuple[Mark, ...]:
-    """Return the marks of a feed; without any, those that its kept snapshots are.
+    """Return the marks of a feed; if it has none, those of its kept snapshots.
 
     Parameters
     ----------
     marks : sequence of Mark
-        As stored; none in a feed that an earlier version of this program wrote.
+        As stored; empty in a feed that an earlier version of this program wrote.
     pointers : sequence of Mark or None
-        Where the kept snapshots stand, the older one first: the input is kept from there on. None
-        is the start of the feed.
+        Positions of the kept snapshots, the older one first; input since then is kept. None is
+        the start of the feed.
     """
     if marks:
         return tuple(marks)
@@ -51,14 +52,14 @@ def known_marks(marks: Sequence[Mark], pointers: Sequence[Mark | None]) -> tuple
 def keep(
     marks: Sequence[Mark], newest: Mark, previous: bytes | None, window: int | None
 ) -> KeptInput:
-    """Return the marks with one at a new snapshot, and up to where the input may go.
+    """Return the marks with one for a new snapshot, and up to which ID to trim.
 
     Parameters
     ----------
     marks : sequence of Mark
-        Before, the oldest first.
+        The present ones, the oldest first.
     newest : Mark
-        Where the new snapshot stands.
+        Position of the new snapshot.
     previous : bytes or None
         Cursor of the older snapshot, from which a replay must be possible; None is the start.
     window : int or None
@@ -76,7 +77,7 @@ def keep(
     if not every or every[-1] != newest:
         every.append(newest)
     if window is None:
-        # All input stays, and one mark says from where on.
+        # All input is kept, and one mark is enough.
         return KeptInput((every[0],), b"")
     whole = [i for i, mark in enumerate(every) if mark.n <= newest.n - window]
     thinned = _thinned(every[whole[-1] if whole else 0 :], window)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from workers.errors import InvalidFeedName
 
 REGISTRY = "osvm:feeds"
-"""Set of the names of all feeds that were pushed to, forked or begun by a worker."""
+"""Set of the names of all feeds that were pushed to, forked or started by a worker."""
 
 GROUP = "osvm"
-"""Consumer group of `in` that marks the committed cursor for people and autoscalers."""
+"""Consumer group of `in` at the committed cursor, for people and autoscalers."""
 
 FIELD = "p"
 """The one field of an entry of `out` and `met`."""
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def is_feed_name(name: bytes) -> bool:
-    """Return whether a feed can have this name.
+    """Return whether this is a valid name of a feed.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class FeedKeys:
 
     @property
     def lease(self) -> str:
-        """String: who runs the feed. Liveness only, never correctness."""
+        """String: the worker that runs the feed. It ensures liveness, not correctness."""
         return self._key("lease")
 
     @property

@@ -1,4 +1,4 @@
-"""Where a feed stands: the cursor, the counters and the chained digest of everything answered."""
+"""The position of a feed: cursor, counters, and the chained digest of all answers."""
 
 import struct
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ MET = b"m"
 _MOST = 2**64 - 1
 
 LAST_ID = b"%d-%d" % (_MOST, _MOST)
-"""The last ID that a stream can have: no entry can follow it, and Redis takes no range after it."""
+"""The last ID that a stream can have. No entry can follow it, and Redis refuses ranges after it."""
 
 END = (
     f"the stream has reached {LAST_ID.decode()}, the last ID that Redis has: no entry can follow. "
@@ -49,7 +49,7 @@ START = Position()
 
 
 def parse_id(entry_id: bytes) -> tuple[int, int]:
-    """Return the two numbers of an entry ID, which compare as IDs do.
+    """Return the two numbers of an entry ID; they compare as IDs do.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def parse_id(entry_id: bytes) -> tuple[int, int]:
 
 
 def next_id(entry_id: bytes) -> bytes | None:
-    """Return the ID right after another, None after the last one that a stream can have.
+    """Return the ID right after another; None after the last ID of a stream.
 
     Examples
     --------
@@ -77,13 +77,13 @@ def next_id(entry_id: bytes) -> bytes | None:
 def chain(digest: Digest, links: Iterable[tuple[bytes, bytes, bytes]]) -> Digest:
     """Return the digest after more output entries.
 
-    d <- sha256(d, stream byte, 16-byte ID, 4-byte length, payload), each entry in turn. A chain of
-    finished hashes is stored in 32 bytes, which the state of a running hash is not.
+    For each entry: d <- sha256(d, stream byte, 16-byte ID, 4-byte length, payload). The digest is
+    32 bytes, so it can be stored after each commit; the state of a running hash could not.
 
     Parameters
     ----------
     digest : bytes
-        Before.
+        Before these entries.
     links : iterable of (bytes, bytes, bytes)
         Stream (`OUT` or `MET`), entry ID, payload; in ID order, `out` before `met` at one ID.
 

@@ -1,4 +1,4 @@
-"""The producers' ids that were answered lately, so that a repeat is learned once."""
+"""The ids that were answered recently, so that a repeated entry is learned once."""
 
 from collections.abc import Mapping
 
@@ -12,8 +12,8 @@ _LENGTH = 8
 class RecentIds:
     """The ids of the last `window` examples that were answered and carried one.
 
-    It belongs to what the answers depend on: snapshots carry it, and a replay rebuilds it. Neither
-    a rejected entry nor a repeat enters it, so both may be sent again.
+    Answers depend on it, so snapshots contain it and a replay rebuilds it. Rejected and repeated
+    entries are not added, so they may be sent again.
 
     Parameters
     ----------
@@ -34,11 +34,11 @@ class RecentIds:
         self._seqs: dict[str, int] = {}  # in the order of answering
 
     def first(self, producer_id: str) -> int | None:
-        """Return the `seq` of the answer that an id got, or None if it is not remembered."""
+        """Return the `seq` of the answer to an id, or None if the id is not remembered."""
         return self._seqs.get(producer_id)
 
     def add(self, producer_id: str, seq: int) -> None:
-        """Remember an id that is not there yet, and forget the oldest beyond the window."""
+        """Add an id that is not remembered yet; forget the oldest beyond the window."""
         if self.window == 0:
             return
         if len(self._seqs) == self.window:
@@ -46,19 +46,19 @@ class RecentIds:
         self._seqs[producer_id] = seq
 
     def prepend_to(self, body: bytes) -> bytes:
-        """Return the body of a snapshot with these ids in front; without a window, as it is."""
+        """Return the body of a snapshot with these ids in front; unchanged if the window is 0."""
         if self.window == 0:
             return body
         ids = orjson.dumps(self._seqs)
         return b"".join((len(ids).to_bytes(_LENGTH, "big"), ids, body))
 
     def restore_from(self, body: bytes) -> bytes:
-        """Restore the ids from what `prepend_to` made, and return the body alone.
+        """Restore the ids from the result of `prepend_to`; return the body without them.
 
         Raises
         ------
         InvalidStoredSnapshot
-            If the bytes are not such a body of this window.
+            If the bytes do not begin with the ids of this window.
         """
         if self.window == 0:
             return body

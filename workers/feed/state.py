@@ -1,4 +1,4 @@
-"""What the hash `st` holds, as types: the position, the snapshot pointers and what was agreed."""
+"""The hash `st` as types: position, snapshot pointers, agreement."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A point of the feed: after `n` learned examples its cursor was there.
+    """A point of the feed: the cursor after `n` learned examples.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def parse_marks(value: bytes) -> tuple[Mark, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where a snapshot is, how it must hash, and from where to replay after it.
+    """The key of a snapshot, its hash, and the cursor to replay from.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Pointer:
     sha256 : str
     cursor : bytes
     parts : int
-        Keys that it is stored under: Redis takes no value of any size.
+        Number of keys it is stored under; Redis bounds the size of a value.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Pointer:
 
     @property
     def mark(self) -> Mark:
-        """Where the snapshot stands."""
+        """The position of the snapshot."""
         return Mark(self.n, self.cursor)
 
     @classmethod
@@ -110,7 +110,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What must not change while a feed lives.
+    """What must not change while a feed exists.
 
     Attributes
     ----------
@@ -134,17 +134,17 @@ class FeedState:
     Attributes
     ----------
     epoch : int
-        Grows by one with each writer; only the writer with this epoch may commit.
+        Grows by one with each writer. Only the writer with this epoch may commit.
     writer : str
-        Name of the last writer, for people.
+        Name of the last writer, shown to people.
     position : Position
         What is committed.
     snapshot, previous : Pointer or None
-        The newest and the older kept snapshot; None stands for the start of the feed, from where
-        all input is still there.
+        The newest and the older kept snapshot. None is the start of the feed; all input since
+        then is kept.
     agreement : Agreement
     marks : tuple of Mark
-        Points from which all input is still there, the oldest first; empty where none are known.
+        Points since which all input is kept, the oldest first; empty if none are known.
     """
 
     epoch: int
@@ -177,7 +177,7 @@ class FeedState:
             raise BadConfiguration(
                 f"{key} has format {stored}, this version knows {FORMAT}: upgrade online-svm"
             )
-        read("gone", gone, b"- 0-0")  # for the commit, which reads it in Redis
+        read("gone", gone, b"- 0-0")  # checked here, used by the commit script
         return cls(
             epoch=read("epoch", count),
             writer=read("writer", text, b""),
@@ -215,7 +215,7 @@ class _Reader:
 
 
 def initial_fields(agreement: Agreement) -> list[bytes | str | int]:
-    """Return names and values of the hash of a new feed, but for epoch and writer."""
+    """Return names and values of the hash of a new feed, except epoch and writer."""
     start = Position()
     fields: dict[str, bytes | str | int] = {
         "format": FORMAT,

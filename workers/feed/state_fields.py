@@ -1,6 +1,6 @@
-"""The fields of `st`, read strictly: a value that this program never writes is damage.
+"""Strict parsers of the fields of `st`: a value that this program never writes counts as damage.
 
-Each parser takes the bytes of one field and raises ValueError with what they should be.
+Each parser takes the bytes of one field, and raises ValueError with what was expected.
 """
 
 import json
@@ -9,7 +9,7 @@ import re
 from workers.feed.position import parse_id
 
 MAX_COUNT = 2**63 - 2
-"""The largest number that one can still be added to, as Redis counts."""
+"""The largest number that Redis can still increment."""
 
 _MAX_ID_PART = 2**64 - 1
 _NUMBER = re.compile(rb"0|[1-9][0-9]{0,19}")
@@ -19,7 +19,7 @@ _GONE = re.compile(rb"(-|[0-9]{1,20}) (\S+)")
 
 
 def count(value: bytes) -> int:
-    """Return a number of things, or the epoch.
+    """Return a count, or the epoch.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def json_object(value: bytes) -> str:
 
 
 def gone(value: bytes) -> bytes:
-    """Return what was gone of the input before the feed began: a count, and an ID.
+    """Return how much input was gone before the feed began: a count and an ID.
 
     Examples
     --------

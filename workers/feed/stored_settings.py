@@ -1,4 +1,4 @@
-"""The settings that a feed has stored, and how those of a worker go together with them."""
+"""The settings that a feed has stored, and those in force for its worker."""
 
 from pydantic import ValidationError
 
@@ -11,7 +11,7 @@ from workers.feed.state import Agreement, FeedState
 
 
 def stored_settings(feed: str, stored: Agreement) -> tuple[PredictorConfig, Limits] | None:
-    """Return what a feed was begun with; None for a combination.
+    """Return the settings of a feed; None for a combination.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def stored_settings(feed: str, stored: Agreement) -> tuple[PredictorConfig, Limi
 
 
 def effective_settings(given: WorkerSettings, feed: str, state: FeedState | None) -> WorkerSettings:
-    """Return the settings for a worker of a feed: what was not given is as stored.
+    """Return the settings in force: the given ones, and the stored ones for the rest.
 
     Parameters
     ----------
@@ -44,17 +44,17 @@ def effective_settings(given: WorkerSettings, feed: str, state: FeedState | None
         Whose `model_fields_set` says which were given, by flag, environment or file.
     feed : str
     state : FeedState or None
-        None for a feed that does not exist yet: the rest is then as by default.
+        None for a feed that does not exist yet: the rest then has its defaults.
 
     Raises
     ------
     ConfigurationChanged
-        If one that was given is not the stored one.
+        If a given setting differs from the stored one.
     BadConfiguration, StateLost
         As `stored_settings`, or if the settings for a new feed cannot work.
     """
     if state is None:
-        _ = given.predictor  # complains
+        _ = given.predictor  # raises if the settings cannot work
         return given
     stored = stored_settings(feed, state.agreement)
     settings = given if stored is None else given.over(*stored)
