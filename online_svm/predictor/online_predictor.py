@@ -137,14 +137,18 @@ class OnlinePredictor:
         probability = self.schema.probability(example.p)
         if label is not None and probability is not None:
             raise InvalidExample("duplicate_field", "both y and p are given; give one")
-        self.schema.adopt(example.x)
+        schema = self.schema.of_example(example.x)
         probabilities = None if probability is None else np.array([probability])
-        block = self.step_many(row[None, :], [label], probabilities)[0]
+        block = self.step_many(row[None, :], [label], probabilities, schema)[0]
         assert isinstance(block, PredictionBlock)
         return block.row(0)
 
     def step_many(
-        self, X: Floats, labels: Sequence[str | None], probabilities: Floats | None = None
+        self,
+        X: Floats,
+        labels: Sequence[str | None],
+        probabilities: Floats | None = None,
+        schema: FeatureSchema | None = None,
     ) -> list[PredictionBlock | ValidityReport]:
         """Answer and learn rows in order; the same as `step` on each.
 
@@ -158,6 +162,8 @@ class OnlinePredictor:
         probabilities : ndarray of shape (m,), optional
             Values that `schema.probability` accepted, of rows without a label; NaN where there is
             none. They are learned, but take no part in calibration and are not scored.
+        schema : FeatureSchema, optional
+            The one the rows were checked by; if there are any, it is the predictor's from now on.
 
         Returns
         -------
@@ -174,6 +180,8 @@ class OnlinePredictor:
         has_label = np.array([label is not None for label in labels], dtype=np.bool_)
         are_taken = self.config.learner == "psvm"
         probs = checked_probabilities(probabilities, has_label, are_taken=are_taken)
+        if schema is not None and len(X):
+            self.schema = schema
         codes = self._labels.codes(labels)
         learns = has_label | ~np.isnan(probs)
         before = self.n + np.cumsum(learns) - learns  # examples learned before each row
@@ -372,8 +380,8 @@ class OnlinePredictor:
         self.n = header["n"]
         if type(self.n) is not int or self.n < 0:
             raise ValueError(f"n is {self.n!r}")
-        self.schema.names = None if header["names"] is None else tuple(header["names"])
-        self.schema.dimension = header["dimension"]
+        names = None if header["names"] is None else tuple(header["names"])
+        self.schema = self.schema.of_features(names, header["dimension"])
         self._labels = LabelIndex.from_state(State(header, arrays), self.config.classes)
         self._frozen = self.n
         self._examples = Examples.from_state(State(header, arrays), len(self._labels.labels))

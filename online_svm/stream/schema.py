@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -20,6 +21,8 @@ _KINDS = {str: "text", bool: "true or false", list: "an array", dict: "an object
 
 class FeatureSchema:
     """The features a feed takes: declared, or those of its first accepted example.
+
+    It does not change: what is learned of the features makes another one.
 
     Parameters
     ----------
@@ -52,13 +55,24 @@ class FeatureSchema:
         self._integers = config.labels == "integer"
         self._declared = None if config.classes is None else frozenset(config.classes)
 
-    def adopt(self, x: object) -> None:
-        """Fix the names or the dimension from the first accepted example, unless known."""
+    def of_example(self, x: object) -> "FeatureSchema":
+        """Return the schema of a feed whose first accepted example is x; this one if it knows.
+
+        Examples
+        --------
+        >>> FeatureSchema(PredictorConfig()).of_example({"z": 1.0, "a": 2.0}).names
+        ('a', 'z')
+        """
         if self.dimension is not None:
-            return
-        if isinstance(x, Mapping):
-            self.names = tuple(sorted(x))
-        self.dimension = len(x)  # type: ignore[arg-type]  # row() accepted it: it has a length
+            return self
+        names = tuple(sorted(x)) if isinstance(x, Mapping) else None
+        return self.of_features(names, len(x))  # type: ignore[arg-type]  # row() accepted it
+
+    def of_features(self, names: tuple[str, ...] | None, dimension: int | None) -> "FeatureSchema":
+        """Return the schema of a feed with other features."""
+        known = copy(self)
+        known.names, known.dimension = names, dimension
+        return known
 
     def row(self, x: object) -> Floats:
         """Return the features as a checked vector of shape (dimension,).

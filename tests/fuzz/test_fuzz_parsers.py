@@ -143,9 +143,10 @@ def test_any_entries_are_answered_and_the_rejected_ones_leave_the_state_as_it_wa
 @fuzz(100)
 @given(st.lists(entries, max_size=6))
 def test_a_feed_adopts_no_features_from_what_it_rejects(batch):
-    schema = FeatureSchema(PredictorConfig())
-    decoded = decode([(b"1-0", flat(pairs)) for pairs in batch], schema, LIMITS)
-    assert (schema.dimension is None) == (not decoded.accepted)
+    unknown = FeatureSchema(PredictorConfig())
+    decoded = decode([(b"1-0", flat(pairs)) for pairs in batch], unknown, LIMITS)
+    assert (decoded.schema.dimension is None) == (not decoded.accepted)
+    assert unknown.dimension is None
 
 
 # Snapshots

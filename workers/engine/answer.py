@@ -80,7 +80,8 @@ def process(
     met: list[tuple[bytes, bytes]] = []
     reports: list[ValidityReport] = []
     done = 0
-    for answer in predictor.step_many(decoded.X, decoded.labels, decoded.probability_column()):
+    probabilities = decoded.probability_column()
+    for answer in predictor.step_many(decoded.X, decoded.labels, probabilities, decoded.schema):
         if isinstance(answer, ValidityReport):
             last = decoded.accepted[done - 1]
             met.append((entries[last][0], encode_report(answer, before.seq + last)))

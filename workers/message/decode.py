@@ -38,6 +38,8 @@ class Decoded:
         Position in the batch of each row of `X`.
     rejected : dict of int to InvalidExample
         Position in the batch, and why the entry was rejected.
+    schema : FeatureSchema
+        The one the rows were checked by; it knows the features if there are any rows.
     """
 
     X: Floats
@@ -46,6 +48,7 @@ class Decoded:
     ids: list[str | None]
     accepted: list[int]
     rejected: dict[int, InvalidExample]
+    schema: FeatureSchema
 
     def without(self, positions: Container[int]) -> "Decoded":
         """Return the batch with fewer accepted entries."""
@@ -57,6 +60,7 @@ class Decoded:
             self.ids,
             [self.accepted[row] for row in kept],
             self.rejected,
+            self.schema,
         )
 
     def learned(self) -> list[bool]:
@@ -80,7 +84,8 @@ def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> D
         Entry ID and fields: a mapping, or the flat list ``[name, value, ...]`` of the protocol,
         which alone can show that a field was sent twice.
     schema : FeatureSchema
-        Adopts the features of the first accepted entry, in stream order, unless they are declared.
+        Where it knows no features, those of the first accepted entry, in stream order, count for
+        the others.
     limits : Limits
         Bounds on what an entry may hold.
 
@@ -95,7 +100,8 @@ def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> D
     columns = column_decode.decode_columns([fields for _, fields in entries], schema, limits)
     if columns is None:
         return _PartwiseDecoder(entries, schema, limits).decode()
-    return Decoded(*columns, accepted=list(range(len(entries))), rejected={})
+    accepted = list(range(len(entries)))
+    return Decoded(*columns, accepted=accepted, rejected={}, schema=schema)
 
 
 class _PartwiseDecoder:
@@ -134,7 +140,7 @@ class _PartwiseDecoder:
         probabilities = [self._rows[i][2] for i in accepted]
         X = np.array(rows) if rows else np.empty((0, self._schema.dimension or 0))
         rejected = dict(sorted(self._rejected.items()))
-        return Decoded(X, labels, probabilities, self._ids, accepted, rejected)
+        return Decoded(X, labels, probabilities, self._ids, accepted, rejected, self._schema)
 
     def _decode_together(self, positions: list[int]) -> None:
         if len(positions) <= _SINGLY:
@@ -156,10 +162,13 @@ class _PartwiseDecoder:
         fields = self._fields[position]
         self._ids[position] = entry_decode.readable_id(fields, self._limits)
         try:
-            self._rows[position] = entry_decode.decode_entry(fields, self._schema, self._limits)
+            read = entry_decode.decode_entry(fields, self._schema, self._limits)
         except InvalidExample as error:
             # A new error: the traceback of the raised one would keep all that was parsed.
             self._rejected[position] = InvalidExample(error.code, error.reason)
+        else:
+            self._rows[position] = (read.row, read.label, read.probability)
+            self._schema = read.schema
 
 
 def _layout(fields: Fields) -> Hashable:

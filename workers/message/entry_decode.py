@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import orjson
@@ -45,12 +46,26 @@ def size(fields: Fields) -> int:
     return sum(len(name) + len(value) for name, value in pairs(fields))
 
 
-def decode_entry(
-    fields: Fields, schema: FeatureSchema, limits: Limits
-) -> tuple[Floats, str | None, float | None]:
-    """Return the features, shape (n_features,), the label and the probability of an entry.
+class Accepted(NamedTuple):
+    """An entry that can be used.
 
-    The schema adopts the features if it has none yet, and only if nothing else is wrong.
+    Attributes
+    ----------
+    row : ndarray of shape (n_features,)
+    label : str or None
+    probability : float or None
+    schema : FeatureSchema
+        The one it was checked by; it knows the features now.
+    """
+
+    row: Floats
+    label: str | None
+    probability: float | None
+    schema: FeatureSchema
+
+
+def decode_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> Accepted:
+    """Return what an entry holds.
 
     Raises
     ------
@@ -67,8 +82,8 @@ def decode_entry(
     row = schema.row(x)
     if schema.dimension is None:
         _check_adoptable(x, limits)
-        schema.adopt(x)
-    return row, label, probability
+        schema = schema.of_example(x)
+    return Accepted(row, label, probability, schema)
 
 
 def readable_id(fields: Fields, limits: Limits) -> str | None:

@@ -59,8 +59,9 @@ def test_a_missing_value_is_rejected_with_the_setting_that_takes_it(x: Any) -> N
 
 
 def test_named_features_are_ordered_by_name_whatever_the_order_sent() -> None:
-    schema = FeatureSchema(PredictorConfig())
-    schema.adopt({"z": 1.0, "a": 2.0})
+    unknown = FeatureSchema(PredictorConfig())
+    schema = unknown.of_example({"z": 1.0, "a": 2.0})
+    assert unknown.dimension is None
     assert schema.names == ("a", "z")
     assert schema.row({"z": 1.0, "a": 2.0}).tolist() == [2.0, 1.0]
 

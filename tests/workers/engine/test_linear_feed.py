@@ -52,6 +52,5 @@ def test_workers_one_after_the_other_answer_as_the_library_does(tmp_path, featur
     for seq, (u, v, label) in enumerate(examples()):
         x = {"u": u, "v": v}
         row = predictor.schema.row(x)
-        predictor.schema.adopt(x)
         block = predictor.step_many(row[None, :], [label])[0]
         assert encode_block(block, [seq], [None]) == [entries[seq][1][1]]

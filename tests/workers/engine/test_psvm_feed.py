@@ -81,7 +81,6 @@ def test_the_worker_answers_as_the_library_does(payloads):
     for seq, (u, v, label, p) in enumerate(list(examples())[:ROWS]):
         x = {"u": u, "v": v}
         row = predictor.schema.row(x)
-        predictor.schema.adopt(x)
         probs = None if p == "" else np.array([p])
         block = predictor.step_many(row[None, :], [label or None], probs)[0]
         assert encode_block(block, [seq], [None]) == [payloads[seq]]

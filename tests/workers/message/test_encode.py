@@ -1,0 +1,139 @@
+"""Payloads: the same bytes as the slow way through the schema gives."""
+
+import math
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from online_svm.errors import InvalidExample
+from online_svm.stream.prediction import LabelReport, MethodReport, PredictionBlock, ValidityReport
+from workers.message.encode import encode_block, encode_rejected, encode_report
+from workers.message.schema import MetricsMessage, PredictionMessage, RejectedMessage
+
+probabilities = st.floats(0, 1)
+labels = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+
+
+@st.composite
+def blocks(draw):
+    m, k = draw(st.integers(1, 4)), draw(st.integers(2, 4))
+    unseen = draw(st.booleans())
+    names = draw(st.lists(labels, min_size=k, max_size=k, unique=True))
+    machines = 1 if k == 2 else k
+
+    def floats(*shape, values=probabilities):
+        flat = draw(st.lists(values, min_size=math.prod(shape), max_size=math.prod(shape)))
+        return np.array(flat).reshape(shape)
+
+    def integers(low, high):
+        return np.array(draw(st.lists(st.integers(low, high), min_size=m, max_size=m)))
+
+    maps = draw(st.lists(st.sampled_from(["platt", "isotonic", "50%"]), unique=True))
+    bounded = draw(st.none() | st.lists(st.sampled_from(["venn-abers", "50%"]), unique=True))
+    finite = st.floats(allow_nan=False, allow_infinity=False)
+    return PredictionBlock(
+        status="ok",
+        classes=(*names[:-1], None) if unseen else tuple(names),
+        n=integers(0, 2**50),
+        label=integers(0, k - 1),
+        svm_label=integers(0, k - 1),
+        point=floats(m, k),
+        lower=floats(m, k),
+        upper=floats(m, k),
+        maps={name: floats(m, k) for name in maps},
+        map_intervals=None if bounded is None else {name: floats(m, k, 2) for name in bounded},
+        scores=floats(m, machines, values=finite),
+        category=integers(0, k),
+        category_size=integers(0, 10**6),
+        model=draw(st.integers(0, 10**6)),
+        calibration=draw(st.integers(0, 10**6)),
+        taxonomy=draw(st.integers(0, 10**6)),
+        guarantee=draw(st.sampled_from(["exact", "approximate", "none"])),
+        reason=draw(st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=9)),
+    )
+
+
+def message_of(block, i, seq, id_):
+    """Build the payload the slow, obvious way: the row, through the model of the schema."""
+    row = block.row(i)
+    fields = {
+        name: getattr(row, name)
+        for name in PredictionMessage.model_fields
+        if name not in ("v", "id", "seq")
+    }
+    return PredictionMessage(seq=seq, id=id_, **fields)
+
+
+ids = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(block=blocks(), data=st.data())
+def test_a_block_is_encoded_as_its_rows_are_through_the_schema(block, data):
+    seqs = [int(n) + 3 for n in block.n]
+    names = data.draw(st.lists(ids, min_size=len(block), max_size=len(block)))
+    payloads = encode_block(block, seqs, names)
+    for i, payload in enumerate(payloads):
+        message = message_of(block, i, seqs[i], names[i])
+        assert payload == message.payload()
+        parsed = PredictionMessage.model_validate_json(payload)
+        assert parsed == message
+        for field in PredictionMessage.model_fields:
+            assert getattr(parsed, field) == getattr(message, field), field
+
+
+def warming_block(m=3, map_intervals=None):
+    empty = np.empty((m, 0))
+    none = np.full(m, -1)
+    return PredictionBlock(
+        status="warming", classes=("a", "b"), n=np.arange(m), label=none, svm_label=none,
+        point=empty, lower=empty, upper=empty, maps={}, map_intervals=map_intervals,
+        scores=empty, category=none, category_size=np.zeros(m, dtype=np.int64),
+        model=0, calibration=0, taxonomy=0, guarantee="none",
+        reason="no refit has seen two classes yet",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("map_intervals", [None, {}], ids=["points only", "intervals"])
+def test_a_warming_block_is_encoded_through_the_schema_too(map_intervals):
+    block = warming_block(map_intervals=map_intervals)
+    payloads = encode_block(block, range(3), [None, "a", None])
+    assert payloads == [
+        message_of(block, i, i, name).payload() for i, name in enumerate([None, "a", None])
+    ]
+    assert orjson.loads(payloads[1])["probability"] is None
+    assert ("map_intervals" in orjson.loads(payloads[1])) == (map_intervals is not None)
+
+
+def test_a_number_that_is_not_finite_is_never_published():
+    block = warming_block(1)
+    values = np.array([[0.5, math.nan]])
+    one = np.zeros(1, dtype=np.int64)
+    broken = PredictionBlock(
+        status="ok", classes=("a", "b"), n=one, label=one, svm_label=one, point=values,
+        lower=values, upper=values, maps={}, map_intervals=None, scores=values[:, :1],
+        category=one, category_size=one, model=1, calibration=1, taxonomy=1,
+        guarantee="exact", reason=None,
+    )  # fmt: skip
+    assert encode_block(block, [0], [None])
+    with pytest.raises(ValueError, match="not finite"):
+        encode_block(broken, [0], [None])
+
+
+@given(id_=ids, reason_=st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_rejection_is_encoded_as_the_schema_says(id_, reason_):
+    payload = encode_rejected(InvalidExample("label", reason_), 9, 4, id_)
+    assert payload == RejectedMessage(seq=9, n=4, code="label", reason=reason_, id=id_).payload()
+
+
+def test_a_report_is_encoded_as_the_schema_says():
+    label = LabelReport(accuracy=0.75, lower=None, probability=0.7, upper=None, paper_p=1.0)
+    empty = LabelReport(accuracy=None, lower=None, probability=None, upper=None, paper_p=None)
+    method = MethodReport(predicted=label, svm=empty, log_loss=0.5, brier=0.1, clipped=0)
+    report = ValidityReport(n=100, scored=80, venn=method, maps={"platt": method})
+    payload = encode_report(report, seq=101)
+    assert payload == MetricsMessage.model_validate_json(payload).payload()
+    assert orjson.loads(payload)["maps"]["platt"]["predicted"]["accuracy"] == 0.75
