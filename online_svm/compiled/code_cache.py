@@ -59,7 +59,7 @@ def digest(path: Path) -> str:
 
     Examples
     --------
-    >>> len(digest(ROOT / "kernels.py"))
+    >>> len(digest(ROOT / "compiled" / "kernels.py"))
     16
     """
     total = sha256(_COMPILER)
@@ -73,7 +73,7 @@ def sources(path: Path) -> set[Path]:
 
     Examples
     --------
-    >>> ROOT / "_code_cache.py" in sources(ROOT / "kernels.py")
+    >>> ROOT / "compiled" / "code_cache.py" in sources(ROOT / "compiled" / "kernels.py")
     True
     """
     found: set[Path] = set()

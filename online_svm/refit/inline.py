@@ -2,12 +2,14 @@
 
 from collections import deque
 
+from typing_extensions import override
+
 from online_svm.config import PredictorConfig
 from online_svm.refit.learner import Learner
-from online_svm.refit.task import RefitResult, RefitTask
+from online_svm.refit.task import RefitResult, RefitTask, Refitter
 
 
-class InlineRefitter:
+class InlineRefitter(Refitter):
     """Refits in this process, when a result is asked for.
 
     Parameters
@@ -21,27 +23,28 @@ class InlineRefitter:
         self._tasks: deque[RefitTask] = deque()
 
     @property
+    @override
     def is_busy(self) -> bool:
-        """False: nothing is computed elsewhere."""
         return False
 
+    @override
     def submit(self, task: RefitTask) -> None:
-        """Keep the task until its result is asked for."""
         self._tasks.append(task)
 
+    @override
     def begin(self) -> None:
         """Do nothing: there is no background."""
 
+    @override
     def result(self) -> RefitResult:
-        """Compute and return the result of the oldest task that has none."""
         return self._learner.refit(self._tasks.popleft())
 
+    @override
     def state(self) -> bytes:
-        """Return the learner's state."""
         return self._learner.state()
 
+    @override
     def reset(self, state: bytes | None) -> None:
-        """Continue from `state`, or from nothing; a state that cannot be read changes nothing."""
         config = self._config
         self._learner = Learner(config) if state is None else Learner.from_state(state, config)
         self._tasks.clear()

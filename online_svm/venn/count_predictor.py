@@ -1,13 +1,15 @@
 """The Venn predictor of a taxonomy that is fixed given the proper training set."""
 
+from typing_extensions import override
+
 from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.calibration_set import CalibrationSet
 from online_svm.venn.multiprobability import multiprobabilities
-from online_svm.venn.protocol import VennAnswers
+from online_svm.venn.protocol import VennAnswers, VennSet
 from online_svm.venn.taxonomy import Taxonomy
 
 
-class CountedSet:
+class CountedSet(VennSet):
     """Counts labels by category (Lambrou et al. 2012, eq. 2).
 
     Parameters
@@ -25,6 +27,7 @@ class CountedSet:
     Examples
     --------
     >>> from online_svm.venn.taxonomy import ClassTaxonomy
+    >>> import numpy as np
     >>> held = CountedSet(ClassTaxonomy(2), np.array([[-1.0], [2.0]]), np.array([0, 1]), 2, None)
     >>> held.answer(np.array([[0.5]]), np.array([1])).lower.tolist()
     [[0.0, 0.5]]
@@ -42,13 +45,13 @@ class CountedSet:
         self._held = CalibrationSet(scores, taxonomy.categories(scores), codes, shape, limit)
 
     @property
+    @override
     def scores(self) -> Floats:
-        """Scores held in order of arrival, shape (n, n_scores)."""
         return self._held.scores
 
     @property
+    @override
     def codes(self) -> Ints:
-        """Label codes held in order of arrival, shape (n,)."""
         return self._held.codes
 
     @property
@@ -56,15 +59,15 @@ class CountedSet:
         """N_k[y], shape (n_categories, n_classes)."""
         return self._held.counts
 
+    @override
     def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
-        """Answer rows of `scores` in turn; each joins after its answer, unless its code is -1."""
         categories = self.taxonomy.categories(scores)
         return VennAnswers.counted(self._held.answer(scores, categories, codes), categories)
 
+    @override
     def multiprobabilities(self, scores: Floats) -> Floats:
-        """Return p^j(y) at [row, j, y], shape (m, c, c)."""
         return multiprobabilities(self.counts[self.taxonomy.categories(scores)])
 
+    @override
     def state(self) -> Arrays:
-        """Return the calibration set as arrays."""
         return self._held.state()

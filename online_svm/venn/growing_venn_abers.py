@@ -1,12 +1,13 @@
 """Venn-Abers prediction on a calibration set that grows with every example."""
 
 import numpy as np
+from typing_extensions import override
 
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.stream.history import Tail
 from online_svm.types import Arrays, Floats, Ints
-from online_svm.venn.protocol import VennAnswers
+from online_svm.venn.protocol import VennAnswers, VennSet
 from online_svm.venn.sorted_scores import (
     SortedScores,
     empty_lists,
@@ -23,7 +24,7 @@ NO_JOINT = (
 )
 
 
-class AbersSet:
+class AbersSet(VennSet):
     """Two isotonic fits an answer, with the example added as negative and as positive.
 
     The categories are the blocks of the isotonic regression of the labels on the scores, of the
@@ -70,22 +71,22 @@ class AbersSet:
             fill(self._lists, g, self.scores[known, g], self.codes[known])
 
     @property
+    @override
     def reason(self) -> str | None:
-        """Why the answers are no multiprobability; None for two classes, where they are."""
         return None if self._n_known == 2 else NO_JOINT
 
     @property
+    @override
     def scores(self) -> Floats:
-        """Scores held in order of arrival, shape (n, n_scores)."""
         return self._scores.since(self._scores.first)
 
     @property
+    @override
     def codes(self) -> Ints:
-        """Label codes held in order of arrival, shape (n,)."""
         return self._codes.since(self._codes.first)
 
+    @override
     def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
-        """Answer rows of `scores` in turn; each joins after its answer, unless its code is -1."""
         pairs, sizes = self._meet(scores, codes)
         point, lower, upper = _two_classes(pairs) if pairs.shape[1] == 1 else _normalised(pairs)
         unseen = self._n_classes - self._n_known
@@ -95,22 +96,16 @@ class AbersSet:
             upper = np.hstack([upper, nothing + 1.0 / (sizes[:, None] + 1)])
         return VennAnswers(point, lower, upper, svm_classes(scores), sizes)
 
+    @override
     def multiprobabilities(self, scores: Floats) -> Floats:
-        """Return p^j(y) at [row, j, y], shape (m, 2, 2).
-
-        Raises
-        ------
-        InvalidInput
-            If there are more than two classes.
-        """
         if self._n_classes != 2:
             raise InvalidInput(f"taxonomy: {NO_JOINT}; use another one, or two classes")
         pairs, _ = self._meet(scores, np.full(len(scores), -1))
         joint: Floats = np.stack([1.0 - pairs[:, 0], pairs[:, 0]], axis=2)
         return joint
 
+    @override
     def state(self) -> Arrays:
-        """Return the calibration set as arrays."""
         return {"scores": self.scores, "codes": self.codes}
 
     def _meet(self, scores: Floats, codes: Ints) -> tuple[Floats, Ints]:

@@ -1,12 +1,13 @@
 """The Venn predictor whose categories are ranks among the calibration set and the example."""
 
 import numpy as np
+from typing_extensions import override
 
 from online_svm.compiled.jit import jit
 from online_svm.stream.history import Tail
 from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.multiprobability import multiprobabilities
-from online_svm.venn.protocol import VennAnswers
+from online_svm.venn.protocol import VennAnswers, VennSet
 from online_svm.venn.sorted_scores import (
     SortedScores,
     empty_lists,
@@ -19,7 +20,7 @@ from online_svm.venn.sorted_scores import (
 from online_svm.venn.taxonomy import class_scores, svm_classes
 
 
-class RankedSet:
+class RankedSet(VennSet):
     """The SVM's own class, and within it the rank of the class's score among the N + 1 there are.
 
     The calibration examples of the example's own class and the example itself are sorted by their
@@ -65,26 +66,26 @@ class RankedSet:
             fill(self._lists, k, strengths[own == k], self.codes[own == k])
 
     @property
+    @override
     def scores(self) -> Floats:
-        """Scores held in order of arrival, shape (n, n_scores)."""
         return self._scores.since(self._scores.first)
 
     @property
+    @override
     def codes(self) -> Ints:
-        """Label codes held in order of arrival, shape (n,)."""
         return self._codes.since(self._codes.first)
 
+    @override
     def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
-        """Answer rows of `scores` in turn; each joins after its answer, unless its code is -1."""
         return VennAnswers.counted(*self._meet(scores, codes))
 
+    @override
     def multiprobabilities(self, scores: Floats) -> Floats:
-        """Return p^j(y) at [row, j, y], shape (m, c, c)."""
         met, _ = self._meet(scores, np.full(len(scores), -1))
         return multiprobabilities(met)
 
+    @override
     def state(self) -> Arrays:
-        """Return the calibration set as arrays."""
         return {"scores": self.scores, "codes": self.codes}
 
     def _meet(self, scores: Floats, codes: Ints) -> tuple[Ints, Ints]:

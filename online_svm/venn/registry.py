@@ -41,6 +41,7 @@ class VennScheme:
 
     Examples
     --------
+    >>> import numpy as np
     >>> scheme = VennScheme("class-rank", n_bins=2, n_known=2, n_classes=2, limit=None)
     >>> held = scheme.begin(np.empty((0, 1)), np.array([[1.0], [2.0]]), np.array([0, 1]))
     >>> held.answer(np.array([[3.0]]), np.array([-1])).category.tolist()

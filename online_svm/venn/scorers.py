@@ -5,6 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from typing_extensions import override
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.stream.history import Tail
@@ -45,7 +46,7 @@ def make_scorer(estimator: Any, classes: NDArray[Any], window: int | None) -> Sc
     return EstimatorScorer(estimator, classes)
 
 
-class MachineScorer:
+class MachineScorer(Scorer):
     """An exact online SVM: warm starts, and held scores kept up by the solver itself.
 
     Parameters
@@ -69,8 +70,8 @@ class MachineScorer:
         self._kernel(np.empty((0, 1)))
         self._penalties(self._codes.since(0))
 
+    @override
     def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
-        """Hold more examples and return their scores; None before the first training."""
         if self._rows is None:
             self._rows = Tail(X)
         else:
@@ -78,14 +79,15 @@ class MachineScorer:
         self._codes.append(codes)
         return None if self._machine is None else self._machine.extend(X, codes, training=trains)
 
+    @override
     def forget(self, count: int) -> None:
-        """Give up the oldest examples."""
         assert self._rows is not None
         self._rows.drop_before(self._rows.first + count)
         self._codes.drop_before(self._codes.first + count)
         if self._machine is not None:
             self._machine.forget(count)
 
+    @override
     def train(self, parts: Parts) -> Floats:
         """Train from the last solution; return the scores of the observers."""
         machine, size = self._machine, parts.size
@@ -100,13 +102,13 @@ class MachineScorer:
         machine.solve()
         return machine.observer_values()
 
+    @override
     def training_scores(self) -> Floats:
-        """Return the scores of T, right after `train`, shape (n_training, n_scores)."""
         assert self._machine is not None
         return self._machine.training_values()
 
+    @override
     def score(self, X: Floats) -> Floats:
-        """Return the scores of other examples, shape (m, n_scores)."""
         assert self._machine is not None
         return self._machine.model().scores(X)
 
@@ -134,7 +136,7 @@ class MachineScorer:
         return class_penalties(self._svc.C, self._svc.class_weight, self._classes, codes)
 
 
-class EstimatorScorer:
+class EstimatorScorer(Scorer):
     """Any scikit-learn classifier with a decision function, cloned and fitted anew on T.
 
     Parameters
@@ -151,8 +153,8 @@ class EstimatorScorer:
         self._present: Ints = np.empty(0, dtype=np.int64)
         self._training: slice | Bools = slice(0)
 
-    def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:  # noqa: ARG002  (the mask at training decides)
-        """Hold more examples and return their scores; None before the first training."""
+    @override
+    def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
         if self._rows is None:
             self._rows = Tail(X)
         else:
@@ -160,12 +162,13 @@ class EstimatorScorer:
         self._codes.append(codes)
         return None if len(self._present) == 0 else self.score(X)
 
+    @override
     def forget(self, count: int) -> None:
-        """Give up the oldest examples."""
         assert self._rows is not None
         self._rows.drop_before(self._rows.first + count)
         self._codes.drop_before(self._codes.first + count)
 
+    @override
     def train(self, parts: Parts) -> Floats:
         """Fit a clone of the estimator on a part of the held examples; score the others."""
         assert self._rows is not None
@@ -177,11 +180,12 @@ class EstimatorScorer:
             self._fitted = clone(self._estimator).fit(X[self._training], self._classes[labels])
         return self.score(X[parts.calibration])
 
+    @override
     def training_scores(self) -> Floats:
-        """Return the scores of T, right after `train`, shape (n_training, n_scores)."""
         assert self._rows is not None
         return self.score(self._rows.since(self._rows.first)[self._training])
 
+    @override
     def score(self, X: Floats) -> Floats:
         """Return one score a class (-1 for one absent from T, +1 for an only one)."""
         scores = np.full((len(X), len(self._classes)), -1.0)

@@ -11,10 +11,11 @@ from collections import deque
 from typing import Self
 
 import structlog
+from typing_extensions import override
 
 from online_svm.config import PredictorConfig
 from online_svm.refit.state_checks import opened
-from online_svm.refit.task import RefitResult, RefitTask
+from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from workers.errors import RefitFailed
 from workers.refit.child import CONFIG, LOAD, STATE, TASK, Child, Message
 from workers.refit.pipe import ChildFailed, ChildPipe
@@ -33,7 +34,7 @@ _MIN_HISTORY_BYTES = 1 << 20
 log = structlog.get_logger("online_svm.refit")
 
 
-class ProcessRefitter:
+class ProcessRefitter(Refitter):
     """Computes refits in a child process; a `Refitter`.
 
     What is asked for waits in the pipe while the child is at work, so that it goes from one task
@@ -77,17 +78,17 @@ class ProcessRefitter:
         return self._child.pid
 
     @property
+    @override
     def is_busy(self) -> bool:
-        """Whether the child is at work on a request, and does not stand back."""
         child = self._child
         return bool(self._asked) and not child.stands_back and not child.has_replied
 
+    @override
     def submit(self, task: RefitTask) -> None:
-        """Take a task, to be computed after those before it."""
         self._waiting.append((TASK, task.state()))
 
+    @override
     def begin(self) -> None:
-        """Begin what was submitted, in the background."""
         waiting, self._waiting = self._waiting, []
         for request in waiting:
             self._hand_over(request)
@@ -100,6 +101,7 @@ class ProcessRefitter:
         if weight > max(_MIN_HISTORY_BYTES, len(self._base or b"")) and not is_asked:
             self._ask((STATE, b""))
 
+    @override
     def result(self) -> RefitResult:
         """Return the next result, waiting for it where necessary.
 
@@ -115,8 +117,8 @@ class ProcessRefitter:
             self._take_state()
         return RefitResult.from_state(self._finish())
 
+    @override
     def state(self) -> bytes:
-        """Return the learner after the last finished task; none is under way."""
         assert not self._waiting
         if not self._asked and self._history:
             self._ask((STATE, b""))
@@ -125,14 +127,8 @@ class ProcessRefitter:
         assert self._base is not None
         return self._base
 
+    @override
     def reset(self, state: bytes | None) -> None:
-        """Continue from `state`, or from nothing; the tasks under way are forgotten.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If the state cannot be read; it is looked at here, before a task depends on it.
-        """
         if state is not None:
             opened(self._config, state)
         is_busy = bool(self._asked)

@@ -19,11 +19,65 @@ class EvidentialMap(FittedMap):
 
     @abstractmethod
     def mass(self, scores: ArrayLike) -> Floats:
-        """Return m({1}), m({0}) and m({0, 1}) for each score, shape (n_samples, 3)."""
+        """Return m({1}), m({0}) and m({0, 1}) for each score.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 3)
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, or the map is not fitted.
+
+        Examples
+        --------
+        >>> from online_svm import EvidentialBinning, EvidentialLogistic
+        >>> EvidentialBinning("dempster", n_bins=1).fit([0.0, 1.0, 2.0], [0, 1, 1]).mass([5.0])
+        array([[0.5 , 0.25, 0.25]])
+        >>> fitted = EvidentialLogistic("confidence").fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+        >>> fitted.mass([2.0]).round(2)
+        array([[0.08, 0.01, 0.91]])
+        """
 
     @abstractmethod
     def contour(self, s: float, tau: ArrayLike) -> Floats:
-        """Return the plausibility at score s of each proportion of positives tau in [0, 1]."""
+        """Return the plausibility at score s of each proportion of positives tau.
+
+        That of a map in blocks is the contour of the block by itself. Its integrals are the
+        block's masses, for the likelihood and the confidence interval (Xu et al. 2016, eqs 22
+        and 23).
+
+        Parameters
+        ----------
+        s : float
+        tau : array-like of shape (m,)
+            In [0, 1].
+
+        Returns
+        -------
+        ndarray of shape (m,)
+
+        Raises
+        ------
+        InvalidInput
+            If s is not finite, a proportion is outside [0, 1], the map is not fitted, or (for
+            the "likelihood" of a logistic map) it was restored from a state, which does not hold
+            the examples.
+
+        Examples
+        --------
+        >>> from online_svm import EvidentialIsotonic, EvidentialLogistic
+        >>> EvidentialIsotonic().fit([0.0, 1.0], [0, 1]).contour(1.0, [0.0, 0.25, 1.0])
+        array([0.  , 0.25, 1.  ])
+        >>> fitted = EvidentialLogistic().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+        >>> fitted.contour(0.0, [0.1, 0.5, 0.9]).round(3)
+        array([0.237, 1.   , 0.237])
+        """
 
     def predict_interval(self, scores: ArrayLike) -> Floats:
         """Return Bel({1}) and Pl({1}) for each score.

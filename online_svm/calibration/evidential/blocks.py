@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from typing_extensions import override
 
 from online_svm.calibration.base import check_finite, read_floats, read_ints
 from online_svm.calibration.diagram import Blocks, midpoints
@@ -58,58 +59,13 @@ class BlockMap(CountsMap, EvidentialMap):
     def _shape(self, masses: Floats) -> Floats:
         """Turn the masses that each block has by itself into those of the map."""
 
+    @override
     def mass(self, scores: ArrayLike) -> Floats:
-        """Return m({1}), m({0}) and m({0, 1}) for each score.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 3)
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, or the map is not fitted.
-
-        Examples
-        --------
-        >>> from online_svm.calibration.evidential import EvidentialBinning
-        >>> EvidentialBinning("dempster", n_bins=1).fit([0.0, 1.0, 2.0], [0, 1, 1]).mass([5.0])
-        array([[0.5 , 0.25, 0.25]])
-        """
         values = self._asked(scores)
         return self.masses_[self._block(values)] if len(self.totals_) else vacuous(len(values))
 
+    @override
     def contour(self, s: float, tau: ArrayLike) -> Floats:
-        """Return the plausibility at score s of each proportion of positives tau.
-
-        It is that of the block by itself. Its integrals are the block's masses, for the
-        likelihood and the confidence interval (Xu et al. 2016, eqs 22 and 23).
-
-        Parameters
-        ----------
-        s : float
-        tau : array-like of shape (m,)
-            In [0, 1].
-
-        Returns
-        -------
-        ndarray of shape (m,)
-
-        Raises
-        ------
-        InvalidInput
-            If s is not finite, a proportion is outside [0, 1], or the map is not fitted.
-
-        Examples
-        --------
-        >>> from online_svm.calibration.evidential import EvidentialIsotonic
-        >>> EvidentialIsotonic().fit([0.0, 1.0], [0, 1]).contour(1.0, [0.0, 0.25, 1.0])
-        array([0.  , 0.25, 1.  ])
-        """
         block = self._block(self._asked([s]))
         proportions = check_proportions(tau)
         if not len(self.totals_):

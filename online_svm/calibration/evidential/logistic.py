@@ -6,6 +6,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
+from typing_extensions import override
 
 from online_svm.calibration.base import read_floats, read_ints
 from online_svm.calibration.calibrators.platt import TARGETS, Targets
@@ -54,29 +55,8 @@ class EvidentialLogisticCalibrator(EvidentialMap):
             if self.model == "likelihood":
                 self.table_ = IgnoranceTable.build(self._likelihood)
 
+    @override
     def mass(self, scores: ArrayLike) -> Floats:
-        """Return m({1}), m({0}) and m({0, 1}) for each score.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 3)
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, or the map is not fitted.
-
-        Examples
-        --------
-        >>> from online_svm import EvidentialLogistic
-        >>> fitted = EvidentialLogistic("confidence").fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
-        >>> fitted.mass([2.0]).round(2)
-        array([[0.08, 0.01, 0.91]])
-        """
         values = self._asked(scores)
         if self.line_ is None:
             return vacuous(len(values))
@@ -88,32 +68,8 @@ class EvidentialLogisticCalibrator(EvidentialMap):
         unknown = self.line_.undetermined(values)
         return np.where(unknown[:, None], vacuous(len(values)), masses)
 
+    @override
     def contour(self, s: float, tau: ArrayLike) -> Floats:
-        """Return the plausibility at score s of each proportion of positives tau.
-
-        Parameters
-        ----------
-        s : float
-        tau : array-like of shape (m,)
-            In [0, 1].
-
-        Returns
-        -------
-        ndarray of shape (m,)
-
-        Raises
-        ------
-        InvalidInput
-            If s is not finite, a proportion is outside [0, 1], the map is not fitted, or (for
-            "likelihood") it was restored from a state, which does not hold the examples.
-
-        Examples
-        --------
-        >>> from online_svm import EvidentialLogistic
-        >>> fitted = EvidentialLogistic().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
-        >>> fitted.contour(0.0, [0.1, 0.5, 0.9]).round(3)
-        array([0.237, 1.   , 0.237])
-        """
         score, proportions = self._asked([s]), check_proportions(tau)
         if self.line_ is None or self.line_.undetermined(score)[0]:
             return np.ones(len(proportions))
