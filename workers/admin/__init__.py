@@ -1,1 +1,1 @@
-"""Feeds from outside: how they stand, fork, reset, verify, repair."""
+"""Operations on feeds from outside a worker: status, fork, reset, verify, repair, restore."""

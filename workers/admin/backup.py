@@ -1,7 +1,7 @@
-"""A backup of a feed as one file: what it is bound to, and its newest snapshot.
+"""The backup format: one file with the agreement of a feed and its newest snapshot.
 
-A line that names the format, the length of a header (4 bytes), the header (JSON), the bytes of the
-snapshot, and the SHA-256 of all before it. Where the feed stood is in the snapshot's own header.
+The file has a line that names the format, the length of the header (4 bytes), the header (JSON),
+the snapshot, and the SHA-256 of everything before it. The position of the feed is in the snapshot.
 """
 
 import json
@@ -24,21 +24,21 @@ _DIGEST = 32
 
 
 class InvalidBackup(BadConfiguration):
-    """A file that is no backup, or a damaged one."""
+    """A file that is not a backup, or is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What a feed is restored from.
+    """The contents of a backup.
 
     Attributes
     ----------
     feed : str
     epoch : int
-        Writers that the feed had had.
+        Epoch of the feed when the backup was made.
     agreement : Agreement
     pointer : Pointer
-        Names the snapshot.
+        Pointer to the snapshot.
     data : bytes
         The snapshot.
     """
@@ -51,7 +51,7 @@ class Backup:
 
     @property
     def position(self) -> Position:
-        """Where the feed stood.
+        """The position of the feed in the snapshot.
 
         Raises
         ------
@@ -89,12 +89,12 @@ class Backup:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return the backup in a file; sizes are checked before anything is read.
+        """Return the backup in a file; sizes are checked before the contents are read.
 
         Raises
         ------
         InvalidBackup
-            If the file cannot be read, is no backup, is damaged, or of a newer format.
+            If the file cannot be read, is not a backup, is damaged, or has a newer format.
         """
         try:
             with path.open("rb") as source:

@@ -1,4 +1,4 @@
-"""A feed as a whole, from outside: how it stands, and beginning it anew."""
+"""The status of feeds, their streams as seen from outside, and reset."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from workers.errors import BadConfiguration, StateLost, WrongKeyType
 from workers.feed.keys import FIELD, GROUP, REGISTRY, is_feed_name
 
 COUNTED = 1000
-"""Waiting entries are counted one by one up to here: counting them reads them."""
+"""Largest number of waiting entries that are counted one by one, which reads them."""
 
 
 class FeedInUse(BadConfiguration):
@@ -28,7 +28,7 @@ class NoSuchSnapshot(BadConfiguration):
 
 
 def require(store: Store) -> None:
-    """Raise NoSuchFeed if nothing is stored under the feed's keys."""
+    """Raise NoSuchFeed if none of the feed's keys exists."""
     if not store.types():
         feed = store.keys.feed
         raise NoSuchFeed(f"no feed {feed!r}: push examples to it, or see online-svm status")
@@ -36,7 +36,7 @@ def require(store: Store) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a feed stands.
+    """The status of a feed.
 
     Attributes
     ----------
@@ -46,17 +46,17 @@ class Status:
     waiting : int
         Input entries not answered yet.
     waiting_is_at_least : bool
-        Whether there may be more of them: `COUNTED` were counted, behind others that are kept.
+        Whether more may wait: counting stopped at `COUNTED`.
     cursor : str
         ID of the last entry answered.
     out, met, dlq : int
         Entries kept in the output streams.
     epoch : int
-        Writers so far; 0 if the feed never had one.
+        Number of writers so far.
     writer, holder : str or None
-        The last writer, and who holds the lease now.
+        The last writer, and the present holder of the lease.
     digest : str
-        Of every answer so far, as hexadecimal digits.
+        Digest of all answers so far, in hexadecimal.
     snapshots : list of int
         Learned examples at each kept snapshot, the newest first.
     validity : dict or None
@@ -86,14 +86,15 @@ def names(store: Store) -> list[str]:
 
 
 def listed(store: Store) -> tuple[list[str], list[bytes]]:
-    """Return the names of all feeds, also of those that no worker has begun, and what is no name.
+    """Return the names of all listed feeds, and the listed texts that are not valid names.
 
-    Producers may write the list of feeds, so it may hold anything. Both are sorted.
+    Feeds that no worker has started are included. Producers may write the list, so it may contain
+    anything. Both results are sorted.
 
     Raises
     ------
     WrongKeyType
-        If the list is no set.
+        If the list is not a set.
     """
     try:
         found = sorted(store.call("SMEMBERS", REGISTRY))
@@ -107,12 +108,12 @@ def listed(store: Store) -> tuple[list[str], list[bytes]]:
 
 
 def status(store: Store) -> Status:
-    """Return how a feed stands; this only reads.
+    """Return the status of a feed; this only reads.
 
     Raises
     ------
     NoSuchFeed
-        If nothing of it is there.
+        If the feed does not exist.
     """
     require(store)
     keys, state = store.keys, store.state()
@@ -139,7 +140,7 @@ def status(store: Store) -> Status:
 
 
 def waiting(store: Store, cursor: bytes) -> tuple[int, bool]:
-    """Return how many entries of the input lie after a cursor, and whether they may be more."""
+    """Return how many input entries follow a cursor, and whether there may be more."""
     stream, count, after = store.keys.input, 0, b""
     for page in store.pages(stream, cursor, count=COUNTED):
         after = after or page[0][0]
@@ -166,7 +167,7 @@ def payload(entry: Sequence[Any]) -> bytes:
     Raises
     ------
     StateLost
-        If it has none: another program wrote it.
+        If it has no payload: another program wrote it.
     """
     fields = entry[1]
     if FIELD.encode() not in fields[::2]:
@@ -180,7 +181,7 @@ def answer(entry: Sequence[Any]) -> dict[str, Any]:
     Raises
     ------
     StateLost
-        If it is no JSON object: another program wrote it.
+        If it is not a JSON object: another program wrote it.
     """
     try:
         found = orjson.loads(payload(entry))
@@ -200,7 +201,7 @@ def no_answer(entry: Sequence[Any]) -> StateLost:
 
 
 def reset(store: Store, with_input: bool, force: bool = False) -> int:
-    """Forget every answer and all state of a feed, at once; return how many keys went.
+    """Delete all answers and all state of a feed at once; return the number of deleted keys.
 
     A worker that still runs notices, writes nothing more, and exits.
 
@@ -208,31 +209,31 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     ----------
     store : Store
     with_input : bool
-        Also delete the input; else it is answered again from its start.
+        Also delete the input. Otherwise it is answered again from its start.
     force : bool
         Even if a live worker holds the feed.
 
     Raises
     ------
     FeedInUse
-        If one does, and `force` is not set.
+        If a live worker holds the feed and `force` is not set.
     """
-    refuse_in_use(store, force)
+    check_not_in_use(store, force)
     keys = store.keys
-    going = [keys.state, keys.out, keys.met, keys.dlq, keys.lease, *snapshot_keys(store)]
+    dropped = [keys.state, keys.out, keys.met, keys.dlq, keys.lease, *snapshot_keys(store)]
     if with_input:
-        going.append(keys.input)
+        dropped.append(keys.input)
     else:
-        # The bookmark points at answers that are gone; the next worker makes it again.
-        _drop_bookmark(store)
-    gone = int(store.call("DEL", *going))
+        # The consumer group marks the cursor, which is gone; the next worker creates it again.
+        _drop_group(store)
+    gone = int(store.call("DEL", *dropped))
     if not store.types():
         store.call("SREM", REGISTRY, keys.feed)
     return gone
 
 
-def refuse_in_use(store: Store, force: bool) -> None:
-    """Raise FeedInUse if a live worker holds the feed, unless that does not matter."""
+def check_not_in_use(store: Store, force: bool) -> None:
+    """Raise FeedInUse if a live worker holds the feed and `force` is not set."""
     holder = _holder(store)
     if holder is not None and not force:
         raise FeedInUse(
@@ -241,7 +242,7 @@ def refuse_in_use(store: Store, force: bool) -> None:
 
 
 def _holder(store: Store) -> str | None:
-    """Return who holds the lease, unless its process is known to be gone."""
+    """Return the holder of the lease, unless its process is known to be gone."""
     held = store.call("GET", store.keys.lease)
     if held is None:
         return None
@@ -263,7 +264,7 @@ def snapshot_keys(store: Store) -> Iterator[str]:
             return
 
 
-def _drop_bookmark(store: Store) -> None:
+def _drop_group(store: Store) -> None:
     if store.length(store.keys.input):
         store.call("XGROUP", "DESTROY", store.keys.input, GROUP)
 

@@ -1,7 +1,7 @@
-"""A new feed over the kept input of another one.
+"""Fork: copy the kept input of a feed to a new feed.
 
-Nothing marks a copy as half made: it is one if all of it that the source still has is in the source
-too, entry for entry. So a copy that was cut off goes on where it ends, however often that happens.
+An interrupted fork can be continued any number of times. A partial copy has no mark; it is
+recognised by its contents: every entry that the source still has is equal to the entry in the copy.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ _START = b"0-0"
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """What a fork copied.
+    """The result of a fork.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Fork:
     total : int
         Entries of the new feed.
     trimmed : int
-        Entries that the source answered and no longer has: the new feed begins after them.
+        Entries that the source answered and has trimmed; the new feed lacks them.
     """
 
     copied: int
@@ -38,9 +38,9 @@ class Fork:
 
 
 def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
-    """Copy the kept input of a feed to a new one, under the same IDs; go on with a half-made copy.
+    """Copy the kept input of a feed to a new one, under the same IDs; continue a partial copy.
 
-    A source at work may grow meanwhile: what is there at the beginning is copied.
+    The source may grow meanwhile; the entries that it has at the beginning are copied.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
     Raises
     ------
     BadConfiguration
-        If the target exists and is no half-made copy of this source, or the source has no input.
+        If the target exists and is not a partial copy of this source, or the source has no input.
     InputLost
-        If the source was trimmed faster than it was copied.
+        If the source trimmed entries before they were copied.
     """
     keys = store.keys
     last = _last(store, keys.input)
@@ -74,19 +74,19 @@ def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
 
 
 def is_input_alone(store: Store) -> bool:
-    """Return whether a feed has input and nothing else: no worker has begun it."""
+    """Return whether a feed has only input: no worker has started it."""
     return set(store.types()) == {store.keys.input} and not store.has_snapshots()
 
 
 def _copied_before(store: Store, target: Store, cursor: tuple[int, int]) -> int:
-    """Return how many entries up to the cursor an earlier call copied.
+    """Return how many entries up to the cursor were copied by earlier calls.
 
     Raises
     ------
     BadConfiguration
-        If what the target holds is not from this source.
+        If the target has entries that are not from this source.
     InputLost
-        If the source no longer has the last entry that was copied.
+        If the source no longer has the last copied entry.
     """
     if not target.types():
         return 0
@@ -120,12 +120,12 @@ def _unbroken(store: Store, after: bytes, last: bytes) -> Iterator[list[Entry]]:
     Raises
     ------
     InputLost
-        If entries were trimmed that are still to be copied.
+        If entries were trimmed before they were copied.
     """
     if parse_id(after) >= parse_id(last):
         return
     for page in store.pages(store.keys.input, after, last):
-        # Trimming takes from the start: if what came before the page is there, the page is whole.
+        # Redis trims from the start: if the entry before the page is there, the page is complete.
         if after != _START and parse_id(after) < _first(store):
             raise InputLost(
                 f"feed {store.keys.feed!r} gave up input after {after.decode()} before it was "

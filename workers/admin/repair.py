@@ -1,13 +1,13 @@
-"""Make `st` and the output streams of a feed agree again, where that can be proved.
+"""Repair: make `st` and the output streams of a feed agree again, where a replay proves them.
 
-A replay of the input from a snapshot that `st` vouches for gives the only answers there can be.
+A replay of the input, from a snapshot whose hash is in `st`, gives the only possible answers.
 
-- The state is behind the answers: it is moved to their end if every answer, report and rejected
-  entry beyond it is what the replay gives, byte for byte.
-- The state is ahead of the answers: those that are missing are appended, if the replay comes out
-  at the digest in the state.
+- If the state is behind the answers, it is moved to their end. Every answer, report and rejected
+  entry beyond it must equal the replay, byte for byte.
+- If the state is ahead of the answers, the missing answers are appended. The replay must end at
+  the digest in the state.
 
-Anything else is refused, and nothing is written.
+Any other difference is refused, and nothing is written.
 """
 
 from collections.abc import Iterator
@@ -36,14 +36,14 @@ from workers.feed.state import FeedState
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What was done.
+    """The result of a repair.
 
     Attributes
     ----------
     before, after : Position
-        Of the state; equal where it was not moved.
+        Of the state; equal if it was not moved.
     appended : int
-        Answers that were missing and are there now.
+        Number of missing answers that were appended.
     """
 
     before: Position
@@ -61,9 +61,9 @@ def repair(store: RepairStore) -> Repaired:
     StateLost
         If the state is gone or damaged.
     NotRepairable
-        If a replay does not give what is there.
+        If a replay does not give the stored answers.
     InputLost, ReplayMismatch
-        If it does not even give what the state says.
+        If a replay does not even reach the committed state.
     """
     require(store)
     state = store.state()
@@ -75,20 +75,20 @@ def repair(store: RepairStore) -> Repaired:
     check_whole(store.keys.feed, state.agreement)
     found, before = find_ends(store, state), state.position
     if found.is_behind:
-        return Repaired(before, _moved_forward(store, state, found.out, held))
-    appended = _completed(store, state, found.out, held) if found.is_ahead else 0
+        return Repaired(before, _move_state_forward(store, state, found.out, held))
+    appended = _append_missing(store, state, found.out, held) if found.is_ahead else 0
     return Repaired(before, before, appended)
 
 
 class _Replay:
-    """The input of a feed answered again, from a snapshot that stands at or before an ID."""
+    """Answers the input of a feed again, from a snapshot at or before an ID."""
 
     def __init__(self, store: Store, state: FeedState, upto: bytes) -> None:
         self._store, self._limits = store, settings_of(store.keys.feed, state)[1]
         self.position, self._predictor, self._recent = _start(store, state, upto)
 
     def outcomes(self, upto: bytes) -> Iterator[Outcome]:
-        """Yield what the input up to an ID leads to, a page at a time."""
+        """Yield the outcomes of the input up to an ID, a page at a time."""
         pages = self._store.pages(self._store.keys.input, self.position.cursor, upto)
         for page in pages if self.position.cursor != upto else ():
             outcome = process(self._predictor, self._limits, self.position, page, self._recent)
@@ -96,14 +96,14 @@ class _Replay:
             yield outcome
 
     def run(self, upto: bytes) -> Position:
-        """Answer the input up to an ID; return where that comes out."""
+        """Answer the input up to an ID; return the position after it."""
         for _ in self.outcomes(upto):
             pass
         return self.position
 
 
-def _moved_forward(store: RepairStore, state: FeedState, end: bytes, held: bytes) -> Position:
-    """Move the state to the end of the answers, which must be those of a replay."""
+def _move_state_forward(store: RepairStore, state: FeedState, end: bytes, held: bytes) -> Position:
+    """Move the state to the end of the answers, which must equal those of a replay."""
     replay = _Replay(store, state, state.position.cursor)
     check_same(store.keys.feed, replay.run(state.position.cursor), state.position)
     for outcome in replay.outcomes(end):
@@ -122,10 +122,10 @@ def _moved_forward(store: RepairStore, state: FeedState, end: bytes, held: bytes
     return replay.position
 
 
-def _completed(store: RepairStore, state: FeedState, end: bytes, held: bytes) -> int:
-    """Append the answers that are missing; return how many."""
+def _append_missing(store: RepairStore, state: FeedState, end: bytes, held: bytes) -> int:
+    """Append the missing answers; return how many."""
     upto = state.position.cursor
-    # Once to see that it comes out at the digest in the state, and once more to write.
+    # Replay twice: first to check that it ends at the digest in the state, then to write.
     check_same(store.keys.feed, _Replay(store, state, end).run(upto), state.position)
     ends = [last_id(store, stream) or end for stream in _streams(store)]
     replay = _Replay(store, state, end)
@@ -142,7 +142,7 @@ def _completed(store: RepairStore, state: FeedState, end: bytes, held: bytes) ->
 
 
 def _compare(store: Store, outcome: Outcome) -> None:
-    """Raise NotRepairable unless the streams hold, over the span of a page, what it leads to."""
+    """Raise NotRepairable unless the streams have the entries of an outcome, and no others."""
     for stream, computed in zip(_streams(store), _entries(outcome), strict=True):
         pages = store.pages(stream, outcome.before.cursor, outcome.ids[-1])
         stored = [(entry[0], list(entry[1])) for page in pages for entry in page]
@@ -164,19 +164,19 @@ def _streams(store: Store) -> tuple[str, str, str]:
 
 
 def _entries(outcome: Outcome) -> tuple[list[Entry], list[Entry], list[Entry]]:
-    """Return what a commit of an outcome adds to `out`, `met` and `dlq`."""
+    """Return the entries that a commit of an outcome adds to `out`, `met` and `dlq`."""
     name = FIELD.encode()
     return (
         [(at, [name, payload]) for at, payload in zip(outcome.ids, outcome.out, strict=True)],
         [(at, [name, payload]) for at, payload in outcome.met],
-        [(letter.id, dead_letter_fields(letter)) for letter in outcome.dlq],
+        [(entry.id, dead_letter_fields(entry)) for entry in outcome.dlq],
     )
 
 
 def _start(
     store: Store, state: FeedState, upto: bytes
 ) -> tuple[Position, OnlinePredictor, RecentIds]:
-    """Return the newest good snapshot that stands at or before an ID, restored."""
+    """Return the predictor restored from the newest good snapshot at or before an ID."""
     for pointer in (state.snapshot, state.previous):
         cursor = START.cursor if pointer is None else pointer.cursor
         if parse_id(cursor) > parse_id(upto):

@@ -1,4 +1,4 @@
-"""The one write of a repair: a script that changes state and output streams of a feed together."""
+"""The write of a repair: a script that changes state and output streams of a feed together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _REPAIR = commit_script("repair")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a repair writes, and what must still be so when it does.
+    """What a repair writes, and what must be unchanged when it does.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class Change:
     after : Position
         In `st` afterwards.
     lease : bytes
-        Of a worker that is gone; empty for none.
+        Value of the lease of a worker that is gone; empty if there is none.
     end : bytes
-        The last ID that `out` was given.
+        The last ID added to `out`.
     missing : (entries, entries, entries)
         To append to `out`, `met` and `dlq`.
     """
@@ -43,7 +43,7 @@ class Change:
 
 
 class RepairStore(Store):
-    """Keys of the feed that is repaired; see `Store`."""
+    """The store of a feed that is repaired; see `Store`."""
 
     def repair(self, change: Change) -> None:
         """Write a change, all or nothing; the epoch grows by one.
@@ -51,9 +51,9 @@ class RepairStore(Store):
         Raises
         ------
         FeedInUse
-            If somebody took the feed or wrote to it meanwhile.
+            If a worker took over the feed or wrote to it meanwhile.
         StateLost, NotRepairable
-            If nothing was written, and it cannot be.
+            If nothing was written, and the feed cannot be repaired.
         """
         keys, after = self.keys, change.after
         named = [keys.state, keys.input, keys.out, keys.met, keys.dlq, keys.lease]
@@ -85,7 +85,7 @@ def dead_letter_fields(letter: DeadLetter) -> list[bytes]:
 
 
 def refusal(feed: str, why: str) -> NotRepairable:
-    """Return the error of a feed that cannot be repaired, with what can be done instead."""
+    """Return the error for a feed that cannot be repaired; it says what to do instead."""
     return NotRepairable(
         f"feed {feed!r} cannot be repaired: {why}. Nothing was written. Go on from a backup: "
         f"online-svm restore {feed} FILE; or begin anew: online-svm reset {feed}"

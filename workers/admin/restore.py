@@ -1,9 +1,9 @@
-"""A feed put back to where its backup stands."""
+"""Restore: put a feed back to the position of its backup."""
 
 from dataclasses import dataclass
 
 from workers.admin.backup import Backup
-from workers.admin.feeds import NoSuchSnapshot, refuse_in_use, snapshot_keys, waiting
+from workers.admin.feeds import NoSuchSnapshot, check_not_in_use, snapshot_keys, waiting
 from workers.broker.store import Store, commit_script
 from workers.engine.snapshots import parts_of
 from workers.errors import BadConfiguration, OutputAhead, Unavailable, WrongKeyType
@@ -12,22 +12,22 @@ from workers.feed.state import Pointer, initial_fields
 
 _RESTORE = commit_script("restore")
 
-_ATTEMPTS = 5  # a worker may leave a new snapshot, and drop an older one, while it is read
+_ATTEMPTS = 5  # a worker may replace snapshots while they are read
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Where a feed stands after it was restored, and what is there besides.
+    """The position of a restored feed, and what else it has.
 
     Attributes
     ----------
     position : Position
     answers : int
-        Entries of `out` that are kept, all of them up to the position.
+        Answers that are kept; all are at or before the position.
     waiting : int
-        Entries of the input after it, which a worker will answer.
+        Input entries after the position, which a worker will answer.
     waiting_is_at_least : bool
-        They may be more than were counted.
+        Whether more may wait than were counted.
     """
 
     position: Position
@@ -37,7 +37,7 @@ class Restored:
 
 
 def backup_of(store: Store) -> Backup:
-    """Return a backup of a feed, which may be at work: it stands at its newest snapshot.
+    """Return a backup of a feed at its newest snapshot; its worker may be running.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def backup_of(store: Store) -> Backup:
         if data is not None:
             feed = store.keys.feed
             backup = Backup(feed, state.epoch, state.agreement, state.snapshot, data)
-            _ = backup.position  # a damaged one is no backup
+            _ = backup.position  # raises if the snapshot is damaged
             return backup
     raise NoSuchSnapshot(
         f"feed {store.keys.feed!r} has no snapshot: a worker leaves one when it stops, and every "
@@ -63,34 +63,34 @@ def backup_of(store: Store) -> Backup:
 
 
 def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool = False) -> Restored:
-    """Put a feed back to where a backup stands.
+    """Put a feed back to the position of a backup.
 
-    Answers up to there are kept where they are, and input after there is answered next.
+    Answers up to that position are kept. Input after it is answered next.
 
     Parameters
     ----------
     store : Store
     backup : Backup
     overwrite : bool
-        A state that is there may be replaced.
+        Whether an existing state may be replaced.
     force : bool
         Even if a live worker holds the feed; it will exit.
 
     Raises
     ------
     BadConfiguration
-        If the backup is of another feed, or the feed is there and may not be overwritten.
+        If the backup is of another feed, or the feed exists and may not be overwritten.
     FeedInUse
         If a live worker holds it.
     OutputAhead, WrongKeyType
-        If answers after the position of the backup are there, or a key holds another type.
+        If there are answers after the position of the backup, or a key has another type.
     """
     feed = store.keys.feed
     if backup.feed != feed:
         raise BadConfiguration(
             f"the backup is of feed {backup.feed!r}: online-svm restore {backup.feed} FILE"
         )
-    refuse_in_use(store, force)
+    check_not_in_use(store, force)
     position = backup.position
     before = set(snapshot_keys(store))
     pointer = Pointer(
@@ -113,7 +113,7 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
 
 
 def exists(store: Store) -> bool:
-    """Return whether a state is there that restoring would replace."""
+    """Return whether restoring would replace a state."""
     return store.keys.state in store.types()
 
 

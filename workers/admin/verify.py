@@ -1,4 +1,4 @@
-"""Answer a feed's input again and compare every byte with what was committed. Reads only."""
+"""Verify: answer the input of a feed again, and compare every byte. Reads only."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,12 +21,12 @@ from workers.feed.stored_settings import stored_settings
 from workers.message.decode import Fields
 
 MAX_DIFFERENCES = 20
-"""Differences that are kept: after the first, all later ones usually follow from it."""
+"""Differences that are reported: the later ones usually follow from the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One output entry that is not what recomputing gives.
+    """One output entry that differs from the recomputed one.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Difference:
         Its key.
     id : bytes
     committed, computed : bytes or None
-        None where there is no such entry.
+        None if there is no such entry.
     """
 
     stream: str
@@ -45,22 +45,22 @@ class Difference:
 
 @dataclass(slots=True)
 class Verification:
-    """What was compared, and what came out.
+    """The result of a comparison.
 
     Attributes
     ----------
     start : Position
-        Where recomputing began: the older kept snapshot, or the start of the feed.
+        Where recomputing began: at the older kept snapshot, or at the start of the feed.
     end : Position
-        Where it came out.
+        Where recomputing ended.
     committed : Position
-        What the feed says of itself.
+        The committed position of the feed.
     answers, reports : int
         Entries of `out` and `met` that were compared.
     trimmed : int
-        Entries of either that were recomputed but are no longer kept.
+        Entries that were recomputed but are no longer kept.
     has_ids : bool
-        False where the IDs of early input are not known any more; the digest is then not compared.
+        False if the IDs of early input are no longer known; then the digest is not compared.
     differences : list of Difference
         The first `MAX_DIFFERENCES`.
     n_differences : int
@@ -78,16 +78,16 @@ class Verification:
 
     @property
     def is_identical(self) -> bool:
-        """Whether all that could be compared is equal, byte for byte."""
+        """Whether everything that was compared is equal, byte for byte."""
         same_end = (self.end.seq, self.end.n) == (self.committed.seq, self.committed.n)
         same_digest = self.end.digest == self.committed.digest or not self.has_ids
         return self.n_differences == 0 and same_end and same_digest
 
 
 def verify(store: Store) -> Verification:
-    """Recompute from the older kept snapshot and compare everything since.
+    """Recompute from the older kept snapshot, and compare all answers since then.
 
-    The configuration is the stored one.
+    The stored configuration is used.
 
     Raises
     ------
@@ -109,14 +109,14 @@ def verify(store: Store) -> Verification:
 def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
     """Recompute the whole history from the fields of its input entries, in order.
 
-    The payloads do not depend on entry IDs, so a file will do: those of the entries whose answers
-    are still in `out` are known from there.
+    Payloads do not depend on entry IDs, so the entries may come from a file. For the digest, the
+    IDs are taken from the answers that are still in `out`.
 
     Parameters
     ----------
     store : Store
     entries : iterable of fields
-        As they were pushed; what comes after the committed position is not looked at.
+        As they were pushed; entries after the committed position are ignored.
     """
     state = _state(store)
     rest = iter(entries)
@@ -138,7 +138,7 @@ def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
 
 
 class _Comparison:
-    """Recomputed outcomes against the streams."""
+    """Compares recomputed outcomes with the streams."""
 
     def __init__(
         self,
@@ -162,9 +162,9 @@ class _Comparison:
         return outcome
 
     def skip(self, outcome: Outcome) -> None:
-        """Count answers whose entries are not known any more."""
+        """Count answers that are no longer kept."""
         self.found.trimmed += len(outcome.out) + len(outcome.met)
-        # What is compared next begins with the oldest answer that is kept.
+        # The comparison begins at the oldest answer that is kept.
         oldest = self._oldest[self._streams[0]]
         if oldest is not None:
             self.position = replace(outcome.after, cursor=_just_before(oldest))
@@ -177,7 +177,7 @@ class _Comparison:
         self.found.reports += self._compare(met, dict(outcome.met), outcome)
 
     def result(self) -> Verification:
-        """Return what was found, the answers that are there beyond the committed position too."""
+        """Return the result; entries beyond the committed position count as differences."""
         self.found.end = self.position
         for stream in (*self._streams, self._store.keys.dlq):
             for page in self._beyond(stream):
@@ -203,9 +203,9 @@ class _Comparison:
         return compared
 
     def _beyond(self, stream: str) -> Iterator[list[Entry]]:
-        """Yield the entries of an output stream that no commit can have written."""
+        """Yield the entries of an output stream beyond the committed position."""
         newest = self._store.call("XREVRANGE", stream, "+", "-", "COUNT", 1)
-        # Read after the entry was seen: a worker may go on meanwhile, and commits both at once.
+        # Read the position after the entry: a worker may be running, and commits both at once.
         cursor = _state(self._store).position.cursor
         if newest and parse_id(cursor) < parse_id(newest[0][0]):
             yield from self._store.pages(stream, cursor, newest[0][0])
@@ -220,7 +220,7 @@ class _Comparison:
         return parse_id(oldest[0][0]) if oldest else None
 
     def _is_trimmed(self, stream: str, entry_id: bytes) -> bool:
-        """Return whether retention explains that an entry is not there."""
+        """Return whether a missing entry was trimmed by retention."""
         oldest = self._oldest[stream]
         return oldest is None or parse_id(entry_id) < oldest
 
@@ -240,7 +240,7 @@ def _state(store: Store) -> FeedState:
 
 
 def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor, RecentIds]:
-    """Return the oldest point that can still be continued from."""
+    """Return the oldest point from which recomputing can start."""
     for pointer in (state.previous, state.snapshot):
         predictor, recent = fresh(store.keys.feed, state)
         if pointer is None:
@@ -255,12 +255,12 @@ def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor, R
 
 
 def settings_of(feed: str, state: FeedState) -> tuple[PredictorConfig, Limits]:
-    """Return the settings that a feed is answered under.
+    """Return the settings of a feed.
 
     Raises
     ------
     BadConfiguration
-        If it is a combination, which has none, or of semantics that this version does not compute.
+        If the feed is a combination, or has semantics that this version does not compute.
     """
     stored = stored_settings(feed, state.agreement)
     if stored is None:
@@ -272,7 +272,7 @@ def settings_of(feed: str, state: FeedState) -> tuple[PredictorConfig, Limits]:
 
 
 def fresh(feed: str, state: FeedState) -> tuple[OnlinePredictor, RecentIds]:
-    """Return what a feed begins with: a predictor that has learned nothing, and no ids."""
+    """Return the start of a feed: a predictor that has learned nothing, and no ids."""
     config, limits = settings_of(feed, state)
     return OnlinePredictor(config), RecentIds(limits.dedupe_window)
 

@@ -1,4 +1,4 @@
-"""The command line, a file a group."""
+"""The command line: one file for each command."""
 
 from workers.cli.app import main
 

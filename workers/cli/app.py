@@ -37,23 +37,23 @@ COMMANDS = (
     "reproduce",
     "bench",
 )
-"""In the order of the help page. Each is a module of `workers.cli` with `register(app)`."""
+"""Commands, in the order of the help page. Each is a module here, with `register(app)`."""
 
 INTERRUPTED = 130
 
-_STDOUT = 1  # the descriptor that the system gives a process for its output
+_STDOUT = 1  # the file descriptor of standard output
 
 _COMPLETE = "_ONLINE_SVM_COMPLETE"
-"""Where the completion script of a shell says that it asks."""
+"""Environment variable that the completion script of a shell sets."""
 
-_LASTING = ("worker", "combine", "push", "verify", "repair", "fork", "restore", "reset")
-"""Commands that are not done when nobody reads what they print: 0 would say that they are."""
+_MUST_FINISH = ("worker", "combine", "push", "verify", "repair", "fork", "restore", "reset")
+"""Commands that must not exit with 0 if their output cannot be written: they may be unfinished."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command; the exit code is 0, or says what went wrong (see errors.py)."""
+    """Run a command; exit with 0, or with the code of its error (see errors.py)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # A command that only reads must not wait for the imports of the others.
+    # Import only the named command, so that a short one need not wait for the others.
     named = (_words_to_complete() or given)[:1]
     with importing():
         command = application(named if named and named[0] in COMMANDS else COMMANDS)
@@ -67,10 +67,10 @@ def application(commands: Sequence[str] = COMMANDS) -> "TyperGroup":
         help="Answer a live stream with calibrated SVM probabilities and intervals, before each "
         "label is learned.",
         no_args_is_help=True,
-        # Its tracebacks show local variables, and these hold the URL with the password.
+        # Its tracebacks show local variables, which include the URL with the password.
         pretty_exceptions_enable=False,
     )
-    # With a callback typer keeps the command's name even where only one command is loaded.
+    # With a callback, typer keeps the command's name even if only one command is loaded.
     app.callback()(_online_svm)
     for name in commands:
         import_module(f"workers.cli.{name}").register(app)
@@ -80,7 +80,7 @@ def application(commands: Sequence[str] = COMMANDS) -> "TyperGroup":
 
 
 def _hide_type_of_flags(command: "TyperGroup | TyperCommand") -> None:
-    """Show flags in the help without the ``<bool>`` that typer sets beside them: they take none."""
+    """Remove the ``<bool>`` that typer shows beside flags in the help: they take no value."""
     for option in command.get_params(typer.Context(command)):
         if getattr(option, "is_flag", False):
             option.metavar = ""
@@ -89,7 +89,7 @@ def _hide_type_of_flags(command: "TyperGroup | TyperCommand") -> None:
 
 
 def _words_to_complete() -> list[str]:
-    """Return what stands behind the program's name where a shell asks how a line may go on."""
+    """Return the words after the program's name if a shell asks for completions."""
     if _COMPLETE not in os.environ:
         return []
     # bash sets the first of these, the other shells the second.
@@ -113,7 +113,7 @@ def _online_svm(
         ),
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Handle the options before a command."""
 
 
 def _run(command: "TyperGroup", given: list[str]) -> int:
@@ -121,13 +121,13 @@ def _run(command: "TyperGroup", given: list[str]) -> int:
     output = _own_handle_of_output()
     try:
         code = _call(command, given)
-        print(end="", flush=True)  # here, where it can be told why it fails
+        print(end="", flush=True)  # flush here, where an error can be handled
     except BrokenPipeError:
-        if given[:1] and given[0] in _LASTING and "--help" not in given:
+        if given[:1] and given[0] in _MUST_FINISH and "--help" not in given:
             code = code or 1
         elif output is None or not _reader_is_gone(output):
             raise
-        # As in `tail | head`: leave nothing to flush into it.
+        # As in `tail | head`: redirect standard output, so that nothing is flushed into the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
@@ -140,11 +140,11 @@ def _call(command: "TyperGroup", given: list[str]) -> int:
     try:
         command.main(args=given, prog_name="online-svm")
     except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # of which typer makes a bare 1
+        if isinstance(ended.__context__, BrokenPipeError):  # typer turns it into exit code 1
             raise ended.__context__ from None
         return ended.code if isinstance(ended.code, int) else 0
     except (WorkerError, OnlineSVMError) as error:
-        with suppress(BrokenPipeError):  # the exit code tells it as well
+        with suppress(BrokenPipeError):  # the exit code says it too
             told = printable(" ".join(str(error).split()))
             print(f"online-svm: {told}", file=sys.stderr, flush=True)
         return exit_code(error)
@@ -154,9 +154,9 @@ def _call(command: "TyperGroup", given: list[str]) -> int:
 
 
 def _own_handle_of_output() -> int | None:
-    """Return a descriptor of what standard output is now; None where it is closed.
+    """Return a duplicate of the descriptor of standard output; None if it is closed.
 
-    Where a pipe breaks, rich points standard output at the null device before it tells.
+    If a pipe breaks, rich redirects standard output to the null device before it raises.
     """
     try:
         return os.dup(_STDOUT)
@@ -165,7 +165,7 @@ def _own_handle_of_output() -> int | None:
 
 
 def _reader_is_gone(output: int) -> bool:
-    """Return whether a descriptor is of a pipe that nobody reads any more."""
+    """Return whether a descriptor is a pipe without a reader."""
     watch = select.poll()
     watch.register(output, 0)
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in watch.poll(0))

@@ -1,4 +1,4 @@
-"""`check`: what a worker would find, without starting one."""
+"""`check`: run the checks of a worker, without starting it."""
 
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ def check(
     ] = False,
     **settings: Any,
 ) -> None:
-    """Say whether a worker with these settings could begin; nothing is written."""
+    """Check whether a worker with these settings could begin; nothing is written."""
     from workers.config import settings as known
 
     loaded = known.load(given_flags(settings, redis, None), config, is_whole=False)

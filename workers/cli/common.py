@@ -1,4 +1,4 @@
-"""What the commands share: their options, and the way to Redis. Light: it imports on demand."""
+"""Options and helpers that commands share, such as finding Redis. Imports are deferred."""
 
 import secrets
 import sys
@@ -42,15 +42,15 @@ def redis_url(given: str | None, config: Path | None = None) -> str:
     Raises
     ------
     EmbeddedNotRunning
-        If neither is there: a command that looks at feeds starts no server.
+        If there is neither. Commands that only read feeds start no server.
     """
     return given_url(given, config) or attached_url()
 
 
 def given_url(given: str | None, config: Path | None = None) -> str | None:
     """Return the URL that `workers.config.settings.load` gives; None for the embedded server."""
-    # Where a flag is all there is, nothing is left to resolve, and the models of the settings take
-    # a tenth of a second to load, which `status` and `tail` need not wait for.
+    # If only a flag is given, there is nothing to resolve. Loading the models of the settings takes
+    # a tenth of a second, and `status` and `tail` need not wait for it.
     if config is None and _is_url(given) and not may_hold_settings():
         return given
     from workers.config.settings import load
@@ -63,14 +63,14 @@ def _is_url(given: str | None) -> bool:
 
 
 def embedded_url() -> str:
-    """Start the embedded server unless it runs, say where it is, and return its URL."""
+    """Start the embedded server if it is not running, print its URL, and return it."""
     from workers.broker.embedded import ensure
 
     return _told(ensure())
 
 
 def attached_url() -> str:
-    """Say where the embedded server is, which must be running, and return its URL.
+    """Print and return the URL of the embedded server, which must be running.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _told(server: "Embedded") -> str:
 
 @contextmanager
 def feed_store(feed: str, redis: str | None, config: Path | None = None) -> "Iterator[Store]":
-    """Open the store of a feed, for a command that only looks or changes it from outside."""
+    """Open the store of a feed, for a command other than `worker`."""
     from workers.broker.store import Store
 
     with Store(redis_url(redis, config), feed) as store:
@@ -98,12 +98,12 @@ def feed_store(feed: str, redis: str | None, config: Path | None = None) -> "Ite
 
 @contextmanager
 def writing(path: Path) -> "Iterator[None]":
-    """Say in one line why a file of the user's choice cannot be written.
+    """Report in one line why the user's file cannot be written.
 
     Raises
     ------
     BadConfiguration
-        For what the system says against it.
+        With the reason that the system gives.
     """
     from workers.errors import BadConfiguration
 
@@ -117,7 +117,7 @@ def writing(path: Path) -> "Iterator[None]":
 
 @contextmanager
 def replacing(path: Path, overwrite: bool) -> "Iterator[TextIO]":
-    """Yield a text file that takes the place of `path`; see `replacing_bytes`."""
+    """Yield a text file that replaces `path`; see `replacing_bytes`."""
     with (
         replacing_bytes(path, overwrite) as raw,
         TextIOWrapper(raw, encoding="utf-8", newline="") as target,
@@ -127,30 +127,30 @@ def replacing(path: Path, overwrite: bool) -> "Iterator[TextIO]":
 
 @contextmanager
 def replacing_bytes(path: Path, overwrite: bool) -> "Iterator[BinaryIO]":
-    """Yield a file that takes the place of `path` when all is written, and not before.
+    """Yield a file that replaces `path` when everything is written.
 
-    It is written beside it: what was there stays if the writing fails or is interrupted. A device
-    or a pipe is written to as it is.
+    The file is written under another name in the same directory. If the writing fails or is
+    interrupted, the old file stays. A device or a pipe is written to directly.
 
     Raises
     ------
     BadConfiguration
-        If the file is there and is not to be overwritten.
+        If the file exists and may not be overwritten.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as target:
             yield target
         return
     _refuse_existing(path, overwrite)
-    place = path.resolve()  # what a symbolic link points at is replaced, not the link
-    beside = place.with_name(f".{place.name[:200]}.{secrets.token_hex(4)}.part")
+    place = path.resolve()  # replace the target of a symbolic link, not the link
+    partial = place.with_name(f".{place.name[:200]}.{secrets.token_hex(4)}.part")
     try:
-        with beside.open("xb") as target:
+        with partial.open("xb") as target:
             yield target
         _refuse_existing(path, overwrite)
-        beside.replace(place)
+        partial.replace(place)
     finally:
-        beside.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 def _refuse_existing(path: Path, overwrite: bool) -> None:
@@ -161,17 +161,17 @@ def _refuse_existing(path: Path, overwrite: bool) -> None:
 
 
 def show(text: str, flush: bool = False) -> None:
-    """Print a line of the result; what is not printable in it is escaped."""
+    """Print a line of the result, with unprintable characters escaped."""
     print(printable(text), flush=flush)
 
 
 def note(text: str) -> None:
-    """Tell the user something that is not the result: on standard error, on one line."""
+    """Print a line for the user that is not part of the result, on standard error."""
     print(printable(text), file=sys.stderr, flush=True)
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Go on only if the user agrees; where nobody can be asked, ask for --yes.
+    """Continue only if the user agrees; without a terminal, require --yes.
 
     Raises
     ------

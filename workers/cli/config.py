@@ -1,4 +1,4 @@
-"""`config`: the settings that are in force."""
+"""`config`: show the settings in force."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ def register(app: typer.Typer) -> None:
 
 @with_settings
 def show(redis: Redis = None, config: Config = None, json: Json = False, **settings: Any) -> None:
-    """Print every setting with its value and where that is from; credentials are left out.
+    """Print every setting with its value and the origin of the value, without credentials.
 
-    The text is a TOML file that `--config` takes: each value as a file would give it.
+    The output is a TOML file that `--config` accepts.
     """
     import orjson
 

@@ -8,7 +8,7 @@ import typer
 from workers.cli.common import writing
 
 PICTURE = Path("demo-output/curves.png")
-"""Where the picture goes unless told."""
+"""Default path of the picture."""
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +28,7 @@ def demo(
     ] = 1.0,
 ) -> None:
     """Answer two real feeds live, show each method's validity, and draw the curves."""
-    _check(picture)  # not a minute later, when it is drawn
+    _check(picture)  # before the demonstration, not when it is drawn
     from rich.console import Console
 
     from workers.demo.run import run
@@ -37,7 +37,7 @@ def demo(
 
 
 def _check(picture: Path) -> None:
-    """Refuse a picture that could not be drawn; make a directory only where none was named.
+    """Check that the picture can be written; create only the default directory.
 
     Raises
     ------

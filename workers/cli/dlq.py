@@ -1,4 +1,4 @@
-"""`dlq`: the rejected input."""
+"""`dlq`: show the rejected input."""
 
 from typing import Annotated
 

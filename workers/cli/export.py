@@ -1,4 +1,4 @@
-"""`export`: the answers as a table."""
+"""`export`: write the answers as a table."""
 
 import csv
 import sys
@@ -61,8 +61,8 @@ def export(
         require(store)
         last = newest(store, store.keys.out, 1)
         table = _Table(store, last[0][0] if last else b"0-0", features)
-        # Which columns there are depends on all rows: classes are met as the stream goes. What is
-        # answered meanwhile comes after `last`, and is in neither pass.
+        # The columns depend on all rows, because new classes appear in the stream. So there are two
+        # passes; answers after `last` are in neither.
         columns = list(dict.fromkeys(("entry", *(name for row in table.outline() for name in row))))
         with writing(target), _opened(target, overwrite) as file:
             count = _write(file, columns, table.rows(), raw_cell if raw else cell)
@@ -75,7 +75,7 @@ def export(
 
 
 class _Table:
-    """The answers of a feed up to an entry, each a row, read anew at each call of `rows`."""
+    """The answers of a feed up to an entry, as rows; each call of `rows` reads them again."""
 
     def __init__(self, store: "Store", last: bytes, features: bool) -> None:
         from workers.history.true_labels import TrueLabels
@@ -85,7 +85,7 @@ class _Table:
         self.trimmed = 0
 
     def outline(self) -> Iterator[dict[str, Any]]:
-        """Yield rows with the columns of `rows`; the input is read only for its features."""
+        """Yield rows with the columns of `rows`; read the input only if features are wanted."""
         from workers.history.true_labels import Truth
 
         if self._features:
@@ -96,7 +96,7 @@ class _Table:
                 yield _row(entry, message, Truth().fields(False))
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows; `trimmed` then counts those whose input is gone."""
+        """Yield the rows; `trimmed` counts those whose input is no longer kept."""
         self.trimmed = 0
         for page, messages in self._pages():
             truths = self._truths.of(page, messages)
@@ -117,7 +117,7 @@ def _row(entry: "Entry", message: dict[str, Any], truth: dict[str, Any]) -> dict
     Raises
     ------
     StateLost
-        If the payload is no answer.
+        If the payload is not an answer.
     """
     from workers.admin.feeds import no_answer
 
@@ -128,7 +128,7 @@ def _row(entry: "Entry", message: dict[str, Any], truth: dict[str, Any]) -> dict
 
 
 def flat(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its lists spread over one column a class.
+    """Return a message as a flat row: lists become one column for each class.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def _spread(prefix: str, classes: list[str], values: list[float]) -> dict[str, f
 
 
 def _of_features(sent: list[Any] | dict[str, Any] | None) -> dict[str, Any]:
-    """Return a column for each feature: by its name, or by its place from 0 on."""
+    """Return a column for each feature, by its name or its index from 0."""
     pairs = sent.items() if isinstance(sent, dict) else enumerate(sent or ())
     return {f"feature {name}": value for name, value in pairs}
 
@@ -177,12 +177,12 @@ def _write(
     rows: Iterator[dict[str, Any]],
     cell: Callable[[Any], Any],
 ) -> int:
-    """Write the table; return its rows.
+    """Write the table; return the number of rows.
 
     Raises
     ------
     BadConfiguration
-        If the answers are not those that the columns were found in.
+        If the feed was reset between the two passes, so that columns differ.
     """
     from workers.errors import BadConfiguration
 

@@ -1,4 +1,4 @@
-"""`fork`: the same input under another configuration."""
+"""`fork`: answer the same input under another configuration."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +34,7 @@ def fork(
     from workers.config import settings
     from workers.errors import Unavailable
 
-    settings.load({}, config)  # a file that cannot work is refused before anything is copied
+    settings.load({}, config)  # check the settings before anything is copied
     url = redis_url(redis, config)
     flag = f" --config {config}" if config else ""
     with feed_store(feed, url) as store:
@@ -46,19 +46,19 @@ def fork(
             except (Unavailable, KeyboardInterrupt):
                 note(f"to go on with the copy: online-svm fork {feed} --to {name}{flag}")
                 raise
-    note(f"{_told(made)}; to answer: online-svm worker {name}{flag}")
+    note(f"{describe(made)}; to answer: online-svm worker {name}{flag}")
     print(name)
 
 
-def _told(made: "Fork") -> str:
-    """Return what was copied, and what the new feed lacks.
+def describe(made: "Fork") -> str:
+    """Return how many entries were copied, and how many the new feed lacks.
 
     Examples
     --------
     >>> from workers.admin.fork import Fork
-    >>> _told(Fork(1, 1, 0))
+    >>> describe(Fork(1, 1, 0))
     '1 entry copied'
-    >>> _told(Fork(40, 100, 2000))
+    >>> describe(Fork(40, 100, 2000))
     '40 entries copied (60 were before); the new feed begins with these, as 2,000 older ones were \
 answered and trimmed'
     """

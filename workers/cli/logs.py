@@ -1,4 +1,4 @@
-"""Log lines: on standard error, one line each, bounded, with whatever they quote escaped."""
+"""Logging to standard error: one bounded line for each event, with quoted text escaped."""
 
 import sys
 from collections.abc import MutableMapping
@@ -29,7 +29,7 @@ def configure() -> None:
 
 
 def bounded(_logger: object, _method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
-    r"""Shorten and escape every value: input quoted in a log line must not forge another.
+    r"""Shorten and escape every value, so that quoted input cannot forge a log line.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Options of `worker`, made from the settings themselves: a setting is declared once."""
+"""The options of `worker`, generated from the models of the settings."""
 
 import inspect
 from collections.abc import Callable
@@ -19,8 +19,7 @@ _OWN_OPTIONS = frozenset(("redis",))
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that takes ``**settings`` one option for each setting.
 
-    The options are text, or None where not given. `workers.config.settings.load` makes values of
-    them.
+    An option is text, or None if it was not given. `workers.config.settings.load` converts it.
     """
     declared = inspect.signature(command)
     fixed = [p for p in declared.parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -55,7 +54,7 @@ def _option(name: str, field: FieldInfo) -> Any:
 
 
 def metavar(field: FieldInfo) -> str:
-    """Return how a value of a setting is written: its choices, or what stands for any other text.
+    """Return how the help shows the value of a setting: its choices, or a placeholder.
 
     Examples
     --------
@@ -65,13 +64,13 @@ def metavar(field: FieldInfo) -> str:
     """
     forms = dict.fromkeys(form for kind in _members(field.annotation) for form in _forms(kind))
     if field.get_default() is None:
-        forms.pop("none", None)  # it is what there is without the option
+        forms.pop("none", None)  # None is the default, without the option
     shown = "|".join(forms)
     return f"<{shown}>" if len(forms) > 1 else shown
 
 
 def _completion(field: FieldInfo) -> Callable[[str], list[str]]:
-    """Return what a shell asks for the words that may go on a value begun.
+    """Return a function that completes a value on the command line.
 
     Examples
     --------
@@ -97,7 +96,7 @@ def _forms(kind: Any) -> tuple[str, ...]:
 
 
 def _members(annotation: Any) -> list[Any]:
-    """Return the types in a union, or the one type, without what only constrains them."""
+    """Return the types in a union, or the single type, without their constraints."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         return [member for part in parts for member in _members(part)]
@@ -105,7 +104,7 @@ def _members(annotation: Any) -> list[Any]:
 
 
 def _names(field: FieldInfo) -> str:
-    """Return a sentence with the names that a list may hold, where it may not hold any others."""
+    """Return a sentence with the names that a list may contain, if they are restricted."""
     lists = [get_args(kind)[0] for kind in _members(field.annotation) if get_origin(kind) is tuple]
     names = [name for item in lists if get_origin(item) is Literal for name in get_args(item)]
     return f" Of {', '.join(names)}; separated by commas." if names else ""

@@ -1,4 +1,4 @@
-"""Progress for people: a bar on a terminal, plain lines where there is none."""
+"""Progress output: a bar on a terminal, plain lines otherwise."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ EVERY = 2.0
 
 
 class WorkerProgress:
-    """Tells how far a worker is; call it with each committed outcome.
+    """Prints the progress of a worker; call it with each committed outcome.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class WorkerProgress:
         self._validity = ""
 
     def __call__(self, outcome: "Outcome") -> None:
-        """Note an outcome, and print a line if one is due."""
+        """Count an outcome, and print a line if one is due."""
         if self._seq < 0:
             self._seq = self._began = outcome.before.seq
         self._last = outcome
@@ -50,7 +50,7 @@ class WorkerProgress:
             self._tell(outcome, f", {rate:,.0f}/s")
 
     def close(self) -> None:
-        """Print where the worker ended, unless nothing came."""
+        """Print the final position, unless there was no input."""
         if self._last is not None:
             self._tell(self._last, ", stopped")
 
@@ -61,17 +61,17 @@ class WorkerProgress:
         self._told, self._seq = time.monotonic(), seq
 
     def _rejections(self) -> str:
-        """Return how many entries were rejected, and how to see why."""
+        """Return the number of rejected entries, and the command that lists them."""
         if not self._rejected:
             return ""
-        # The other counts are the feed's, which keeps none of these.
+        # The other counts are those of the feed, which does not count rejected entries.
         since = " since this worker began" if self._began else ""
         return f", {self._rejected:,} rejected{since} (online-svm dlq {self._feed})"
 
 
 @contextmanager
 def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
-    """Yield what to call with the number of rows sent so far."""
+    """Yield a function to call with the number of rows sent so far."""
     if not sys.stderr.isatty():
         yield PlainProgress(total)
         return
@@ -85,7 +85,7 @@ def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 class PlainProgress:
-    """Tells every two seconds how far something is; call it with the number done so far.
+    """Prints a line every two seconds; call it with the number done so far.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class PlainProgress:
 
 
 def waiting_progress(mark: int) -> Callable[[int], None]:
-    """Return what says, now and then, how many entries a push waits behind.
+    """Return a function that prints, at intervals, how many entries a push waits for.
 
     Parameters
     ----------

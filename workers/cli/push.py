@@ -154,8 +154,8 @@ def push(
 ) -> None:
     """Append examples to the input of a feed; a worker answers them.
 
-    Before the first is sent, it is told how the columns of the source are read. Ctrl-C says how
-    many rows Redis accepted, and the --skip with which to go on.
+    Before the first is sent, push prints how it reads the columns of the source. After Ctrl-C it
+    prints how many rows Redis accepted, and the --skip to continue with.
     """
     from workers.cli.progress import push_progress
     from workers.config.redis_url import check_url
@@ -163,7 +163,7 @@ def push(
     from workers.push import ingest
     from workers.push.rows import Layout
 
-    FeedKeys(feed)  # a bad name, and settings, are refused before a large file is read
+    FeedKeys(feed)  # check the name and the settings before reading a large file
     given = given_url(redis, config)
     if given:
         check_url(given)
@@ -176,7 +176,7 @@ def push(
     rows, total = selected(opened, shuffle, skip, limit)
     chunk = ingest.CHUNK if rate is None else ingest.Pace(rate).chunk
     chunk = min(chunk, high_water or chunk)
-    rows = _introduced(rows, layout, arrays, chunk)
+    rows = _with_summary(rows, layout, arrays, chunk)
     url = given or embedded_url()
     pace = None if rate is None else ingest.Pace(rate)
     began = time.monotonic()
@@ -187,7 +187,7 @@ def push(
                 rows, url, feed, arrays=arrays, throttle=throttle, chunk=chunk, skipped=skip
             )
     except ingest.PushInterrupted as interrupted:
-        note(_way_on(interrupted.sent, interrupted.unsure, skip, limit))
+        note(_resume_hint(interrupted.sent, interrupted.unsure, skip, limit))
         raise
     seconds = time.monotonic() - began
     note(f"{counted(sent, 'row')} pushed to feed {feed!r} in {seconds:.1f} s")
@@ -216,12 +216,12 @@ def open_rows(
     return rows(source, reading, layout)
 
 
-def _introduced(
+def _with_summary(
     rows: "Iterable[Row]", layout: "Layout", arrays: bool, chunk: int
 ) -> "Iterable[Row]":
-    """Tell how the first rows are read; return all of them.
+    """Print how the first rows are read; return all rows.
 
-    No more are read than are sent together: a live source must not wait for others.
+    No more rows are read than one chunk: rows of a live source must not wait for later ones.
     """
     from workers.push.source_summary import HEAD, head_of, summary
 
@@ -232,14 +232,14 @@ def _introduced(
     return chain(head, remaining)
 
 
-def _way_on(sent: int, unsure: int, skip: int, limit: int | None) -> str:
-    """Return what an interrupted push has sent, and how to go on.
+def _resume_hint(sent: int, unsure: int, skip: int, limit: int | None) -> str:
+    """Return how many rows an interrupted push has sent, and how to continue.
 
     Examples
     --------
-    >>> _way_on(500, 0, 20, None)
+    >>> _resume_hint(500, 0, 20, None)
     'interrupted: 500 rows were pushed; go on with --skip 520'
-    >>> _way_on(1, 500, 0, 600)
+    >>> _resume_hint(1, 500, 0, 600)
     'interrupted: 1 row was pushed, and up to 500 more may have been: compare with online-svm \
 status; go on with --skip 1 --limit 599'
     """
@@ -255,7 +255,7 @@ status; go on with --skip 1 --limit 599'
 def selected(
     rows: "Iterable[Row]", shuffle: int | None, skip: int, limit: int | None
 ) -> "tuple[Iterable[Row], int | None]":
-    """Return the rows to push and, where it is known, their number."""
+    """Return the rows to push, and their number if it is known."""
     from workers.push.ingest import shuffled
 
     end = None if limit is None else skip + limit
@@ -269,7 +269,7 @@ def selected(
 def _back_pressure(
     url: str, feed: str, mark: int, skipped: int
 ) -> Iterator[Callable[[int], None] | None]:
-    """Yield what waits for the worker after a chunk; there was room before the first one."""
+    """Wait for room for the first chunk; yield a function that waits after each chunk."""
     if mark == 0:
         yield None
         return

@@ -17,9 +17,9 @@ def register(app: typer.Typer) -> None:
 
 
 def repair(feed: Feed, redis: Redis = None, config: Config = None) -> None:
-    """Make the state and the answers of a feed agree, where a replay of its input proves them.
+    """Make the state and the answers of a feed agree, if a replay of its input proves them.
 
-    A state that is behind moves to the end of the answers; answers that are missing are written.
+    If the state is behind, it moves to the end of the answers. Missing answers are written.
     """
     from workers.admin.repair import repair as mend
     from workers.admin.repair_store import RepairStore
@@ -29,7 +29,7 @@ def repair(feed: Feed, redis: Redis = None, config: Config = None) -> None:
 
 
 def describe(feed: str, done: "Repaired") -> str:
-    """Return what was done, in a line."""
+    """Return a line that says what was done."""
     if done.appended:
         answers = counted(done.appended, "missing answer")
         return f"feed {feed}: {answers} written; out ends at {done.after.cursor.decode()}"

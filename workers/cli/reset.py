@@ -1,4 +1,4 @@
-"""`reset`: begin a feed anew."""
+"""`reset`: delete the answers and the state of a feed."""
 
 from typing import Annotated
 
@@ -32,17 +32,17 @@ def reset(
     confirm(f"Reset feed {feed!r}: delete {what} for good?", yes)
     with feed_store(feed, redis, config) as store:
         gone = forget(store, with_input, force)
-        note(_told(feed, gone, store.length(store.keys.input)))
+        note(describe(feed, gone, store.length(store.keys.input)))
 
 
-def _told(feed: str, gone: int, kept: int) -> str:
-    """Return what was deleted, and what input is still there.
+def describe(feed: str, gone: int, kept: int) -> str:
+    """Return how much was deleted, and how much input is kept.
 
     Examples
     --------
-    >>> _told("mail", 2, 0)
+    >>> describe("mail", 2, 0)
     "feed 'mail' was reset: 2 keys deleted"
-    >>> _told("mail", 0, 1)
+    >>> describe("mail", 0, 1)
     "feed 'mail' has no answers and no state to delete; its input is kept (1 entry) unless --input"
     """
     input_kept = f"its input is kept ({counted(kept, 'entry', 'entries')}) unless --input"

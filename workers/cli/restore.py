@@ -1,4 +1,4 @@
-"""`restore`: put a feed back from a backup."""
+"""`restore`: put a feed back to a backup."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from workers.plural import counted
 if TYPE_CHECKING:
     from workers.admin.restore import Restored
 
-_FIRST_CLOCK_MS = 1_000_000_000_000  # 2001: a smaller ID is no time of this century
+_FIRST_CLOCK_MS = 1_000_000_000_000  # 2001: a smaller ID is not a time in this century
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +33,7 @@ def restore(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Put a feed back to where its backup stands, after Redis lost it; a worker goes on there."""
+    """Put a feed back to its backup, after Redis lost it; a worker continues from there."""
     from workers.admin import restore as restoring
     from workers.admin.backup import Backup
 
@@ -44,18 +44,18 @@ def restore(
             at = f"{backup.position.seq:,}"
             confirm(f"Feed {feed!r} exists: put its state back to entry {at}, for good?", yes)
         restored = restoring.restore(store, backup, replaces, force)
-    for line in told(feed, restored):
+    for line in describe(feed, restored):
         note(line)
 
 
-def told(feed: str, restored: "Restored") -> list[str]:
-    r"""Return what was restored, and what was lost, a line each.
+def describe(feed: str, restored: "Restored") -> list[str]:
+    r"""Return lines that say what was restored and what was lost.
 
     Examples
     --------
     >>> from workers.feed.position import Position
     >>> from workers.admin.restore import Restored
-    >>> lines = told("mail", Restored(Position(b"1700000000000-0", 5, 4), 0, 0, False))
+    >>> lines = describe("mail", Restored(Position(b"1700000000000-0", 5, 4), 0, 0, False))
     >>> print(*lines, sep="\n")
     feed 'mail' is restored at seq 5, n 4 (input up to 1700000000000-0, 2023-11-14 22:13:20 UTC)
     lost: 5 answers before it, which are not in this Redis
@@ -84,7 +84,7 @@ def told(feed: str, restored: "Restored") -> list[str]:
 
 
 def _clock(entry_id: str) -> str:
-    """Return the time of an ID that a clock made, as a further part of a sentence."""
+    """Return the time of an ID, as a part of a sentence; empty if the ID is not a time."""
     milliseconds = int(entry_id.partition("-")[0])
     if not _FIRST_CLOCK_MS <= milliseconds < 10 * _FIRST_CLOCK_MS:
         return ""

@@ -1,4 +1,4 @@
-"""`status`: how one feed stands, or all of them."""
+"""`status`: show the status of one feed, or of all."""
 
 import sys
 from dataclasses import asdict
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workers.admin.feeds import Status
 
 
-_WIDE = 400  # columns where the output is no terminal: more than the longest names need
+_WIDE = 400  # columns if the output is not a terminal: more than the longest names need
 
 
 def register(app: typer.Typer) -> None:
@@ -37,9 +37,9 @@ def status(
         ),
     ] = False,
 ) -> None:
-    """Show how a feed stands: answered, waiting, who holds it, how valid its answers are.
+    """Show the status of a feed: answered and waiting entries, its worker, its validity.
 
-    Without a name: a table of all feeds, a line a feed.
+    Without a name, show a table with a line for each feed.
     """
     from workers.errors import EmbeddedNotRunning
 
@@ -48,7 +48,7 @@ def status(
     except EmbeddedNotRunning as error:
         if feed or check:
             raise
-        # No feed at all is no failure, be it of a Redis that runs or of none.
+        # It is no error if there is no feed, or no server.
         print(f"no feeds: {error}", file=sys.stderr if json else sys.stdout)
         return
     names = [feed] if feed else _names(url)
@@ -81,12 +81,12 @@ def _names(url: str) -> list[str]:
 
 
 def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
-    """Return how the feeds stand that can be read; say of the others why they cannot.
+    """Return the status of each feed; print why a feed cannot be read.
 
     Raises
     ------
     NoSuchFeed, AccessDenied, StateLost
-        Where the user named the feed.
+        If the user named the feed.
     """
     from workers.admin import feeds
     from workers.broker.store import Store
@@ -100,13 +100,13 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
         except (feeds.NoSuchFeed, AccessDenied, InvalidFeedName, StateLost) as error:
             if is_named:
                 raise
-            # Its keys are gone, damaged or another team's: the others are asked for all the same.
+            # Its keys are gone, damaged or not permitted: show the other feeds nevertheless.
             note(f"{name}: {error}")
     return found
 
 
 def _check(names: list[str], found: "list[Status]") -> None:
-    """End with 1 unless every feed has a worker.
+    """Exit with 1 unless every feed has a worker.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _check(names: list[str], found: "list[Status]") -> None:
 
 
 def describe(found: "Status") -> str:
-    """Return a status as text, a line a fact."""
+    """Return a status as lines of text."""
     or_more = " or more" if found.waiting_is_at_least else ""
     lines = [
         f"feed {found.feed}",
@@ -140,14 +140,14 @@ def describe(found: "Status") -> str:
 
 
 def _print_table(found: "list[Status]") -> None:
-    """Print a line a feed; names are cut on a terminal that is too narrow, and nowhere else."""
+    """Print a line for each feed; names are shortened only on a narrow terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("feed", "worker"):
-        table.add_column(name)  # only columns that may wrap are made narrower; the cells do not
+        table.add_column(name)  # rich narrows only columns that may wrap; the cells do not wrap
     for name in ("answered", "waiting", "rejected", "accuracy", "announced"):
         table.add_column(name, no_wrap=True, justify="right")
     for one in found:
@@ -157,7 +157,7 @@ def _print_table(found: "list[Status]") -> None:
 
 
 def _cells(found: "Status") -> tuple[str, ...]:
-    """Return a line of the table."""
+    """Return the cells of a line."""
     own = {} if found.validity is None else found.validity["venn"]["predicted"]
     shown = (own.get("accuracy"), own.get("probability"))
     valid = ("-" if value is None else f"{value:.3f}" for value in shown)
@@ -174,7 +174,7 @@ def _worker(found: "Status") -> str:
 
 
 def _snapshots(at: list[int]) -> str:
-    """Return where a feed can be continued from.
+    """Return the positions of the snapshots.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def _snapshots(at: list[int]) -> str:
 
 
 def _validity(message: dict[str, Any]) -> str:
-    """Return the last report in a line, with what it covers: not the warm-up, nor what came since.
+    """Return the last report as a line, with the number of examples that it covers.
 
     Examples
     --------

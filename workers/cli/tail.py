@@ -1,4 +1,4 @@
-"""`tail` and its text form of an answer."""
+"""`tail`: show the last answers of a feed."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,16 +54,16 @@ def tail(
         key = store.keys.out if stream == "out" else store.keys.met
         truths = TrueLabels(store, features) if stream == "out" and not raw else None
         for page in _pages(store, key, count, follow):
-            for text in _texts(page, truths, json, raw):
+            for text in _lines(page, truths, json, raw):
                 print(text)
             if follow:
                 sys.stdout.flush()
 
 
-def _texts(
+def _lines(
     page: "Sequence[Entry]", truths: "TrueLabels | None", json: bool, raw: bool
 ) -> Iterator[str]:
-    """Yield what is to be printed of each entry."""
+    """Yield the line to print for each entry."""
     from workers.admin.feeds import payload
     from workers.printable import printable, printable_json
 
@@ -79,7 +79,7 @@ def _texts(
 def _known(
     page: "Sequence[Entry]", stored: list[bytes], truths: "TrueLabels | None"
 ) -> list[dict[str, Any]]:
-    """Return what is to be added to each answer."""
+    """Return the fields to add to each answer."""
     if truths is None:
         return [{}] * len(page)
     found = truths.of(page, [_parsed(data) for data in stored])
@@ -87,7 +87,7 @@ def _known(
 
 
 def _parsed(data: bytes) -> Any:
-    """Return the payload as an object, None where it is no JSON."""
+    """Return the payload as an object, or None if it is not JSON."""
     import orjson
 
     try:
@@ -97,7 +97,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _added(data: bytes, fields: dict[str, Any]) -> bytes:
-    """Return a payload with fields at its end; every byte before them as it was.
+    """Return a payload with fields added at its end; the bytes before them are unchanged.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _added(data: bytes, fields: dict[str, Any]) -> bytes:
 
 
 def line(data: bytes, truth: Mapping[str, Any] | None = None) -> str:
-    """Return a payload as a line for people, with what is known of the true label.
+    """Return a payload as a line of text, with the true label if it is known.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
         return f"{seq}  rejected: {message['code']}: {message['reason']}"
     if message["status"] == "duplicate":
         return f"{seq}  duplicate: id {message['id']!r} was answered at {message['first']:,}"
-    if message["status"] == "warming":  # the reason says that it is warming up
+    if message["status"] == "warming":  # the reason says so
         return f"{seq}  {message['reason']}{_true(truth)}{_features(truth)}"
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
     note = "" if message["reason"] is None else f" ({message['reason']})"
@@ -148,7 +148,7 @@ def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
 
 
 def _true(truth: Mapping[str, Any]) -> str:
-    """Return the true label, and whether the answer is it.
+    """Return the true label, and whether the answer was right.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def _true(truth: Mapping[str, Any]) -> str:
 
 
 def _features(truth: Mapping[str, Any]) -> str:
-    """Return the features that were asked for.
+    """Return the features as text, if they were requested.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def _features(truth: Mapping[str, Any]) -> str:
 
 
 def _by_map(message: dict[str, Any], name: str) -> str:
-    """Return what one map gives to the predicted label, with its interval if it has one.
+    """Return the probability of the predicted label by one map, with its interval if any.
 
     Examples
     --------
@@ -206,13 +206,13 @@ def _report(message: dict[str, Any]) -> str:
 
 
 def _tell_if_unanswered(store: "Store") -> None:
-    """Say why there is nothing to show, where input waits and nothing was answered."""
+    """Print a note if input is waiting but nothing was answered yet."""
     if not store.length(store.keys.out) and (waiting := store.length(store.keys.input)):
         note(f"no answers yet: {counted(waiting, 'entry waits', 'entries wait')} for a worker")
 
 
 def _pages(store: "Store", key: str, count: int, follow: bool) -> "Iterator[Sequence[Entry]]":
-    """Yield the last entries of a stream, and then, to follow, those that come."""
+    """Yield the last entries of a stream; with `follow`, also the new ones as they arrive."""
     from workers.admin.feeds import newest
 
     last = b"0-0"

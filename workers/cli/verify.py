@@ -1,4 +1,4 @@
-"""`verify`: recompute the answers and compare every byte."""
+"""`verify`: recompute the answers, and compare every byte."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +26,7 @@ from workers.printable import printable
 if TYPE_CHECKING:
     from workers.admin.verify import Difference, Verification
 
-SHOWN = 3  # differences: the later ones usually follow from the first
+SHOWN = 3  # differences shown: the later ones usually follow from the first
 
 
 def register(app: typer.Typer) -> None:

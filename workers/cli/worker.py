@@ -51,7 +51,7 @@ def worker(
         loaded = known.load(given_flags(settings, redis, sigma), config, is_whole=False)
         logs.configure()
         url = loaded.url or embedded_url()
-    # What takes long comes last: a wrong setting is told at once.
+    # Slow imports come last, so that a wrong setting is reported at once.
     with importing():
         from workers.cli.progress import WorkerProgress
         from workers.engine import service
@@ -63,12 +63,12 @@ def worker(
 
 
 def given_flags(settings: dict[str, Any], redis: str | None, sigma: float | None) -> dict[str, Any]:
-    """Return the settings that were given as flags.
+    """Return the settings given as flags.
 
     Raises
     ------
     BadConfiguration
-        For a sigma that is not positive, or one beside a gamma.
+        If sigma is not positive, or gamma is given too.
 
     Examples
     --------

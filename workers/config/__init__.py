@@ -1,1 +1,1 @@
-"""Settings: what they are, where each value comes from, and how it is explained."""
+"""Settings: their definitions, the origin of each value, and messages about wrong ones."""

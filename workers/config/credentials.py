@@ -1,6 +1,6 @@
-"""From a URL of Redis and files with secrets to the one URL that everything else takes.
+"""Complete the URL of Redis with the credentials from files.
 
-What is added (user, password, query) is what `connection.redacted` leaves out of every message.
+`redis_url.redacted` removes what is added here (password, query) from every message.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ FILES = {
 
 
 def complete(url: str | None, files: Mapping[str, str | Path | None]) -> str | None:
-    """Return the URL with what the files give; None where there is neither.
+    """Return the URL with the credentials of the files; None if there is neither.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The environment variables of this program, named without loading the models of the settings."""
+"""The names of the environment variables; this module does not load the models of settings."""
 
 import os
 
@@ -15,6 +15,6 @@ PROCESS_ENVIRONMENT: dict[str, str] = {
 
 
 def may_hold_settings() -> bool:
-    """Return whether a variable is a setting, misspelt or not, or names a file of settings."""
+    """Return whether any variable may be a setting, even misspelt, or names a settings file."""
     others = PROCESS_ENVIRONMENT.keys() - {"ONLINE_SVM_CONFIG"}
     return any(name.startswith(PREFIX) and name not in others for name in os.environ)

@@ -1,4 +1,4 @@
-"""What is wrong with settings, in one line for a person, without the values: some are secrets."""
+"""Describe wrong settings in one line, without their values, because some are secrets."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _PLAIN = {
 
 
 def explain(error: ValidationError) -> str:
-    """Return what is wrong, a sentence a setting.
+    """Return what is wrong, one sentence for each setting.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def explain(error: ValidationError) -> str:
 
 
 def _sentence(items: Sequence[ErrorDetails]) -> str:
-    """Return one sentence for a setting: of each form that it may have, pydantic tells an error."""
+    """Return one sentence for a setting; pydantic reports an error for each form it may have."""
     faults = [item for item in items if not _is_another_form(item)]
     if faults:
         return "; ".join(_plain(faults))
@@ -45,7 +45,7 @@ def _sentence(items: Sequence[ErrorDetails]) -> str:
 
 
 def _is_another_form(item: ErrorDetails) -> bool:
-    """Return whether the value is not of this form at all: it was perhaps meant to have another."""
+    """Return whether the value has another form; the error for this form is then left out."""
     is_whole = len(item["loc"]) <= 2  # the setting and the form; a part of the value comes third
     return is_whole and item["type"].endswith(("_type", "_parsing", "literal_error"))
 

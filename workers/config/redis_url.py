@@ -1,4 +1,4 @@
-"""URLs of Redis: which can be used, and how one is shown without what is secret in it."""
+"""URLs of Redis: check them, and show them without secrets."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ from workers.errors import BadConfiguration
 _SCHEMES = ("redis", "rediss", "unix")
 _LARGEST_DB = 2**31 - 1
 
-# Older versions of redis-py do not look at the host name unless they are told to.
+# Older versions of redis-py verify the host name only on request.
 _VERIFIED: dict[str, Any] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
 _ON = {"ssl_cert_reqs": ("required",), "ssl_check_hostname": ("true", "yes", "1")}
 
@@ -17,8 +17,8 @@ _TLS_OPTIONS = (
     *("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile", "ssl_password"),
     *("ssl_ciphers", *_ON),
 )
-# The others that redis-py takes are set here: they would change how replies are read, or how long
-# they are awaited.
+# `connection.client` sets the other options of redis-py: they would change how replies are read, or
+# how long the client waits for them.
 _OPTIONS = ("db", "username", "password", "client_name")
 
 
@@ -39,14 +39,14 @@ def redacted(url: str) -> str:
         parts = urlsplit(url)
     except ValueError:
         return f"{scheme[:10]}://..." if rest else "..."
-    # An @ behind the host: a password holds a / or the like that is not escaped.
+    # An @ after the host: a password contains an unescaped / or similar.
     if not parts.scheme or "@" in f"{parts.path}{parts.query}{parts.fragment}":
         return f"{scheme[:10]}://..." if rest else "..."
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def check_url(url: str) -> dict[str, Any]:
-    """Return the options of redis-py by which a server is verified, for a URL that can be used.
+    """Check a URL; return the options of redis-py that verify the server.
 
     Raises
     ------
@@ -65,11 +65,11 @@ server for this one; name its CA with redis_ca_file
     """
     try:
         parts = urlsplit(url)
-        _ = parts.port  # which is looked at only here
+        _ = parts.port  # raises if it is not a port
         options = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
         raise unusable(url) from None
-    # An @ behind the host belongs to a password that is not escaped: nothing of it is shown.
+    # An @ after the host belongs to an unescaped password, which must not be shown.
     is_split = "@" in f"{parts.path}{parts.query}{parts.fragment}"
     if parts.scheme not in _SCHEMES or is_split or parts.fragment or not url.isprintable():
         raise unusable(url)
@@ -115,7 +115,7 @@ def _refused(url: str, why: str) -> BadConfiguration:
 
 
 def unusable(url: str) -> BadConfiguration:
-    """Return the error for a URL of which nothing more can be said without showing a secret."""
+    """Return the error for a URL that cannot be described without showing a secret."""
     return BadConfiguration(
         f"redis URL {redacted(url)!r} cannot be used: write redis://user:password@host:port/0, "
         "rediss://... or unix://user:password@/path, and in a password %40 for @, %2F for /, "

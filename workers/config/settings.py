@@ -1,7 +1,8 @@
 """Every setting of the service, and where its value comes from.
 
-Flags win over environment variables, these over the file, the file over the defaults. A setting
-has one name everywhere: `--refit-every`, `ONLINE_SVM_REFIT_EVERY` and `refit_every` in the file.
+Flags take precedence over environment variables, these over the file, and the file over the
+defaults. A setting has one name everywhere: `--refit-every`, `ONLINE_SVM_REFIT_EVERY`, and
+`refit_every` in the file.
 The predictor's settings are inherited from the one model that declares them.
 """
 
@@ -34,10 +35,10 @@ _TABLES = ("predictor", "limits", "worker")
 
 
 class Limits(BaseModel):
-    """Bounds on one input entry, what exceeds them is rejected; and how long an id is unique.
+    """Bounds on one input entry, which is rejected beyond them; and the window of unique ids.
 
-    They decide which entries are learned, so they belong to a feed as its predictor's settings do:
-    one that is added also gets a line in online_svm/semantics.py.
+    They decide which entries are learned, so they are fixed for the life of a feed, as are the
+    settings of its predictor. A new one needs a line in online_svm/semantics.py.
     """
 
     max_entry_bytes: int = Field(
@@ -58,7 +59,7 @@ class Limits(BaseModel):
         0,
         ge=0,
         le=1_000_000,
-        description="Producers' ids remembered: an entry that repeats one of the last so many is "
+        description="Number of producers' ids to remember. An entry that repeats one of them is "
         "answered `duplicate` and not learned. 0 remembers none.",
     )
 
@@ -131,12 +132,12 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Leave it to `predictor`: what a feed has stored may yet complete what was given."""
+        """Check nothing yet: stored settings of the feed may complete the given ones."""
         return self
 
     @property
     def predictor(self) -> PredictorConfig:
-        """The settings that the predictor sees.
+        """The settings of the predictor.
 
         Raises
         ------
@@ -155,7 +156,7 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
 
     @property
     def agreed(self) -> dict[str, dict[str, Any]]:
-        """What a feed is bound to, by group, as JSON has it; whether it can work is not checked."""
+        """The settings that are fixed for a feed, by group, as JSON; they are not checked."""
         values = self.model_dump(mode="json")
         return {
             group: {name: values[name] for name in model.model_fields}
@@ -163,7 +164,7 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         }
 
     def over(self, predictor: PredictorConfig, limits: Limits) -> Self:
-        """Return these settings with those of a feed in place of all that were not given.
+        """Return these settings; those that were not given have the values of the feed.
 
         Examples
         --------
@@ -181,7 +182,7 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
 
     @property
     def url(self) -> str | None:
-        """The URL of Redis, complete with what the files say; None for the embedded server.
+        """The URL of Redis with the credentials of the files; None for the embedded server.
 
         Raises
         ------
@@ -196,7 +197,7 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
 
     def shown(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, without the credentials in the URL."""
-        # Imported here: the Redis client takes a while to load, and most settings need none.
+        # Imported here: it is needed only to show a URL.
         from workers.config.redis_url import redacted
 
         shown = self.model_dump(mode="json")
@@ -220,14 +221,14 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
 
 
 _AGREED: dict[str, type[BaseModel]] = {"predictor": PredictorConfig, "limits": Limits}
-"""Groups of settings that a feed is bound to, by the names they are stored under."""
+"""Groups of settings that are fixed for a feed, by the names they are stored under."""
 
 
 class _Environment(EnvSettingsSource):
     """The variables ONLINE_SVM_*, with lists written `a,b,c` and None written `none`."""
 
     def __call__(self) -> dict[str, Any]:
-        # The inherited method drops a None, which a variable set to "none" means.
+        # The inherited method drops None, which is the value of a variable set to "none".
         found: dict[str, Any] = {}
         for name, field in self.settings_cls.model_fields.items():
             text, _, _ = self.get_field_value(field, name)
@@ -274,14 +275,14 @@ def load(
     config : path, optional
         TOML file; without it the one that ``ONLINE_SVM_CONFIG`` names, if any.
     is_whole : bool
-        Nothing is added to these settings: they must work together. What a feed has stored may
-        complete them otherwise.
+        Whether these settings are complete, and must work together. If not, the stored settings
+        of the feed may complete them.
 
     Raises
     ------
     BadConfiguration
-        With one line that names the setting, what is wrong and, where a name is unknown, the
-        nearest known one.
+        The message names the setting and what is wrong; for an unknown name, also the nearest
+        known one.
     """
     chosen = _path(config)
     _refuse_unknown_variables()
@@ -339,7 +340,7 @@ def _refuse_unknown_variables() -> None:
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], kind: str) -> None:
-    """Raise for the first name that is not known, and suggest the nearest that is."""
+    """Raise BadConfiguration for the first unknown name, and suggest the nearest known one."""
     names = list(known)
     for name in given:
         if name not in names:

@@ -1,4 +1,4 @@
-"""Settings written as text: on a command line, in an environment variable, in a file."""
+"""Parse settings that are written as text: flags, environment variables, the file."""
 
 import re
 import shlex
@@ -13,15 +13,15 @@ _WORDS = re.compile(r"[\w.+-]+( [\w.+-]+)*")
 
 
 def parse_text(name: str, field: FieldInfo, text: str) -> Any:
-    """Return what a text stands for; numbers stay text, which the model converts.
+    """Return the value of a text; numbers stay text, which the model converts.
 
-    ``none`` is None where a setting may be None, ``a,b,c`` a list, ``a=1,b=2`` a map; JSON
-    (``["a,b", "c"]``) says what these cannot.
+    ``none`` is None if the setting may be None, ``a,b,c`` a list, and ``a=1,b=2`` a map. JSON
+    (``["a,b", "c"]``) can express every list and map.
 
     Raises
     ------
     BadConfiguration
-        For text that begins like JSON and is not.
+        For text that begins like JSON but is not JSON.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def _text(value: Any) -> str:
         return "none"
     if not isinstance(value, list | dict):
         return str(value)
-    # One name alone might be read as a number or as none.
+    # A single name could be read as a number or as none.
     is_plain = len(value) > 1 and all(_WORDS.fullmatch(item) for item in value)
     if not is_plain:
         return orjson.dumps(value).decode()

@@ -1,1 +1,1 @@
-"""From files and data sets to the input of a feed."""
+"""Push examples from files and data sets to the input of a feed."""

@@ -15,27 +15,27 @@ from workers.feed.position import LAST_ID
 from workers.push.ingest import PushStopped, connected_to, rows_pushed
 
 SECONDS = 0.2
-"""Between two looks at a feed that is full."""
+"""Seconds between two checks of a full feed."""
 
 
 class HighWater:
-    """Holds a push back while `mark` entries or more wait beyond the worker's cursor.
+    """Makes a push wait while at least `mark` entries are beyond the worker's cursor.
 
-    Counting reads entries, so it is done rarely: after room for r more was found, r are sent
-    before the next count; and once the mark is reached, the push waits until half of it is
-    answered, which the counter in the feed's state tells without reading any.
+    Counting reads entries, so it is rare. If there is room for r entries, r are sent before the
+    next count. When the mark is reached, the push waits until half of the entries are answered; the
+    counter in the feed's state shows that without reading entries.
 
     Parameters
     ----------
     url, feed : str
     mark : int
-        At least 1. A push that sends chunks exceeds it by less than a chunk.
+        At least 1. A push exceeds it by less than a chunk.
     tell : callable, optional
-        Called with the entries that wait whenever the feed is found full.
+        Called with the number of waiting entries whenever the feed is full.
     seconds : float
-        Between two looks at a full feed.
+        Seconds between two checks of a full feed.
     skipped : int
-        Rows of the source before the first that is pushed: messages count from there.
+        Rows of the source that were skipped; messages count them.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class HighWater:
         self._connected.close()
 
     def __call__(self, sent: int) -> None:
-        """Return when there is room again; `sent` rows were sent so far.
+        """Wait until there is room; `sent` rows were sent so far.
 
         Raises
         ------
@@ -83,9 +83,9 @@ class HighWater:
             ) from None
 
     def _room(self) -> int:
-        """Return how many entries may be sent, after waiting until there are some."""
-        # What is answered was asked for before what waits is counted: what is answered in between
-        # counts twice, and the loop counts again. The other way round it would never be seen.
+        """Wait until there is room; return how many entries may be sent."""
+        # Read the counter of answers before counting the waiting entries. Answers in between then
+        # count twice, and the loop counts again. In the other order they would be missed.
         before = self._answered()
         while (waiting := self._waiting()) >= self._mark:
             self._wait_until_half(waiting, before)
@@ -93,7 +93,7 @@ class HighWater:
         return self._mark - waiting
 
     def _wait_until_half(self, waiting: int, before: int) -> None:
-        """Wait until half of the mark is answered: with nobody else pushing, half remains."""
+        """Wait until half of the mark is answered; half remains if nobody else pushes."""
         answered = self._answered()
         # A smaller counter means that the feed was reset: count again.
         while answered >= before and waiting - (answered - before) > self._mark // 2:

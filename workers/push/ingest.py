@@ -1,4 +1,4 @@
-"""Pushing examples: sources to entries of the input stream, many at a time."""
+"""Send rows as entries of the input stream, a chunk at a time."""
 
 import signal
 import threading
@@ -20,14 +20,14 @@ from workers.plural import counted
 from workers.push.sources import Row
 
 CHUNK = 500
-"""Entries sent before their replies are awaited: past this a round trip costs nothing."""
+"""Entries sent before their replies are read; more would not make a push faster."""
 
 Fields = list[bytes | str]
 Throttle = Callable[[int], None]
 
 
 class PushStopped(WorkerError):
-    """Redis refused or went away in the middle; the message says how to go on."""
+    """Redis refused an entry, or its replies did not arrive; the message says how to resume."""
 
 
 class PushInterrupted(KeyboardInterrupt):
@@ -38,7 +38,7 @@ class PushInterrupted(KeyboardInterrupt):
     sent : int
         Rows that Redis accepted.
     unsure : int
-        Rows after them whose replies were not awaited: some may have been accepted.
+        Rows after them whose replies were not read; Redis may have accepted some.
     """
 
     def __init__(self, sent: int, unsure: int = 0) -> None:
@@ -47,14 +47,14 @@ class PushInterrupted(KeyboardInterrupt):
 
 
 class _Interrupt:
-    """Whether Ctrl-C came while it was held back."""
+    """Whether Ctrl-C was pressed while it was deferred."""
 
     came = False
 
 
 @contextmanager
-def held_back() -> Iterator[_Interrupt]:
-    """Hold a Ctrl-C back until what is in hand is done; a second one is not held back."""
+def deferred_interrupt() -> Iterator[_Interrupt]:
+    """Defer a Ctrl-C until the end of the block; a second one takes effect at once."""
     interrupt = _Interrupt()
     before = signal.getsignal(signal.SIGINT)
 
@@ -63,7 +63,7 @@ def held_back() -> Iterator[_Interrupt]:
             before(number, frame)
         interrupt.came = True
 
-    # Only the main thread gets signals; where Ctrl-C is ignored it stays so.
+    # Only the main thread gets signals. An ignored Ctrl-C stays ignored.
     if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
@@ -100,7 +100,7 @@ def entry(row: Row, arrays: bool = False) -> Fields:
 
 
 def encoded(row: Row, arrays: bool = False) -> list[bytes]:
-    """Return the fields of `entry` as Redis gives them back: bytes throughout."""
+    """Return the fields of `entry` as Redis returns them: all as bytes."""
     return [part.encode() if isinstance(part, str) else part for part in entry(row, arrays)]
 
 
@@ -120,9 +120,9 @@ def push(
     chunk: int = CHUNK,
     skipped: int = 0,
 ) -> int:
-    """Append rows to the input of a feed, in order; return how many.
+    """Append rows to the input of a feed, in order; return their number.
 
-    The feed is listed from then on, if this user may do that.
+    The feed is added to the list of feeds, if this user may write that list.
 
     Parameters
     ----------
@@ -131,19 +131,19 @@ def push(
     arrays : bool
         As for `entry`.
     throttle : callable, optional
-        Called with the number of rows sent so far after each chunk; what it waits, the push waits.
+        Called after each chunk with the number of rows sent so far; it may wait.
     chunk : int
         Rows sent at once.
     skipped : int
-        Rows of the source before the first of these: messages count from there.
+        Rows of the source that were skipped; messages count them.
 
     Raises
     ------
     PushStopped
-        If Redis refused an entry, or its replies did not come. Nothing is sent twice by itself.
+        If Redis refused an entry, or its replies did not arrive. No entry is sent again.
     PushInterrupted
-        If the user pressed Ctrl-C. The replies to what was sent are awaited first, so that the
-        number of rows that Redis accepted is exact; a second Ctrl-C does not wait.
+        If the user pressed Ctrl-C. The replies to the last chunk are read first, so the number of
+        accepted rows is exact. A second Ctrl-C does not wait for them.
     """
     sent = unsure = 0
     key = FeedKeys(feed).input
@@ -151,7 +151,7 @@ def push(
         with connected_to(url) as connected:
             for batch in _chunks(rows, chunk):
                 entries = [entry(row, arrays) for row in batch]
-                with held_back() as interrupt:
+                with deferred_interrupt() as interrupt:
                     unsure = len(entries)
                     sent += _send(connected, url, key, entries, sent, skipped)
                     unsure = 0
@@ -194,7 +194,7 @@ def rows_pushed(count: int) -> str:
 def _send(
     connected: Any, url: str, key: str, entries: Sequence[Fields], before: int, skipped: int
 ) -> int:
-    """Append entries; return how many, which is all of them."""
+    """Append entries; return their number."""
     pipeline = connected.pipeline(transaction=False)
     for fields in entries:
         pipeline.execute_command("XADD", key, "*", *fields)
@@ -213,13 +213,13 @@ def _send(
         if isinstance(named, RedisUnsuitable):
             raise named from None
         raise PushStopped(
-            f"{named}. {rows_pushed(done)}; {_way_on(refused, len(entries), skipped + before)}"
+            f"{named}. {rows_pushed(done)}; {_resume_hint(refused, len(entries), skipped + before)}"
         ) from None
     return len(entries)
 
 
-def _way_on(refused: Sequence[int], count: int, before: int) -> str:
-    """Return how to push the rest without a row missing or twice.
+def _resume_hint(refused: Sequence[int], count: int, before: int) -> str:
+    """Return how to push the rest, so that no row is missing or sent twice.
 
     Parameters
     ----------
@@ -232,9 +232,9 @@ def _way_on(refused: Sequence[int], count: int, before: int) -> str:
 
     Examples
     --------
-    >>> _way_on([3, 4], 5, 100)
+    >>> _resume_hint([3, 4], 5, 100)
     'go on with --skip 103'
-    >>> _way_on([1, 2, 4], 6, 100)
+    >>> _resume_hint([1, 2, 4], 6, 100)
     'later rows than the refused were taken: push --skip 101 --limit 2, --skip 104 --limit 1, then \
 go on with --skip 106'
     """
@@ -253,8 +253,8 @@ go on with --skip 106'
 
 def _register(connected: Any, feed: str) -> None:
     """Add the feed to the registry of feeds."""
-    # The list is for people: rows that are pushed must not fail for it. A producer may lack the
-    # right to it, and of a connection that breaks the next rows tell.
+    # The list is for people, so a push must not fail because of it. A producer may lack the
+    # permission; a broken connection is reported with the next rows.
     with suppress(redis.RedisError):
         connected.sadd(REGISTRY, feed)
 

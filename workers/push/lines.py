@@ -1,4 +1,4 @@
-"""The lines of a source: counted, each of bounded length, and text throughout."""
+"""The lines of a source: numbered, of bounded length, and valid text."""
 
 from collections.abc import Iterator
 from typing import TextIO
@@ -6,7 +6,7 @@ from typing import TextIO
 from workers.push.rows import BadSource
 
 LONGEST = 16 * 2**20
-"""Characters of a line, at most: an entry of the largest size that a feed may be given is less."""
+"""Largest number of characters in a line; more than the largest entry of any feed has."""
 
 
 class Lines:
@@ -19,7 +19,7 @@ class Lines:
     Attributes
     ----------
     number : int
-        Of the line that was read last, from 1 on; 0 before the first.
+        Number of the last line read, from 1; 0 before the first.
     """
 
     def __init__(self, source: TextIO) -> None:

@@ -1,4 +1,4 @@
-"""Rows to push: how columns and cells of a source become features, label, id and probability."""
+"""Rows to push: turn columns and cells of a source into features, label, id and probability."""
 
 import math
 import shlex
@@ -19,12 +19,12 @@ MISSING = ("", "?")
 
 
 class BadSource(BadConfiguration):
-    """A source of examples that is not there, or cannot be read."""
+    """A source of examples that does not exist or cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One example to push: features, and what there is of label, producer's id and probability."""
+    """One example to push: features, and optionally label, producer's id and probability."""
 
     x: Features
     y: str | None = None
@@ -34,7 +34,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How to read a source.
+    """The options for reading a source.
 
     Attributes
     ----------
@@ -43,22 +43,22 @@ class Reading:
     label : str or None
         Column of the label. By default the last one; `y` in JSON lines.
     labelled : bool
-        Without labels every column is a feature.
+        Whether there are labels. Without, every column is a feature.
     header : bool
         Whether the first line of a CSV file names its columns.
     features : int or None
-        Width of a LIBSVM source; by default its largest index, for which it is read whole.
+        Width of a LIBSVM source. By default its largest index, which needs the whole source.
     data_dir : path or None
-        Where the benchmark sets are.
+        Directory of the benchmark sets.
     prob : str or None
-        Column of an annotator's probability. A row that has one and no label is sent with it;
-        what is wrong with one that has both, the feed's answer says.
+        Column of an annotator's probability, for rows without a label. A row with both is sent, and
+        the feed rejects it.
     drop : tuple of str
         Columns to leave out.
     id : str or None
         Column of the producer's id; `id` in JSON lines that are entries.
     na : tuple of str
-        More texts that stand for a missing value, beside the empty one and ``?``.
+        Further texts that stand for a missing value, in addition to the empty one and ``?``.
     """
 
     format: Format | None = None
@@ -80,14 +80,14 @@ class Reading:
 
 @dataclass(slots=True)
 class Layout:
-    """What a reader found in a source; filled in when its first row is read.
+    """The columns that a reader found; filled in when the first row is read.
 
     Attributes
     ----------
     label, id, prob : str or None
-        Name of the column that is it.
+        Name of the column.
     dropped : list of str
-        Columns that are left out.
+        Columns that are not sent.
     """
 
     label: str | None = None
@@ -102,7 +102,7 @@ class Layout:
 
 
 def label_text(value: object) -> str | None:
-    """Return a label as the text the feed will know it by.
+    """Return a label as text, as it is sent.
 
     Examples
     --------
@@ -116,13 +116,13 @@ def label_text(value: object) -> str | None:
     return orjson.dumps(value).decode()
 
 
-def layout_of(names: Sequence[str], reading: Reading, layout: Layout) -> None:
-    """Find what each column of a table is.
+def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
+    """Find the role of each column of a table.
 
     Raises
     ------
     BadSource
-        If a column that was named is not there, is named twice, or has no name.
+        If a named column does not exist, is named twice, or has no name.
     """
     if len(set(names)) != len(names):
         raise BadSource("two columns have the same name")
@@ -160,7 +160,7 @@ def _no_column(name: str, what: str, names: Sequence[str]) -> BadSource:
 
 
 def refuse_columns(reading: Reading, what: str) -> None:
-    """Raise BadSource where a column is named in a source that has no names."""
+    """Raise BadSource if the options name a column, but the source has no names."""
     if reading.prob is not None:
         raise BadSource(f"{what} has no column {reading.prob!r} for the probability")
     if reading.id is not None:
@@ -172,21 +172,21 @@ def refuse_columns(reading: Reading, what: str) -> None:
 def with_targets(
     x: Features, y: object, probability: object, reading: Reading, id_: object = None
 ) -> Row:
-    """Return a row; an empty label, probability or id is none."""
+    """Return a row; an empty label, probability or id counts as missing."""
     missing = reading.missing
     p, label, id_text = (_filled(value, missing) for value in (probability, y, id_))
-    # A label is sent as it is spelled: spaces around it are the feed's to judge.
+    # A label is sent unchanged, with any spaces around it.
     return Row(x, label_text(y) if label is not None and p is None else label, id_text, p)
 
 
 def _filled(value: object, missing: frozenset[str]) -> str | None:
-    """Return a cell as text, None where it is empty."""
+    """Return a cell as text, or None if it is empty."""
     text = None if isinstance(value, float) and math.isnan(value) else label_text(value)
     return None if text is None or text.strip() in missing else text.strip()
 
 
 def number(name: str, value: object, missing: frozenset[str]) -> float | None:
-    """Return a cell as a number, None where it is missing.
+    """Return a cell as a number, or None if it is missing.
 
     Raises
     ------

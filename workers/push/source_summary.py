@@ -1,4 +1,4 @@
-"""What a source looks like: told before its first row is sent, from a bounded look at its head."""
+"""Summarize the first rows of a source, before any of them is sent."""
 
 import math
 import shlex
@@ -11,18 +11,18 @@ from workers.plural import counted
 from workers.push.rows import Layout, Row
 
 HEAD = 1000
-"""Rows that are looked at, at most."""
+"""Largest number of rows that are summarized."""
 
 CELLS = 1_000_000
-"""Cells that are looked at, at most."""
+"""Largest number of cells that are summarized."""
 
 _SHOWN = 8  # names of columns or classes in one line
 _NAMES = ("id", "uuid", "guid", "key", "index", "rowid", "row")
-_ENOUGH = 20  # rows: in fewer, distinct whole numbers tell nothing
+_ENOUGH = 20  # rows: in fewer, consecutive whole numbers may be chance
 
 
 def head_of(rows: Iterator[Row], count: int = HEAD) -> list[Row]:
-    """Return the first rows, fewer where they are very wide."""
+    """Return the first rows; fewer if they are very wide."""
     head: list[Row] = []
     cells = 0
     for row in rows:
@@ -34,7 +34,7 @@ def head_of(rows: Iterator[Row], count: int = HEAD) -> list[Row]:
 
 
 def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[str]:
-    """Return what the head of a source is read as, a line a fact.
+    """Return lines that say how the first rows of a source are read.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _features(first: Row, names: Sequence[str], arrays: bool) -> str:
 
 
 def _blank(head: Sequence[Row]) -> dict[str, int]:
-    """Return the columns with blanks, and how many."""
+    """Return the number of blanks in each column that has any."""
     count: Counter[str] = Counter()
     for row in head:
         count.update(
@@ -113,7 +113,7 @@ def _blank(head: Sequence[Row]) -> dict[str, int]:
 
 
 def _is_identifier(name: str, head: Sequence[Row]) -> bool:
-    """Return whether a named column tells rows apart rather than describing them."""
+    """Return whether a named column seems to identify rows rather than to describe them."""
     if name.startswith("["):
         return False
     plain = name.strip().lower()
@@ -142,7 +142,7 @@ def _warning(name: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first names, each cut, and how many more there are."""
+    """Return the first names, shortened, and the number of the others."""
     shown = ", ".join(name[:40] for name in names[:_SHOWN])
     more = len(names) - _SHOWN
     return f"{shown} and {more:,} more" if more > 0 else shown

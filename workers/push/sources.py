@@ -1,8 +1,8 @@
-"""Where examples to push come from: files, standard input, and data sets by name.
+"""Read examples from files, standard input and named data sets.
 
-Every reader yields `Row`s. Features that have names keep them: the feed then knows its features
-by name, and a column that moves between two files does no harm. Tables without names, sparse
-files and the benchmark sets of `workers.push.datasets` (whose columns never move) become arrays.
+Every reader yields `Row`s. Named features keep their names, so the order of columns may differ
+between two files. Tables without names, sparse files and the benchmark sets of
+`workers.push.datasets` (whose columns have a fixed order) are sent as arrays.
 """
 
 import csv
@@ -25,8 +25,8 @@ from workers.push.rows import (
     Layout,
     Reading,
     Row,
+    find_layout,
     label_text,
-    layout_of,
     number,
     refuse_columns,
     with_targets,
@@ -35,7 +35,7 @@ from workers.push.rows import (
 __all__ = ["BadSource", "Layout", "Reading", "Row", "label_text", "rows"]
 
 WIDEST = 100_000
-"""Features that a feed can be made to take; see `workers.config.settings.Limits`."""
+"""Largest number of features of any feed; see `workers.config.settings.Limits`."""
 
 _EXTENSIONS: dict[str, Format] = {
     ".csv": "csv",
@@ -63,7 +63,7 @@ def rows(source: str, reading: Reading, layout: Layout | None = None) -> Iterato
         (``Phishing``, ``ImageSegments``, ``Bananas``).
     reading : Reading
     layout : Layout, optional
-        Filled in with what the columns are.
+        Filled in with the roles of the columns.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def _read(
     layout: Layout,
     hint: str = "",
 ) -> Iterator[Row]:
-    """Open a source and yield its rows; `hint` is told where the first is not of that format."""
+    """Open a source and yield its rows; if the first has another format, the error adds `hint`."""
     readers = {"csv": _csv_rows, "jsonl": _json_rows, "libsvm": _libsvm_rows, "arff": _arff_rows}
     count, lines = 0, None
     try:
@@ -126,7 +126,7 @@ def _read(
 
 
 def _at(name: str, lines: Lines | None, row: int, told: str) -> BadSource:
-    """Return an error with its place."""
+    """Return an error that names the line and the row."""
     if lines is None:
         return BadSource(f"{name}: {told}")
     return BadSource(f"{name}, line {lines.number}, row {row}: {told}")
@@ -140,10 +140,10 @@ def _csv_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterato
     delimiter = max(",;\t ", key=first.count)
     cells = next(csv.reader([first], delimiter=delimiter), [])
     names = cells if reading.header else [f"x{i}" for i in range(1, len(cells) + 1)]
-    layout_of(names, reading, layout)
+    find_layout(names, reading, layout)
     wanted, missing = layout.features(names), reading.missing
     body = filled if reading.header else itertools.chain([first], filled)
-    # A cell too many lands under a name that no column has, where it is noticed.
+    # An extra cell gets the name None, which no column has, so it is noticed.
     table: Any = iter_csv(cast(TextIO, body), fieldnames=[*names, None], delimiter=delimiter)
     for x, _ in table:
         if len(x) != len(names):
@@ -157,7 +157,7 @@ def _csv_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterato
 def _json_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
     """Read objects like an input entry (`x`, `y`, `p`, `id`), or flat ones: features and label.
 
-    Values are passed on as they are: what is wrong with them, the feed's answer says.
+    Values are sent unchanged; the feed's answer says if one cannot be used.
     """
     layout.label = (reading.label or "y") if reading.labelled else None
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
@@ -187,7 +187,7 @@ def _json_row(item: dict[str, Any], reading: Reading) -> Row:
 
 
 def _json_features(x: Any, reading: Reading) -> Any:
-    """Return the features without the columns to leave out, and with null for a missing value."""
+    """Return the features without dropped columns, and with null for missing values."""
     if isinstance(x, dict):
         return {
             name: None if isinstance(value, str) and value in reading.na else value
@@ -198,7 +198,7 @@ def _json_features(x: Any, reading: Reading) -> Any:
 
 
 def _json_targets(x: Any, y: object, p: object, sent: object, reading: Reading) -> Row:
-    """Return a row; JSON has null for a label that is missing, so text is one unless --na says."""
+    """Return a row. In JSON a missing label is null, so any text but those of --na is a label."""
     row = with_targets(x, y, p, reading, None)
     label = label_text(y)
     is_label = row.p is None and label is not None and label not in reading.na
@@ -210,7 +210,7 @@ def _libsvm_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iter
 
     refuse_columns(reading, "a LIBSVM file")
     layout.label = "the first of a line" if reading.labelled else None
-    # The reader needs one feature a line; an explicit zero is what an empty row means.
+    # The reader needs a feature in each line; an explicit zero means the same as an empty row.
     stripped = (line.split("#")[0].rstrip() for line in lines)
     whole = (line if " " in line else f"{line} 1:0" for line in stripped if line)
     pairs: Any = iter_libsvm(cast(TextIO, whole), target_type=str)
@@ -229,7 +229,7 @@ def _libsvm_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iter
 
 
 def _placed(x: dict[str, float], width: int) -> dict[int, float]:
-    """Return the features of a row by their index, before anything of that size is made."""
+    """Return the features of a row by index; check the indices before allocating a row."""
     placed = {}
     for text, value in x.items():
         if not _INDEX.fullmatch(text) or not 1 <= int(text) <= width:
@@ -253,21 +253,21 @@ def _arff_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterat
     try:
         for x, _ in iter_arff(buffer, target=None):
             if wanted is None:
-                layout_of(names, reading, layout)
+                find_layout(names, reading, layout)
                 wanted = layout.features(names)
-            # The reader leaves a missing value out; the feed must know that it is missing.
+            # The reader omits missing values; the feed must be told that they are missing.
             features = {name: number(name, x.get(name), missing) for name in wanted}
             y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
             text = y.strip(" '\"") if isinstance(y, str) else y
             yield with_targets(features, text, p, reading, id_)
     except ParseArffError as error:
         raise BadSource(str(error)) from error
-    except RuntimeError as error:  # what a generator makes of the reader's StopIteration
+    except RuntimeError as error:  # the reader's StopIteration, inside a generator
         raise BadSource("the file ends before @data") from error
 
 
 def _remember_attributes(lines: Iterable[str], names: list[str]) -> Iterator[str]:
-    """Pass on the lines that are not empty and no comment; append the attributes' names."""
+    """Yield the lines without empty ones and comments; append the names of attributes."""
     for line in lines:
         if found := _ATTRIBUTE.match(line):
             names.append(found[1].strip("'\""))
@@ -276,7 +276,7 @@ def _remember_attributes(lines: Iterable[str], names: list[str]) -> Iterator[str
 
 
 def _named(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:
-    """Return the rows of a data set that is known by name."""
+    """Return the rows of a named data set."""
     from workers.push import datasets as data
 
     refuse_columns(reading, "a data set by name")
