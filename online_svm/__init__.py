@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from online_svm.calibration.binning import ScoreBinning
+    from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning, VennAbers
     from online_svm.calibration.evidential import (
         EvidentialBinning,
         EvidentialIsotonic,
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
         inverse_pignistic,
         pignistic,
     )
-    from online_svm.calibration.isotonic import IsotonicMap
-    from online_svm.calibration.platt import PlattScaling
-    from online_svm.calibration.venn_abers import VennAbers
     from online_svm.config import PredictorConfig
     from online_svm.errors import InvalidExample, OnlineSVMError
     from online_svm.predictor.online_predictor import OnlinePredictor
@@ -40,16 +37,16 @@ _HOMES = {
     "ImpliedPosterior": "svm.implied_posterior",
     "InductiveVennClassifier": "venn.classifier",
     "InvalidExample": "errors",
-    "IsotonicMap": "calibration.isotonic",
+    "IsotonicMap": "calibration.estimators",
     "OnlinePredictor": "predictor.online_predictor",
     "OnlineSVC": "svm.online_svc",
     "OnlineSVMError": "errors",
-    "PlattScaling": "calibration.platt",
+    "PlattScaling": "calibration.estimators",
     "Prediction": "stream.prediction",
     "PredictorConfig": "config",
     "ProbabilisticSVC": "svm.probabilistic_svc",
-    "ScoreBinning": "calibration.binning",
-    "VennAbers": "calibration.venn_abers",
+    "ScoreBinning": "calibration.estimators",
+    "VennAbers": "calibration.estimators",
     "dempster_combine": "calibration.evidential",
     "inverse_pignistic": "calibration.evidential",
     "pignistic": "calibration.evidential",

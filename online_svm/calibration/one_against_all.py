@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import IntervalMap, ScoreMap, check_fitted, read_ints
-from online_svm.calibration.columns import LabelledColumns, check_columns
 from online_svm.calibration.fitted import CountsMap, PointMap
+from online_svm.calibration.labelled_columns import LabelledColumns, check_columns
 from online_svm.errors import InvalidInput
 from online_svm.storage.arrays import nest, under
 from online_svm.types import Arrays, Floats
@@ -33,7 +33,7 @@ class OneAgainstAll:
 
     Examples
     --------
-    >>> from online_svm.calibration.binning import ScoreBinning
+    >>> from online_svm.calibration.estimators import ScoreBinning
     >>> fitted = OneAgainstAll(lambda: ScoreBinning(2)).fit([[-1.0], [1.0]], [0, 1])
     >>> fitted.predict([[-3.0], [3.0]])
     array([[1., 0.],
@@ -67,7 +67,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.platt import PlattScaling
+        >>> from online_svm.calibration.estimators import PlattScaling
         >>> scores = [[1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
         >>> len(OneAgainstAll(PlattScaling).fit(scores, [0, 1, 2]).maps_)
         3
@@ -79,7 +79,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.isotonic import IsotonicMap
+        >>> from online_svm.calibration.estimators import IsotonicMap
         >>> columns = LabelledColumns([[-1.0], [1.0]], [0, 1])
         >>> OneAgainstAll(IsotonicMap).fit_columns(columns).predict([[0.0]])
         array([[0.5, 0.5]])
@@ -107,7 +107,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.platt import PlattScaling
+        >>> from online_svm.calibration.estimators import PlattScaling
         >>> OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]])
         array([[0.5, 0.5]])
         """
@@ -142,7 +142,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.venn_abers import VennAbers
+        >>> from online_svm.calibration.estimators import VennAbers
         >>> fitted = OneAgainstAll(VennAbers).fit([[-1.0], [1.0]], [0, 1])
         >>> fitted.predict_interval([[2.0]]).tolist()
         [[[0.0, 0.5], [0.5, 1.0]]]
@@ -158,7 +158,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.platt import PlattScaling
+        >>> from online_svm.calibration.estimators import PlattScaling
         >>> sorted(OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1]).state())
         ['0.options', '0.parameters', 'n_maps']
         """
@@ -179,7 +179,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.platt import PlattScaling
+        >>> from online_svm.calibration.estimators import PlattScaling
         >>> fitted = OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1])
         >>> OneAgainstAll.from_state(fitted.state(), PlattScaling).predict([[0.0]])
         array([[0.5, 0.5]])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import ScoreMap, check_fitted, read_ints
-from online_svm.calibration.columns import check_codes, check_columns
+from online_svm.calibration.labelled_columns import check_codes, check_columns
 from online_svm.calibration.one_against_all import normalise_rows
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.storage.arrays import nest, under
@@ -43,7 +43,7 @@ class OneAgainstOne:
 
     Examples
     --------
-    >>> from online_svm.calibration.venn_abers import VennAbers
+    >>> from online_svm.calibration.estimators import VennAbers
     >>> scores = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     >>> OneAgainstOne(VennAbers).fit(scores, [0, 1, 2]).predict([[5.0, 0.0, 0.0]])
     array([[0.5 , 0.25, 0.25]])
@@ -77,7 +77,7 @@ class OneAgainstOne:
 
         Examples
         --------
-        >>> from online_svm.calibration.platt import PlattScaling
+        >>> from online_svm.calibration.estimators import PlattScaling
         >>> len(OneAgainstOne(PlattScaling).fit(np.eye(4), [0, 1, 2, 3]).maps_)
         6
         """
@@ -109,7 +109,7 @@ class OneAgainstOne:
 
         Examples
         --------
-        >>> from online_svm.calibration.platt import PlattScaling
+        >>> from online_svm.calibration.estimators import PlattScaling
         >>> OneAgainstOne(PlattScaling).fit(np.eye(2), [0, 1]).predict([[0.0, 0.0]])
         array([[0.5, 0.5]])
         """
@@ -132,7 +132,7 @@ class OneAgainstOne:
 
         Examples
         --------
-        >>> from online_svm.calibration.platt import PlattScaling
+        >>> from online_svm.calibration.estimators import PlattScaling
         >>> sorted(OneAgainstOne(PlattScaling).fit(np.eye(2), [0, 1]).state())
         ['0.options', '0.parameters', 'n_classes']
         """
@@ -153,7 +153,7 @@ class OneAgainstOne:
 
         Examples
         --------
-        >>> from online_svm.calibration.platt import PlattScaling
+        >>> from online_svm.calibration.estimators import PlattScaling
         >>> fitted = OneAgainstOne(PlattScaling).fit(np.eye(2), [0, 1])
         >>> OneAgainstOne.from_state(fitted.state(), PlattScaling).predict([[0.0, 0.0]])
         array([[0.5, 0.5]])

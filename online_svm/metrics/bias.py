@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.columns import check_codes
+from online_svm.calibration.labelled_columns import check_codes
 from online_svm.errors import InvalidInput
 from online_svm.types import Floats
 

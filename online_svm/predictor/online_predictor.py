@@ -35,7 +35,7 @@ from online_svm.semantics import are_equal
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.snapshot import pack, unpack
 from online_svm.storage.state import State, as_array
-from online_svm.stream.available_examples import Examples
+from online_svm.stream.available_examples import AvailableExamples
 from online_svm.stream.example import Example
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
@@ -92,7 +92,7 @@ class OnlinePredictor:
         self.schema = FeatureSchema(config)
         self._labels = LabelIndex(config.classes)
         self._declared = None if config.classes is None else self._labels.view().classes
-        self._examples = Examples(len(self._labels.labels))
+        self._examples = AvailableExamples(len(self._labels.labels))
         self._active: ActiveModel | None = None
         self._pending: PendingRefit | None = None
         self._following: PendingRefit | None = None  # within `step_many` only
@@ -384,7 +384,9 @@ class OnlinePredictor:
         self.schema = self.schema.of_features(names, header["dimension"])
         self._labels = LabelIndex.from_state(State(header, arrays), self.config.classes)
         self._frozen = self.n
-        self._examples = Examples.from_state(State(header, arrays), len(self._labels.labels))
+        self._examples = AvailableExamples.from_state(
+            State(header, arrays), len(self._labels.labels)
+        )
         self._models, self._calibrations = header["models"], header["calibrations"]
         published = self.config.published
         self._validity = StreamValidity.from_state(under("validity", arrays), published)

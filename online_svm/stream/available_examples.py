@@ -1,4 +1,4 @@
-"""Examples: what refits to come may be given of the stream."""
+"""AvailableExamples: what refits to come may be given of the stream."""
 
 from bisect import bisect_left
 from typing import Self
@@ -6,11 +6,11 @@ from typing import Self
 import numpy as np
 
 from online_svm.storage.state import Header, State
-from online_svm.stream.history import Tail
+from online_svm.stream.tail import Tail
 from online_svm.types import Arrays, Floats, Ints
 
 
-class Examples:
+class AvailableExamples:
     """The examples to learn, by number: codes and probabilities, and rows not given away yet.
 
     They may be ahead of what was answered.
@@ -22,7 +22,7 @@ class Examples:
 
     Examples
     --------
-    >>> examples = Examples(n_labels=0)
+    >>> examples = AvailableExamples(n_labels=0)
     >>> examples.append(np.zeros((3, 2)), np.array([0, 0, 1]), np.full(3, np.nan), n_labels=2)
     >>> examples.stop, examples.labels_before(2)
     (3, 1)

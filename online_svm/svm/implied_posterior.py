@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.estimators import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
 from online_svm.compiled.kernels import Kernel, KernelName
 from online_svm.errors import InvalidConfig, InvalidInput

@@ -10,8 +10,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from online_svm.errors import InvalidInput
-from online_svm.stream.history import Tail
 from online_svm.stream.split import Parts, is_refit_due, parts, training_mask
+from online_svm.stream.tail import Tail
 from online_svm.types import Floats, Ints
 from online_svm.venn.latest import LatestSet
 from online_svm.venn.multiprobability import multiprobabilities

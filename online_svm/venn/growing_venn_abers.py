@@ -5,7 +5,7 @@ from typing_extensions import override
 
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
-from online_svm.stream.history import Tail
+from online_svm.stream.tail import Tail
 from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.protocol import VennAnswers, VennSet
 from online_svm.venn.sorted_scores import (

@@ -4,7 +4,7 @@ import numpy as np
 from typing_extensions import override
 
 from online_svm.compiled.jit import jit
-from online_svm.stream.history import Tail
+from online_svm.stream.tail import Tail
 from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.multiprobability import multiprobabilities
 from online_svm.venn.protocol import VennAnswers, VennSet

@@ -8,8 +8,8 @@ from sklearn.base import clone
 from typing_extensions import override
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.stream.history import Tail
 from online_svm.stream.split import Parts
+from online_svm.stream.tail import Tail
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.hyperparameters import class_penalties, positive, scale_gamma
 from online_svm.svm.online_svc import OnlineSVC

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from online_svm.calibration.calibrators.binning import equal_count_bins
+from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import midpoints, pool_ties
 from online_svm.types import Floats, Ints
 

@@ -5,7 +5,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.calibration.base import check_n_bins, read_ints
-from online_svm.calibration.calibrators.binning import equal_count_bins
+from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import TiedCounts
 from online_svm.calibration.evidential.binomial import BinomialModel
 from online_svm.calibration.evidential.blocks import BlockMap

@@ -4,7 +4,7 @@ Their `fit` takes no weights: the masses say how many independent examples there
 is none.
 """
 
-from online_svm.calibration.estimator import MapEstimator
+from online_svm.calibration.estimators import MapEstimator
 from online_svm.calibration.evidential.binning import EvidentialBinningCalibrator
 from online_svm.calibration.evidential.isotonic import EvidentialIsotonicCalibrator
 from online_svm.calibration.evidential.logistic import EvidentialLogisticCalibrator

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from online_svm.calibration.calibrators.platt import PlattCalibrator, Targets
 from online_svm.calibration.evidential.profile import moments, profile
+from online_svm.calibration.platt import PlattCalibrator, Targets
 from online_svm.types import Bools, Floats
 
 MAX_STEPS = 200  # bisection alone needs fewer; Newton's method needs two or three

@@ -7,10 +7,7 @@ from online_svm.calibration.base import (
     read_floats,
     read_ints,
 )
-from online_svm.calibration.binning import ScoreBinning
-from online_svm.calibration.isotonic import IsotonicMap
-from online_svm.calibration.platt import PlattScaling
-from online_svm.calibration.venn_abers import VennAbers
+from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning, VennAbers
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 MAPS = [PlattScaling, IsotonicMap, ScoreBinning, VennAbers]

@@ -157,10 +157,10 @@ def test_a_workers_map_and_its_estimator_give_the_same_bytes() -> None:
         }
 
 
-def test_public_maps_are_found_where_they_were() -> None:
-    from online_svm.calibration import evidential, platt
+def test_public_names_are_those_of_the_estimators() -> None:
+    from online_svm.calibration import estimators, evidential
 
-    assert online_svm.PlattScaling is platt.PlattScaling
+    assert online_svm.PlattScaling is estimators.PlattScaling
     assert online_svm.EvidentialLogistic is evidential.EvidentialLogistic
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         evidential.nothing  # noqa: B018  (asking for it is the test)

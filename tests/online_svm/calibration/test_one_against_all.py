@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
 
-from online_svm.calibration.binning import ScoreBinning
-from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning
 from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
-from online_svm.calibration.platt import PlattScaling
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 

@@ -3,11 +3,9 @@ import warnings
 import numpy as np
 import pytest
 
-from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.estimators import IsotonicMap, PlattScaling, VennAbers
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.one_against_one import OneAgainstOne
-from online_svm.calibration.platt import PlattScaling
-from online_svm.calibration.venn_abers import VennAbers
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 with np.errstate():  # importing it switches numpy's warnings off for everyone

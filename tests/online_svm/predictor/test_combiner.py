@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from online_svm.calibration.estimators import IsotonicMap, PlattScaling
 from online_svm.calibration.evidential import (
     belief_plausibility,
     cautious_combine,
@@ -15,8 +16,6 @@ from online_svm.calibration.evidential import (
     pignistic,
     plausibility_log_odds,
 )
-from online_svm.calibration.isotonic import IsotonicMap
-from online_svm.calibration.platt import PlattScaling
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.predictor.combiner import Combiner, CombinerConfig
 

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from online_svm.calibration.estimators import PlattScaling, VennAbers
 from online_svm.calibration.evidential import (
     EvidentialBinning,
     EvidentialIsotonic,
     EvidentialLogistic,
 )
 from online_svm.calibration.one_against_all import OneAgainstAll
-from online_svm.calibration.platt import PlattScaling
-from online_svm.calibration.venn_abers import VennAbers
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput
 from online_svm.predictor.online_predictor import OnlinePredictor

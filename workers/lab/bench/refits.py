@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from online_svm.calibration.calibrators.binning import BinningCalibrator
-from online_svm.calibration.calibrators.isotonic import IsotonicCalibrator
-from online_svm.calibration.calibrators.platt import PlattCalibrator
-from online_svm.calibration.columns import LabelledColumns
+from online_svm.calibration.binning import BinningCalibrator
+from online_svm.calibration.isotonic import IsotonicCalibrator
+from online_svm.calibration.labelled_columns import LabelledColumns
+from online_svm.calibration.platt import PlattCalibrator
 from online_svm.config import PredictorConfig
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.refit.learner import Learner

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from online_svm.calibration.venn_abers import VennAbers
+from online_svm.calibration.estimators import VennAbers
 from online_svm.types import Bools, Floats
 from workers.errors import BadConfiguration
 from workers.lab.bench.report import Row

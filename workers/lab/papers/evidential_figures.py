@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.base import ScoreMap
-from online_svm.calibration.binning import ScoreBinning
+from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning
 from online_svm.calibration.evidential import (
     EvidentialBinning,
     EvidentialIsotonic,
@@ -23,8 +23,6 @@ from online_svm.calibration.evidential.binomial import (
     binomial_mass,
 )
 from online_svm.calibration.evidential.logistic import LOGISTIC_MODELS
-from online_svm.calibration.isotonic import IsotonicMap
-from online_svm.calibration.platt import PlattScaling
 from online_svm.types import Floats
 from workers.lab.papers.figures import BLUE, GREEN, GREY, RED, save
 

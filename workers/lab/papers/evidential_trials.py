@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from online_svm.calibration.base import ScoreMap
-from online_svm.calibration.binning import ScoreBinning
+from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning
 from online_svm.calibration.evidential import (
     EvidentialBinning,
     EvidentialIsotonic,
@@ -20,8 +20,6 @@ from online_svm.calibration.evidential import (
     inverse_pignistic,
 )
 from online_svm.calibration.evidential.base import EvidentialMap
-from online_svm.calibration.isotonic import IsotonicMap
-from online_svm.calibration.platt import PlattScaling
 from online_svm.types import Bools, Floats, Ints
 from workers.push.datasets import load
 

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.estimators import IsotonicMap
 from online_svm.types import Bools, Floats
 from workers.lab.papers.figures import BLUE, GREY, RED, save
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from online_svm.calibration.isotonic import IsotonicMap
-from online_svm.calibration.platt import PlattScaling
+from online_svm.calibration.estimators import IsotonicMap, PlattScaling
 from online_svm.calibration.platt_data import cross_validated_scores
 from online_svm.metrics.scores import auc, brier, log_loss
 from online_svm.svm.implied.class_path import Weighting

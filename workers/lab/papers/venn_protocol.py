@@ -10,10 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from online_svm.calibration.base import ScoreMap
-from online_svm.calibration.binning import ScoreBinning
-from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning
 from online_svm.calibration.one_against_all import OneAgainstAll
-from online_svm.calibration.platt import PlattScaling
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.types import Floats, Ints

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import integrate
 from sklearn.isotonic import IsotonicRegression
 
-from online_svm.calibration.binning import ScoreBinning
+from online_svm.calibration.estimators import ScoreBinning
 from online_svm.calibration.evidential import EvidentialBinning, EvidentialIsotonic
 from online_svm.calibration.evidential.binomial import binomial_mass
 from online_svm.errors import InvalidInput, InvalidSnapshot

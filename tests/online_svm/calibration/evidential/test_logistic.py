@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
+from online_svm.calibration.estimators import PlattScaling
 from online_svm.calibration.evidential import EvidentialLogistic
-from online_svm.calibration.platt import PlattScaling
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 

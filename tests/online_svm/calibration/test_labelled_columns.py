@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from online_svm.calibration.base import ScoreMap
-from online_svm.calibration.binning import ScoreBinning
-from online_svm.calibration.columns import LabelledColumns
+from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning, VennAbers
 from online_svm.calibration.evidential import EvidentialBinning, EvidentialIsotonic
 from online_svm.calibration.fitted import CountsMap
-from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.labelled_columns import LabelledColumns
 from online_svm.calibration.one_against_all import OneAgainstAll
-from online_svm.calibration.platt import PlattScaling
-from online_svm.calibration.venn_abers import VennAbers
 
 COUNTING = [IsotonicMap, ScoreBinning, VennAbers, EvidentialBinning, EvidentialIsotonic]
 

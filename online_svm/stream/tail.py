@@ -1,4 +1,4 @@
-"""The examples a later refit still needs: codes of the window, rows since the last freeze."""
+"""Tail: the newest items of a numbered sequence, in an array that grows."""
 
 from typing import Any
 
