@@ -13,6 +13,7 @@ import argparse
 import json
 import logging
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -205,6 +206,11 @@ def run_alone(name):
     return 1 if record["error"] else 0
 
 
+def stop_in_order(_number, _frame):
+    """End as Ctrl-C does, so that no server and no worker is left behind."""
+    raise KeyboardInterrupt
+
+
 def main():
     """Run what is left to run, in a few processes; exit with 1 if any history differed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -215,6 +221,7 @@ def main():
     parser.add_argument("--only", metavar="KIND:SEED", help="run this history alone, again")
     parser.add_argument("--slot", type=int, help=argparse.SUPPRESS)  # one of those run at once
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, stop_in_order)
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
     )
@@ -232,7 +239,12 @@ def main():
         Process([sys.executable, *sys.argv, "--jobs", str(args.jobs), "--slot", str(slot)])
         for slot in range(args.jobs if todo else 0)
     ]
-    codes = [slot.wait(LONGEST) for slot in slots]
+    try:
+        codes = [slot.wait(LONGEST) for slot in slots]
+    finally:
+        for slot in slots:
+            slot.terminate()
+            slot.wait(LONGEST)
     for line in summary(records(every, args.state)):
         print(line)
     return 1 if any(codes) or left(every, args.state) else 0
