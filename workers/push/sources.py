@@ -48,6 +48,9 @@ _EXTENSIONS: dict[str, Format] = {
     ".arff": "arff",
 }
 _ASSUMED = "; standard input is read as JSON lines, else --format csv, libsvm or arff"
+_TOLD = 600
+"""Characters of what is wrong with a row, at most: some readers quote the line, however long."""
+
 _INDEX = re.compile("[0-9]{1,10}")
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)""", re.IGNORECASE)
 
@@ -126,7 +129,8 @@ def _read(
 
 
 def _at(name: str, lines: Lines | None, row: int, told: str) -> BadSource:
-    """Return an error that names the line and the row."""
+    """Return an error that names the line and the row, on one line: readers quote lines."""
+    told = " ".join(told[:_TOLD].split())
     if lines is None:
         return BadSource(f"{name}: {told}")
     return BadSource(f"{name}, line {lines.number}, row {row}: {told}")

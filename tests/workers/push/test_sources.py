@@ -304,6 +304,15 @@ def test_a_line_that_is_no_text_is_refused_in_one_line(tmp_path, name, text, bad
     assert str(refused.value).isprintable()
 
 
+@pytest.mark.parametrize("size", [10, 1_000_000])
+def test_a_header_that_the_reader_quotes_is_refused_in_one_short_line(tmp_path, size):
+    text = "@relation r\n@attribbte " + "a" * size + "\n@data\n1\n"
+    with pytest.raises(BadSource, match=r"a\.arff, line 2, row 1: .*@attribbte a") as refused:
+        read(tmp_path, "a.arff", text)
+    assert len(str(refused.value)) < 1000
+    assert str(refused.value).isprintable()
+
+
 def test_deep_json_is_refused_in_one_line(tmp_path):
     with pytest.raises(BadSource, match=r"a\.jsonl, line 1, row 1: not jsonl") as refused:
         read(tmp_path, "a.jsonl", '{"x":' + "[" * 100_000)
