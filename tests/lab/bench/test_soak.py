@@ -1,13 +1,16 @@
 """The soak finds what grows and what slows down, and the real worker does neither."""
 
 import dataclasses
+import random
 
 import pytest
 
 from workers.cli import app as cli
 from workers.config.settings import WorkerSettings
+from workers.feed.kept_input import keep, known_marks
+from workers.feed.state import Mark
 from workers.lab.bench import soak, soak_curve
-from workers.lab.bench.levels import Bounds, Sample, checks
+from workers.lab.bench.levels import Bounds, Sample, checks, most_kept_input
 
 LEVEL = Sample(
     seconds=0.0, seq=0, worker=200, refits=300, redis=900, input=20_000, out=50_000, met=500,
@@ -60,6 +63,21 @@ def test_a_level_run_breaks_no_bound():
 def test_whatever_grows_or_slows_down_is_named(name, grows):
     (found,) = broken(samples(**grows))
     assert found.startswith(name)
+
+
+@pytest.mark.parametrize("window", [10, 600, 1_000, 1_001, 1_500, 9_000, 30_000])
+def test_input_never_holds_more_than_the_bound_and_comes_near_to_it(window):
+    """A feed whose snapshots come late by up to a batch, by the rule that trims it."""
+    settings = WorkerSettings(window=window, snapshot_every=1_000, batch=100)
+    late, marks, at, trimmed, most = random.Random(window), known_marks((), (None,)), [0, 0], 0, 0
+    for _ in range(200):
+        n = at[-1] + settings.snapshot_every + late.choice((0, late.randrange(100), 99))
+        most = max(most, n - trimmed)
+        previous = Mark(at[-1], b"%d-0" % at[-1]) if at[-1] else None
+        kept = keep(marks, Mark(n, b"%d-0" % n), previous and previous.cursor, window)
+        marks, at = kept.marks, [*at, n]
+        trimmed = int(kept.trim.partition(b"-")[0] or trimmed)
+    assert 0.85 * most_kept_input(settings) < most <= most_kept_input(settings)
 
 
 def test_redis_may_grow_until_its_answers_are_kept_in_full_and_not_after():

@@ -1,10 +1,12 @@
 """What must be level over a long run, computed from samples of it."""
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from workers.config.settings import WorkerSettings
+from workers.feed.kept_input import SPACING
 from workers.lab.bench.report import Check
 
 SETTLED = 25_000
@@ -106,10 +108,32 @@ def rate(samples: Sequence[Sample]) -> float:
     return (last.seq - first.seq) / (last.seconds - first.seconds)
 
 
+def most_kept_input(settings: WorkerSettings) -> float:
+    """Return the most answered entries that input holds at any time, each of them learned.
+
+    Input is trimmed with each snapshot, up to the older of the two snapshots or to the newest mark
+    that lies a window back, whichever is older (`workers.feed.kept_input`). Marks are snapshots:
+    two neighbours lie no further apart than two snapshots, or than the part of a window below which
+    marks are thinned out. A snapshot comes with the first batch at which it is due.
+
+    Examples
+    --------
+    >>> most_kept_input(WorkerSettings(window=2000, snapshot_every=10_000, batch=256))
+    20512
+    >>> most_kept_input(WorkerSettings(window=15_000, snapshot_every=10_000, batch=256))
+    35512
+    """
+    if settings.window is None:
+        return math.inf
+    between = settings.snapshot_every + settings.batch
+    if settings.window <= settings.snapshot_every:
+        return 2 * between  # the older snapshot lies a window back
+    return settings.window + max(between, settings.window // SPACING) + between
+
+
 def _streams(samples: Sequence[Sample], settings: WorkerSettings, high_water: int) -> list[Check]:
-    # The worker trims input up to the older of two snapshots, and a snapshot comes with the first
-    # batch at which it is due; as much again as the high water may wait or be on its way.
-    most_input = 2 * (settings.snapshot_every + settings.batch) + 2 * high_water + _NODE
+    # As much again as the high water may wait or be on its way.
+    most_input = most_kept_input(settings) + 2 * high_water + _NODE
     most = {
         "entries of in": (lambda s: s.input, most_input),
         "entries of out": (lambda s: s.out, settings.retain_out + settings.batch + _NODE),
