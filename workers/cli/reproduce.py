@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.cli.common import Json, note, writing
-from workers.lab.papers import PAPERS, data_of, reproduction
+from workers.lab import papers
+from workers.lab.papers import PAPERS, Run, data_of
 from workers.lab.papers.summary import Line, summary
 
 if TYPE_CHECKING:
@@ -23,15 +24,10 @@ FETCH = (
 NARROW = 120  # columns of a table where the output is no terminal
 
 
-class Paper(StrEnum):
-    """The keys of `PAPERS`, and all of them."""
+ALL = "all"
 
-    PLATT = "platt"
-    VENN = "venn"
-    IMPLIED = "implied"
-    PSVM = "psvm"
-    EVIDENTIAL = "evidential"
-    ALL = "all"
+Paper = StrEnum("Paper", [*PAPERS, ALL])  # type: ignore[misc]  # its members are the registry's
+"""What the command line takes: the keys of `PAPERS`, and all of them."""
 
 
 def register(app: typer.Typer) -> None:
@@ -61,15 +57,16 @@ def reproduce(
 
     `all` leaves out the papers whose data is not there, and says so; the last page is a summary.
     """
-    wanted = list(PAPERS) if paper is Paper.ALL else [str(paper)]
-    absent = _absent(wanted, data_dir, quick, is_one=paper is not Paper.ALL)
+    wanted = list(PAPERS) if paper == ALL else [str(paper)]
+    absent = _absent(wanted, data_dir, quick, is_one=paper != ALL)
+    asked = Run(data_dir, quick, seed, lambda line: note(f"  {line}"))
     done: dict[str, Line] = {}
     for name in wanted:
         if name in absent:
             continue
-        note(f"{name}: {PAPERS[name]}")
+        note(f"{name}: {PAPERS[name].title}")
         began = time.monotonic()
-        result = reproduction(name).run(data_dir, quick, seed, lambda line: note(f"  {line}"))
+        result = papers.repeat(name, asked)
         written = _write(name, result, out)
         done[name] = Line.of(result, len(written), time.monotonic() - began)
         if json:
@@ -110,7 +107,7 @@ def _write(name: str, result: dict[str, Any], out: Path) -> list[Path]:
         out.mkdir(parents=True, exist_ok=True)
         path = out / f"{name}.json"
         path.write_text(_as_json(result) + "\n", encoding="utf-8")
-        return [path, *reproduction(name).draw(result, out)]
+        return [path, *papers.draw(name, result, out)]
 
 
 def _as_json(result: dict[str, Any]) -> str:

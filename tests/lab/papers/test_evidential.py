@@ -3,10 +3,10 @@ import json
 import numpy as np
 import pytest
 
-from workers.lab.papers import evidential
-from workers.lab.papers.evidential import draw
-from workers.lab.papers.evidential_claims import claims
-from workers.lab.papers.evidential_trials import (
+from workers.lab.papers import draw
+from workers.lab.papers.evidential import experiments as evidential
+from workers.lab.papers.evidential.claims import claims
+from workers.lab.papers.evidential.trials import (
     LOGISTIC,
     Partition,
     Scored,
@@ -106,7 +106,7 @@ def test_every_figure_is_drawn_from_a_result_read_back_from_json(table_2, data_s
         "three_classifiers": evidential._three_classifiers("heart", None, rounds=2, seed=0),
         "example": evidential._example(None, seed=0),
     }
-    paths = draw(json.loads(json.dumps(result, allow_nan=False)), tmp_path / "new")
+    paths = draw("evidential", json.loads(json.dumps(result, allow_nan=False)), tmp_path / "new")
     assert len(paths) == 5
     for path in paths:
         assert path.read_bytes().startswith(b"\x89PNG")

@@ -8,8 +8,9 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
 from workers.lab.bench import implied as bench
-from workers.lab.papers import implied
-from workers.lab.papers.implied_trials import (
+from workers.lab.papers import Run, draw, repeat
+from workers.lab.papers.implied import experiments as implied
+from workers.lab.papers.implied.trials import (
     BANK_PENALTY,
     REFERENCE_PENALTY,
     Split,
@@ -76,13 +77,13 @@ def test_the_result_is_plain_data_and_is_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(implied, "QUICK_SPLITS", 2)
     monkeypatch.setattr(implied, "QUICK_FOLD_SEEDS", 2)
     told = []
-    result = implied.run(None, quick=True, seed=0, progress=told.append)
+    result = repeat("implied", Run(quick=True, tell=told.append))
     assert len(told) == 3
     restored = json.loads(json.dumps(result))
-    files = implied.draw(restored, tmp_path)
+    files = draw("implied", restored, tmp_path)
     assert [file.suffix for file in files] == [".png"] * 5
     restored["toy"]["points"] = restored["toy"]["points"][:1]
-    assert implied.draw(restored, tmp_path) == files
+    assert draw("implied", restored, tmp_path) == files
 
 
 @pytest.mark.data

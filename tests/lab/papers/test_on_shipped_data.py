@@ -14,7 +14,7 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from workers.lab.bench.svc_reference import svc_intervals
-from workers.lab.papers.evidential_trials import LOGISTIC, Partition, combined_error, score_chunks
+from workers.lab.papers.evidential.trials import LOGISTIC, Partition, combined_error, score_chunks
 
 GAMMA = 0.02
 

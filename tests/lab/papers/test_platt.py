@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workers.lab.papers import platt
-from workers.lab.papers.platt import Job, draw, measure
-from workers.lab.papers.platt_tables import claims, rows, training_sets
-from workers.lab.papers.platt_tasks import TASKS
+from workers.lab.papers import Run, draw
+from workers.lab.papers.platt import experiments as platt
+from workers.lab.papers.platt.experiments import Job, measure
+from workers.lab.papers.platt.tables import claims, rows, training_sets
+from workers.lab.papers.platt.tasks import TASKS
 
 ADULT = TASKS[0]
 
@@ -61,7 +62,7 @@ def test_the_papers_statements_hold_on_adult(adult) -> None:
 
 def test_figures_are_drawn_from_a_result_read_back_from_json(adult, tmp_path) -> None:
     result = json.loads(json.dumps({"tasks": [adult], "tables": [training_sets([adult])]}))
-    for path in draw(result, tmp_path):
+    for path in draw("platt", result, tmp_path):
         assert path.read_bytes().startswith(b"\x89PNG")
         assert path.stat().st_size > 10_000
 
@@ -74,7 +75,7 @@ def test_a_quick_run_leaves_the_linear_tasks_out(monkeypatch) -> None:
         return []
 
     monkeypatch.setattr(platt, "each", remember)
-    assert platt.run(None, quick=True, seed=0)["tasks"] == []
+    assert platt.run(Run(quick=True))["tasks"] == []
     assert ran == ["Adult quadratic: a1a -> a9a.t", "Web quadratic: w1a -> w7a.t"]
-    platt.run(None, quick=False, seed=0)
+    platt.run(Run())
     assert len(ran) == 6

@@ -7,8 +7,9 @@ import pytest
 from scipy.special import xlogy
 
 from workers.lab.bench import psvm as bench
-from workers.lab.papers import psvm
-from workers.lab.papers.psvm_trials import (
+from workers.lab.papers import Run, draw, repeat
+from workers.lab.papers.psvm import experiments as psvm
+from workers.lab.papers.psvm.trials import (
     LineTrial,
     PlaneTrial,
     Sample,
@@ -89,13 +90,13 @@ def test_the_result_is_plain_data_and_is_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(psvm, "NARROW_SIGMAS", (1.0,))
     monkeypatch.setattr(psvm, "QUICK_SEEDS", 2)
     told = []
-    result = psvm.run(None, quick=True, seed=0, progress=told.append)
+    result = repeat("psvm", Run(quick=True, tell=told.append))
     assert len(told) == 1 + len(psvm.NOISES)
-    assert result == psvm.run(None, quick=True, seed=0)
+    assert result == repeat("psvm", Run(quick=True))
     restored = json.loads(json.dumps(result))
-    files = psvm.draw(restored, tmp_path / "figures")
+    files = draw("psvm", restored, tmp_path / "figures")
     assert [file.suffix for file in files] == [".png"] * 4
-    again = psvm.draw(restored, tmp_path / "again")
+    again = draw("psvm", restored, tmp_path / "again")
     assert [f.read_bytes() for f in files] == [f.read_bytes() for f in again]
 
 

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from workers.cli import reproduce as command
 from workers.errors import BadConfiguration
 from workers.lab import papers as reproduce
-from workers.lab.papers.parallel import each
 from workers.lab.papers.report import report
 from workers.lab.papers.summary import Line, summary
+from workers.lab.parallel import each
 from workers.push.datasets import DataNotFound, missing
 
 RESULT: dict[str, Any] = {
@@ -60,19 +61,20 @@ def test_the_command_offers_every_paper() -> None:
 class Fake:
     """A reproduction that takes no time."""
 
-    def run(self, data_dir, quick, seed, progress=None):
-        progress("half way")
-        return RESULT | {"quick": quick, "seed": seed, "data_dir": str(data_dir)}
+    NOTES = ("shuffled",)
 
-    def draw(self, result, out_dir):  # noqa: ARG002 - a reproduction takes it
-        path = Path(out_dir) / "figure.png"
-        path.write_bytes(b"png")
-        return [path]
+    def run(self, asked):
+        asked.tell("half way")
+        return {key: RESULT[key] for key in ("rows", "claims", "tables")}
+
+    def figures(self, result):
+        assert result["paper"] in {paper.reference for paper in reproduce.PAPERS.values()}
+        return {"figure": Figure(figsize=(1.0, 1.0))}
 
 
 @pytest.fixture
 def fake(monkeypatch) -> None:
-    monkeypatch.setattr(command, "reproduction", lambda _: Fake())
+    monkeypatch.setattr(reproduce, "experiments", lambda _: Fake())
     monkeypatch.setattr("workers.push.datasets.missing", lambda *_: [])
 
 
@@ -81,14 +83,14 @@ def fake_without_data(monkeypatch, tmp_path) -> list[str]:
     """As on a new machine; returns what is run, as it runs."""
     ran: list[str] = []
     monkeypatch.setenv("ONLINE_SVM_DATA", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(command, "reproduction", lambda name: ran.append(name) or Fake())
+    monkeypatch.setattr(reproduce, "experiments", lambda name: ran.append(name) or Fake())
     return ran
 
 
 def test_all_without_data_says_so_first_and_runs_what_needs_none(
     fake_without_data, tmp_path, capsys
 ) -> None:
-    command.reproduce(command.Paper.ALL, out=tmp_path / "out")
+    command.reproduce(command.Paper("all"), out=tmp_path / "out")
     assert set(fake_without_data) == {"psvm"}
     shown = capsys.readouterr()
     before = shown.err[: shown.err.index("half way")]
@@ -102,7 +104,9 @@ def test_all_without_data_says_so_first_and_runs_what_needs_none(
     assert "python scripts/download_data.py --out DIR fetches the data" in shown.out
 
 
-@pytest.mark.parametrize("paper", [paper for paper, names in reproduce.DATA.items() if names])
+@pytest.mark.parametrize(
+    "paper", [paper for paper, about in reproduce.PAPERS.items() if about.data]
+)
 def test_one_paper_without_its_data_is_refused_before_it_computes(
     fake_without_data, tmp_path, capsys, paper
 ) -> None:
@@ -121,16 +125,21 @@ def test_the_public_command_that_is_named_fetches_every_file_that_is_needed() ->
 
 
 def test_the_data_that_is_asked_for_is_what_the_experiments_load() -> None:
-    from workers.lab.papers import evidential, platt_tasks, venn
+    from workers.lab.papers.evidential import experiments as evidential
+    from workers.lab.papers.platt.tasks import TASKS
+    from workers.lab.papers.venn import experiments as venn
 
-    full = [task for task in platt_tasks.TASKS if task.is_available]
+    full = [task for task in TASKS if task.is_available]
     quick = [task for task in full if task.divisor is not None]
     for is_quick, tasks in ((True, quick), (False, full)):
         loaded = {name for task in tasks for name in (task.training, task.test)}
         assert set(reproduce.data_of("platt", is_quick)) == loaded
-    assert set(reproduce.DATA["venn"]) == {*venn.PAPER_VALUES, "a9a", "a9a.t"}
+    assert set(reproduce.data_of("venn", quick=False)) == {*venn.PAPER_VALUES, "a9a", "a9a.t"}
     tables = {*evidential.TABLE_1, *evidential.TABLE_2}
-    assert set(reproduce.DATA["evidential"]) == tables - {"adult"} | {"a9a", "a9a.t"}
+    assert set(reproduce.data_of("evidential", quick=False)) == tables - {"adult"} | {
+        "a9a",
+        "a9a.t",
+    }
 
 
 @pytest.mark.parametrize("names", [["psvm"], list(reproduce.PAPERS), []])
@@ -147,7 +156,7 @@ def test_the_last_page_fits_a_screen_of_24_lines_and_80_columns(names) -> None:
 
 
 def test_the_last_page_is_the_summary(fake, tmp_path, capsys) -> None:
-    command.reproduce(command.Paper.ALL, out=tmp_path)
+    command.reproduce(command.Paper("all"), out=tmp_path)
     page = capsys.readouterr().out.splitlines()[-24:]
     starts = [line.split()[0] for line in page if line.strip()]
     assert starts[starts.index("Summary") + 2 :][:5] == list(reproduce.PAPERS)
@@ -158,7 +167,7 @@ def test_the_last_page_is_the_summary(fake, tmp_path, capsys) -> None:
 
 
 def test_results_and_figures_are_written_where_asked(fake, tmp_path, capsys) -> None:
-    command.reproduce(command.Paper.VENN, quick=True, out=tmp_path / "a" / "b", seed=3)
+    command.reproduce(command.Paper("venn"), quick=True, out=tmp_path / "a" / "b", seed=3)
     stored = json.loads((tmp_path / "a" / "b" / "venn.json").read_text())
     assert (stored["seed"], stored["quick"]) == (3, True)
     assert (tmp_path / "a" / "b" / "figure.png").exists()
@@ -169,16 +178,18 @@ def test_results_and_figures_are_written_where_asked(fake, tmp_path, capsys) -> 
 
 
 def test_all_runs_every_paper_and_prints_one_json_object_a_line(fake, tmp_path, capsys) -> None:
-    command.reproduce(command.Paper.ALL, out=tmp_path, json=True)
+    command.reproduce(command.Paper("all"), out=tmp_path, json=True)
     lines = capsys.readouterr().out.splitlines()
-    assert [json.loads(line)["paper"] for line in lines] == ["Someone (1999)"] * 5
+    assert [json.loads(line)["paper"] for line in lines] == [
+        paper.reference for paper in reproduce.PAPERS.values()
+    ]
     assert sorted(path.stem for path in tmp_path.glob("*.json")) == sorted(reproduce.PAPERS)
 
 
 def test_an_output_that_is_no_directory_is_named(fake, tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadConfiguration, match=r"file: cannot be written: File exists"):
-        command.reproduce(command.Paper.VENN, out=tmp_path / "file")
+        command.reproduce(command.Paper("venn"), out=tmp_path / "file")
 
 
 def test_results_come_in_the_order_of_the_tasks_whoever_is_faster() -> None:

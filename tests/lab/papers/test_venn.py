@@ -11,11 +11,12 @@ from scipy.stats import norm
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
-from workers.lab.papers import venn
-from workers.lab.papers.nearest_isotonic import NearestIsotonic
-from workers.lab.papers.venn_adult import AdultTask, measure_adult
-from workers.lab.papers.venn_measures import curves, measured_batch, measures
-from workers.lab.papers.venn_protocol import STEPWISE, Setting, Stream, follow
+from workers.lab.papers import Run, draw
+from workers.lab.papers.venn import experiments as venn
+from workers.lab.papers.venn.adult import AdultTask, measure_adult
+from workers.lab.papers.venn.measures import curves, measured_batch, measures
+from workers.lab.papers.venn.nearest_isotonic import NearestIsotonic
+from workers.lab.papers.venn.protocol import STEPWISE, Setting, Stream, follow
 
 COLLAPSED = Setting("car", "sigma", 0.02)
 
@@ -118,7 +119,7 @@ def result(data_set) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(venn, "each", serially)
         patch.setattr(venn.Plan, "quick", lambda: venn.Plan(("sigma", "gamma"), 1, 2, 2, 60, 200))
-        return venn.run(None, quick=True, seed=0)
+        return venn.run(Run(quick=True))
 
 
 def test_every_printed_value_has_a_measurement_and_a_reason_where_it_differs(result) -> None:
@@ -141,6 +142,6 @@ def test_tables_have_as_many_cells_as_columns(result) -> None:
 
 
 def test_figures_are_drawn_from_a_result_read_back_from_json(result, tmp_path) -> None:
-    paths = venn.draw(json.loads(json.dumps(result, allow_nan=False)), tmp_path)
+    paths = draw("venn", json.loads(json.dumps(result, allow_nan=False)), tmp_path)
     assert len(paths) == 6
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)

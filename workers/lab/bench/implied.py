@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.types import Floats
 from workers.lab.bench.report import Row
-from workers.lab.papers.implied_trials import BANK_PENALTY, GAMMA, N_MODELS, Split, bank
+from workers.lab.papers.implied.trials import BANK_PENALTY, GAMMA, N_MODELS, Split, bank
 
 REPEATS = 3  # of either side in turn; the best counts, so that other work matters less
 DISAGREEMENT = 1e-3  # share of votes: scores within the tolerance of both solvers may differ

@@ -13,7 +13,7 @@ from online_svm.svm.probabilistic_svc import ProbabilisticSVC
 from online_svm.types import Floats
 from workers.errors import BadConfiguration
 from workers.lab.bench.report import Row
-from workers.lab.papers.psvm_trials import machine, plane, targets
+from workers.lab.papers.psvm.trials import machine, plane, targets
 
 SIZES = (200, 500, 1000, 2000)
 SIGMA, ETA, NOISE = 1.0, 0.1, 0.1  # the simulation of the paper's section 5.2

@@ -15,7 +15,7 @@ from online_svm.types import Floats, Ints
 from workers.errors import BadConfiguration
 from workers.lab.bench.quality_methods import EVERY, METHODS, WARM_UP
 from workers.lab.bench.quality_streams import STREAMS, stream
-from workers.lab.papers.parallel import each
+from workers.lab.parallel import each
 
 MEASURES = ("log_loss", "brier", "accuracy", "ece", "seconds")
 SHUFFLES, QUICK_SHUFFLES = 10, 2

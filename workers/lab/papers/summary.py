@@ -64,8 +64,8 @@ def summary(done: Mapping[str, Line], absent: Mapping[str, object]) -> "Table":
     table.add_column("paper", no_wrap=True)
     for heading in ("figures", "hold", "in part", "fail", "files", "time"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name, title in PAPERS.items():
-        authors = title.split(":")[0]
+    for name, paper in PAPERS.items():
+        authors = paper.title.split(":")[0]
         if name in done:
             line = done[name]
             counts = (line.rows, line.hold, line.hold_in_part, line.fail, line.files)

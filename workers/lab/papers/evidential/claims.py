@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from workers.lab.papers.entries import claim
+
 Result = dict[str, Any]
-Cases = list[tuple[str, bool]]
+Cases = dict[str, bool]
 
 PRINTED_MODELS = ("bayesian", "inverse pignistic", "likelihood")
 
@@ -14,41 +16,35 @@ def claims(table_2: list[Result], three: list[Result]) -> list[Result]:
     Parameters
     ----------
     table_2, three : list of dict
-        The parts of a result of `workers.lab.papers.evidential.run`.
-
-    Returns
-    -------
-    list of dict
-        ``claim``, ``source`` (where the paper says it, or that it does not), ``holds``, ``of``, and
-        ``not_in``: the settings where it fails.
+        The parts of a result of `experiments.run`.
     """
     return [
-        _claim(
+        claim(
             "in scenario (c) the likelihood model beats the Bayesian product",
             "Table 2",
             _unbalanced(table_2),
         ),
-        _claim(
+        claim(
             "the likelihood model is the best of the three, except on adult (a)",
             "section 5.2",
-            [case for case in _best(table_2, PRINTED_MODELS) if case[0] != "adult (a)"],
+            {s: holds for s, holds in _best(table_2, PRINTED_MODELS).items() if s != "adult (a)"},
         ),
-        _claim(
+        claim(
             "the likelihood model is also at least as good as the confidence model",
             "not tried in the paper for ten classifiers",
             _best(table_2, ("likelihood", "confidence")),
         ),
-        _claim(
+        claim(
             "for binning the likelihood model beats the Bayesian product",
             "figure 8",
             _against(three, ("binning", "likelihood"), ("binning", "bayesian")),
         ),
-        _claim(
+        claim(
             "under the likelihood model logistic regression beats binning",
             "figure 11",
             _against(three, ("logistic", "likelihood"), ("binning", "likelihood")),
         ),
-        _claim(
+        claim(
             "under the likelihood model logistic beats isotonic regression",
             "figure 11 has each ahead on some data sets",
             _against(three, ("logistic", "likelihood"), ("isotonic", "likelihood")),
@@ -56,20 +52,9 @@ def claims(table_2: list[Result], three: list[Result]) -> list[Result]:
     ]
 
 
-def _claim(claim: str, source: str, cases: Cases) -> Result:
-    failed = [setting for setting, holds in cases if not holds]
-    return {
-        "claim": claim,
-        "source": source,
-        "holds": len(cases) - len(failed),
-        "of": len(cases),
-        "not_in": failed,
-    }
-
-
 def _unbalanced(table_2: list[Result]) -> Cases:
     chosen = [e for e in table_2 if (e["scenario"], e["model"]) == ("c", "likelihood")]
-    return [("{data}, {split}".format(**e), e["over_bayesian"] < 0.0) for e in chosen]
+    return {"{data}, {split}".format(**e): e["over_bayesian"] < 0.0 for e in chosen}
 
 
 def _best(table_2: list[Result], models: tuple[str, ...]) -> Cases:
@@ -78,12 +63,12 @@ def _best(table_2: list[Result], models: tuple[str, ...]) -> Cases:
     for e in table_2:
         if e["split"] == "shared" and e["model"] in models:
             errors.setdefault("{data} ({scenario})".format(**e), {})[e["model"]] = e["error"]
-    return [(setting, by["likelihood"] <= min(by.values())) for setting, by in errors.items()]
+    return {setting: by["likelihood"] <= min(by.values()) for setting, by in errors.items()}
 
 
 def _against(three: list[Result], one: tuple[str, str], other: tuple[str, str]) -> Cases:
     ours, theirs = _errors(three, *one), _errors(three, *other)
-    return [(setting, ours[setting] < theirs[setting]) for setting in ours]
+    return {setting: ours[setting] < theirs[setting] for setting in ours}
 
 
 def _errors(three: list[Result], method: str, model: str) -> dict[str, float]:

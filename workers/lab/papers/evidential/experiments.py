@@ -1,15 +1,15 @@
 """Xu, Davoine, Zha & Denoeux (2016): what they printed, beside what is measured."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from workers.lab.papers.evidential_claims import claims
-from workers.lab.papers.evidential_figures import draw
-from workers.lab.papers.evidential_trials import (
+from workers.lab.papers import Result, Run
+from workers.lab.papers.entries import row
+from workers.lab.papers.evidential.claims import claims
+from workers.lab.papers.evidential.figures import figures
+from workers.lab.papers.evidential.trials import (
     BINNING,
     ISOTONIC,
     LOGISTIC,
@@ -21,10 +21,7 @@ from workers.lab.papers.evidential_trials import (
     score_chunks,
 )
 
-__all__ = ["draw", "run"]
-
-Result = dict[str, Any]
-Progress = Callable[[str], None]
+__all__ = ["NOTES", "figures", "run"]
 
 # Table 2: error in percent of ten combined classifiers, by data set and scenario.
 PRINTED = {
@@ -64,50 +61,23 @@ NOTES = (
 )
 
 
-def run(
-    data_dir: Path | str | None, quick: bool, seed: int, progress: Progress | None = None
-) -> Result:
+def run(asked: Run) -> Result:
     """Repeat Table 2 (ten classifiers) and section 5.1 (three classifiers).
 
-    Parameters
-    ----------
-    data_dir : path or None
-        Where the data files are; see `workers.push.datasets.data_directory`.
-    quick : bool
-        A few partitions, in seconds, instead of the full numbers.
-    seed : int
-    progress : callable, optional
-        Told one line before each part.
-
-    Returns
-    -------
-    dict
-        Plain data, ready for JSON. ``rows`` (what, paper, measured, standard_error,
-        measured_halves, reason) and ``claims`` (see `evidential_claims.claims`) are for people;
-        ``notes`` and ``splits`` say how it was done; ``table_2`` and ``three_classifiers`` hold
-        every measurement, ``example`` the scores and labels that `draw` shows the maps on.
-
-    Raises
-    ------
-    DataNotFound
-        If a data file is missing; the message says how to fetch it.
+    ``table_2`` and ``three_classifiers`` hold every measurement, ``splits`` says how it was done,
+    ``example`` holds the scores and labels that the maps are drawn on.
     """
-    tell = progress or (lambda _: None)
-    plan = Plan.quick() if quick else Plan.full()
+    plan, data_dir, seed = asked.choose(Plan.quick, Plan.full)(), asked.data_dir, asked.seed
     table_2, three = [], []
     for name in TABLE_2:
         rounds = plan.adult if name == "adult" else plan.others
-        tell(f"ten classifiers on {name}: {rounds} partitions")
+        asked.tell(f"ten classifiers on {name}: {rounds} partitions")
         table_2 += _ten_classifiers(name, data_dir, rounds, seed)
     for name in TABLE_1:
-        tell(f"three classifiers on {name}: {plan.three} partitions of {N_SIZES} sizes")
+        asked.tell(f"three classifiers on {name}: {plan.three} partitions of {N_SIZES} sizes")
         three += _three_classifiers(name, data_dir, plan.three, seed)
     return {
-        "paper": "Xu, Davoine, Zha & Denoeux (2016), Evidential calibration",
-        "quick": quick,
-        "seed": seed,
         "splits": {"shared": SHARED, "halves": HALVES},
-        "notes": list(NOTES),
         "rows": _rows(table_2),
         "claims": claims(table_2, three),
         "table_2": table_2,
@@ -185,14 +155,14 @@ def _rows(table_2: list[Result]) -> list[Result]:
     halves = {_setting(e): e["error"] for e in table_2 if e["split"] == "halves"}
     chosen = [e for e in table_2 if e["split"] == "shared" and e["printed"] is not None]
     return [
-        {
-            "what": "{data} ({scenario}), {model}: error, %".format(**e),
-            "paper": e["printed"],
-            "measured": e["error"],
-            "standard_error": e["standard_error"],
-            "measured_halves": halves[_setting(e)],
-            "reason": _reason(e),
-        }
+        row(
+            "{data} ({scenario}), {model}: error, %".format(**e),
+            e["printed"],
+            e["error"],
+            _reason(e),
+            standard_error=e["standard_error"],
+            measured_halves=halves[_setting(e)],
+        )
         for e in chosen
     ]
 

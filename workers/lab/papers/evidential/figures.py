@@ -1,6 +1,5 @@
-"""The figures of Xu et al. (2016), drawn from a result of `workers.lab.papers.evidential.run`."""
+"""The figures of Xu et al. (2016)."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from online_svm.calibration.evidential.binomial import (
 )
 from online_svm.calibration.evidential.logistic import LOGISTIC_MODELS
 from online_svm.types import Floats
-from workers.lab.papers.figures import BLUE, GREEN, GREY, RED, save
+from workers.lab.papers.drawing import BLUE, GREEN, GREY, RED, diagonal, dress, legend, panels
 
 Result = dict[str, Any]
 
@@ -35,28 +34,23 @@ LEVELS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95)
 SCORE = 0.5  # the score of figure 6
 
 
-def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG; see `workers.lab.papers.Reproduction.draw`."""
+def figures(result: Result) -> dict[str, Figure]:
+    """Return every figure of a result, by the names of their files."""
     scores = np.array(result["example"]["scores"])
     labels = np.array(result["example"]["labels"])
-    figures = {
+    return {
         "evidential-calibration": _calibration(scores, labels),
         "evidential-contour": _contour(scores[:50], labels[:50]),
         "evidential-binomial": _binomial(),
         "evidential-table-2": _table_2(result["table_2"]),
         "evidential-three-classifiers": _three_classifiers(result["three_classifiers"]),
     }
-    return save(figures, out_dir)
-
-
-def _grid(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, list(np.ravel(figure.subplots(rows, columns)))
 
 
 def _calibration(scores: Floats, labels: Floats) -> Figure:
     """Figures 1, 2, 5 and 7: each method under each model; last, logistic on 20 examples."""
-    figure, axes = _grid(3, 3, 12.0, 9.0)
+    figure, grid = panels(12.0, 9.0, 3, 3)
+    axes = grid.ravel()
     binned = ScoreBinning(N_BINS)
     cells: list[tuple[str, EvidentialMap, ScoreMap]] = [
         *((f"binning, {m}", EvidentialBinning(m, N_BINS), binned) for m in BINOMIAL_MODELS),
@@ -65,10 +59,10 @@ def _calibration(scores: Floats, labels: Floats) -> Figure:
     ]
     for ax, (title, evidence, point) in zip(axes, cells, strict=False):
         _envelope(ax, scores, labels, evidence, point)
-        ax.set_title(f"{title}, {len(scores)} examples", fontsize=10)
+        dress(ax, title=f"{title}, {len(scores)} examples", grid=None)
     _envelope(axes[-1], scores[:20], labels[:20], EvidentialLogistic(), PlattScaling())
-    axes[-1].set_title("logistic, likelihood, 20 examples", fontsize=10)
-    axes[0].legend(loc="upper left", fontsize=8, frameon=False)
+    dress(axes[-1], title="logistic, likelihood, 20 examples", grid=None)
+    legend(axes[0], loc="upper left")
     return figure
 
 
@@ -90,7 +84,7 @@ def _envelope(
 
 def _contour(scores: Floats, labels: Floats) -> Figure:
     """Figure 6: level sets of the likelihood of the line; the contour at one score, its masses."""
-    figure, (left, right) = _grid(1, 2, 11.0, 4.6)
+    figure, ((left, right),) = panels(11.0, 4.6, 1, 2)
     fitted = EvidentialLogistic().fit(scores, labels)
     line = fitted.line_
     assert line is not None
@@ -109,16 +103,11 @@ def _level_sets(ax: Axes, fitted: EvidentialLogistic, theta0: float, theta1: flo
     ax.clabel(sets, fontsize=7)
     ax.plot([theta0], [theta1], "+", color=RED, ms=10, label="maximum likelihood")
     tau = 0.5
-    ax.plot(
-        np.log(1.0 / tau - 1.0) - grid1 * SCORE,
-        grid1,
-        "--",
-        color=GREY,
-        label=f"lines with P(1 | {SCORE}) = {tau}",
-    )
+    same = np.log(1.0 / tau - 1.0) - grid1 * SCORE
+    ax.plot(same, grid1, "--", color=GREY, label=f"lines with P(1 | {SCORE}) = {tau}")
     ax.set(xlim=grid0[[0, -1]], ylim=grid1[[0, -1]], xlabel="θ0", ylabel="θ1")
-    ax.set_title("relative likelihood of the sigmoid, 50 examples", fontsize=10)
-    ax.legend(fontsize=8, frameon=False)
+    dress(ax, title="relative likelihood of the sigmoid, 50 examples", grid=None)
+    legend(ax)
 
 
 def _areas(ax: Axes, fitted: EvidentialLogistic, best: float) -> None:
@@ -127,32 +116,31 @@ def _areas(ax: Axes, fitted: EvidentialLogistic, best: float) -> None:
     contour = fitted.contour(SCORE, tau)
     m1, m0, both = fitted.mass([SCORE])[0]
     low = tau <= best
-    ax.fill_between(
-        tau[low], contour[low], 1.0, color=BLUE, alpha=0.3, label=f"m({{1}}) = {m1:.3f}"
-    )
-    ax.fill_between(
-        tau[~low], contour[~low], 1.0, color=RED, alpha=0.3, label=f"m({{0}}) = {m0:.3f}"
-    )
+    for side, colour, label in (
+        (low, BLUE, f"m({{1}}) = {m1:.3f}"),
+        (~low, RED, f"m({{0}}) = {m0:.3f}"),
+    ):
+        ax.fill_between(tau[side], contour[side], 1.0, color=colour, alpha=0.3, label=label)
     ax.fill_between(tau, 0.0, contour, color=GREY, alpha=0.3, label=f"m({{0, 1}}) = {both:.3f}")
     ax.plot(tau, contour, color="black", lw=1.2)
     ax.axvline(best, color="black", lw=0.8, ls=":")
     ax.set(xlim=(0, 1), ylim=(0, 1.3), xlabel="τ = P(1 | s)", ylabel="plausibility of τ")
-    ax.set_title(f"contour at s = {SCORE}", fontsize=10)
-    ax.legend(loc="upper left", fontsize=8, frameon=False, ncols=3)
+    dress(ax, title=f"contour at s = {SCORE}", grid=None)
+    legend(ax, loc="upper left", ncols=3)
 
 
 def _binomial() -> Figure:
     """Figure 4: Bel and Pl of a bin, by its size at 2/3 positive, and by its positives of 10."""
-    figure, (left, right) = _grid(1, 2, 11.0, 4.2)
+    figure, ((left, right),) = panels(11.0, 4.2, 1, 2)
     sizes, positives = np.arange(3, 100, 3), np.arange(11)
     for model in BINOMIAL_MODELS:
         _bounds(left, sizes, 2 * sizes // 3, sizes, model)
         _bounds(right, positives / 10, positives, np.full(11, 10), model)
     left.axhline(2 / 3, color=GREY, lw=0.8, ls=":")
     left.set(xlabel="examples, 2/3 of them positive", ylabel="Bel and Pl", ylim=(0, 1))
-    right.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":")
+    diagonal(right)
     right.set(xlabel="share of positives among 10 examples", ylabel="Bel and Pl", ylim=(0, 1))
-    right.legend(fontsize=8, frameon=False)
+    legend(right)
     return figure
 
 
@@ -166,7 +154,7 @@ def _table_2(entries: list[Result]) -> Figure:
     """Table 2 as dots: printed values and the measured means of both splits."""
     names = list(dict.fromkeys(e["data"] for e in entries))
     models = {"bayesian": GREY, "inverse pignistic": GREEN, "likelihood": BLUE, "confidence": RED}
-    figure, axes = _grid(1, len(names), 12.0, 4.8)
+    figure, (axes,) = panels(12.0, 4.8, 1, len(names))
     for ax, name in zip(axes, names, strict=True):
         for number, (model, colour) in enumerate(models.items()):
             chosen = [e for e in entries if (e["data"], e["model"]) == (name, model)]
@@ -203,23 +191,15 @@ def _dots(ax: Axes, entries: list[Result], shift: float, colour: str, model: str
 def _three_classifiers(entries: list[Result]) -> Figure:
     """Figure 11: the three calibrations under the likelihood model, by the third subset's size."""
     names = list(dict.fromkeys(e["data"] for e in entries))
-    figure, axes = _grid(2, 3, 12.0, 6.6)
+    figure, grid = panels(12.0, 6.6, 2, 3)
+    axes = grid.ravel()
     for ax, name in zip(axes, names, strict=False):
         for method, colour in METHOD_COLOURS.items():
-            chosen = [
-                e
-                for e in entries
-                if (e["data"], e["method"], e["model"]) == (name, method, "likelihood")
-            ]
-            ax.errorbar(
-                [e["third"] for e in chosen],
-                [e["error"] for e in chosen],
-                yerr=[1.96 * e["standard_error"] for e in chosen],
-                color=colour,
-                lw=1.2,
-                capsize=2,
-                label=method,
-            )
+            shown = (name, method, "likelihood")
+            chosen = [e for e in entries if (e["data"], e["method"], e["model"]) == shown]
+            bars = [1.96 * e["standard_error"] for e in chosen]
+            x, y = [e["third"] for e in chosen], [e["error"] for e in chosen]
+            ax.errorbar(x, y, yerr=bars, color=colour, lw=1.2, capsize=2, label=method)
         ax.set(title=name, xlabel="examples of the third classifier", ylabel="error, %")
-    axes[0].legend(fontsize=8, frameon=False)
+    legend(axes[0])
     return figure

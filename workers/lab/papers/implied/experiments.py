@@ -1,17 +1,16 @@
 """Nalbantov & Ivanov: the posterior implied by machines that weigh the classes anew."""
 
-from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, get_args
 
 import numpy as np
 
 from online_svm.svm.implied.class_path import Weighting
-from workers.lab.papers.claims import claim
-from workers.lab.papers.implied_figures import draw
-from workers.lab.papers.implied_trials import (
+from workers.lab.papers import Result, Run
+from workers.lab.papers.entries import claim, row, table
+from workers.lab.papers.implied.figures import figures
+from workers.lab.papers.implied.trials import (
     BANK_PENALTY,
     N_MODELS,
     PRINTED_PENALTY,
@@ -27,10 +26,7 @@ from workers.lab.papers.implied_trials import (
     toy,
 )
 
-__all__ = ["draw", "run"]
-
-Result = dict[str, Any]
-Progress = Callable[[str], None]
+__all__ = ["NOTES", "figures", "run"]
 
 FOLD_SEEDS, QUICK_FOLD_SEEDS = 20, 5  # of Platt's three folds
 SPLITS, QUICK_SPLITS = 30, 5
@@ -47,54 +43,26 @@ NOTES = (
 )
 
 
-def run(
-    data_dir: Path | str | None, quick: bool, seed: int, progress: Progress | None = None
-) -> Result:
-    """Repeat sections 4 and 5.
+def run(asked: Run) -> Result:
+    """Repeat sections 4 and 5; quick draws fewer folds and random halves.
 
-    Parameters
-    ----------
-    data_dir : path or None
-        Where the data files are; see `workers.push.datasets.data_directory`.
-    quick : bool
-        Fewer fold seeds and random halves.
-    seed : int
-        The first seed of the folds, of the halves and of the toy data.
-    progress : callable, optional
-        Told one line for each finished part.
-
-    Returns
-    -------
-    dict
-        Plain data, ready for JSON: ``rows`` (what, paper, measured, range, reason), ``claims``,
-        ``tables``, ``notes``; ``test`` holds every test example's estimates, ``toy`` the worked
-        example, ``splits`` the random halves.
-
-    Raises
-    ------
-    DataNotFound
-        If the data file is missing; the message says how to fetch it.
+    ``test`` holds every test example's estimates, ``toy`` the worked example, ``splits`` the random
+    halves.
     """
-    tell = progress or (lambda _: None)
-    split = Split.german(data_dir)
-    folds = range(seed, seed + (QUICK_FOLD_SEEDS if quick else FOLD_SEEDS))
+    split = Split.german(asked.data_dir)
+    folds = asked.seeds(QUICK_FOLD_SEEDS, FOLD_SEEDS)
     singles = [reference(split, REFERENCE_PENALTY, fold) for fold in folds]
-    tell(f"1 of 3: {len(singles)} sigmoids")
+    asked.tell(f"1 of 3: {len(singles)} sigmoids")
     banks, test = _banks(split, singles[0])
-    tell("2 of 3: the banks on German credit")
-    halves = range(seed, seed + (QUICK_SPLITS if quick else SPLITS))
-    splits = [random_split(data_dir, half) for half in halves]
-    tell(f"3 of 3: {len(splits)} random halves")
+    asked.tell("2 of 3: the banks on German credit")
+    splits = [random_split(asked.data_dir, half) for half in asked.seeds(QUICK_SPLITS, SPLITS)]
+    asked.tell(f"3 of 3: {len(splits)} random halves")
     return {
-        "paper": "Nalbantov & Ivanov, Tutorial on implied posterior probability for SVMs",
-        "quick": quick,
-        "seed": seed,
-        "notes": list(NOTES),
         "rows": _rows(split, singles, banks, test),
         "claims": _claims(splits),
         "tables": [banks, _halves(splits)],
         "test": test,
-        "toy": toy(seed),
+        "toy": toy(asked.seed),
         "splits": splits,
     }
 
@@ -127,7 +95,7 @@ def _banks(split: Split, single: Reference) -> tuple[Result, Result]:
         "crossings": chosen.crossings(split.X_test).tolist(),
         "first": scores[0].tolist(),
     }
-    return {"title": title, "columns": [*columns, "first"], "rows": rows}, test
+    return table(title, [*columns, "first"], rows), test
 
 
 def _rows(split: Split, singles: list[Reference], banks: Result, test: Result) -> list[Result]:
@@ -139,18 +107,19 @@ def _rows(split: Split, singles: list[Reference], banks: Result, test: Result) -
         "implied": f"C = {BANK_PENALTY:g}; the printed C = {PRINTED_PENALTY:g} gives "
         f"{printed[2]:.3f}",
     }
-    rows = [
-        _row(
-            f"{NAMES[name]}: calibration score",
-            paper,
-            found[name]["calibration"],
-            reasons.get(name),
-        )
-        for name, paper in PAPER.items()
-    ]
-    rows[1]["range"] = [min(sigmoids), max(sigmoids)]
+    ranges = {"platt": [min(sigmoids), max(sigmoids)]}
     lower = f"with the printed C = {PRINTED_PENALTY:g} it is {printed[3]:.3f}"
-    rows += [
+    return [
+        *(
+            row(
+                f"{NAMES[name]}: calibration score",
+                paper,
+                found[name]["calibration"],
+                reasons.get(name),
+                range=ranges.get(name),
+            )
+            for name, paper in PAPER.items()
+        ),
         _row("Platt: AUC", 0.74, found["platt"]["auc"], None),
         _row("implied: AUC", 0.73, found["implied"]["auc"], lower),
         _row(
@@ -166,11 +135,10 @@ def _rows(split: Split, singles: list[Reference], banks: Result, test: Result) -
             "it is upside down: the surface of machine z is where P = 1 - z",
         ),
     ]
-    return rows
 
 
 def _row(what: str, paper: float | None, measured: float, reason: str | None) -> Result:
-    return {"what": what, "paper": paper, "measured": measured, "range": None, "reason": reason}
+    return row(what, paper, measured, reason, range=None)
 
 
 def _claims(splits: list[Result]) -> list[Result]:
@@ -198,4 +166,4 @@ def _halves(splits: list[Result]) -> Result:
     columns = ["method"]
     for key in ("calibration", "AUC", "log loss", "Brier"):
         columns += [key, "sd"]
-    return {"title": f"{len(splits)} random halves", "columns": columns, "rows": rows}
+    return table(f"{len(splits)} random halves", columns, rows)

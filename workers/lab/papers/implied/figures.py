@@ -1,6 +1,5 @@
 """The figures of Nalbantov & Ivanov: fans of surfaces, vote strips, calibration steps, ROC."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from matplotlib.figure import Figure
 
 from online_svm.calibration.estimators import IsotonicMap
 from online_svm.types import Bools, Floats
-from workers.lab.papers.figures import BLUE, GREY, RED, save
+from workers.lab.papers.drawing import BLUE, GREY, RED, blank, diagonal, dress, legend, panels
 
 Result = dict[str, Any]
 
@@ -18,21 +17,20 @@ BINS = 10  # of equal width, as in the paper's figure 12
 REACH = 4.0  # of the toy plane
 
 
-def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG; see `workers.lab.papers.Reproduction.draw`."""
-    figures = {
+def figures(result: Result) -> dict[str, Figure]:
+    """Return every figure of a result, by the names of their files."""
+    return {
         "implied-fan": _fan(result["toy"]),
         "implied-votes": _german_votes(result["test"]),
         "implied-scores": _against_scores(result["test"]),
         "implied-calibration": _calibration(result["test"]),
         "implied-halves": _halves(result["splits"]),
     }
-    return save(figures, out_dir)
 
 
 def _fan(toy: Result) -> Figure:
     """Figures 4 and 6-9: nine lines, a degenerate point and a plain one, and their votes."""
-    figure = Figure(figsize=(11.0, 5.6), layout="constrained")
+    figure = blank(11.0, 5.6)
     grid = figure.add_gridspec(2, 2, width_ratios=[1.25, 1.0])
     plane = figure.add_subplot(grid[:, 0])
     _lines(plane, toy)
@@ -42,11 +40,9 @@ def _fan(toy: Result) -> Figure:
         ax = figure.add_subplot(grid[row, 1])
         _strip(ax, np.array(point["scores"]), width=0.085)
         changes = point["crossings"]
-        title = "one change of vote" if changes == 1 else f"{changes} changes: degenerate"
-        ax.set_title(f"{'star' if mark == '*' else 'cross'}: {title}, P = {point['share']:.3f}",
-                     fontsize=10)  # fmt: skip
-        if row:
-            ax.set_xlabel("z, the weight of the positive class")
+        kind = "one change of vote" if changes == 1 else f"{changes} changes: degenerate"
+        title = f"{'star' if mark == '*' else 'cross'}: {kind}, P = {point['share']:.3f}"
+        dress(ax, title=title, x="z, the weight of the positive class" if row else None)
     if len(toy["points"]) < len(marks):
         rest = figure.add_subplot(grid[1, 1])
         rest.text(0.5, 0.5, "no such point with this seed", ha="center")
@@ -70,7 +66,8 @@ def _lines(ax: Axes, toy: Result) -> None:
     ax.set_ylim(-REACH, REACH)
     ax.set_aspect("equal")
     ax.legend(fontsize=8, loc="upper left", framealpha=0.9)
-    ax.set_title("nine machines: weight z on positives (round), 1 - z on negatives", fontsize=10)
+    title = "nine machines: weight z on positives (round), 1 - z on negatives"
+    dress(ax, title=title, grid=None)
 
 
 def _shade(z: float) -> tuple[float, float, float]:
@@ -95,28 +92,24 @@ def _strip(ax: Axes, scores: Floats, width: float) -> None:
         ax.bar(chosen, band, width=width, bottom=low - 2.0 * band, color=colour, alpha=0.85)
     ax.set_ylim(low - 2.3 * band, high + band)
     ax.set_ylabel("score f(x)")
-    ax.grid(alpha=0.25)
 
 
 def _german_votes(test: Result) -> Figure:
     """Figure 10: the scores and votes of all machines at the first test example."""
-    figure = Figure(figsize=(8.0, 3.8), layout="constrained")
-    ax = figure.subplots()
+    figure, ((ax,),) = panels(8.0, 3.8)
     scores = np.array(test["first"])
     _strip(ax, scores, width=1.0 / (len(scores) + 1))
-    ax.set_xlabel("z, the weight of the positive class (bad credit)")
-    ax.set_title(
+    title = (
         f"first test example: {test['implied'][0]:.3f} of the machines say bad credit "
-        f"({1.0 - test['implied'][0]:.3f} good)",
-        fontsize=10,
+        f"({1.0 - test['implied'][0]:.3f} good)"
     )
+    dress(ax, title=title, x="z, the weight of the positive class (bad credit)")
     return figure
 
 
 def _against_scores(test: Result) -> Figure:
     """Figure 11: both estimates against the score of the single machine."""
-    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
-    axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    figure, (axes,) = panels(10.0, 4.2, 1, 2, sharex=True, sharey=True)
     scores, degenerate = np.array(test["score"]), np.array(test["crossings"]) > 1
     for ax, key in zip(axes, ("implied", "platt"), strict=True):
         name, colour = METHODS[key]
@@ -127,21 +120,20 @@ def _against_scores(test: Result) -> Figure:
                 scores[degenerate], values[degenerate], "o", ms=7, mfc="none", color="black",
                 label=f"degenerate ({np.count_nonzero(degenerate)} of {len(values)})",
             )  # fmt: skip
-        ax.set_xlabel("score of the single machine")
-        ax.legend(fontsize=8, frameon=False, loc="upper left")
-        ax.grid(alpha=0.25)
+        dress(ax, x="score of the single machine")
+        legend(ax, loc="upper left")
     axes[0].set_ylabel("P(bad credit)")
     return figure
 
 
 def _calibration(test: Result) -> Figure:
     """Figures 12-14: isotonic steps, bins of equal width, the diagonal, jittered labels; ROC."""
-    figure = Figure(figsize=(11.0, 9.0), layout="constrained")
-    axes = np.ravel(figure.subplots(2, 2))
+    figure, grid = panels(11.0, 9.0, 2, 2)
+    axes = grid.ravel()
     positive = np.array(test["positive"])
     for ax, (key, (name, colour)) in zip(axes, METHODS.items(), strict=False):
         _steps(ax, np.array(test[key]), positive, colour)
-        ax.set_title(name, fontsize=10)
+        dress(ax, title=name, x="estimate", y="share of bad credit")
     roc = axes[3]
     for key in ("platt", "implied"):
         name, colour = METHODS[key]
@@ -149,12 +141,9 @@ def _calibration(test: Result) -> Figure:
         hits = np.concatenate(([0.0], np.cumsum(positive[order]) / positive.sum()))
         alarms = np.concatenate(([0.0], np.cumsum(~positive[order]) / (~positive).sum()))
         roc.plot(alarms, hits, color=colour, lw=1.4, ls="-" if key == "platt" else "--", label=name)
-    roc.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":")
-    roc.set_xlabel("false positive rate")
-    roc.set_ylabel("true positive rate")
-    roc.set_title("ROC", fontsize=10)
-    roc.legend(fontsize=8, frameon=False)
-    roc.grid(alpha=0.25)
+    diagonal(roc)
+    dress(roc, title="ROC", x="false positive rate", y="true positive rate")
+    legend(roc)
     return figure
 
 
@@ -162,7 +151,7 @@ def _steps(ax: Axes, p: Floats, positive: Bools, colour: str) -> None:
     fitted = IsotonicMap().fit(p, positive)
     at = np.sort(p)
     ax.step(at, fitted.predict(at), where="mid", color=colour, lw=1.8, label="isotonic fit")
-    ax.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":", label="diagonal")
+    diagonal(ax, label="diagonal")
     places = np.minimum((p * BINS).astype(int), BINS - 1)
     filled = np.unique(places)
     counts = np.array([np.count_nonzero(places == k) for k in filled])
@@ -173,23 +162,19 @@ def _steps(ax: Axes, p: Floats, positive: Bools, colour: str) -> None:
     ax.plot(p, np.where(positive, 1.05, -0.05) + jitter, "x", ms=2.5, color="black", alpha=0.35)
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.12, 1.12)
-    ax.set_xlabel("estimate")
-    ax.set_ylabel("share of bad credit")
-    ax.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.92))
-    ax.grid(alpha=0.25)
+    legend(ax, loc="upper left", bbox_to_anchor=(0.0, 0.92))
 
 
 def _halves(splits: list[Result]) -> Figure:
     """Calibration score, AUC and log loss over random halves."""
-    figure = Figure(figsize=(11.0, 3.8), layout="constrained")
-    panels = (("calibration", "calibration score"), ("auc", "AUC"), ("log_loss", "log loss"))
-    for ax, (key, title) in zip(figure.subplots(1, 3), panels, strict=True):
+    figure, (axes,) = panels(11.0, 3.8, 1, 3)
+    shown = (("calibration", "calibration score"), ("auc", "AUC"), ("log_loss", "log loss"))
+    for ax, (key, title) in zip(axes, shown, strict=True):
         for place, (name, (label, colour)) in enumerate(METHODS.items()):
             values = np.array([split[name][key] for split in splits])
             spread = place + np.linspace(-0.2, 0.2, len(values))
             ax.plot(spread, values, "o", ms=4, color=colour, alpha=0.6, label=label)
             ax.plot([place - 0.3, place + 0.3], [values.mean()] * 2, color=colour, lw=2)
         ax.set_xticks(range(3), [label for label, _ in METHODS.values()])
-        ax.set_title(f"{title}, {len(splits)} random halves", fontsize=10)
-        ax.grid(alpha=0.25, axis="y")
+        dress(ax, title=f"{title}, {len(splits)} random halves", grid="y")
     return figure

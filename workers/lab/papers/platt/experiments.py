@@ -1,6 +1,5 @@
 """Platt (1999): Tables 1 and 2, and the sigmoid against the posterior of Figures 1 and 2."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,16 +14,15 @@ from online_svm.calibration.platt_data import (
     holdout_scores,
 )
 from online_svm.types import Bools, Floats
-from workers.lab.papers.parallel import each
-from workers.lab.papers.platt_figures import draw
-from workers.lab.papers.platt_tables import claims, rows, training_sets
-from workers.lab.papers.platt_tasks import TASKS, Task
+from workers.lab.papers import Result, Run
+from workers.lab.papers.platt.figures import figures
+from workers.lab.papers.platt.tables import claims, rows, training_sets
+from workers.lab.papers.platt.tasks import TASKS, Task
+from workers.lab.parallel import each
 from workers.push.datasets import load
 
-__all__ = ["draw", "run"]
+__all__ = ["NOTES", "figures", "run"]
 
-Result = dict[str, Any]
-Progress = Callable[[str], None]
 
 BIN_WIDTH = 0.1  # of the histograms, as in Figures 1 and 2
 BIN_RANGE = (-4.0, 4.0)
@@ -38,45 +36,18 @@ NOTES = (
 )
 
 
-def run(
-    data_dir: Path | str | None, quick: bool, seed: int, progress: Progress | None = None
-) -> Result:
-    """Repeat Table 2 for the SVM with a sigmoid.
+def run(asked: Run) -> Result:
+    """Repeat Table 2 for the SVM with a sigmoid; quick leaves out what trains for minutes.
 
-    Parameters
-    ----------
-    data_dir : path or None
-        Where the data files are; see `workers.push.datasets.data_directory`.
-    quick : bool
-        Only the quadratic tasks, which train on about 2,000 examples.
-    seed : int
-        Of the folds.
-    progress : callable, optional
-        Told one line for each finished task.
-
-    Returns
-    -------
-    dict
-        Plain data, ready for JSON: ``rows`` (what, paper, measured, range, reason), ``claims``,
-        ``tables``, ``notes``; ``tasks`` holds every measurement and the histograms that `draw`
-        needs.
-
-    Raises
-    ------
-    DataNotFound
-        If a data file is missing; the message says how to fetch it.
+    ``tasks`` holds every measurement, and the histograms that are drawn.
     """
     jobs = [
-        Job(task, data_dir, seed)
+        Job(task, asked.data_dir, asked.seed)
         for task in TASKS
-        if task.is_available and not (quick and task.divisor is None)
+        if task.is_available and not (asked.quick and task.divisor is None)
     ]
-    tasks = each(measure, jobs, progress or (lambda _: None))
+    tasks = each(measure, jobs, asked.tell)
     return {
-        "paper": "Platt (1999), Probabilistic outputs for support vector machines",
-        "quick": quick,
-        "seed": seed,
-        "notes": list(NOTES),
         "rows": rows(tasks),
         "claims": claims(tasks),
         "tables": [training_sets(tasks)],

@@ -1,6 +1,5 @@
 """Figures 1 and 2 of Platt (1999): densities of the scores, and the posterior with its sigmoid."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import expit
 
-from workers.lab.papers.figures import BLUE, GREEN, GREY, RED, save
+from workers.lab.papers.drawing import BLUE, GREEN, GREY, RED, dress, legend, panels
 
 Result = dict[str, Any]
 
@@ -17,26 +16,23 @@ FEWEST = 5  # examples a bin needs for its posterior to be drawn
 LIMIT = 3.0
 
 
-def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG; see `workers.lab.papers.Reproduction.draw`."""
-    figures = {
+def figures(result: Result) -> dict[str, Figure]:
+    """Return every figure of a result, by the names of their files."""
+    return {
         "platt-densities": _grid(result["tasks"], _densities),
         "platt-sigmoid": _grid(result["tasks"], _posterior),
     }
-    return save(figures, out_dir)
 
 
 def _grid(tasks: list[Result], panel: Any) -> Figure:
     rows = -(-len(tasks) // 2)
-    figure = Figure(figsize=(11.0, 4.0 * rows), layout="constrained")
-    axes = np.ravel(figure.subplots(rows, 2, sharex=True, squeeze=False))
+    figure, grid = panels(11.0, 4.0 * rows, rows, 2, sharex=True)
+    axes = grid.ravel()
     for ax, task in zip(axes, tasks, strict=False):
         panel(ax, task)
         ax.set_xlim(-LIMIT, LIMIT)
-        ax.set_title(task["name"], fontsize=10)
-        ax.grid(alpha=0.25)
-        ax.set_xlabel("score f")
-    axes[0].legend(fontsize=8, frameon=False)
+        dress(ax, title=task["name"], x="score f")
+    legend(axes[0])
     for ax in axes[len(tasks) :]:
         ax.set_axis_off()
     return figure

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from workers.lab.papers.claims import claim
-from workers.lab.papers.platt_tasks import PAPER_PAGES, TASKS, WEB_PAGES, Task
+from workers.lab.papers.entries import claim, row, table
+from workers.lab.papers.platt.tasks import PAPER_PAGES, TASKS, WEB_PAGES, Task
 
 Result = dict[str, Any]
 
@@ -17,15 +17,9 @@ QUANTITIES = (
 
 
 def rows(tasks: list[Result]) -> list[Result]:
-    """Set the printed values of every task beside the measured ones.
-
-    Returns
-    -------
-    list of dict
-        ``what``, ``paper``, ``measured``, ``range`` over partitions, ``reason``.
-    """
+    """Set the printed values of every task beside the measured ones and their range."""
     measured = {entry["name"]: entry for entry in tasks}
-    return [row for task in TASKS for row in _rows(task, measured.get(task.name))]
+    return [one for task in TASKS for one in _rows(task, measured.get(task.name))]
 
 
 def _rows(task: Task, entry: Result | None) -> list[Result]:
@@ -43,13 +37,7 @@ def _row(task: Task, entry: Result | None, text: str, key: str, printed: float) 
     if entry is not None:
         measured = (entry | entry["sigmoids"]["three-fold"])[key]
         spread = entry["spread"].get(key) if entry["partitions"] > 1 else None
-    return {
-        "what": f"{task.name}: {text}",
-        "paper": printed,
-        "measured": measured,
-        "range": spread,
-        "reason": _reason(task, measured),
-    }
+    return row(f"{task.name}: {text}", printed, measured, _reason(task, measured), range=spread)
 
 
 def _reason(task: Task, measured: float | None) -> str | None:
@@ -61,7 +49,7 @@ def _reason(task: Task, measured: float | None) -> str | None:
 
 
 def claims(tasks: list[Result]) -> list[Result]:
-    """Try what the paper says on the measurements; see `claims.claim`."""
+    """Try what the paper says on the measurements; see `entries.claim`."""
     quadratic = [entry for entry in tasks if entry["name"].endswith("quadratic")]
     linear = [entry for entry in tasks if entry["name"].endswith("linear")]
     return [
@@ -107,13 +95,13 @@ def _gap(entry: Result) -> float:
 
 
 def training_sets(tasks: list[Result]) -> Result:
-    """Return the table of what the sigmoid is fitted on: title, columns, rows."""
-    return {
-        "title": "What the sigmoid is fitted on",
-        "columns": ["task", "scores", "A", "B", "errors", "-log p"],
-        "rows": [
+    """Return the table of what the sigmoid is fitted on."""
+    return table(
+        "What the sigmoid is fitted on",
+        ["task", "scores", "A", "B", "errors", "-log p"],
+        [
             [entry["name"], source, *(sigmoid[key] for key in ("A", "B", "errors", "loss"))]
             for entry in tasks
             for source, sigmoid in entry["sigmoids"].items()
         ],
-    }
+    )

@@ -1,15 +1,13 @@
 """Niaf et al.: class labels and probabilities as targets of one machine, on simulated data."""
 
-from collections.abc import Callable
-from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
-from workers.lab.papers.claims import claim
-from workers.lab.papers.psvm_figures import draw
-from workers.lab.papers.psvm_trials import (
+from workers.lab.papers import Result, Run
+from workers.lab.papers.entries import claim, row, table
+from workers.lab.papers.psvm.figures import figures
+from workers.lab.papers.psvm.trials import (
     LINE_MEAN,
     LINE_VARIANCE,
     N_TRAINING,
@@ -25,10 +23,7 @@ from workers.lab.papers.psvm_trials import (
     tube_log_odds,
 )
 
-__all__ = ["draw", "run"]
-
-Result = dict[str, Any]
-Progress = Callable[[str], None]
+__all__ = ["NOTES", "figures", "run"]
 
 SIGMAS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 NARROW_SIGMAS = (0.5, 1.0, 2.0)
@@ -47,59 +42,33 @@ NOTES = (
 )
 
 
-def run(
-    data_dir: Path | str | None,  # noqa: ARG001 - the data is simulated; all papers run alike
-    quick: bool,
-    seed: int,
-    progress: Progress | None = None,
-) -> Result:
-    """Repeat the simulations of section 5.
+def run(asked: Run) -> Result:
+    """Repeat the simulations of section 5; quick takes ten seeds in place of thirty.
 
-    Parameters
-    ----------
-    data_dir : path or None
-        Not used.
-    quick : bool
-        Ten seeds instead of thirty.
-    seed : int
-        The first of the seeds.
-    progress : callable, optional
-        Told one line for each finished part.
-
-    Returns
-    -------
-    dict
-        Plain data, ready for JSON: ``rows`` (what, paper, measured, range, reason), ``claims``,
-        ``tables``, ``notes``; ``line`` and ``plane`` hold every trial, ``curves`` and ``grid``
-        what `draw` needs besides.
+    ``line`` and ``plane`` hold every trial, ``curves`` and ``grid`` what is drawn besides.
     """
-    tell = progress or (lambda _: None)
-    seeds = range(seed, seed + (QUICK_SEEDS if quick else SEEDS))
+    seeds, parts = asked.seeds(QUICK_SEEDS, SEEDS), len(SIGMAS) + len(NOISES)
     line = []
     for number, sigma in enumerate(SIGMAS, start=1):
         line += [line_trial(LineTrial(s, sigma, ETAS)) for s in seeds]
-        tell(f"{number} of {len(SIGMAS) + len(NOISES)}: line, sigma {sigma:g}")
+        asked.tell(f"{number} of {parts}: line, sigma {sigma:g}")
     on_plane = []
     for number, noise in enumerate(NOISES, start=len(SIGMAS) + 1):
         on_plane += [plane_trial(PlaneTrial(s, noise)) for s in seeds]
-        tell(f"{number} of {len(SIGMAS) + len(NOISES)}: plane, noise {noise:g}")
+        asked.tell(f"{number} of {parts}: plane, noise {noise:g}")
     narrow = [
         line_trial(LineTrial(s, sigma, (), variance=LINE_VARIANCE**2))
         for sigma in NARROW_SIGMAS
         for s in seeds
     ]
     return {
-        "paper": "Niaf et al., Handling uncertainties in SVM classification",
-        "quick": quick,
-        "seed": seed,
-        "notes": list(NOTES),
         "rows": _rows(line, narrow, on_plane),
         "claims": _claims(line, on_plane),
         "tables": [_settings(line), _noise(on_plane)],
         "line": line,
         "plane": on_plane,
-        "curves": _curves(seed),
-        "grid": _grid(seed),
+        "curves": _curves(asked.seed),
+        "grid": _grid(asked.seed),
     }
 
 
@@ -136,13 +105,8 @@ def _rows(line: list[Result], narrow: list[Result], on_plane: list[Result]) -> l
 
 
 def _row(what: str, paper: float, values: list[float], reason: str | None) -> Result:
-    return {
-        "what": what,
-        "paper": paper,
-        "measured": fmean(values),
-        "range": [min(values), max(values)] if len(values) > 1 else None,
-        "reason": reason,
-    }
+    spread = [min(values), max(values)] if len(values) > 1 else None
+    return row(what, paper, fmean(values), reason, range=spread)
 
 
 def _of(trial: Result, name: str, key: str) -> float:
@@ -192,7 +156,7 @@ def _settings(line: list[Result]) -> Result:
         tubes = [fmean(t["psvm"][f"{eta:g}"][1] for t in trials) for eta in ETAS]
         rows.append([sigma, *tubes, fmean(t["csvm"][1] for t in trials)])
     columns = ["sigma", *(f"P-SVM, eta {eta:g}" for eta in ETAS), "C-SVM, Platt"]
-    return {"title": "Section 5.1: mean two-sided KL", "columns": columns, "rows": rows}
+    return table("Section 5.1: mean two-sided KL", columns, rows)
 
 
 def _noise(on_plane: list[Result]) -> Result:
@@ -210,7 +174,7 @@ def _noise(on_plane: list[Result]) -> Result:
         for key in ("accuracy", "KL", "two-sided KL")
         for name in ("P-SVM", "C-SVM")
     ]
-    return {"title": "Section 5.2: means over the seeds", "columns": columns, "rows": rows}
+    return table("Section 5.2: means over the seeds", columns, rows)
 
 
 def _curves(seed: int) -> Result:

@@ -1,6 +1,5 @@
 """The figures of Niaf et al.: probabilities along a line and over a plane, and noise sweeps."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,29 +8,27 @@ from matplotlib.figure import Figure
 from scipy.special import expit
 
 from online_svm.types import Floats
-from workers.lab.papers.figures import BLUE, GREY, RED, save
-from workers.lab.papers.psvm_trials import PLANE_MEAN, PLANE_VARIANCE
+from workers.lab.papers.drawing import BLUE, GREY, RED, dress, legend, panels
+from workers.lab.papers.psvm.trials import PLANE_MEAN, PLANE_VARIANCE
 
 Result = dict[str, Any]
 
 NAMES = {"psvm": ("P-SVM", BLUE), "csvm": ("C-SVM with Platt", RED)}
 
 
-def draw(result: Result, out_dir: Path | str) -> list[Path]:
-    """Draw every figure as PNG; see `workers.lab.papers.Reproduction.draw`."""
-    figures = {
+def figures(result: Result) -> dict[str, Figure]:
+    """Return every figure of a result, by the names of their files."""
+    return {
         "psvm-line": _line(result["curves"]),
         "psvm-settings": _settings(result["line"]),
         "psvm-plane": _plane(result["grid"]),
         "psvm-noise": _noise(result["plane"]),
     }
-    return save(figures, out_dir)
 
 
 def _line(curves: Result) -> Figure:
     """Figure 1: probability against truth, and their difference below."""
-    figure = Figure(figsize=(8.0, 6.0), layout="constrained")
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    figure, ((top,), (bottom,)) = panels(8.0, 6.0, 2, 1, sharex=True, height_ratios=[2, 1])
     x, truth = np.array(curves["x"]), expit(np.array(curves["truth"]))
     top.plot(x, truth, color="black", lw=4, alpha=0.25, label="true posterior")
     for key, (name, colour) in NAMES.items():
@@ -44,20 +41,16 @@ def _line(curves: Result) -> Figure:
         what = "given as a probability" if label == 0.0 else "given as a class"
         mark = what if label >= 0.0 else None
         top.plot(chosen, np.full(len(chosen), height), "|", color=colour, ms=9, label=mark)
-    top.set_ylabel("P(y = +1 | x)")
-    top.legend(fontsize=8, frameon=False, loc="center right")
-    bottom.set_ylabel("estimate - truth")
-    bottom.set_xlabel("x")
+    dress(top, y="P(y = +1 | x)")
+    legend(top, loc="center right")
+    dress(bottom, x="x", y="estimate - truth")
     bottom.set_xlim(x[0], x[-1])
-    for ax in (top, bottom):
-        ax.grid(alpha=0.25)
     return figure
 
 
 def _settings(line: list[Result]) -> Figure:
     """Two-sided divergence against sigma, a curve for each eta."""
-    figure = Figure(figsize=(8.0, 4.8), layout="constrained")
-    ax = figure.subplots()
+    figure, ((ax,),) = panels(8.0, 4.8)
     sigmas = sorted({trial["sigma"] for trial in line})
     etas = list(line[0]["psvm"])
     for place, eta in enumerate(etas):
@@ -81,26 +74,23 @@ def _settings(line: list[Result]) -> Figure:
     ax.set_yscale("log")
     ax.set_xticks(sigmas, [f"{s:g}" for s in sigmas])
     ax.minorticks_off()
-    ax.set_xlabel("sigma of the kernel")
-    ax.set_ylabel("two-sided KL over 1000 points")
-    ax.legend(fontsize=8, frameon=False, ncols=2)
-    ax.grid(alpha=0.25)
+    dress(ax, x="sigma of the kernel", y="two-sided KL over 1000 points")
+    legend(ax, ncols=2)
     return figure
 
 
 def _plane(grid: Result) -> Figure:
     """Figure 2: the posterior over the plane; dashed f = -1 and 1, bold f = 0."""
-    figure = Figure(figsize=(12.0, 4.1), layout="constrained")
-    axes = figure.subplots(1, 3, sharex=True, sharey=True)
+    figure, (axes,) = panels(12.0, 4.1, 1, 3, sharex=True, sharey=True)
     axis = np.array(grid["axis"])
     X, Y = np.meshgrid(axis, axis)
     odds = 2.0 / PLANE_VARIANCE * (PLANE_MEAN[0] * X + PLANE_MEAN[1] * Y)
-    panels: list[tuple[str, Floats, Floats | None]] = [("true posterior", odds, None)]
-    panels += [
+    shown: list[tuple[str, Floats, Floats | None]] = [("true posterior", odds, None)]
+    shown += [
         (name, np.reshape(grid[key]["odds"], X.shape), np.reshape(grid[key]["scores"], X.shape))
         for key, (name, _) in NAMES.items()
     ]
-    for ax, (title, values, scores) in zip(axes, panels, strict=True):
+    for ax, (title, values, scores) in zip(axes, shown, strict=True):
         image = ax.contourf(X, Y, expit(values), levels=np.linspace(0, 1, 21), cmap="RdBu")
         if scores is None:
             ax.contour(X, Y, values, levels=[0.0], colors="black", linewidths=1.8)
@@ -110,7 +100,7 @@ def _plane(grid: Result) -> Figure:
                 linewidths=[0.9, 1.8, 0.9], linestyles=["--", "-", "--"],
             )  # fmt: skip
         _points(ax, grid)
-        ax.set_title(title, fontsize=10)
+        dress(ax, title=title, grid=None)
         ax.set_aspect("equal")
         ax.set_xlim(axis[0], axis[-1])  # a few points lie outside
         ax.set_ylim(axis[0], axis[-1])
@@ -121,23 +111,16 @@ def _plane(grid: Result) -> Figure:
 def _points(ax: Axes, grid: Result) -> None:
     points, positive = np.array(grid["points"]), np.array(grid["positive"])
     for chosen, colour in ((positive, BLUE), (~positive, RED)):
-        ax.plot(
-            *points[chosen].T,
-            "o",
-            ms=3.5,
-            color=colour,
-            markeredgecolor="white",
-            markeredgewidth=0.4,
-        )
+        X = points[chosen].T
+        ax.plot(*X, "o", ms=3.5, color=colour, markeredgecolor="white", markeredgewidth=0.4)
 
 
 def _noise(on_plane: list[Result]) -> Figure:
     """Figure 3: accuracy and divergences against noise; bars are one standard deviation."""
-    figure = Figure(figsize=(12.0, 4.0), layout="constrained")
-    panels = figure.subplots(1, 3, sharex=True)
+    figure, (axes,) = panels(12.0, 4.0, 1, 3, sharex=True)
     noises = sorted({trial["noise"] for trial in on_plane})
     for ax, what, title in zip(
-        panels,
+        axes,
         (None, 0, 1),
         ("agreement with the Bayes class", "KL as printed (one-sided)", "KL of both classes"),
         strict=True,
@@ -155,10 +138,8 @@ def _noise(on_plane: list[Result]) -> Figure:
                 np.array(noises) + shift, [np.mean(v) for v in values], [np.std(v) for v in values],
                 fmt="o-", ms=4, lw=1.3, capsize=2, color=colour, label=name,
             )  # fmt: skip
-        ax.set_title(title, fontsize=10)
-        ax.set_xlabel("noise amplitude")
-        ax.grid(alpha=0.25)
-    panels[1].set_yscale("symlog", linthresh=10.0)  # it is often negative
-    panels[2].set_yscale("log")
-    panels[0].legend(fontsize=8, frameon=False)
+        dress(ax, title=title, x="noise amplitude")
+    axes[1].set_yscale("symlog", linthresh=10.0)  # it is often negative
+    axes[2].set_yscale("log")
+    legend(axes[0])
     return figure

@@ -11,8 +11,8 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.venn.registry import VennScheme
 from online_svm.venn.taxonomy import svm_classes
-from workers.lab.papers.venn_measures import measured_batch
-from workers.lab.papers.venn_protocol import MAPS, VENN, C
+from workers.lab.papers.venn.measures import measured_batch
+from workers.lab.papers.venn.protocol import MAPS, VENN, C
 from workers.push.datasets import load
 
 N_TRAINING, N_CALIBRATION = 3500, 1500

@@ -1,21 +1,17 @@
 """Lambrou et al. (2012): their experiments over seeds and readings, and further taxonomies."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from workers.lab.papers.parallel import each
-from workers.lab.papers.venn_adult import AdultTask, measure_adult
-from workers.lab.papers.venn_figures import draw
-from workers.lab.papers.venn_measures import curves, measures
-from workers.lab.papers.venn_protocol import Reading, Setting, follow
-from workers.lab.papers.venn_tables import claims, rows, tables
+from workers.lab.papers import Result, Run
+from workers.lab.papers.venn.adult import AdultTask, measure_adult
+from workers.lab.papers.venn.figures import figures
+from workers.lab.papers.venn.measures import curves, measures
+from workers.lab.papers.venn.protocol import Reading, Setting, follow
+from workers.lab.papers.venn.tables import claims, rows, tables
+from workers.lab.parallel import each
 
-__all__ = ["draw", "run"]
-
-Result = dict[str, Any]
-Progress = Callable[[str], None]
+__all__ = ["NOTES", "figures", "run"]
 
 PAPER_VALUES = {"car": (0.02, 0.2), "wine": (0.06, 0.6)}
 SHUFFLED = tuple(Setting(name, "sigma", 0.6) for name in PAPER_VALUES)
@@ -85,44 +81,19 @@ class Task:
         return f"{self.setting}, seed {self.seed}"
 
 
-def run(
-    data_dir: Path | str | None, quick: bool, seed: int, progress: Progress | None = None
-) -> Result:
+def run(asked: Run) -> Result:
     """Repeat sections 4.1 and 4.2, over seeds, and compare taxonomies on Car, Wine and Adult.
 
-    Parameters
-    ----------
-    data_dir : path or None
-        Where the data files are; see `workers.push.datasets.data_directory`.
-    quick : bool
-        Short streams and few seeds.
-    seed : int
-        The first; the others follow it.
-    progress : callable, optional
-        Told one line for each finished part.
-
-    Returns
-    -------
-    dict
-        Plain data, ready for JSON: ``rows`` (what, paper, measured, measured_gamma, reason),
-        ``claims``, ``tables`` (title, columns, rows), ``notes``; ``runs`` and ``adult`` hold the
-        measures of every stream and split, with the curves that `draw` needs.
-
-    Raises
-    ------
-    DataNotFound
-        If a data file is missing; the message says how to fetch it.
+    ``runs`` and ``adult`` hold the measures of every stream and split, with the curves that are
+    drawn.
     """
-    tell = progress or (lambda _: None)
-    plan = Plan.quick() if quick else Plan.full()
-    runs = each(measure, _tasks(plan, seed, data_dir), tell)
-    splits = [AdultTask(seed + i, data_dir, plan.n_test) for i in range(plan.adult_seeds)]
-    adult = each(measure_adult, splits, tell)
+    plan = asked.choose(Plan.quick, Plan.full)()
+    runs = each(measure, _tasks(plan, asked.seed, asked.data_dir), asked.tell)
+    splits = [
+        AdultTask(asked.seed + i, asked.data_dir, plan.n_test) for i in range(plan.adult_seeds)
+    ]
+    adult = each(measure_adult, splits, asked.tell)
     return {
-        "paper": "Lambrou, Papadopoulos, Nouretdinov & Gammerman (2012), Inductive Venn prediction",
-        "quick": quick,
-        "seed": seed,
-        "notes": list(NOTES),
         "rows": rows(runs),
         "claims": claims(runs),
         "tables": tables(runs, adult),

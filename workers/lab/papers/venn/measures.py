@@ -6,7 +6,7 @@ import numpy as np
 
 from online_svm.metrics.cumulative import CumulativeValidity, paper_p_value
 from online_svm.types import Bools, Floats, Ints
-from workers.lab.papers.venn_protocol import Stream, Track
+from workers.lab.papers.venn.protocol import Stream, Track
 
 Result = dict[str, Any]
 

@@ -17,7 +17,7 @@ from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.types import Floats, Ints
 from online_svm.venn.registry import VennScheme
 from online_svm.venn.taxonomy import svm_classes
-from workers.lab.papers.nearest_isotonic import NearestIsotonic
+from workers.lab.papers.venn.nearest_isotonic import NearestIsotonic
 from workers.push.datasets import load
 
 Reading = Literal["sigma", "gamma"]

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Any
 
-from workers.lab.papers.claims import claim
+from workers.lab.papers.entries import claim, row, table
 from workers.lab.papers.report import shown
-from workers.lab.papers.venn_protocol import MAPS, STEPWISE, VENN
+from workers.lab.papers.venn.protocol import MAPS, STEPWISE, VENN
 
 Result = dict[str, Any]
 
@@ -81,13 +81,13 @@ def _row(printed: Printed, runs: list[Result]) -> Result:
     stepwise = _median(replace(printed, method=STEPWISE), runs, "sigma")
     name = PAPER_METHODS[printed.method]
     quantity = {"paper_p": "p-value"}.get(printed.quantity, printed.quantity)
-    return {
-        "what": f"{printed.data} {printed.value:g}, {name}: {quantity}",
-        "paper": printed.text,
-        "measured": measured["sigma"],
-        "measured_gamma": measured["gamma"],
-        "reason": _reason(printed, measured["sigma"], measured["gamma"], stepwise),
-    }
+    return row(
+        f"{printed.data} {printed.value:g}, {name}: {quantity}",
+        printed.text,
+        measured["sigma"],
+        _reason(printed, measured["sigma"], measured["gamma"], stepwise),
+        measured_gamma=measured["gamma"],
+    )
 
 
 def _median(printed: Printed, runs: list[Result], reading: str) -> float | None:
@@ -125,13 +125,7 @@ def _shuffles(runs: list[Result], data: str) -> list[Result]:
 
 
 def claims(runs: list[Result]) -> list[Result]:
-    """Try what the paper says, and what is said against it here, on the measurements.
-
-    Returns
-    -------
-    list of dict
-        ``claim``, ``source``, ``holds``, ``of``, and ``not_in``: where it fails.
-    """
+    """Try what the paper says, and what is said against it here, on the measurements."""
     p_values = {data: _values(runs, data, "class", "paper_p") for data in ("car", "wine")}
     collapsed = [r for r in _paper_runs(runs, "sigma") if (r["data"], r["value"]) == ("car", 0.02)]
     paper = [run for reading in ("sigma", "gamma") for run in _paper_runs(runs, reading)]
@@ -212,7 +206,7 @@ def _values(runs: list[Result], data: str, method: str, quantity: str) -> list[f
 
 
 def tables(runs: list[Result], adult: list[Result]) -> list[Result]:
-    """Return the tables that the paper has not, each with title, columns and rows."""
+    """Return the tables that the paper has not."""
     return [
         *(_validity_table(runs, data) for data in ("car", "wine")),
         _choice_table(runs),
@@ -229,37 +223,36 @@ def _validity_table(runs: list[Result], data: str) -> Result:
     names = ["class", *(f"{name}, {s}" for s in ("training", "calibration") for name in MAPS)]
     quantities = ("accuracy", "lower", "probability", "upper", "paper_p")
 
-    def row(name: str) -> list[Any]:
+    def cells(name: str) -> list[Any]:
         means = [fmean(_values(runs, data, name, quantity)) for quantity in quantities]
         p_values = _values(runs, data, name, "paper_p")
         below = f"{sum(p < 0.05 for p in p_values)} of {len(p_values)}"
         return ["IVP" if name == "class" else name, *means, below]
 
-    return {
-        "title": f"{data} at sigma 0.6: means over {len(_shuffles(runs, data))} shuffles",
-        "columns": ["method", "accuracy", "lower", "probability", "upper", "mean p", "p < .05"],
-        "rows": [row(name) for name in names],
-    }
+    return table(
+        f"{data} at sigma 0.6: means over {len(_shuffles(runs, data))} shuffles",
+        ["method", "accuracy", "lower", "probability", "upper", "mean p", "p < .05"],
+        [cells(name) for name in names],
+    )
 
 
 def _choice_table(runs: list[Result]) -> Result:
     """Show how far occurrences lie from the probabilities given, by what is counted."""
-    return {
-        "title": "IVP at sigma 0.6: occurrences less probabilities over a stream, mean and "
-        "standard error over shuffles",
-        "columns": ["what is counted", "car", "wine"],
-        "rows": [
-            [
-                text,
-                *(_mean_and_error(_values(runs, data, "class", key)) for data in ("car", "wine")),
-            ]
-            for text, key in (
-                ("hits of the label with the largest probability", "surplus"),
-                ("hits of the SVM's own class", "own_surplus"),
-            )
-        ]
-        + [["each class, in sorted order", *(_classes(runs, data) for data in ("car", "wine"))]],
+    sets = ("car", "wine")
+    counted = {
+        "hits of the label with the largest probability": "surplus",
+        "hits of the SVM's own class": "own_surplus",
     }
+    rows: list[list[Any]] = [
+        [text, *(_mean_and_error(_values(runs, data, "class", key)) for data in sets)]
+        for text, key in counted.items()
+    ]
+    return table(
+        "IVP at sigma 0.6: occurrences less probabilities over a stream, mean and standard error "
+        "over shuffles",
+        ["what is counted", *sets],
+        [*rows, ["each class, in sorted order", *(_classes(runs, data) for data in sets)]],
+    )
 
 
 def _classes(runs: list[Result], data: str) -> str:
@@ -279,17 +272,11 @@ def _taxonomy_table(data: str, parts: list[Result]) -> Result:
     quantities = ("log_loss", "brier", "width", "accuracy")
     names = [*VENN, *(f"{name}, calibration" for name in MAPS)]
     what = "splits" if data == "adult" else "shuffles at sigma 0.6"
-    return {
-        "title": f"What finer taxonomies buy on {data}: means over {len(parts)} {what}",
-        "columns": ["method", "log loss", "Brier", "interval width", "accuracy"],
-        "rows": [
-            [
-                name,
-                *(
-                    fmean(part["methods"][name][quantity] for part in parts)
-                    for quantity in quantities
-                ),
-            ]
+    return table(
+        f"What finer taxonomies buy on {data}: means over {len(parts)} {what}",
+        ["method", "log loss", "Brier", "interval width", "accuracy"],
+        [
+            [name, *(fmean(p["methods"][name][q] for p in parts) for q in quantities)]
             for name in names
         ],
-    }
+    )
