@@ -10,7 +10,9 @@ from online_svm.compiled.code_cache import keep_code
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": False}
+# "_nrt" has to be said: a function that is first compiled for a caller would else take the
+# caller's, and one that makes an array cannot be compiled without.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": False, "_nrt": True}
 _NO_DOOR: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _NO_COUNTS: dict[str, Any] = {"_nrt": False}
 
@@ -53,6 +55,6 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
     It need not count who holds its arrays. Each count locks a cache line, and each slice of an
     array or part of a tuple has its own: in a function of many they took a third of the time.
     """
-    compiled: Any = numba.njit(**_OPTIONS, **_NO_DOOR, **_NO_COUNTS)(function)
+    compiled: Any = numba.njit(**(_OPTIONS | _NO_DOOR | _NO_COUNTS))(function)
     keep_code(compiled)
     return cast(Callable[P, R], compiled)
