@@ -15,8 +15,13 @@ from workers.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.console import Console
+
     from workers.broker.embedded import Embedded
     from workers.broker.store import Store
+
+WIDTH = 120
+"""Columns of a table where the output is no terminal."""
 
 Feed = Annotated[str, typer.Argument(help="Name of the feed.", show_default=False)]
 Redis = Annotated[
@@ -33,6 +38,15 @@ Config = Annotated[
     typer.Option("--config", metavar="FILE", help="TOML file with settings.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        metavar="DIR",
+        help="Where the data files are; default $ONLINE_SVM_DATA.",
+        show_default=False,
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
@@ -163,6 +177,21 @@ def _refuse_existing(path: Path, overwrite: bool) -> None:
 def show(text: str, flush: bool = False) -> None:
     """Print a line of the result, with unprintable characters escaped."""
     print(printable(text), flush=flush)
+
+
+def show_json(values: object) -> None:
+    """Print a result as a line of JSON."""
+    import orjson
+
+    print(orjson.dumps(values).decode(), flush=True)
+
+
+def wide_console() -> "Console":
+    """Return a console for tables; where the output is no terminal, they are `WIDTH` wide."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH)
 
 
 def note(text: str) -> None:

@@ -4,9 +4,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from workers.engine.answer import Outcome
 
 EVERY = 2.0
@@ -70,18 +73,53 @@ class WorkerProgress:
 
 
 @contextmanager
+def stage_progress() -> Iterator[Callable[[str], None]]:
+    """Yield what to call with what is done next; each that lasts two seconds is told, once."""
+    timer: Timer | None = None
+
+    def tell(stage: str) -> None:
+        nonlocal timer
+        if timer is not None:
+            timer.cancel()
+        timer = Timer(EVERY, print, (stage,), {"file": sys.stderr, "flush": True})
+        timer.daemon = True
+        timer.start()
+
+    try:
+        yield tell
+    finally:
+        if timer is not None:
+            timer.cancel()
+
+
+@contextmanager
+def task_progress(total: int) -> Iterator[Callable[[str], None]]:
+    """Yield what to call with each task that ended: a bar on a terminal, else lines."""
+    if not sys.stderr.isatty():
+        yield lambda line: print(line, file=sys.stderr, flush=True)
+        return
+    with _bar(total, "{task.description}") as (bar, task):
+        yield lambda line: bar.update(task, advance=1, description=line.partition(": ")[2])
+
+
+@contextmanager
 def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
     """Yield a function to call with the number of rows sent so far."""
     if not sys.stderr.isatty():
         yield PlainProgress(total)
         return
+    with _bar(total, "pushing") as (bar, task):
+        yield lambda sent: bar.update(task, completed=sent)
+
+
+@contextmanager
+def _bar(total: int | None, text: str) -> "Iterator[tuple[Progress, TaskID]]":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = (TextColumn("pushing"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda sent: bar.update(task, completed=sent)
+        yield bar, bar.add_task("", total=total)
 
 
 class PlainProgress:

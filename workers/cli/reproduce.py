@@ -3,25 +3,20 @@
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from workers.cli.common import Json, note, writing
+from workers.cli.common import DataDir, Json, note, wide_console, writing
 from workers.lab import papers
 from workers.lab.papers import PAPERS, Run, data_of
 from workers.lab.papers.summary import Line, summary
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 FETCH = (
     "python scripts/download_data.py --out DIR fetches the data; then --data-dir DIR, or "
     "ONLINE_SVM_DATA=DIR"
 )
 """How to come by the data."""
-
-NARROW = 120  # columns of a table where the output is no terminal
 
 
 ALL = "all"
@@ -41,15 +36,7 @@ def reproduce(
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Where JSON and PNG files go.")
     ] = Path("reproduction"),
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--data-dir",
-            metavar="DIR",
-            help="Where the data files are; default $ONLINE_SVM_DATA.",
-            show_default=False,
-        ),
-    ] = None,
+    data_dir: DataDir = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="First seed.")] = 0,
     json: Json = False,
 ) -> None:
@@ -119,22 +106,15 @@ def _as_json(result: dict[str, Any]) -> str:
 def _show(result: dict[str, Any]) -> None:
     from workers.lab.papers.report import report
 
-    console = _console()
+    console = wide_console()
     for part in report(result):
         console.print(part)
         console.print()
 
 
 def _show_summary(done: "dict[str, Line]", absent: dict[str, list[str]], out: Path) -> None:
-    console = _console()
+    console = wide_console()
     console.print(summary(done, absent))
     if absent:
         console.print(FETCH, soft_wrap=True, highlight=False, markup=False)
     console.print(f"JSON and figures: {out}", soft_wrap=True, highlight=False, markup=False)
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=NARROW)

@@ -10,7 +10,7 @@ from workers.lab.bench.processes import python
 
 @pytest.mark.slow
 def test_a_small_run_times_every_example_and_compares_the_two_workers(embedded_url):
-    found = latency.run(600, embedded_url, turns=2, warm_up=2300)
+    found = latency.run(600, url=embedded_url, turns=2, warm_up=2300)
     assert len(found.times["null"]) == 600
     assert len(found.times["idle"]) + len(found.times["refitting"]) == 600
     assert found.times["refitting"]  # two refits of 250 examples each at least

@@ -62,4 +62,7 @@ def test_the_command_prints_a_line_or_an_object_a_ratio(monkeypatch, capsys):
     assert first.split()[-3:] == ["1.050", ">=", "0.98"]
     assert second.split()[-3:] == ["60.00", "us", "1.017"]
     assert [orjson.loads(one)["ratio"] for one in objects] == pytest.approx([1.05, 61 / 60])
-    assert asked == [(20000, "fourier", None), (1_000_000, "nystroem", None)]
+    assert [given[:3] for given in asked] == [
+        (20000, "fourier", None),
+        (1_000_000, "nystroem", None),
+    ]

@@ -8,7 +8,7 @@ import pytest
 from workers.cli import app as cli
 from workers.lab.bench import evidential, implied, methods, psvm, venn_abers
 from workers.lab.bench.methods import METHODS, Comparison, Method, Skipped
-from workers.lab.bench.report import Row
+from workers.lab.bench.report import Row, silent
 from workers.push.datasets import DataNotFound
 
 SMALL = {
@@ -26,7 +26,7 @@ def small(name):
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "implied"])
 def test_every_method_is_measured_against_a_named_peer(name):
-    results = list(methods.run(small(name)))
+    results = list(methods.run(methods=small(name)))
     assert results
     for result in results:
         assert isinstance(result, Comparison)
@@ -37,7 +37,7 @@ def test_every_method_is_measured_against_a_named_peer(name):
 
 def test_the_bank_is_measured_against_separate_fits(data_set):
     data_set("german")
-    (result,) = methods.run(small("implied"))
+    (result,) = methods.run(methods=small("implied"))
     assert result.row.ratio > 0
     assert result.least == 15.0
 
@@ -51,14 +51,14 @@ def test_a_ratio_is_asked_of_the_rows_that_it_was_set_for():
     asked = []
     for name, rows in measured.items():
         changed = Method(lambda rows=rows: rows, "", METHODS[name].least, METHODS[name].where)
-        asked += [result.least for result in methods.run({name: changed})]
+        asked += [result.least for result in methods.run(methods={name: changed})]
     assert asked == [None, 20.0, 30.0, None, 1000.0]
 
 
 @pytest.mark.parametrize(("package", "name"), [("clarabel", "psvm"), ("venn_abers", "venn-abers")])
 def test_a_peer_that_is_not_installed_is_named_and_the_rest_is_measured(monkeypatch, package, name):
     monkeypatch.setitem(sys.modules, package, None)
-    skipped, *rest = methods.run(small(name) | small("evidential"))
+    skipped, *rest = methods.run(methods=small(name) | small("evidential"))
     assert isinstance(skipped, Skipped)
     assert "not installed; pip install 'online-svm[dev]'" in str(skipped)
     assert skipped.plain()["skipped"] in str(skipped)
@@ -69,12 +69,12 @@ def test_data_that_are_not_there_leave_out_one_method():
     def missing():
         raise DataNotFound("german: get it with scripts/download_data.py")
 
-    (result,) = methods.run({"implied": Method(missing, "SVC", 15.0)})
+    (result,) = methods.run(methods={"implied": Method(missing, "SVC", 15.0)})
     assert str(result) == "implied: not measured. german: get it with scripts/download_data.py"
 
 
 def test_the_command_prints_lines_or_json(monkeypatch, capsys):
-    monkeypatch.setattr(methods.run, "__defaults__", (small("evidential"),))
+    monkeypatch.setattr(methods.run, "__defaults__", (silent, small("evidential")))
     for option, count in (((), 3), (("--json",), 3)):
         with pytest.raises(SystemExit) as ended:
             cli.main(["bench", "methods", *option])

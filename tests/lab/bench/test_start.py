@@ -47,7 +47,7 @@ def test_a_small_run_measures_starts_with_and_without_a_replay(capsys, monkeypat
     assert set(middle) == {"imports", "first", "replaying", "live"}
     assert 0 < middle["imports"] < middle["first"]
     assert [check.bound for check in found.checks] == [1.5, 1.0, 1.0]
-    monkeypatch.setattr(start, "run", lambda **_: found)
+    monkeypatch.setattr(start, "run", lambda *_: found)
     with pytest.raises(SystemExit) as ended:
         cli.main(["bench", "start", "--json"])
     assert ended.value.code == 0

@@ -7,14 +7,14 @@ import pytest
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.lab.bench import feed, peers, profile
+from workers.lab.bench import feed, peers, profile, timing
 from workers.lab.bench import worker as bench
 from workers.lab.bench.feed import WARM_UP, stream
 
 
 @pytest.mark.slow
 def test_a_small_run_gives_a_ratio_to_each_peer(embedded_url):
-    rows = bench.run(embedded_url, entries=600, repeats=1)
+    rows = bench.run(600, url=embedded_url, repeats=1)
     assert [row.name for row in rows] == [
         "engine / null worker",
         "engine / reads and commits alone",
@@ -34,10 +34,10 @@ def test_the_parts_of_a_profile_make_the_whole(embedded_url, monkeypatch):
 
         perf_counter = count().__next__
 
-    monkeypatch.setattr(profile, "time", Clock)
+    monkeypatch.setattr(timing, "time", Clock)
     monkeypatch.setattr(feed, "time", Clock)
     before = Store.send
-    for found in profile.run(embedded_url, entries=600):
+    for found in profile.run(600, url=embedded_url):
         # It goes on by one outside of all parts, between two steps of the worker; a step without an
         # entry takes two looks at least, one with some takes twenty.
         assert 0.5 * found.whole < sum(found.parts.values()) < found.whole

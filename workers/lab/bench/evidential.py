@@ -1,7 +1,6 @@
 """Evidential logistic regression against its definition, evaluated score by score, in one run."""
 
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy import integrate, optimize, special
 from online_svm.calibration.evidential import EvidentialLogistic
 from online_svm.types import Bools, Floats
 from workers.lab.bench.report import Row
+from workers.lab.bench.timing import best_of, timed
 
 N_SCORES = 16_281  # the test part of Adult
 N_TIMED = 50  # scores the peer is timed on; its cost is the same for each, so it is scaled up
@@ -44,29 +44,21 @@ def _row(n_calibration: int, n_scores: int, n_timed: int) -> Row:
     labels = random.random(n_calibration) < 0.5
     scores = random.normal(size=n_calibration) + 1.5 * labels
     queries = random.normal(size=n_scores) + 1.5 * (random.random(n_scores) < 0.5)
-    ours, interval = min((_ours(scores, labels, queries) for _ in range(REPEATS)), key=_seconds)
-    peer, expected = _peer(scores, labels, queries[:n_timed])
+    ours, interval = best_of(REPEATS, lambda: _ours(scores, labels, queries))
+    peer, expected = timed(lambda: _peer(scores, labels, queries[:n_timed]))
     if np.abs(interval[:n_timed] - expected).max() > AGREEMENT:
         raise ArithmeticError(f"n = {n_calibration}: the table and the definition disagree")
     name = f"evidential logistic, {n_calibration} examples, {n_scores} scores"
     return Row(name, ours, peer * n_scores / n_timed)
 
 
-def _seconds(timed: tuple[float, Floats]) -> float:
-    return timed[0]
+def _ours(scores: Floats, labels: Bools, queries: Floats) -> Floats:
+    return EvidentialLogistic().fit(scores, labels).predict_interval(queries)
 
 
-def _ours(scores: Floats, labels: Bools, queries: Floats) -> tuple[float, Floats]:
-    start = time.perf_counter()
-    interval = EvidentialLogistic().fit(scores, labels).predict_interval(queries)
-    return time.perf_counter() - start, interval
-
-
-def _peer(scores: Floats, labels: Bools, queries: Floats) -> tuple[float, Floats]:
-    start = time.perf_counter()
+def _peer(scores: Floats, labels: Bools, queries: Floats) -> Floats:
     definition = PointByPoint.fit(scores, labels)
-    interval = np.array([definition.bounds(score) for score in queries.tolist()])
-    return time.perf_counter() - start, interval
+    return np.array([definition.bounds(score) for score in queries.tolist()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

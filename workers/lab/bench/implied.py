@@ -1,6 +1,5 @@
 """A bank of 199 machines against 199 fits of scikit-learn's SVC, on German credit in one run."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ from sklearn.svm import SVC
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.types import Floats
 from workers.lab.bench.report import Row
+from workers.lab.bench.timing import timed
 from workers.lab.papers.implied.trials import BANK_PENALTY, GAMMA, N_MODELS, Split, bank
 
 REPEATS = 3  # of either side in turn; the best counts, so that other work matters less
@@ -35,11 +35,9 @@ def run(data_dir: Path | str | None = None, n_models: int = N_MODELS) -> list[Ro
     bank(split, BANK_PENALTY, n_models=5)  # compiles, or loads what was compiled
     times = []
     for _ in range(REPEATS):
-        start = time.perf_counter()
-        ours = bank(split, BANK_PENALTY, n_models=n_models)
-        middle = time.perf_counter()
-        peers = _separate_fits(split, n_models)
-        times.append((middle - start, time.perf_counter() - middle))
+        our_seconds, ours = timed(lambda: bank(split, BANK_PENALTY, n_models=n_models))
+        peer_seconds, peers = timed(lambda: _separate_fits(split, n_models))
+        times.append((our_seconds, peer_seconds))
     _check(ours, peers, split.X_test)
     best_ours, best_peer = (min(column) for column in zip(*times, strict=True))
     return [Row(f"implied posterior, bank of {n_models} on 500 examples", best_ours, best_peer)]

@@ -25,7 +25,7 @@ from workers.lab.bench.processes import (
     require_proc,
     worker,
 )
-from workers.lab.bench.report import Check
+from workers.lab.bench.report import Check, Checked, Tell, silent
 from workers.push.ingest import entry
 from workers.push.sources import Row
 
@@ -52,7 +52,7 @@ Times = dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class Latency(Checked):
     """A run: every time that was measured, and the ratios.
 
     Attributes
@@ -72,6 +72,10 @@ class Latency:
             shown = "".join(f"{1e3 * value:>9.3f}" for value in values)
             yield f"{_NAMES[name]:<34}{len(self.times[name]):>9,}{shown}"
 
+    def values(self) -> dict[str, Any]:
+        """Return the quantiles as JSON values."""
+        return {"seconds": self.quantiles()}
+
     def quantiles(self) -> dict[str, list[float]]:
         """Return the quantiles of each kind, in seconds."""
         return {
@@ -82,7 +86,11 @@ class Latency:
 
 
 def run(
-    examples: int = EXAMPLES, url: str | None = None, turns: int = TURNS, warm_up: int = WARM_UP
+    examples: int = EXAMPLES,
+    tell: Tell = silent,
+    url: str | None = None,
+    turns: int = TURNS,
+    warm_up: int = WARM_UP,
 ) -> Latency:
     """Measure both workers in turns.
 
@@ -90,6 +98,8 @@ def run(
     ----------
     examples : int
         To be answered by each worker.
+    tell : callable
+        Is told what is measured next.
     url : str, optional
         Redis to use; default an embedded one that is thrown away.
     turns : int
@@ -105,16 +115,18 @@ def run(
     require_proc()
     if url is None:
         with embedded.temporary() as server:
-            return run(examples, server.url, turns, warm_up)
+            return run(examples, tell, server.url, turns, warm_up)
     rows = drifting(warm_up + 1 + examples)
     times: Times = {"null": [], "idle": [], "refitting": []}
     with python(*worker(_FEED, url)) as process, Client(url, _FEED) as ours:
+        tell(f"warm-up, {warm_up:,} examples")
         for row in islice(rows, warm_up):
             ours.ask(row)
         null = python("-m", "workers.lab.bench.null", url, _NULL, str(ours.length))
         with null, Client(url, _NULL) as theirs:
             theirs.ask(next(rows))
-            for _ in range(turns):
+            for turn in range(turns):
+                tell(f"turn {turn + 1} of {turns}")
                 some = list(islice(rows, examples // turns))
                 times["null"].extend(map(theirs.ask, some))
                 _ask_ours(ours, process.pid, some, times)

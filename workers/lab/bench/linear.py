@@ -6,7 +6,7 @@ are not scored. Cost is processor time of answering and learning, refits include
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from online_svm.metrics.scores import accuracy, log_loss
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.types import Floats, Ints
 from workers.lab.bench.quality_methods import EVERY, ours
+from workers.lab.bench.report import Tell, silent
 from workers.push.datasets import load
 
 FeatureMap = Literal["nystroem", "fourier"]
@@ -67,14 +68,7 @@ class Ratio:
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {
-            "name": self.name,
-            "ours": self.ours,
-            "peer": self.peer,
-            "ratio": self.ratio,
-            "unit": self.unit,
-            "bound": self.bound,
-        }
+        return asdict(self) | {"ratio": self.ratio}
 
     def __str__(self) -> str:
         digits = 2 if self.unit else 4
@@ -86,6 +80,7 @@ def run(
     examples: int = SIZES[-1],
     feature_map: FeatureMap = "nystroem",
     data_dir: Path | str | None = None,
+    tell: Tell = silent,
 ) -> Iterator[Ratio]:
     """Measure quality, then cost up to so many examples, and yield each ratio as it is there.
 
@@ -95,7 +90,9 @@ def run(
         If a data file is missing.
     """
     for name in STREAMS:
+        tell(f"quality on {name}")
         yield from quality(name, feature_map, data_dir)
+    tell(f"cost of {examples:,} examples")
     yield from cost(examples, feature_map)
 
 

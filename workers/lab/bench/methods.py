@@ -6,7 +6,7 @@ from typing import Any
 
 from workers.errors import BadConfiguration
 from workers.lab.bench import evidential, implied, psvm, venn_abers
-from workers.lab.bench.report import Row
+from workers.lab.bench.report import Row, Tell, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,9 @@ METHODS: dict[str, Method] = {
 }
 
 
-def run(methods: Mapping[str, Method] = METHODS) -> Iterator[Comparison | Skipped]:
+def run(
+    tell: Tell = silent, methods: Mapping[str, Method] = METHODS
+) -> Iterator[Comparison | Skipped]:
     """Measure the methods one after the other, and yield each result as soon as it is there.
 
     A peer that is not installed, or data that are not there, leave out one method and say so.
@@ -87,11 +89,12 @@ def run(methods: Mapping[str, Method] = METHODS) -> Iterator[Comparison | Skippe
     --------
     >>> def two():
     ...     return [Row("fit, small", 1.0, 2.0), Row("fit, large", 1.0, 9.0)]
-    >>> found = list(run({"fit": Method(two, "a peer", 5.0, "large")}))
+    >>> found = list(run(methods={"fit": Method(two, "a peer", 5.0, "large")}))
     >>> [(result.row.ratio, result.least) for result in found]
     [(2.0, None), (9.0, 5.0)]
     """
     for name, method in methods.items():
+        tell(f"{name}, against {method.peer}")
         try:
             rows = method.run()
         except BadConfiguration as error:

@@ -5,11 +5,8 @@ cost a worker nothing. A part's time is its own: what it waits for is in it, wha
 take is not. Only the worker's own thread is looked at; Redis and the refit process work meanwhile.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from functools import wraps
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from online_svm.predictor.active_model import ActiveModel
@@ -20,13 +17,15 @@ from workers.config.settings import WorkerSettings
 from workers.engine import answer as answering
 from workers.engine.loop import Engine
 from workers.lab.bench.feed import WARM_UP, our_worker, quiet, server, stream
+from workers.lab.bench.report import Tell, silent
+from workers.lab.bench.timing import Part, PartClock, watched
 from workers.lab.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
 from workers.refit.pool import ProcessRefitter
 
 REFIT = "refit"
 
 # Object, the name of its function, and the part it belongs to.
-_PARTS: list[tuple[Any, str, str]] = [
+_PARTS: list[Part] = [
     (Store, "read", "read"),
     (Store, "send_read", "read"),
     (Store, "receive_read", "read"),
@@ -66,7 +65,7 @@ class Profile:
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {"name": self.name, "whole": self.whole, "parts": dict(self.parts)}
+        return asdict(self)
 
     def __str__(self) -> str:
         head = f"{self.name}: {self.whole:.2f} microseconds an example"
@@ -77,82 +76,32 @@ class Profile:
         return "\n".join([head, *lines])
 
 
-def run(url: str | None = None, entries: int = ENTRIES, batch: int = 256) -> list[Profile]:
-    """Return the profiles of the engine and of the default configuration.
+def run(
+    entries: int = ENTRIES, tell: Tell = silent, url: str | None = None, batch: int = 256
+) -> Iterator[Profile]:
+    """Yield the profiles of the engine and of the default configuration.
 
     Parameters
     ----------
-    url : str, optional
-        Redis to use; default an embedded one that is thrown away. Keys of feeds named "bench..."
-        are written.
-    entries, batch : int
+    entries, tell, url, batch
         As for `workers.lab.bench.worker.run`.
     """
     engine = WorkerSettings(batch=batch, refit_every=ENGINE_REFIT_EVERY)
     default = WorkerSettings(batch=batch)
     examples = stream(WARM_UP + entries)
     with quiet(), server(url) as where:
+        tell("warm-up")
         our_worker(where, "bench-warm-up", default, examples[: WARM_UP + batch])
-        return [
-            _profile(name, settings, where, examples)
-            for name, settings in ((ENGINE, engine), (DEFAULT, default))
-        ]
+        for name, settings in ((ENGINE, engine), (DEFAULT, default)):
+            tell(name)
+            yield _profile(name, settings, where, examples)
 
 
 def _profile(name: str, settings: WorkerSettings, url: str, examples: Any) -> Profile:
-    clock = _Clock()
-    with _laid(clock):
+    # What a refit scores is part of the refit.
+    clock = PartClock(closed=REFIT)
+    with watched(_PARTS, clock):
         rate = our_worker(url, f"bench-profile-{name}", settings, examples, clock.spent.clear)
     scale = 1e6 / (len(examples) - WARM_UP)
     parts = dict.fromkeys(part for _, _, part in _PARTS) | clock.spent
     return Profile(name, 1e6 / rate, {part: scale * (parts[part] or 0.0) for part in parts})
-
-
-@dataclass(slots=True)
-class _Clock:
-    """Seconds spent in each part, and the parts that are entered now, each within the last."""
-
-    spent: dict[str, float] = field(default_factory=dict)
-    _within: list[str] = field(default_factory=list)
-    _since: float = 0.0
-
-    def enter(self, part: str) -> None:
-        """Stop the clock of the part around, and start this one's."""
-        self._charge()
-        # What a refit scores is part of the refit.
-        self._within.append(REFIT if REFIT in self._within[-1:] else part)
-
-    def leave(self) -> None:
-        """Stop the clock of the innermost part."""
-        self._charge()
-        self._within.pop()
-
-    def _charge(self) -> None:
-        now = time.perf_counter()
-        if self._within:
-            part = self._within[-1]
-            self.spent[part] = self.spent.get(part, 0.0) + now - self._since
-        self._since = now
-
-
-@contextmanager
-def _laid(clock: _Clock) -> Iterator[None]:
-    """Lay the clock around all parts."""
-    with ExitStack() as stack:
-        for owner, name, part in _PARTS:
-            function = getattr(owner, name)
-            setattr(owner, name, _timed(function, part, clock))
-            stack.callback(setattr, owner, name, function)
-        yield
-
-
-def _timed(function: Callable[..., Any], part: str, clock: _Clock) -> Callable[..., Any]:
-    @wraps(function)
-    def timed(*args: Any, **options: Any) -> Any:
-        clock.enter(part)
-        try:
-            return function(*args, **options)
-        finally:
-            clock.leave()
-
-    return timed

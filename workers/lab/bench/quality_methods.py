@@ -7,7 +7,6 @@ knows nothing, it answers 1/2; the first 250 examples are not scored, of any met
 """
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -23,7 +22,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
 from online_svm.types import Floats, Ints
-from workers.errors import BadConfiguration
+from workers.lab.bench.packages import peer_package, unwarned
 
 Answers = dict[str, Floats]
 
@@ -90,14 +89,7 @@ def venn_abers_package(X: Floats, codes: Ints) -> Answers:
     BadConfiguration
         If the package, which only this comparison needs, is not installed.
     """
-    try:
-        with np.errstate():  # importing it switches numpy's warnings off for everyone
-            import venn_abers
-    except ImportError as error:
-        raise BadConfiguration(
-            "bench quality: the venn-abers package is not installed; "
-            "pip install 'online-svm[dev]' brings it"
-        ) from error
+    venn_abers = peer_package("quality", "venn_abers")
 
     def fit(rows: Floats, targets: Ints, start: int) -> Callable[[Floats], Floats]:
         trains = training_mask("interleaved", start, start + len(rows), 0.7)
@@ -112,8 +104,7 @@ def venn_abers_package(X: Floats, codes: Ints) -> Answers:
         peer.fit(squashed(rows[~trains]), targets[~trains].astype(float))
         return lambda asked: np.asarray(peer.predict_proba(squashed(asked))[0][:, 1])
 
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it divides by zero on its way, and takes minima of NaN
+    with unwarned():
         return {"venn-abers package": _rolling(X, codes, fit)}
 
 

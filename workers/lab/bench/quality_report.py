@@ -1,12 +1,8 @@
 """The measured qualities as tables, and each of ours beside the best rolling SVC."""
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from workers.lab.bench.quality import MEASURES, Quality, standard_error
@@ -46,14 +42,8 @@ class Comparison:
 
     def plain(self) -> dict[str, object]:
         """Return it as JSON values."""
-        return {
-            "stream": self.ours.stream,
-            "method": self.ours.method,
-            "peer": self.peer.method,
-            "difference": self.difference,
-            "error": self.error,
-            "most": self.most,
-        }
+        pair = {"stream": self.ours.stream, "method": self.ours.method, "peer": self.peer.method}
+        return pair | {"difference": self.difference, "error": self.error, "most": self.most}
 
 
 def comparisons(qualities: Sequence[Quality]) -> list[Comparison]:
@@ -69,18 +59,6 @@ def tables(qualities: Sequence[Quality]) -> Iterator[Table]:
     """Yield the table of one stream, then that of the differences."""
     yield _of_stream(qualities)
     yield _of_differences(comparisons(qualities))
-
-
-@contextmanager
-def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Yield what to call with each task that ended: a bar on a terminal, else lines."""
-    if not sys.stderr.isatty():
-        yield lambda line: print(line, file=sys.stderr, flush=True)
-        return
-    columns = (MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda line: bar.update(task, advance=1, description=line.partition(": ")[2])
 
 
 def _compared(ours: Quality, peer: Quality) -> Comparison:

@@ -5,10 +5,7 @@ part, model), and the activation of an `ActiveModel` (scores of what was learned
 counts, maps).
 """
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -28,10 +25,11 @@ from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.registry import VennScheme
 from workers.lab.bench.report import Row
+from workers.lab.bench.timing import Part, PartClock, timed, watched
 
 Seconds = dict[str, float]
 
-PARTS: tuple[tuple[type, str, str], ...] = (
+PARTS: tuple[Part, ...] = (
     (Scaling, "transform", "scale"),
     (RollingMachine, "forget", "forget"),
     (RollingMachine, "extend", "extend"),
@@ -121,34 +119,8 @@ def _row(name: str, times: list[tuple[float, float, Seconds]]) -> Row:
 
 
 def _timed(bench: RefitBench, freeze: int, since: int) -> tuple[float, Seconds]:
-    """Return the seconds of one refit, and of each of its parts."""
-    parts = dict.fromkeys([name for _, _, name in PARTS], 0.0)
-    with ExitStack() as stack:
-        for owner, method, name in PARTS:
-            stack.enter_context(_watched(owner, method, name, parts))
-        start = time.perf_counter()
-        bench.refit(freeze, since)
-        whole = time.perf_counter() - start
-    return whole, parts | {"rest": whole - sum(parts.values())}
-
-
-@contextmanager
-def _watched(owner: type, method: str, name: str, parts: Seconds) -> Iterator[None]:
-    """Add the seconds spent in a method to a part; none of `PARTS` calls another."""
-    plain, is_own = getattr(owner, method), method in vars(owner)
-
-    def timed(*args: Any, **options: Any) -> Any:
-        start = time.perf_counter()
-        try:
-            return plain(*args, **options)
-        finally:
-            parts[name] += time.perf_counter() - start
-
-    setattr(owner, method, timed)
-    try:
-        yield
-    finally:
-        if is_own:
-            setattr(owner, method, plain)
-        else:
-            delattr(owner, method)
+    """Return the seconds of one refit, and of each of its parts; none of `PARTS` calls another."""
+    clock = PartClock(spent=dict.fromkeys([name for _, _, name in PARTS], 0.0))
+    with watched(PARTS, clock):
+        whole, _ = timed(lambda: bench.refit(freeze, since))
+    return whole, clock.spent | {"rest": whole - sum(clock.spent.values())}

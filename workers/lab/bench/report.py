@@ -1,7 +1,22 @@
 """Lines of a benchmark: ours beside a peer's, measured in the same run, or beside a bound."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol
+
+Tell = Callable[[str], None]
+"""Is told what a benchmark does next."""
+
+
+def silent(_: str) -> None:
+    """Tell nobody."""
+
+
+class Result(Protocol):
+    """What every benchmark returns or yields, one after the other; its text is for people."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +50,7 @@ class Row:
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        unit = {"unit": self.unit, "ratio": self.ratio, "note": self.note}
-        return {"name": self.name, "ours": self.ours, "peer": self.peer} | unit
+        return asdict(self) | {"ratio": self.ratio}
 
     @property
     def ratio(self) -> float:
@@ -87,3 +101,33 @@ class Check:
         side = "at least" if self.is_least else "at most "
         verdict = "ok" if self.holds else "BROKEN"
         return f"{self.name:<42}{self.measured:>17,.2f}  {side} {self.bound:>14,.2f}  {verdict}"
+
+
+class Checked:
+    """A run with figures that have bounds.
+
+    A subclass says what else was measured: `lines` for people, `values` for JSON.
+    """
+
+    __slots__ = ()
+    checks: list[Check]
+
+    def lines(self) -> Iterator[str]:
+        """Yield what was measured."""
+        raise NotImplementedError
+
+    def values(self) -> dict[str, Any]:
+        """Return what was measured as JSON values."""
+        raise NotImplementedError
+
+    @property
+    def holds(self) -> bool:
+        """Whether every bound is kept."""
+        return all(check.holds for check in self.checks)
+
+    def plain(self) -> dict[str, Any]:
+        """Return values and checks as JSON values."""
+        return self.values() | {"checks": [check.plain() for check in self.checks]}
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), *map(str, self.checks)])

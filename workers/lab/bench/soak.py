@@ -26,7 +26,7 @@ from workers.lab.bench.processes import (
     resident,
     worker,
 )
-from workers.lab.bench.report import Check
+from workers.lab.bench.report import Check, Checked
 from workers.push.ingest import push
 
 ENTRIES = 2_000_000
@@ -40,7 +40,7 @@ _TOLD_EVERY = 5.0  # seconds between two progress lines
 
 
 @dataclass(frozen=True, slots=True)
-class Soaked:
+class Soaked(Checked):
     """A run: what was sampled, and whether it was level."""
 
     samples: list[Sample]
@@ -51,7 +51,7 @@ class Soaked:
         last = self.samples[-1]
         yield f"{last.seq:,} examples in {last.seconds:,.0f} s, {rate(self.samples):,.0f} a second"
 
-    def plain(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """Return the run as JSON values."""
         last = self.samples[-1]
         return {"examples": last.seq, "seconds": last.seconds, "samples": len(self.samples)}

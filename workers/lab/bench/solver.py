@@ -6,11 +6,10 @@ which adds and forgets 250.
 """
 
 import math
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
@@ -21,7 +20,8 @@ from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.classifier import InductiveVennClassifier
 from workers.lab.bench.refits import refit_rows
-from workers.lab.bench.report import Row
+from workers.lab.bench.report import Row, Tell, silent
+from workers.lab.bench.timing import Stopwatch, best_of
 from workers.push.datasets import load
 
 TRAIN_FRACTION = 0.7
@@ -51,38 +51,12 @@ class Agreement:
     decision: float
     objective: float
 
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return asdict(self)
+
     def __str__(self) -> str:
         return f"{self.name:<44}decision {self.decision:.1e}  objective {self.objective:.1e}"
-
-
-@dataclass(frozen=True, slots=True)
-class BenchReport:
-    """All comparisons of one run."""
-
-    rows: list[Row] = field(default_factory=list)
-    agreements: list[Agreement] = field(default_factory=list)
-
-    def add(self, result: Row | Agreement) -> None:
-        """Keep a result, and print it at once: the run takes a minute."""
-        if isinstance(result, Row):
-            self.rows.append(result)
-        else:
-            self.agreements.append(result)
-        print(result, flush=True)
-
-
-@dataclass(slots=True)
-class Clock:
-    """Adds up the seconds spent under `running`."""
-
-    seconds: float = 0.0
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Count the time of the block."""
-        start = time.perf_counter()
-        yield
-        self.seconds += time.perf_counter() - start
 
 
 def run(
@@ -91,8 +65,9 @@ def run(
     stride: int = STRIDE,
     windows: dict[int, int] | None = None,
     refits: int = REFITS,
-) -> BenchReport:
-    """Measure, print and return all comparisons.
+    tell: Tell = silent,
+) -> Iterator[Row | Agreement]:
+    """Measure, and yield each comparison as it is there.
 
     Parameters
     ----------
@@ -106,18 +81,19 @@ def run(
         Size of each rolling window, and the steps timed on it.
     refits : int
         Refits of the default schedule that are timed.
+    tell : callable
+        Is told what is measured next.
     """
-    report = BenchReport()
     X, codes = _car(data_dir, n)
     for name, gamma in CAR_GAMMAS.items():
-        for result in _protocol(f"Car, {name}", X, codes, gamma, stride):
-            report.add(result)
+        tell(f"Car, {name}")
+        yield from _protocol(f"Car, {name}", X, codes, gamma, stride)
     for size, steps in (WINDOWS if windows is None else windows).items():
-        report.add(_rolling(size, steps))
+        tell(f"window of {size:,}")
+        yield _rolling(size, steps)
     X, codes = _noisy(REFIT_WINDOW + (refits + 2) * REFIT_EVERY)
-    for row in refit_rows(X, codes, refits, _svc_fit_seconds):
-        report.add(row)
-    return report
+    tell("default refits")
+    yield from refit_rows(X, codes, refits, _svc_fit_seconds)
 
 
 def _car(data_dir: Path | str | None, n: int | None) -> tuple[Floats, Ints]:
@@ -132,7 +108,7 @@ def _protocol(
     """Time the protocol as a user runs it, and the solver's part of it alone."""
     gram = Kernel("rbf", gamma)(X, X)
     peer = _svc_seconds(gram, codes, stride)
-    whole = Clock()
+    whole = Stopwatch()
     _progressive(X[:50], codes[:50], gamma)  # compiles, or loads what was compiled
     with whole.running():
         _progressive(X, codes, gamma)
@@ -163,7 +139,7 @@ def _targets(codes: Ints, q: int) -> Iterator[tuple[int, Bools]]:
 
 
 def _svc_seconds(gram: Floats, codes: Ints, stride: int) -> float:
-    clock = Clock()
+    clock = Stopwatch()
     for n in range(stride // 2, len(gram), stride):
         q = _training_size(n)
         part = np.ascontiguousarray(gram[:q, :q])
@@ -175,9 +151,9 @@ def _svc_seconds(gram: Floats, codes: Ints, stride: int) -> float:
 
 def _followed(
     name: str, X: Floats, codes: Ints, gamma: float, gram: Floats
-) -> tuple[RollingMachine, Clock, Agreement]:
+) -> tuple[RollingMachine, Stopwatch, Agreement]:
     """Run the protocol's machine alone, and compare it with SVC at the checkpoints."""
-    machine, clock = _machine(gamma, int(codes.max()) + 1), Clock()
+    machine, clock = _machine(gamma, int(codes.max()) + 1), Stopwatch()
     checkpoints = set(np.linspace(len(X) // CHECKPOINTS, len(X) - 1, CHECKPOINTS, dtype=int))
     worst = (0.0, 0.0)
     for n in range(len(X)):
@@ -189,7 +165,7 @@ def _followed(
             worst = tuple(np.maximum(worst, _differences(machine, gram, codes, n)))
         with clock.running():
             machine.extend(X[n : n + 1], codes[n : n + 1])
-    return machine, clock, Agreement(f"{name}, {CHECKPOINTS} checkpoints", *worst)
+    return machine, clock, Agreement(f"{name}, {CHECKPOINTS} checkpoints", *map(float, worst))
 
 
 def _differences(machine: RollingMachine, gram: Floats, codes: Ints, n: int) -> tuple[float, float]:
@@ -226,7 +202,11 @@ def _noisy(n: int) -> tuple[Floats, Ints]:
 def _rolling(window: int, steps: int) -> Row:
     """Add one example and forget one, the window exact after each step."""
     X, codes = _noisy(window + steps)
-    machine, clock, one = _machine(1 / N_FEATURES, window=window), Clock(), np.ones(1, dtype=bool)
+    machine, clock, one = (
+        _machine(1 / N_FEATURES, window=window),
+        Stopwatch(),
+        np.ones(1, dtype=bool),
+    )
     machine.extend(X[:window], codes[:window], training=np.ones(window, dtype=bool))
     before = machine.solve()
     for i in range(window, window + steps):
@@ -242,10 +222,4 @@ def _rolling(window: int, steps: int) -> Row:
 
 
 def _svc_fit_seconds(X: Floats, codes: Ints) -> float:
-    times = []
-    for _ in range(3):
-        clock = Clock()
-        with clock.running():
-            SVC(gamma=1 / N_FEATURES).fit(X, codes)
-        times.append(clock.seconds)
-    return min(times)
+    return best_of(3, lambda: SVC(gamma=1 / N_FEATURES).fit(X, codes))[0]

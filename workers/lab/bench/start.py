@@ -19,7 +19,7 @@ from workers.broker import embedded
 from workers.broker.store import Store
 from workers.lab.bench.drift import drifting
 from workers.lab.bench.processes import Measured, python, worker
-from workers.lab.bench.report import Check
+from workers.lab.bench.report import Check, Checked, Tell, silent
 from workers.push.ingest import push
 from workers.push.sources import Row
 
@@ -50,7 +50,7 @@ _IMPORT_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class Started(Checked):
     """What was measured, in seconds, each several times.
 
     Attributes
@@ -76,7 +76,7 @@ class Started:
     cold: list[float] = field(default_factory=list)
 
     @property
-    def checks(self) -> list[Check]:
+    def checks(self) -> list[Check]:  # type: ignore[override]  # computed, never set
         """The ratios of the medians, and their bounds."""
         middle = self.medians()
         replay = max(middle["replaying"] - middle["first"], 1e-3)
@@ -94,7 +94,7 @@ class Started:
         }
         return {name: statistics.median(values) for name, values in measured.items() if values}
 
-    def plain(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """Return the medians as JSON values."""
         return {"seconds": self.medians(), "replayed": self.replayed}
 
@@ -112,28 +112,36 @@ class Started:
 
 
 def run(
-    repeats: int = REPEATS, replayed: int = REPLAYED, window: int = WINDOW, cold: bool = False
+    cold: bool = False,
+    tell: Tell = silent,
+    repeats: int = REPEATS,
+    replayed: int = REPLAYED,
+    window: int = WINDOW,
 ) -> Started:
     """Start the worker again and again on an embedded Redis.
 
     Parameters
     ----------
+    cold : bool
+        Measure a start with an empty numba cache too; it compiles for most of a minute.
+    tell : callable
+        Is told what is measured next.
     repeats : int
     replayed : int
         Entries after the snapshot, which is of the default schedule: below 10,000.
     window : int
         Learned examples that the worker holds.
-    cold : bool
-        Measure a start with an empty numba cache too; it compiles for most of a minute.
     """
     found = Started(replayed)
     rows = drifting(2 * window + 2 * repeats * (replayed + 10))
     with embedded.temporary() as server, Store(server.url, _FEED) as store:
         feed = _Feed(store, rows, ("--window", str(window)))
+        tell(f"the first {2 * window:,} examples")
         feed.push(2 * window)
         with feed.started():
             pass
-        for _ in range(repeats):
+        for repeat in range(repeats):
+            tell(f"start {repeat + 1} of {repeats}")
             found.imports.append(_bare_imports())
             with feed.started() as (process, seconds):
                 found.first.append(seconds)
@@ -142,6 +150,7 @@ def run(
             with feed.started() as (_, seconds):
                 found.replaying.append(seconds)
         if cold:
+            tell("cold numba cache")
             with TemporaryDirectory() as empty, feed.started(NUMBA_CACHE_DIR=empty) as (_, seconds):
                 found.cold.append(seconds)
     return found

@@ -1,15 +1,14 @@
 """Venn-Abers fit and predictions against the venn-abers package, in one run."""
 
-import time
-import warnings
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from online_svm.calibration.estimators import VennAbers
 from online_svm.types import Bools, Floats
-from workers.errors import BadConfiguration
+from workers.lab.bench.packages import peer_package, unwarned
 from workers.lab.bench.report import Row
+from workers.lab.bench.timing import best_of
 
 N_CALIBRATION, N_PREDICTIONS = 50_000, 10_000
 REPEATS = 3  # of either side; the best counts, so that other work on the machine matters less
@@ -36,12 +35,12 @@ def run(n_calibration: int = N_CALIBRATION, n_predictions: int = N_PREDICTIONS) 
     for name, draw in (("skewed", _skewed), ("uniform", _uniform)):
         scores, queries = draw(rng, n_calibration), draw(rng, n_predictions)
         labels = rng.random(n_calibration) < scores**0.7
-        ours, answers = _best(lambda: _ours(scores, labels, queries))  # noqa: B023 - called at once
-        peer, expected = _best(lambda: _peer(scores, labels, queries))  # noqa: B023 - as above
+        task = partial(_ours, scores, labels, queries), partial(_peer, scores, labels, queries)
+        (ours, answers), (peer, expected) = (best_of(REPEATS, work) for work in task)
         if np.abs(answers - expected).max() > 1e-12:
             raise AssertionError(f"{name}: the two implementations disagree; nothing to compare")
-        task = f"venn-abers, {n_calibration} {name} scores, {n_predictions} predictions"
-        rows.append(Row(task, ours, peer))
+        name = f"venn-abers, {n_calibration} {name} scores, {n_predictions} predictions"
+        rows.append(Row(name, ours, peer))
     return rows
 
 
@@ -59,26 +58,8 @@ def _ours(scores: Floats, labels: Bools, queries: Floats) -> Floats:
 
 
 def _peer(scores: Floats, labels: Bools, queries: Floats) -> Floats:
-    try:
-        with np.errstate():  # importing it switches numpy's warnings off for everyone
-            import venn_abers
-    except ImportError as error:
-        raise BadConfiguration(
-            "bench venn-abers: the venn-abers package is not installed; "
-            "pip install 'online-svm[dev]' brings it"
-        ) from error
-    peer = venn_abers.VennAbers()
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it divides by zero on its way, and takes minima of NaN
+    peer = peer_package("venn-abers", "venn_abers").VennAbers()
+    with unwarned():
         peer.fit(np.column_stack((1.0 - scores, scores)), labels.astype(float))
         _, interval = peer.predict_proba(np.column_stack((1.0 - queries, queries)))
     return np.asarray(interval, dtype=np.float64)
-
-
-def _best(work: Callable[[], Floats]) -> tuple[float, Floats]:
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        result = work()
-        times.append(time.perf_counter() - start)
-    return min(times), result

@@ -11,7 +11,7 @@ from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.lab.bench.feed import FEATURES, WARM_UP, Pairs, our_worker, quiet, server, stream
 from workers.lab.bench.peers import RIVER, bare_commits, null_worker, refits_alone, river_in_process
-from workers.lab.bench.report import Row
+from workers.lab.bench.report import Row, Tell, silent
 
 ENTRIES = 20_000
 REPEATS = 3
@@ -24,7 +24,11 @@ Task = Callable[[int], float]
 
 
 def run(
-    url: str | None = None, entries: int = ENTRIES, batch: int = 256, repeats: int = REPEATS
+    entries: int = ENTRIES,
+    tell: Tell = silent,
+    url: str | None = None,
+    batch: int = 256,
+    repeats: int = REPEATS,
 ) -> list[Row]:
     """Measure and return the ratios of median rates.
 
@@ -32,23 +36,27 @@ def run(
 
     Parameters
     ----------
-    url : str, optional
-        Redis to use; default an embedded one that is thrown away. Keys of feeds named "bench..."
-        are written.
     entries : int
         Examples of 20 features and two classes on which the rates are measured; they are pushed
         before the clock starts, and `WARM_UP` more are answered.
+    tell : callable
+        Is told what is measured next.
+    url : str, optional
+        Redis to use; default an embedded one that is thrown away. Keys of feeds named "bench..."
+        are written.
     batch : int
         Entries read at once by every worker.
     repeats : int
     """
     examples = stream(WARM_UP + entries)
     with quiet(), server(url) as where:
+        tell("warm-up")
         length = _warm_up(where, WorkerSettings(batch=batch), examples)
         tasks = _tasks(where, batch, examples, length)
         rates: dict[str, list[float]] = {name: [] for name in tasks}
         for repeat in range(repeats):
             for name, task in tasks.items():
+                tell(f"round {repeat + 1} of {repeats}: {name}")
                 rates[name].append(task(repeat))
     median = {name: statistics.median(values) for name, values in rates.items()}
     note = f"{entries:,} examples, {FEATURES} features, batch {batch}, {length} bytes an answer"
