@@ -6,9 +6,8 @@ import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
-from online_svm.svm.exact import entry_points as doors
+from online_svm.svm.exact import bank_reference as compiled
 from online_svm.svm.exact.active_set import CHECKED, SIZE, VACANT
-from online_svm.svm.exact.addresses import handle_of
 from online_svm.svm.exact.kernel_rows import (
     CLOCK,
     SEEN_HEAD,
@@ -42,8 +41,8 @@ class HeldPoints:
     ----------
     bank : Bank
         The arrays; replaced by larger ones as the rings grow.
-    handle : tuple
-        The same for compiled code.
+    reference : BankReference
+        The same bank, as the compiled functions take it.
 
     Examples
     --------
@@ -106,7 +105,7 @@ class HeldPoints:
     ) -> Floats:
         """Take in new points, of which `trains` train; return their decision values, (m, S)."""
         self._make_room(X.shape[1], trains, len(X) - trains)
-        values = doors.arrive(self.handle, X, codes, training, self._arrivals, penalties)
+        values = compiled.arrive(self.reference, X, codes, training, self._arrivals, penalties)
         self._arrivals += len(X)
         return values
 
@@ -124,7 +123,7 @@ class HeldPoints:
         oldest = rings[TRAIN_SIZE] + rings[SEEN_HEAD] % rings[SEEN_SIZE]
         if self.n_training and arrival[youngest] > arrival[oldest]:
             raise InvalidInput("a younger point already trains; promote the oldest observers first")
-        doors.promote(self.handle, count, penalties)
+        compiled.promote(self.reference, count, penalties)
 
     def count_training(self, count: int) -> int:
         """Return how many of the `count` oldest points train."""
@@ -137,7 +136,7 @@ class HeldPoints:
 
     def sum_afresh(self) -> None:
         """Sum what is kept for each point from the coefficients alone."""
-        doors.sum_afresh(self.handle, self._ring(TRAIN_HEAD), self._ring(SEEN_HEAD))
+        compiled.sum_afresh(self.reference, self._ring(TRAIN_HEAD), self._ring(SEEN_HEAD))
 
     def forget(self, count: int) -> int:
         """Give up the oldest points, and return how many of them trained."""
@@ -145,7 +144,7 @@ class HeldPoints:
         if count > training:
             self.bank.rows.rings[SEEN_HEAD] += count - training
         if training:
-            doors.forget_training(self.handle, training)
+            compiled.forget_training(self.reference, training)
         return training
 
     def state(self) -> Arrays:
@@ -204,10 +203,10 @@ class HeldPoints:
     def _activate(self, positions: Ints, training: Ints) -> None:
         """Give the training points with these numbers their places in the active sets."""
         slots = np.concatenate([[VACANT], training])[positions]
-        doors.restore_active(self.handle, slots)
+        compiled.restore_active(self.reference, slots)
 
     def _hold(self, bank: Bank) -> None:
-        self.bank, self.handle = bank, handle_of(bank)
+        self.bank, self.reference = bank, compiled.reference_to(bank)
 
     def _ring(self, entry: int) -> int:
         return int(self.bank.rows.rings[entry])

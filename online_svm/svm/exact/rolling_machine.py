@@ -33,7 +33,7 @@ import numpy as np
 from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
 from online_svm.storage.state import State
-from online_svm.svm.exact import entry_points as doors
+from online_svm.svm.exact import bank_reference as compiled
 from online_svm.svm.exact.held_points import HeldPoints
 from online_svm.svm.exact.machine_state import count_training, values_of
 from online_svm.svm.kernel_model import KernelModel
@@ -194,7 +194,7 @@ class RollingMachine:
         if not np.array_equal(checked, self._penalties):
             self._penalties = checked
             self._set_bounds(self._held.training_slots())
-            doors.clip(self._held.handle, self._held.training_slots())
+            compiled.clip(self._held.reference, self._held.training_slots())
 
     def solve(self) -> int:
         """Bring every machine to its optimum and return the number of pair steps it took."""
@@ -203,7 +203,7 @@ class RollingMachine:
         if self.steps - self._refreshed_at > REFRESH_STEPS:
             self._held.sum_afresh()
             self._refreshed_at = self.steps
-        taken = doors.solve(self._held.handle, STRICTNESS * self.tol, self.max_steps)
+        taken = compiled.solve(self._held.reference, STRICTNESS * self.tol, self.max_steps)
         self.steps += taken
         self._is_solved = True
         return taken
@@ -214,11 +214,11 @@ class RollingMachine:
 
     def observer_values(self) -> Floats:
         """Return the decision values of the observers in order of arrival, shape (n, S)."""
-        return doors.ring_values(self._held.handle, 1)
+        return compiled.ring_values(self._held.reference, 1)
 
     def training_values(self) -> Floats:
         """Return the decision values of the training points in order of arrival, shape (n, S)."""
-        return doors.ring_values(self._held.handle, 0)
+        return compiled.ring_values(self._held.reference, 0)
 
     @property
     def codes(self) -> Ints:
@@ -305,7 +305,7 @@ class RollingMachine:
 
     def _set_bounds(self, slots: Ints) -> None:
         """Give training points their labels and bounds in every machine."""
-        doors.set_bounds(self._held.handle, slots, self._penalties)
+        compiled.set_bounds(self._held.reference, slots, self._penalties)
         self._is_solved = False
 
     def _check_shapes(self, X: Floats, codes: Ints, training: Bools) -> None:
