@@ -4,8 +4,8 @@ import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
-from online_svm.svm.exact.batch_programme import fixed_rows
-from online_svm.svm.exact.kernel_rows import Rows
+from online_svm.svm.exact.batch_solver import fixed_rows
+from online_svm.svm.exact.kernel_cache import Rows
 from online_svm.svm.implied.class_path import class_weights
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.implied.vote_bank import ImpliedBank

@@ -18,7 +18,8 @@ from online_svm.storage.arrays import check_floats, check_indices, require, unde
 from online_svm.storage.state import Header, State
 from online_svm.stream.split import window_parts
 from online_svm.svm.exact.active_set import most_active
-from online_svm.svm.exact.kernel_rows import (
+from online_svm.svm.exact.held_points import largest_ring
+from online_svm.svm.exact.kernel_cache import (
     CLOCK,
     SEEN_HEAD,
     SEEN_SIZE,
@@ -27,7 +28,6 @@ from online_svm.svm.exact.kernel_rows import (
     TRAIN_SIZE,
     TRAIN_TAIL,
 )
-from online_svm.svm.exact.ring_capacity import largest_ring
 from online_svm.types import Arrays
 
 _COUNTS = ("start", "n_classes", "refits", "fitted_on")

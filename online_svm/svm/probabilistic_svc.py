@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from online_svm.compiled.kernels import Kernel, KernelName
 from online_svm.errors import InvalidInput
-from online_svm.svm.exact.batch_programme import fixed_rows
+from online_svm.svm.exact.batch_solver import fixed_rows
 from online_svm.svm.hyperparameters import is_number, positive, positive_integer, scale_gamma
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.probabilistic.posterior import posterior, steepness

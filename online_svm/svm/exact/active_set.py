@@ -15,7 +15,7 @@ import numpy as np
 from online_svm.compiled.jit import inner, making
 from online_svm.compiled.kernels import Kernel, kernel_value
 from online_svm.compiled.packed_search import PLACES
-from online_svm.svm.exact.kernel_rows import FEW, TRAIN_TAIL, Rows, fetch, is_known
+from online_svm.svm.exact.kernel_cache import FEW, TRAIN_TAIL, Rows, fetch, is_known
 from online_svm.types import Floats, Ints, Values
 
 MOST_BYTES = 64 << 20  # of the kernel matrices of all machines together

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from online_svm.compiled.jit import jit, making
 from online_svm.svm.exact import active_set as active
-from online_svm.svm.exact import ascent, machine_state, release
+from online_svm.svm.exact import add_points, forget_points, machine_state, warm_start
 from online_svm.svm.exact.machine_state import Bank
 from online_svm.types import Bools, Floats, Ints
 
@@ -95,14 +95,14 @@ def bank_of(reference: BankReference) -> Bank:
 def arrive(
     reference: BankReference, X: Floats, codes: Ints, training: Bools, first: int, penalties: Floats
 ) -> Floats:
-    """See `machine_state.arrive`."""
-    return machine_state.arrive(bank_of(reference), X, codes, training, first, penalties)
+    """See `add_points.arrive`."""
+    return add_points.arrive(bank_of(reference), X, codes, training, first, penalties)
 
 
 @jit
 def promote(reference: BankReference, count: int, penalties: Floats) -> None:
-    """See `machine_state.promote`."""
-    machine_state.promote(bank_of(reference), count, penalties)
+    """See `add_points.promote`."""
+    add_points.promote(bank_of(reference), count, penalties)
 
 
 @jit
@@ -125,14 +125,14 @@ def ring_values(reference: BankReference, ring: int) -> Floats:
 
 @jit
 def clip(reference: BankReference, slots: Ints) -> None:
-    """See `release.clip`."""
-    release.clip(bank_of(reference), slots)
+    """See `forget_points.clip`."""
+    forget_points.clip(bank_of(reference), slots)
 
 
 @jit
 def forget_training(reference: BankReference, count: int) -> None:
-    """See `release.forget_training`."""
-    release.forget_training(bank_of(reference), count)
+    """See `forget_points.forget_training`."""
+    forget_points.forget_training(bank_of(reference), count)
 
 
 @jit
@@ -144,5 +144,5 @@ def restore_active(reference: BankReference, slots: Ints) -> None:
 
 @jit
 def solve(reference: BankReference, tol: float, max_steps: int) -> int:
-    """See `ascent.solve`."""
-    return ascent.solve(bank_of(reference), tol, max_steps)
+    """See `warm_start.solve`."""
+    return warm_start.solve(bank_of(reference), tol, max_steps)

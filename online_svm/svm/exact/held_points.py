@@ -8,7 +8,7 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
 from online_svm.svm.exact import bank_reference as compiled
 from online_svm.svm.exact.active_set import CHECKED, SIZE, VACANT
-from online_svm.svm.exact.kernel_rows import (
+from online_svm.svm.exact.kernel_cache import (
     CLOCK,
     SEEN_HEAD,
     SEEN_SIZE,
@@ -18,10 +18,10 @@ from online_svm.svm.exact.kernel_rows import (
     TRAIN_TAIL,
 )
 from online_svm.svm.exact.machine_state import Bank, empty_bank
-from online_svm.svm.exact.ring_capacity import GRANULE, capacity_for, largest_ring
 from online_svm.types import Arrays, Bools, Floats, Ints
 
 MEGABYTE = 1 << 20
+GRANULE = 64  # capacities of rings are multiples of it
 
 
 class HeldPoints:
@@ -266,3 +266,25 @@ def _copy(old: Bank, source: Ints, new: Bank, target: Ints) -> None:
     new.codes[target] = old.codes[source]
     new.arrival[target] = old.arrival[source]
     new.sums[:, target] = old.sums[:, source]
+
+
+def largest_ring(window: int) -> int:
+    """Return the capacity beyond which no ring grows while at most `window` points are held.
+
+    Examples
+    --------
+    >>> largest_ring(100)
+    128
+    """
+    return capacity_for(window + 1)
+
+
+def capacity_for(n: int) -> int:
+    """Return the least capacity for n points.
+
+    Examples
+    --------
+    >>> capacity_for(65)
+    128
+    """
+    return -(-n // GRANULE) * GRANULE

@@ -10,12 +10,11 @@ import numpy as np
 
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import inner, jit, making
-from online_svm.compiled.kernels import Kernel, kernel_row, kernel_value
+from online_svm.compiled.kernels import Kernel, kernel_row
 from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes, sum_rows_of_lanes
 from online_svm.svm.exact.active_set import ActiveSet, empty_active
-from online_svm.svm.exact.kernel_rows import (
+from online_svm.svm.exact.kernel_cache import (
     FEW,
-    SEEN_HEAD,
     SEEN_SIZE,
     SEEN_TAIL,
     TRAIN_SIZE,
@@ -24,9 +23,8 @@ from online_svm.svm.exact.kernel_rows import (
     columns_since,
     empty_rows,
     fetch,
-    take_slot,
 )
-from online_svm.types import Bools, Floats, Ints, Values
+from online_svm.types import Floats, Ints, Values
 
 
 class Bank(NamedTuple):
@@ -202,17 +200,6 @@ def values_of(F: Floats, b: Floats, slots: Ints) -> Floats:
     return values
 
 
-@jit
-def count_training(codes: Ints, training: Bools, n_classes: int) -> int:
-    """Return how many of new points train; -1 if a code is no class."""
-    trains = 0
-    for i in range(len(codes)):
-        if not 0 <= codes[i] < n_classes:
-            return -1
-        trains += training[i]
-    return trains
-
-
 @inner
 def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
     """Give training points their labels and bounds in every machine."""
@@ -225,51 +212,6 @@ def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
             bank.z[s, slot] = 1.0 if positive else -1.0
             bank.lower[s, slot] = 0.0 if positive else -penalty
             bank.upper[s, slot] = penalty if positive else 0.0
-
-
-@making
-def arrive(
-    bank: Bank, X: Floats, codes: Ints, training: Bools, first: int, penalties: Floats
-) -> Floats:
-    """Put new points, the first of them with arrival number `first`, at the ends of their rings.
-
-    Returns
-    -------
-    values : ndarray of shape (m, S)
-        Their decision values.
-    """
-    rows, rings, slots = bank.rows, bank.rows.rings, np.empty(len(codes), dtype=np.int64)
-    first_training, first_observer = rings[TRAIN_TAIL], rings[SEEN_TAIL]
-    for i in range(len(slots)):
-        slots[i] = slot = take_slot(rings, TRAIN_TAIL if training[i] else SEEN_TAIL)
-        for f in range(X.shape[1]):
-            rows.X[f, slot] = X[i, f]
-            rows.points[slot, f] = X[i, f]
-        rows.diagonal[slot] = kernel_value(rows.shape, X[i], X[i])
-        bank.codes[slot] = codes[i]
-        bank.arrival[slot] = first + i
-    sum_afresh(bank, first_training, first_observer)
-    set_bounds(bank, slots[training], penalties)
-    return values_of(bank.F, bank.b, slots)
-
-
-@making
-def promote(bank: Bank, count: int, penalties: Floats) -> None:
-    """Move the oldest observers to the end of the training ring."""
-    rows, rings, slots = bank.rows, bank.rows.rings, np.empty(count, dtype=np.int64)
-    for i in range(count):
-        old = rings[TRAIN_SIZE] + rings[SEEN_HEAD] % rings[SEEN_SIZE]
-        slots[i] = new = take_slot(rings, TRAIN_TAIL)
-        rings[SEEN_HEAD] += 1
-        for f in range(rows.X.shape[0]):
-            rows.X[f, new] = rows.X[f, old]
-            rows.points[new, f] = rows.points[old, f]
-        rows.diagonal[new] = rows.diagonal[old]
-        bank.codes[new] = bank.codes[old]
-        bank.arrival[new] = bank.arrival[old]
-        for w in range(len(bank.sums)):
-            bank.sums[w, new] = bank.sums[w, old]
-    set_bounds(bank, slots, penalties)
 
 
 @inner

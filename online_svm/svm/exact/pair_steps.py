@@ -1,6 +1,6 @@
 """Pair steps over the active variables of one machine, on arrays that fit a near cache.
 
-The steps are those of `solver`: the variable with the largest slack that can grow, and the partner
+The steps are those of `smo`: the variable with the largest slack that can grow, and the partner
 with which it gains most (Fan, Chen and Lin 2005). Slacks are taken relative to the constant b, in
 the precision of the kernel values; what a round does to F of all points is worked out afterwards
 from the change of the coefficients, in float64, so the roundings here are corrected by the next

@@ -34,8 +34,9 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
 from online_svm.storage.state import State
 from online_svm.svm.exact import bank_reference as compiled
+from online_svm.svm.exact.add_points import count_training
 from online_svm.svm.exact.held_points import HeldPoints
-from online_svm.svm.exact.machine_state import count_training, values_of
+from online_svm.svm.exact.machine_state import values_of
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Bools, Floats, Ints
 

@@ -21,7 +21,7 @@ from online_svm.compiled.intrinsics import bits_of, float_of, fma
 from online_svm.compiled.jit import inner, jit
 from online_svm.compiled.ordered_sums import LANES, dot, sum_of_lanes
 from online_svm.svm.exact.common_shift import FLAT, Shift, common_step, shift_members
-from online_svm.svm.exact.kernel_rows import CLOCK, TRAIN_TAIL, Rows, fetch
+from online_svm.svm.exact.kernel_cache import CLOCK, TRAIN_TAIL, Rows, fetch
 from online_svm.types import Floats, Ints, Values
 
 BLOCK = 64  # an arg-max first finds its block, by a reduction that vectorises, then looks inside

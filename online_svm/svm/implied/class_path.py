@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from online_svm.compiled.jit import jit
-from online_svm.svm.exact.batch_programme import advance, sum_rows
-from online_svm.svm.exact.kernel_rows import Rows
+from online_svm.svm.exact.batch_solver import advance, sum_rows
+from online_svm.svm.exact.kernel_cache import Rows
 from online_svm.types import Bools, Floats
 
 Weighting = Literal["balanced", "prior"]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.svm.exact.batch_programme import constant, fixed_rows
-from online_svm.svm.exact.kernel_rows import Rows
+from online_svm.svm.exact.batch_solver import constant, fixed_rows
+from online_svm.svm.exact.kernel_cache import Rows
 from online_svm.svm.implied.class_path import Weighting, class_weights, follow_path
 from online_svm.svm.implied.votes import shares_of, sides
 from online_svm.svm.kernel_model import KernelModel
@@ -68,7 +68,7 @@ class ImpliedBank:
 
         Examples
         --------
-        >>> from online_svm.svm.exact.batch_programme import fixed_rows
+        >>> from online_svm.svm.exact.batch_solver import fixed_rows
         >>> X, kernel = np.array([[-1.0], [1.0]]), Kernel("linear")
         >>> rows = fixed_rows(kernel, X, cache_mb=1.0)
         >>> bank = ImpliedBank.fit(kernel, rows, np.array([False, True]), np.ones(2), 3)

@@ -8,7 +8,7 @@ signed coefficient serves both edges, of which one is *active* at a time:
     upper edge: -C~ <= beta <= 0   with linear term z+   (f must not rise above)
 
 A tube turns from one edge to the other only at beta = 0, when the other edge is violated; each
-solution between two turns is an ordinary programme for `solver.maximise`. An edge at infinity is
+solution between two turns is an ordinary programme for `smo.maximise`. An edge at infinity is
 never active: its multiplier is absent.
 """
 
@@ -20,8 +20,8 @@ import numpy as np
 from scipy.special import logit
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.svm.exact.batch_programme import advance, constant, fixed_rows
-from online_svm.svm.exact.kernel_rows import Rows
+from online_svm.svm.exact.batch_solver import advance, constant, fixed_rows
+from online_svm.svm.exact.kernel_cache import Rows
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.probabilistic.posterior import steepness
 from online_svm.types import Bools, Floats

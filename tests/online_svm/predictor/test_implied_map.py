@@ -19,7 +19,7 @@ from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.split import training_mask
-from online_svm.svm.exact.batch_programme import fixed_rows
+from online_svm.svm.exact.batch_solver import fixed_rows
 from online_svm.svm.implied.vote_bank import ImpliedBank
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.types import Floats

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
-from online_svm.svm.exact.ring_capacity import GRANULE
+from online_svm.svm.exact.held_points import GRANULE
 from online_svm.svm.exact.rolling_machine import RollingMachine
 
 KERNEL = Kernel("rbf", gamma=0.3)

@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.svm.exact.kernel_rows import TRAIN_TAIL, empty_rows
+from online_svm.svm.exact.kernel_cache import TRAIN_TAIL, empty_rows
 from online_svm.svm.exact.smo import intercept, maximise
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.svm.exact.batch_programme import fixed_rows
+from online_svm.svm.exact.batch_solver import fixed_rows
 from online_svm.svm.implied.class_path import class_weights
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.implied.vote_bank import ImpliedBank

@@ -5,7 +5,7 @@ import numpy as np
 from online_svm.compiled.jit import inner, making
 from online_svm.svm.exact.active_set import SIZE, VACANT, leave
 from online_svm.svm.exact.common_shift import FLAT
-from online_svm.svm.exact.kernel_rows import TRAIN_HEAD, TRAIN_SIZE, drop_rows, fetch
+from online_svm.svm.exact.kernel_cache import TRAIN_HEAD, TRAIN_SIZE, drop_rows, fetch
 from online_svm.svm.exact.machine_state import Bank, add_row, set_member, spans, update_observers
 from online_svm.svm.exact.smo import snapped
 from online_svm.types import Ints, Values

@@ -10,8 +10,8 @@ import numpy as np
 
 from online_svm.compiled.jit import jit
 from online_svm.compiled.kernels import Kernel, kernel_value
-from online_svm.svm.exact.kernel_rows import TRAIN_TAIL, Rows, empty_rows
-from online_svm.svm.exact.newton import add_rows, free_step, free_variables
+from online_svm.svm.exact.kernel_cache import TRAIN_TAIL, Rows, empty_rows
+from online_svm.svm.exact.newton_step import add_rows, free_step, free_variables
 from online_svm.svm.exact.smo import maximise
 from online_svm.types import Floats
 
@@ -88,7 +88,7 @@ def advance(
 ) -> tuple[int, bool]:
     """Go one round towards the optimum: pair steps, then Newton steps where they pay.
 
-    Parameters are those of `solver.maximise`; there is a limit on the pair steps of this call.
+    Parameters are those of `smo.maximise`; there is a limit on the pair steps of this call.
 
     Returns
     -------

@@ -5,8 +5,8 @@ import numpy as np
 from online_svm.compiled.jit import inner, making
 from online_svm.compiled.ordered_sums import dot
 from online_svm.svm.exact.active_set import set_of
+from online_svm.svm.exact.active_set_solver import Machine, assess, measure, solve_active
 from online_svm.svm.exact.common_shift import Shift
-from online_svm.svm.exact.compact_solver import Machine, assess, measure, solve_active
 from online_svm.svm.exact.machine_state import Bank, add_row, set_member, spans, update_observers
 from online_svm.svm.exact.smo import Programme, intercept, maximise_with
 from online_svm.types import Floats

@@ -12,7 +12,7 @@ import numpy as np
 
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import jit
-from online_svm.svm.exact.kernel_rows import Rows, fetch
+from online_svm.svm.exact.kernel_cache import Rows, fetch
 from online_svm.types import Floats, Ints
 
 # Times the mean diagonal, and added to it: equal points make the matrix singular. The line search
@@ -158,7 +158,7 @@ def free_step(
     ----------
     rows : Rows
     z, lower, upper, beta, F : ndarray of shape (n,)
-        The programme and its present point, as in `solver.maximise`; the point is moved in place.
+        The programme and its present point, as in `smo.maximise`; the point is moved in place.
     free : ndarray of shape (n_free,)
         See `free_variables`.
 

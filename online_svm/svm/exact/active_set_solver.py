@@ -30,7 +30,7 @@ from online_svm.svm.exact.active_set import (
     room,
     tighten,
 )
-from online_svm.svm.exact.kernel_rows import TRAIN_SIZE, TRAIN_TAIL, Rows, bring_up, fetch
+from online_svm.svm.exact.kernel_cache import TRAIN_SIZE, TRAIN_TAIL, Rows, bring_up, fetch
 from online_svm.svm.exact.machine_state import add_row, spans
 from online_svm.svm.exact.pair_steps import Part, settle
 from online_svm.svm.exact.smo import highest_index, intercept, lowest_slack

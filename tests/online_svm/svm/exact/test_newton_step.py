@@ -3,8 +3,8 @@ import pytest
 from scipy.linalg import cho_factor
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.svm.exact.batch_programme import advance, constant, fixed_rows, sum_rows
-from online_svm.svm.exact.newton import (
+from online_svm.svm.exact.batch_solver import advance, constant, fixed_rows, sum_rows
+from online_svm.svm.exact.newton_step import (
     add_rows,
     factorise,
     free_step,
