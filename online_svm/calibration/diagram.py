@@ -180,6 +180,7 @@ def hull_links(x: Weights, y: Weights) -> Ints:
     last = len(x) - 1
     links = np.empty(len(x), dtype=np.int64)
     links[last] = last
+    # Monotone chain from the right: skip corners that are not below the edge to the next one.
     for j in range(last - 1, -1, -1):
         corner = j + 1
         while corner != last:

@@ -35,16 +35,19 @@ def evaluate(
     for i in range(len(scores)):
         score = scores[i]
         target = high if positive[i] else low
+        # 1. p and 1 - p, from the exponential that cannot overflow.
         z = a * score + b
         power = math.exp(-abs(z))
         larger = 1.0 / (1.0 + power)
         smaller = power * larger
+        # 2. Loss, gradient and curvature of this example.
         term = math.log1p(power) + (target * z if z >= 0.0 else (target - 1.0) * z)
         residual = target - (smaller if z >= 0.0 else larger)
         weight = smaller * larger
         if len(weights):
             mass = weights[i]
             term, weight, residual = term * mass, weight * mass, residual * mass
+        # 3. Add them up.
         loss += term
         grad_a += score * residual
         grad_b += residual
@@ -62,6 +65,7 @@ def newton(
     a = 0.0
     loss, grad_a, grad_b, aa, ab, bb = evaluate(scores, positive, weights, high, low, a, b)
     for _ in range(MAX_ITERATIONS):
+        # 1. The Newton direction, by the inverse of the 2 x 2 Hessian.
         aa += RIDGE
         bb += RIDGE
         determinant = aa * bb - ab * ab
@@ -70,6 +74,7 @@ def newton(
         decrease = -(grad_a * step_a + grad_b * step_b)
         if not decrease > 0.0:  # nothing to gain, or the Hessian is lost in rounding
             break
+        # 2. Line search: halve the step until the loss falls enough (Armijo).
         last = decrease <= NEARLY_OPTIMAL * loss
         shortest = 1.0 if last else SHORTEST_STEP
         length = 1.0
@@ -79,6 +84,7 @@ def newton(
             trial = evaluate(
                 scores, positive, weights, high, low, a + length * step_a, b + length * step_b
             )
+        # 3. Move there, unless nothing is gained.
         if not trial[0] < loss:
             break
         a += length * step_a
@@ -103,15 +109,18 @@ def model_trust(
     loss, grad_a, grad_b, aa, ab, bb = evaluate(scores, positive, weights, high, low, a, b)
     for _ in range(MAX_ITERATIONS):
         while damping < LARGEST_DAMPING:
+            # 1. The damped Newton step.
             determinant = (aa + damping) * (bb + damping) - ab * ab
             new_a = a - ((bb + damping) * grad_a - ab * grad_b) / determinant
             new_b = b - ((aa + damping) * grad_b - ab * grad_a) / determinant
             trial = evaluate(scores, positive, weights, high, low, new_a, new_b)
+            # 2. Damp more until the loss does not grow.
             if trial[0] <= loss:
                 break
             damping *= 10.0
         if damping >= LARGEST_DAMPING:
             break
+        # 3. Move there, damp less the next time; stop after three steps without a change.
         damping *= 0.1
         unchanged = unchanged + 1 if loss - trial[0] <= NO_CHANGE * loss else 0
         a, b = new_a, new_b

@@ -186,11 +186,14 @@ def _bridges(x: Ints, y: Ints, links: Ints) -> tuple[Ints, Ints]:
     corner, tip = 0, 0
     dx, dy = 1, 1
     for i in range(k):
+        # 1. Where point i lies against the line.
         # The line from the corner has slope dy / dx; points i and after it are still in place.
         gap = (y[i] - y[corner]) * dx - (x[i] - x[corner]) * dy
+        # 2. Below it: the point is the new corner.
         if i == 0 or gap < 0:
             corner = i
             tip = max(tip, i + 1)
+            # 3. The tip moves up the hull while the slope to the next corner is not larger.
             while links[tip] != tip:
                 after = links[tip]
                 flatter = (y[after] - y[i] + 1) * (x[tip] - x[i] + 1)
@@ -198,5 +201,6 @@ def _bridges(x: Ints, y: Ints, links: Ints) -> tuple[Ints, Ints]:
                     break
                 tip = after
             dx, dy = x[tip] - x[i] + 1, y[tip] - y[i] + 1
+        # 4. The isotonic value: the slope of the line.
         rise[i], run[i] = dy, dx
     return rise, run

@@ -113,9 +113,11 @@ def exp_nonpositive(x: float) -> float:
     exp(x) = 2^n exp(r) with |r| <= ln(2)/2 (Cody and Waite); exp(r) is its Taylor polynomial of
     degree 13, whose remainder there is below 5e-18.
     """
+    # 1. Reduce: x = n ln 2 + r.
     shifted = fma(x, LOG2_E, ROUNDER)
     n = shifted - ROUNDER
     r = fma(-n, LN2_LOW, fma(-n, LN2_HIGH, x))
+    # 2. exp(r): the Taylor polynomial, by Horner's rule.
     p = fma(r, 1.0 / 6227020800.0, 1.0 / 479001600.0)
     p = fma(r, p, 1.0 / 39916800.0)
     p = fma(r, p, 1.0 / 3628800.0)
@@ -129,6 +131,7 @@ def exp_nonpositive(x: float) -> float:
     p = fma(r, p, 0.5)
     p = fma(r, p, 1.0)
     p = fma(r, p, 1.0)
+    # 3. Times 2^n, by its bits.
     scale = float_of((bits_of(shifted) << 52) + (1023 << 52))
     return p * scale if x >= UNDERFLOW else 0.0
 
@@ -158,6 +161,7 @@ def _squared_distances(X: Floats, x: Floats, first: int, stop: int, sums: Floats
             p, q, r, s = a - A[j], b - B[j], c - C[j], d - D[j]
             sums[j] = fma(s, s, fma(r, r, fma(q, q, fma(p, p, sums[j]))))
         f += 4
+    # What is left, one feature a pass.
     while f < len(x):
         a, A = x[f], X[f, first:stop]
         for j in range(len(sums)):
@@ -194,15 +198,18 @@ def kernel_block(
     sums, out : ndarray of shape (stop - first,)
     """
     code, gamma, coef0, degree = shape
+    # exp(-gamma |u - v|^2), rounded to 24 bits.
     if code == RBF:
         _squared_distances(X, x, first, stop, sums)
         for j in range(len(out)):
             out[j] = np.float32(exp_nonpositive(-gamma * sums[j]))
     elif code == WIDE_RBF:
+        # The same with all 53 bits.
         _squared_distances(X, x, first, stop, sums)
         for j in range(len(out)):
             out[j] = exp_nonpositive(-gamma * sums[j])
     else:
+        # u.v, and (gamma u.v + coef0)^degree of it.
         _products(X, x, first, stop, sums)
         for j in range(len(out)):
             out[j] = sums[j]

@@ -272,6 +272,7 @@ def _add(
         if true < 0:
             continue
         counts[SCORED] += 1
+        # 1. The predicted label, then the SVM's own: hits, probability, variance and bounds.
         for part in range(2):
             chosen = label[i] if part == 0 else svm_label[i]
             p = probabilities[i, chosen]
@@ -281,6 +282,7 @@ def _add(
             if lower.size:
                 sums[4 * part + LOWER] += lower[i, chosen]
                 sums[4 * part + UPPER] += upper[i, chosen]
+        # 2. Log loss and Brier score of the true label.
         p = probabilities[i, true]
         counts[CLIPPED] += p < CLIP
         sums[LOG_LOSS] -= math.log(max(p, CLIP))

@@ -128,6 +128,7 @@ def _mix(components: Floats, columns: Ints, logs: Floats, share: float, mixed: F
     """Write the mixed rows, and change the logarithms of the weights with each label."""
     parts = np.empty((len(logs), mixed.shape[1]))
     for i in range(len(columns)):
+        # 1. The weights, from their logarithms, and the weighted sum of the rows.
         top = logs.max()
         total = 0.0
         mixed[i] = 0.0
@@ -137,8 +138,10 @@ def _mix(components: Floats, columns: Ints, logs: Floats, share: float, mixed: F
             total += weight
             for y in range(mixed.shape[1]):
                 mixed[i, y] += weight * parts[k, y]
+        # 2. Divide by the sum of the weights.
         for y in range(mixed.shape[1]):
             mixed[i, y] /= total
+        # 3. Learn the label.
         if columns[i] >= 0:
             _learn(logs, parts[:, columns[i]], share)
 

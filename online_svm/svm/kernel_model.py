@@ -31,6 +31,7 @@ def _score(
     for top in range(0, len(X), CHUNK):
         rows = min(CHUNK, len(X) - top)
         lanes[:] = 0.0
+        # 1. A block of support vectors at a time, added to lanes for each row of the chunk.
         for first in range(0, n, BLOCK):
             stop = min(first + BLOCK, n)
             part = values[: stop - first]
@@ -38,6 +39,7 @@ def _score(
                 kernel_block(shape, vectors, X[top + i], first, stop, sums[: stop - first], part)
                 for s in range(machines):
                     add_to_lanes(part, coef[s, first:stop], lanes[i, s])
+        # 2. Sum over the lanes.
         for i in range(rows):
             for s in range(machines):
                 out[top + i, s] = sum_of_lanes(lanes[i, s]) + intercept[s]

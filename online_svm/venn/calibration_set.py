@@ -133,16 +133,19 @@ def _answer(
     begin: int, end: int, limit: int, counts: Ints, met: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     for i in range(len(codes)):
+        # 1. Answer: the label counts of its category.
         k = categories[i]
         for y in range(counts.shape[1]):
             met[i, y] = counts[k, y]
         if codes[i] < 0:
             continue
+        # 2. Join the calibration set.
         for s in range(scores.shape[1]):
             held_scores[end, s] = scores[i, s]
         held_categories[end], held_codes[end] = k, codes[i]
         counts[k, codes[i]] += 1
         end += 1
+        # 3. The oldest leaves where the window is full.
         if limit >= 0 and end - begin > limit:
             counts[held_categories[begin], held_codes[begin]] -= 1
             begin += 1

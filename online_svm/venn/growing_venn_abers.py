@@ -172,6 +172,7 @@ def _answer(
     gone = 0
     n_lists = scores.shape[1]
     for i in range(len(codes)):
+        # 1. Answer: the isotonic value for either label of this example, class by class.
         sizes[i] = lists.sizes[0]
         for g in range(n_lists):
             positive = 1 if n_lists == 1 else g
@@ -179,10 +180,12 @@ def _answer(
                 pairs[i, g, label] = _isotonic(lists, g, positive, scores[i, g], label, work)
         if codes[i] < 0:
             continue
+        # 2. Join the calibration set.
         if codes[i] < n_known:
             for g in range(n_lists):
                 insert(lists, g, scores[i, g], codes[i])
         size += 1
+        # 3. The oldest leaves where the window is full.
         if limit >= 0 and size > limit:
             if held_codes[gone] < n_known:
                 for g in range(n_lists):
@@ -205,6 +208,7 @@ def _isotonic(
     hits, totals = work[0], work[1]
     i, top, at = 0, -1, -1
     while i < size or at < 0:
+        # 1. A block of the examples of the next score, ties together.
         joins = at < 0 and (i == size or score <= scores[i])
         value = score if joins else scores[i]
         hit, total = (label, 1) if joins else (0, 0)
@@ -212,11 +216,13 @@ def _isotonic(
             hit += codes[i] == positive
             total += 1
             i += 1
+        # 2. Pool it with the blocks before it whose mean is not lower.
         while top >= 0 and hits[top] * total >= hit * totals[top]:
             hit += hits[top]
             total += totals[top]
             joins = joins or at == top
             top -= 1
+        # 3. Push it.
         top += 1
         hits[top], totals[top] = hit, total
         if joins:

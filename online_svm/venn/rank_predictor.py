@@ -118,13 +118,16 @@ def _answer(
     """Answer and join in turn, `size` examples being held at first; return how many left."""
     gone = 0
     for i in range(len(codes)):
+        # 1. Answer: the label counts of its bin.
         k = own[i]
         bin_ = _count(lists.scores[k], lists.codes[k], lists.sizes[k], strengths[i], n_bins, met[i])
         categories[i] = k * n_bins + bin_
         if codes[i] < 0:
             continue
+        # 2. Join the calibration set.
         insert(lists, k, strengths[i], codes[i])
         size += 1
+        # 3. The oldest leaves where the window is full.
         if limit >= 0 and size > limit:
             remove(lists, held_own[gone], held_strengths[gone], held_codes[gone])
             gone += 1
@@ -139,12 +142,14 @@ def _count(scores: Floats, codes: Ints, size: int, score: float, n_bins: int, me
     An example of rank r (from 0) among the n = size + 1 belongs to bin floor(n_bins r / n), a
     group of ties to that of its middle rank: twice that rank is its first plus its last.
     """
+    # 1. The ties of the example, and its bin by their middle rank.
     begin = place(scores, size, score)
     end = begin
     while end < size and scores[end] == score:
         end += 1
     twice = 2 * (size + 1)
     bin_ = (begin + end) * n_bins // twice
+    # 2. The range of examples in that bin, one group of ties after the other.
     low = begin
     while low > 0:  # downwards: ranks below the example are what they were
         first = _group_start(scores, low - 1)
@@ -157,6 +162,7 @@ def _count(scores: Floats, codes: Ints, size: int, score: float, n_bins: int, me
         if (high + last + 1) * n_bins // twice != bin_:
             break
         high = last
+    # 3. Their labels.
     for i in range(low, high):
         met[codes[i]] += 1
     return int(bin_)

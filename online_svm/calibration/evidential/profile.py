@@ -33,12 +33,14 @@ def moments(d: Floats, targets: Floats, u: float, a: float) -> Moments:
     """
     lanes = np.zeros(7 * LANES)
     lanes[:LANES] = 1.0
+    # 1. Add the examples to the lanes; fold the product before it overflows.
     for first in range(0, len(d), LANES):
         if first % FOLDED == FOLDED - LANES:
             _fold(lanes)
         stop = min(first + LANES, len(d))
         _add(d[first:stop], targets[first:stop], u, a, lanes)
     _fold(lanes)
+    # 2. Sum over the lanes.
     sums = np.zeros(7)
     for i in range(LANES, 7 * LANES):
         sums[i // LANES] += lanes[i]
@@ -53,12 +55,15 @@ def _add(d: Floats, targets: Floats, u: float, a: float, lanes: Floats) -> None:
     and takes several examples at a time.
     """
     for i in range(len(d)):
+        # 1. The line, and p and 1 - p without overflow.
         x = d[i]
         eta = fma(a, x, u)
         small = exp_nonpositive(-abs(eta))
         large = 1.0 / (1.0 + small)
+        # 2. Derivatives of the log-likelihood of this example.
         residual = targets[i] - (large if eta >= 0.0 else small * large)
         weight = small * large * large
+        # 3. Add to the lanes: log-likelihood, gradient, information.
         lanes[i] *= 1.0 + small
         lanes[LANES + i] += targets[i] * eta - (eta if eta > 0.0 else 0.0)
         lanes[2 * LANES + i] += residual
@@ -97,14 +102,18 @@ def profile(d: Floats, targets: Floats, u: float, a: float) -> Profile:
     low, high, limit = -math.inf, math.inf, 1.0
     value, du, da, w0, w1, w2 = moments(d, targets, u, a)
     for _ in range(MAX_STEPS):
+        # 1. Stop when a Newton step would gain next to nothing.
         if da * da <= 2.0 * SOLVED * w2:
             break
+        # 2. The bracket of the best slope.
         low, high = (a, high) if da > 0.0 else (low, a)
+        # 3. The Newton step, kept inside the bracket.
         step = da / w2 if w2 > 0.0 else math.copysign(math.inf, da)
         if not low < a + step < high:  # never with an open side in that direction
             step = 0.5 * (low + high) - a
         # Where the line saturates the curvature vanishes and a step means little: grow by doubling.
         step, limit = min(max(step, -limit), limit), 2.0 * limit
+        # 4. Log-likelihood and derivatives at the new slope.
         a += step
         value, du, da, w0, w1, w2 = moments(d, targets, u, a)
     if w2 <= 0.0:  # every score is s: the slope changes nothing
@@ -132,14 +141,17 @@ def _mode(d: Floats, targets: Floats, u_hat: float, a_hat: float) -> tuple[float
         density = math.exp(_log_density(u))
         return u, a, 1.0 / (-math.tanh(0.5 * u) + math.sqrt(curvature + 2.0 * density))
     for _ in range(MAX_STEPS):
+        # 1. First and minus second derivative of the log of plausibility times density.
         slope = derivative - math.tanh(0.5 * u)
         bend = curvature + 2.0 * math.exp(_log_density(u))
+        # 2. The Newton step, kept inside the bracket.
         low, high = (u, high) if slope > 0.0 else (low, u)
         target = u + slope / bend
         if not low < target < high:
             target = 0.5 * (low + high)
         if abs(target - u) * (math.sqrt(bend) + abs(slope)) < 0.2:  # it only places the nodes
             break
+        # 3. The best slope of the line there, from a linear guess.
         a, _, derivative, curvature, tangent = profile(
             d, targets, target, a + tangent * (target - u)
         )
@@ -200,13 +212,16 @@ def log_ignorance(
         log of (1 / tau) times the integral of the contour from 0 to tau, tau = expit(u_hat);
         it is at most 0.
     """
+    # 1. Where the integrand is largest, and how wide it is.
     u, a, width = _mode(d, targets, u_hat, a_hat)
     peak = profile(d, targets, u, a)[1] + _log_density(u)
+    # 2. Integrate from there to where it is negligible, on either side.
     distance = width * math.sqrt(2.0 * DROP)
     low = u + _reach(d, targets, u, a, -distance)
     total = _panel(d, targets, np.array([u, low]), a, peak, rule)
     if u < u_hat:
         high = min(u + _reach(d, targets, u, a, distance), u_hat)
         total += _panel(d, targets, np.array([u, high]), a, peak, rule)
+    # 3. Divide by tau, in logarithms.
     log_tau = -math.log1p(math.exp(-u_hat)) if u_hat > 0.0 else u_hat - math.log1p(math.exp(u_hat))
     return min(peak + math.log(total) - top - log_tau, 0.0)

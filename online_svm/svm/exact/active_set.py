@@ -1,4 +1,4 @@
-"""The active set of each machine: the variables a step may move, with their own kernel matrix.
+"""The active set of each machine (shrinking): what a pair step may move, and its kernel matrix.
 
 Most training points are far from the margin, and a step that adds or forgets a few examples leaves
 them there. The others are *active*, and their kernel matrix is kept in one piece from one solve to
@@ -142,17 +142,20 @@ def join(active: ActiveSet, rows: Rows, joining: Ints) -> None:
     that would be computed value by value.
     """
     K, slots, place, counts = active.K, active.slots, active.place, active.counts
+    # 1. Give each the next vacant place.
     places, last = np.empty(len(joining), dtype=np.int64), -1
     for i in range(len(joining)):
         places[i] = last = _next_vacant(slots, last + 1)
         slots[last], place[joining[i]] = joining[i], last
     size = counts[SIZE] = max(counts[SIZE], last + 1)
+    # 2. Fill its row of the small kernel matrix, from cached rows where there are any.
     for i in range(len(joining)):
         slot, a = int(joining[i]), places[i]
         if len(joining) > FEW:
             fetch(rows, slot, 1)
         _write_row(rows, slot, slots[:size], K[a, :size])
         K[a, a] = rows.diagonal[slot]
+    # 3. Copy the rows to the columns.
     for first in range(0, size, LINE):  # a line of each row at a time: they stay in the cache
         for a in places:
             for c in range(first, min(first + LINE, size)):

@@ -1,9 +1,9 @@
-"""Solving one machine over its active set, and checking everything else after each round.
+"""SMO with shrinking: one machine is solved over its active set, then all variables are checked.
 
-A round settles the active variables by pair steps over their own small kernel matrix, brings F of
-all points from the coefficients before to those after, and looks at the slack of every variable:
-one that violates optimality becomes active, and there is another round. So the end is the optimum
-over all variables, whatever the choice of the active set.
+A round has three parts. Pair steps over the small kernel matrix of the active variables bring these
+to their optimum. F of all points follows from the change of the coefficients. The slack of every
+variable is checked: one that violates optimality becomes active, and there is another round. So
+the end is the optimum over all variables, whatever the choice of the active set.
 
 Which variables are active is a matter of speed. At the end of a solve those join whose slack is
 within a margin of violating optimality; they stay until it is `WIDER` times that. The margin tunes
@@ -99,16 +99,20 @@ def assess(machine: Machine, active: ActiveSet, rows: Rows, b: float) -> int:
     Where there is no room for all, none joins, the set is marked as unfit, and -1 is returned.
     """
     near, slots, place, counts = machine.near, active.slots, active.place, active.counts
+    # 1. How near each variable is to violating optimality.
     _look_near(machine.up, machine.down, near, b)
     least, joined, left = -active.margin[0], 0, 0
+    # 2. Those leave that are far from it.
     for a in range(counts[SIZE] - 1, -1, -1):
         if slots[a] != VACANT and near[slots[a]] < WIDER * least:
             leave(slots, place, counts, slots[a])
         left += slots[a] != VACANT
+    # 3. Count those that are near and not active; see whether there is room.
     for slot in range(len(near)):
         joined += (near[slot] > least) & (place[slot] < 0)
     fits = left + joined <= min(len(slots), len(near) // 2)
     counts[CHECKED], counts[FITS] = rows.rings[TRAIN_TAIL], fits
+    # 4. They join.
     if fits and joined > 0:
         joining = np.empty(joined, dtype=np.int64)
         at = 0
@@ -125,9 +129,11 @@ def assess(machine: Machine, active: ActiveSet, rows: Rows, b: float) -> int:
 def _join_new(machine: Machine, active: ActiveSet, rows: Rows, b: float) -> bool:
     """Let training points join that came since the last assessment and would not stay at zero."""
     counts, rings, least = active.counts, rows.rings, -WIDER * active.margin[0]
+    # 1. No check where the set is unfit, or more came than it has places.
     new = rings[TRAIN_TAIL] - counts[CHECKED]
     if counts[FITS] == 0 or new > len(active.slots):
         return False
+    # 2. Of the new training points, those near to violating optimality.
     joining, joined = np.empty(new, dtype=np.int64), 0
     for ordinal in range(counts[CHECKED], rings[TRAIN_TAIL]):
         slot = ordinal % rings[TRAIN_SIZE]
@@ -135,6 +141,7 @@ def _join_new(machine: Machine, active: ActiveSet, rows: Rows, b: float) -> bool
         if near > least and active.place[slot] == VACANT:
             joining[joined] = slot
             joined += 1
+    # 3. They join if all have room.
     if joined > room(active.slots):
         return False
     if joined > 0:
@@ -145,16 +152,19 @@ def _join_new(machine: Machine, active: ActiveSet, rows: Rows, b: float) -> bool
 @making
 def _part_of(machine: Machine, active: ActiveSet, diagonal: Floats, b: float) -> Part:
     """Return the programme over the active variables, slacks relative to b."""
+    # 1. Views of the scratch that the set keeps.
     n, bounds, slacks = active.counts[SIZE], active.bounds, active.slacks
     part = Part(
         bounds[0, :n], bounds[1, :n], bounds[2, :n], slacks[0, :n], slacks[1, :n], slacks[2, :n]
     )
     for a in range(n):
         slot = active.slots[a]
+        # 2. A vacant place can neither grow nor shrink.
         if slot == VACANT:
             part.lower[a] = part.upper[a] = part.beta[a] = 0.0
             part.up[a], part.down[a], part.diagonal[a] = -math.inf, math.inf, 1.0
         else:
+            # 3. Bounds, coefficient, diagonal and slacks of the variable that has the place.
             part.lower[a], part.upper[a] = machine.lower[slot], machine.upper[slot]
             part.beta[a], part.diagonal[a] = machine.beta[slot], diagonal[slot]
             part.up[a], part.down[a] = machine.up[slot] - b, machine.down[slot] - b
@@ -184,9 +194,11 @@ def _add_changes(F: Floats, rows: Rows, slots: Ints, changes: Floats) -> None:
     values, (span, first, stop) = rows.values, spans(rows)
     training, seen = F[:span], F[first:stop]
     for done in range(0, len(slots), TOGETHER):
+        # 1. The rows of the next few, from the cache.
         few, weights = slots[done : done + TOGETHER], changes[done : done + TOGETHER]
         bring_up(rows, few)
         places = rows.row_of[few]
+        # 2. Add them in one pass, or one by one.
         if len(few) == TOGETHER and places.min() >= 0:
             _add_rows(values, places, weights, training, 0)
             _add_rows(values, places, weights, seen, first)
@@ -236,20 +248,26 @@ def solve_active(
         False if the active set is unfit; some steps may have been taken.
     """
     steps, rounds, taken = 0, 0, 1
+    # 1. Slacks of all variables; new training points join the active set.
     highest, lowest = measure(machine)
     is_fit = highest - lowest < tol or _join_new(machine, active, rows, b)
     while is_fit and highest - lowest >= tol and taken > 0 and steps < max_steps:
+        # 2. SMO over the active variables.
         part = _part_of(machine, active, rows.diagonal, b)
         # Slacks of so large a violation cannot show much smaller ones; the next round's can.
         goal = max(tol, RESOLUTION * float(np.finfo(part.up.dtype).eps) * (highest - lowest))
         taken = settle(active.K, part, active.typed, goal, max_steps - steps)
+        # 3. Their coefficients, and F of all points.
         _write_back(machine, rows, active.slots, part.beta)
         b, steps, rounds = _middle(part.up, part.down, b), steps + taken, rounds + 1
+        # 4. Check all variables; those near to violating optimality join, others leave.
         highest, lowest = measure(machine)
         joined = assess(machine, active, rows, b)
         is_fit, taken = joined >= 0 and rounds < MOST_ROUNDS, taken + joined
+    # 5. The constant b.
     if is_fit:
         b = intercept(machine.up, machine.down, highest, lowest)
+    # 6. A wider margin if more than one round was needed, else a narrower one.
     if rounds > 0:
         factor = GROWTH if rounds > 1 else SHRINK
         active.margin[0] = min(max(active.margin[0] * factor, tol), MOST_MARGIN)

@@ -38,6 +38,7 @@ def arrive(
     values : ndarray of shape (m, S)
         Their decision values.
     """
+    # 1. A slot for each point, at the end of its ring.
     rows, rings, slots = bank.rows, bank.rows.rings, np.empty(len(codes), dtype=np.int64)
     first_training, first_observer = rings[TRAIN_TAIL], rings[SEEN_TAIL]
     for i in range(len(slots)):
@@ -48,7 +49,9 @@ def arrive(
         rows.diagonal[slot] = kernel_value(rows.shape, X[i], X[i])
         bank.codes[slot] = codes[i]
         bank.arrival[slot] = first + i
+    # 2. F of the new points.
     sum_afresh(bank, first_training, first_observer)
+    # 3. Labels and bounds of those that train; their coefficients start at zero.
     set_bounds(bank, slots[training], penalties)
     return values_of(bank.F, bank.b, slots)
 
@@ -59,8 +62,10 @@ def promote(bank: Bank, count: int, penalties: Floats) -> None:
     rows, rings, slots = bank.rows, bank.rows.rings, np.empty(count, dtype=np.int64)
     for i in range(count):
         old = rings[TRAIN_SIZE] + rings[SEEN_HEAD] % rings[SEEN_SIZE]
+        # 1. A slot among the training points; the observer leaves its ring.
         slots[i] = new = take_slot(rings, TRAIN_TAIL)
         rings[SEEN_HEAD] += 1
+        # 2. Copy the point, and F, which stays what it is.
         for f in range(rows.X.shape[0]):
             rows.X[f, new] = rows.X[f, old]
             rows.points[new, f] = rows.points[old, f]
@@ -69,4 +74,5 @@ def promote(bank: Bank, count: int, penalties: Floats) -> None:
         bank.arrival[new] = bank.arrival[old]
         for w in range(len(bank.sums)):
             bank.sums[w, new] = bank.sums[w, old]
+    # 3. Labels and bounds; the coefficients start at zero.
     set_bounds(bank, slots, penalties)

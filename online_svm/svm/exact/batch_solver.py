@@ -1,4 +1,4 @@
-"""A programme over a fixed set of points: its kernel rows, its solution and its constant.
+"""Batch solver: SMO and Newton steps in turn, over a fixed set of points.
 
 `RollingMachine` serves streams; here the points stay and the programme over them varies, as in a
 bank of machines that differ in their bounds, or in a tube whose active edges change.
@@ -101,15 +101,19 @@ def advance(
         the bounds: further rounds would do no more.
     """
     n, before = len(z), beta.copy()
+    # 1. No tolerance below the rounding of a slack.
     tol = max(tol, ROUNDING * _largest_term(lower, upper, rows.diagonal))
     cost = _newton_cost(len(free_variables(lower, upper, beta)), n)
+    # 2. SMO, for a limited number of pair steps.
     # A pair step passes twice over the slacks. A round pays for the Newton step to come, and the
     # Newton steps may take twice the round's work.
     limit = min(max(n // 4, LEAST_ROUND, cost // (2 * n)), max_steps)
     steps, highest, lowest = maximise(rows, z, lower, upper, beta, F, tol, limit, work)
     if highest - lowest < tol or math.isinf(highest):
         return steps, True
+    # 3. Newton steps over the free variables.
     _settle_free(rows, z, lower, upper, beta, F, 4 * n * limit)
+    # 4. A round that changed nothing is the last.
     if (beta != before).any():
         return steps, False
     sum_rows(rows, beta, F)  # the steps moved F, if no coefficient

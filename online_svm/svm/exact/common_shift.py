@@ -80,18 +80,22 @@ def common_step(
         Squared violation of the pair over its curvature.
     diagonal, beta, lower, upper : ndarray of shape (n,)
     """
+    # 1. Slack of i and of j against the mean slack of the members, and the curvatures.
     i, j = pair
     rise, fall = slacks[0] - mean, mean - slacks[1]
     curvature_i = max(diagonal[i] - 2.0 * shift.row[i] + shift.spread, FLAT)
     curvature_j = max(diagonal[j] - 2.0 * shift.row[j] + shift.spread, FLAT)
+    # 2. Gain of either direction; the pair stays unless one gains more.
     gain_i = rise * rise / curvature_i if rise > 0.0 else 0.0
     gain_j = fall * fall / curvature_j if fall > 0.0 else 0.0
     if max(gain_i, gain_j) <= pair_gain:
         return -1, 0.0
+    # 3. Step of the better one, clipped to the bounds of i or j.
     if gain_i >= gain_j:
         c, step = i, min(rise / curvature_i, upper[i] - beta[i])
     else:
         c, step = j, -min(fall / curvature_j, beta[j] - lower[j])
+    # 4. Not where a member would meet its bound.
     if not _is_free_to_move(shift.members, beta, lower, upper, -step / shift.size):
         return -1, 0.0
     return c, step

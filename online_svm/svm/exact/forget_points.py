@@ -1,4 +1,9 @@
-"""Bringing coefficients within new bounds, and so letting points leave, without starting anew."""
+"""Incremental forget: points leave, and the solution without them starts from the present one.
+
+The box of a point that leaves shrinks to zero, and its coefficient is clipped to it. The dual needs
+the sum of the coefficients to stay zero, so other variables take over what is clipped off: those
+that cost the objective least. New penalties clip coefficients in the same way.
+"""
 
 import numpy as np
 
@@ -30,9 +35,11 @@ def _recipient(
         j = c if is_open else candidates[c]
         if j in (VACANT, slot):
             continue
+        # 1. How much of the amount the candidate has room for.
         room = min(upper[j] - beta[j] if amount > 0.0 else beta[j] - lower[j], size)
         if room <= 0.0 or room < best_room:
             continue
+        # 2. What the objective gains if it takes that on.
         curvature = max(diagonal[slot] + diagonal[j] - 2.0 * np.float64(row[j]), FLAT)
         gain = sign * (z[j] - F[j]) - 0.5 * curvature * size
         if room > best_room or gain > best_gain:
@@ -49,17 +56,21 @@ def _clip_machine(bank: Bank, s: int, span: int, slots: Ints) -> None:
     rows, values, active = bank.rows, bank.rows.values, bank.active
     beta, F, lower, upper = bank.beta[s], bank.F[s], bank.lower[s], bank.upper[s]
     for slot in slots:
+        # 1. Clip the coefficient to its box.
         bound = min(max(beta[slot], lower[slot]), upper[slot])
         excess = beta[slot] - bound
         beta[slot] = bound
+        # 2. Others take over the excess, so that the sum of all stays zero.
         while excess != 0.0:
             place = fetch(rows, slot, 1)
             near = active.slots[s, : active.counts[s, SIZE]]
             j, part = _recipient(bank, s, near, span, values[place], slot, excess)
             if j < 0:
                 j, part = _recipient(bank, s, near[:0], span, values[place], slot, excess)
+            # Nobody has room for it: the sum changes.
             if j < 0:
                 part = excess
+            # 3. F of the training points.
             add_row(F, -part, values[place], 0, span)
             if j >= 0:
                 add_row(F, part, values[fetch(rows, j, 1)], 0, span)
@@ -83,17 +94,20 @@ def clip(bank: Bank, slots: Ints) -> None:
 def forget_training(bank: Bank, count: int) -> None:
     """Give up the oldest training points; others take over their coefficients."""
     rings = bank.rows.rings
+    # 1. The box of each point that leaves shrinks to zero; others take over its coefficient.
     slots = np.empty(count, dtype=np.int64)
     for i in range(count):
         slots[i] = (rings[TRAIN_HEAD] + i) % rings[TRAIN_SIZE]
         for s in range(len(bank.b)):
             bank.lower[s, slots[i]] = bank.upper[s, slots[i]] = 0.0
     clip(bank, slots)
+    # 2. It leaves the active set.
     active = bank.active
     for slot in slots:
         for s in range(len(bank.b)):
             bank.z[s, slot] = 0.0
             if active.place[s, slot] != VACANT:
                 leave(active.slots[s], active.place[s], active.counts[s], int(slot))
+    # 3. Its kernel row and its slot are free.
     drop_rows(bank.rows, slots)
     rings[TRAIN_HEAD] += count

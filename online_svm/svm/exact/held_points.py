@@ -1,4 +1,4 @@
-"""HeldPoints: which points a machine holds, in which slots, and room for more."""
+"""HeldPoints: which points a machine holds, in which slots of its two rings, and their growth."""
 
 from typing import Self
 

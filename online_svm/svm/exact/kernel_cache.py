@@ -1,4 +1,4 @@
-"""A bounded cache of kernel rows over two rings of points.
+"""Kernel cache: the rows of the kernel matrix that were used last, over two rings of points.
 
 The columns of a row are slots: first the ring of training points, then the ring of observers
 (points whose decision values are wanted but which do not train). A point keeps its slot while it
@@ -119,11 +119,13 @@ def _fill(rows: Rows, slot: int, place: int, first: int, stop: int) -> None:
     Many are computed up to whole vectors: what is left over takes as long as ten times as many.
     Their neighbours in the ring get the values that they have, or will be given when they come.
     """
+    # 1. Many columns: whole vectors of them, from the points.
     x, out = rows.points[slot], rows.values[place]
     if stop - first > FEW:
         begin, end = first - first % VECTORS, stop + -stop % VECTORS
         kernel_row(rows.shape, rows.X, x, begin, end, rows.sums, out)
         return
+    # 2. Few: k(x_j, x) from the row of j where that has it, else from the points.
     for j in range(first, stop):
         other = rows.row_of[j]
         if other >= 0 and is_known(rows, other, slot):
@@ -144,13 +146,16 @@ def fetch(rows: Rows, slot: int, rings_wanted: int) -> int:
         1: only the columns of the training points; 2: those of the observers too.
     """
     rings, known = rows.rings, rows.known
+    # 1. Where the row is; the least recently used one makes room for it.
     place = rows.row_of[slot]
     if place < 0:
         place = _place(rows.row_of, rows.owner, rows.used, slot)
         known[place, 0] = rings[TRAIN_HEAD]
         known[place, 1] = rings[SEEN_HEAD]
+    # 2. It is now the most recently used.
     rings[CLOCK] += 1
     rows.used[place] = rings[CLOCK]
+    # 3. The columns of points that came since it was last used.
     for ring in range(rings_wanted):
         head, tail, size = rings[3 * ring], rings[3 * ring + 1], rings[3 * ring + 2]
         begin = max(known[place, ring], head)
@@ -175,10 +180,12 @@ def columns_since(rings: Ints, first_training: int, first_observer: int) -> Ints
     """
     ranges = np.zeros((4, 2), dtype=np.int64)
     for ring in range(2):
+        # 1. Where the first of the points lies, and where the last would without the wrap.
         tail, size, offset = rings[3 * ring + 1], rings[3 * ring + 2], ring * rings[TRAIN_SIZE]
         begin = first_observer if ring else first_training
         first = begin % size
         end = first + tail - begin
+        # 2. The range up to the end of the ring, and the one that goes on at its start.
         ranges[2 * ring, 0], ranges[2 * ring, 1] = offset + first, offset + min(end, size)
         ranges[2 * ring + 1] = offset
         ranges[2 * ring + 1, 1] += max(end - size, 0)
@@ -203,10 +210,12 @@ def bring_up(rows: Rows, slots: Ints) -> None:
     row_of, known, used, rings, values = rows.row_of, rows.known, rows.used, rows.rings, rows.values
     tail, seen_tail, size = rings[TRAIN_TAIL], rings[SEEN_TAIL], rings[TRAIN_SIZE]
     for slot in slots:
+        # 1. A row that is not there, or lacks much, is fetched.
         place = row_of[slot]
         if place < 0 or known[place, 1] < seen_tail or known[place, 0] < tail - FEW:
             fetch(rows, slot, 2)
             continue
+        # 2. Else its few missing columns are copied from the rows of these points.
         rings[CLOCK] += 1
         used[place] = rings[CLOCK]
         for ordinal in range(known[place, 0], tail):

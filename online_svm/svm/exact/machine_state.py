@@ -1,4 +1,4 @@
-"""The state of several machines over one set of points, and how points come into it.
+"""The state of several machines over one set of points: coefficients, bounds and decision values.
 
 Every machine keeps F_i = sum_j beta_j k(x_j, x_i) for all points held, the observers included,
 up to date through the solver's own steps, so a decision value F_i + b costs nothing.
@@ -126,6 +126,7 @@ def _add_to_lane(lane: Floats, weight: float, row: Values, ranges: Ints) -> None
 @making
 def _sum_by_support(rows: Rows, weights: Floats, sums: Floats, ranges: Ints, span: int) -> None:
     """Set the sums of the points in `ranges` from the rows of those that have weight."""
+    # 1. Add the row of each support vector, to its lane.
     lanes = np.zeros((len(weights), LANES, int((ranges[:, 1] - ranges[:, 0]).sum())))
     for j in range(span):
         if _has_weight(weights, j):
@@ -133,6 +134,7 @@ def _sum_by_support(rows: Rows, weights: Floats, sums: Floats, ranges: Ints, spa
             for w in range(len(weights)):
                 if weights[w, j] != 0.0:
                     _add_to_lane(lanes[w, j % LANES], weights[w, j], row, ranges)
+    # 2. Sum over the lanes.
     for w in range(len(weights)):
         sum_rows_of_lanes(lanes[w])
         at = 0

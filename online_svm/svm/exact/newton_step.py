@@ -1,4 +1,4 @@
-"""Newton steps over the free variables of a programme, to go between the solver's pair steps.
+"""Newton step over the free variables of a programme, taken between the pair steps of SMO.
 
 Pair steps find quickly which variables are at a bound, and then may need thousands of passes to
 settle the few that are not when their kernel matrix is nearly singular (smooth kernels, large C).
@@ -35,6 +35,7 @@ def add_rows(rows: Rows, slots: Ints, weights: Floats, out: Floats) -> None:
     Rows that are all at hand go four a pass, so that `out` travels to memory less often: the
     order of the terms, and so the bits, stay.
     """
+    # 1. Four cached rows a pass.
     places, values, n, a = rows.row_of[slots], rows.values, len(out), 0
     while a + 4 <= len(slots) and places[a : a + 4].min() >= 0:
         p, q, r, s = weights[a], weights[a + 1], weights[a + 2], weights[a + 3]
@@ -44,6 +45,7 @@ def add_rows(rows: Rows, slots: Ints, weights: Floats, out: Floats) -> None:
             total = fma(q, np.float64(Q[i]), fma(p, np.float64(P[i]), out[i]))
             out[i] = fma(s, np.float64(S[i]), fma(r, np.float64(R[i]), total))
         a += 4
+    # 2. The rest one by one, computed where they are not cached.
     _add_fetched(rows, slots[a:], weights[a:], out)
 
 
@@ -113,9 +115,11 @@ def _direction(A: Floats, slack: Floats) -> Floats:
     """Return the Newton direction of sum zero; empty if A is not positive definite."""
     if not factorise(A):
         return np.empty(0)
+    # 1. Solve A s = slack and A t = 1.
     direction, ones = slack.copy(), np.ones(len(slack))
     solve_factorised(A, direction)
     solve_factorised(A, ones)
+    # 2. s - (sum s / sum t) t has the sum zero.
     share, whole = 0.0, 0.0
     for a in range(len(slack)):
         share += direction[a]
@@ -124,6 +128,7 @@ def _direction(A: Floats, slack: Floats) -> Floats:
     for a in range(len(slack)):
         direction[a] -= share / whole * ones[a]
         rest += direction[a]
+    # 3. Take out what rounding left of the sum.
     for a in range(len(slack)):
         direction[a] -= rest / len(slack)
     return direction
@@ -134,6 +139,7 @@ def _length(
     free: Ints, direction: Floats, slack: Floats, change: Floats, beta: Floats, bound: Floats
 ) -> tuple[float, int]:
     """Return how far to go, and which free variable then meets its bound (-1: none)."""
+    # 1. The maximum along the direction: slope over curvature.
     gain, curvature = 0.0, 0.0
     for a in range(len(free)):
         gain = fma(slack[a], direction[a], gain)
@@ -141,6 +147,7 @@ def _length(
     if not gain > 0.0:
         return 0.0, -1
     length, blocking = gain / curvature if curvature > 0.0 else math.inf, -1
+    # 2. No further than the first bound on the way.
     for a in range(len(free)):
         reach = (bound[a] - beta[free[a]]) / direction[a] if direction[a] != 0.0 else math.inf
         if reach < length:
@@ -167,19 +174,23 @@ def free_step(
     blocked : bool
         Whether a bound stopped the step: then another step, over those still free, gains more.
     """
+    # 1. The Newton direction of sum zero over the free variables.
     slack, bound = np.empty(len(free)), np.empty(len(free))
     for a in range(len(free)):
         slack[a] = z[free[a]] - F[free[a]]
     direction = _direction(_gathered(rows, free), slack)
     if len(direction) == 0:
         return False
+    # 2. The bound that each of them goes towards, and the change of F.
     for a in range(len(free)):
         bound[a] = upper[free[a]] if direction[a] > 0.0 else lower[free[a]]
     change = np.zeros(len(F))
     add_rows(rows, free, direction, change)
+    # 3. The length: to the maximum, or to the first bound.
     length, blocking = _length(free, direction, slack, change, beta, bound)
     if not 0.0 < length < math.inf:
         return False
+    # 4. Move the coefficients and F.
     for a in range(len(free)):
         i = free[a]
         beta[i] = min(max(fma(length, direction[a], beta[i]), lower[i]), upper[i])

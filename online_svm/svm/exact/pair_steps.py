@@ -1,10 +1,10 @@
-"""Pair steps over the active variables of one machine, on arrays that fit a near cache.
+"""SMO over the active variables of one machine: working set selection and pair update.
 
-The steps are those of `smo`: the variable with the largest slack that can grow, and the partner
-with which it gains most (Fan, Chen and Lin 2005). Slacks are taken relative to the constant b, in
-the precision of the kernel values; what a round does to F of all points is worked out afterwards
-from the change of the coefficients, in float64, so the roundings here are corrected by the next
-round and leave no trace.
+All arrays fit a near cache. The steps are those of `smo`: the variable with the largest slack that
+can grow, and the partner with which it gains most (Fan, Chen and Lin 2005). Slacks are taken
+relative to the constant b, in the precision of the kernel values; what a round does to F of all
+points is worked out afterwards from the change of the coefficients, in float64, so the roundings
+here are corrected by the next round and leave no trace.
 """
 
 import math
@@ -110,11 +110,14 @@ def settle(K: Values, part: Part, typed: Values, tol: float, max_steps: int) -> 
     """
     up, down, diagonal, beta, n = part.up, part.down, part.diagonal, part.beta, len(part.up)
     typed[0], typed[1] = tol, FLAT
+    # 1. i: the largest slack of those that can grow.
     i, steps = _highest(up), 0
     while up[i] > -math.inf and steps < max_steps:
+        # 2. j: the partner of the largest second-order gain; stop if no pair violates optimality.
         j = _partner(down, K[i, :n], diagonal, i, up[i], typed[0], typed[1])
         if j < 0:
             break
+        # 3. The unconstrained maximum along the pair, clipped to the box.
         slack, other = up[i], down[j]
         curvature = max(
             np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(K[i, j]), FLAT
@@ -122,8 +125,10 @@ def settle(K: Values, part: Part, typed: Values, tol: float, max_steps: int) -> 
         gain = (np.float64(slack) - np.float64(other)) / curvature
         step = min(gain, part.upper[i] - beta[i], beta[j] - part.lower[j])
         typed[2] = step
+        # 4. The two coefficients.
         _change(part, i, step, slack)
         _change(part, j, -step, other)
+        # 5. All slacks, and the next i.
         i = _move(up, down, K[i, :n], K[j, :n], typed[2])
         steps += 1
     return steps

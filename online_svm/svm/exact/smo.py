@@ -1,4 +1,4 @@
-"""Sequential minimal optimisation of one quadratic programme over cached kernel rows.
+"""Sequential minimal optimisation (SMO): working set selection and pair update on cached rows.
 
     maximise  sum_i z_i beta_i - 1/2 sum_ij beta_i beta_j k(x_i, x_j)
     subject to  lower_i <= beta_i <= upper_i,  sum_i beta_i constant
@@ -130,16 +130,21 @@ def choose_partner(
         d, a, e, g = down[first:stop], row[first:stop], diagonal[first:stop], gain[first:stop]
         block_gain, block_worst = 0, 0
         for k in range(len(d)):
+            # 1. Violation of the pair (i, k): 0 if it violates nothing.
             violation = top - d[k]
             violation = violation if violation > 0.0 else 0.0
+            # 2. Its curvature k_ii + k_kk - 2 k_ik.
             curvature = fma(-2.0, np.float64(a[k]), k_ii + e[k])
             curvature = curvature if curvature > FLAT else FLAT
+            # 3. Gain: violation^2 / curvature.
             # A division would take most of the time of a step, for a mere choice.
             inverse = float_of(RECIPROCAL - bits_of(curvature))
             g[k] = violation * violation * (inverse * fma(-curvature, inverse, 2.0))
+            # 4. The largest of the block.
             # The bits of floats that are not negative are ordered like the floats.
             block_gain = max(block_gain, bits_of(g[k]))
             block_worst = max(block_worst, bits_of(violation))
+        # 5. The block that has the largest of all.
         worst = max(worst, block_worst)
         if block_gain > best_gain:
             best_gain, best = block_gain, first
@@ -205,6 +210,7 @@ def maximise(
     highest, lowest : float
         Largest slack that can grow and smallest that can shrink: the constant b lies between.
     """
+    # A shift of size 0 is none.
     nobody = np.empty(0)
     shift = Shift(nobody, nobody, nobody, nobody, 0.0, 0.0)
     problem = Programme(z, lower, upper, beta, F)
@@ -216,6 +222,7 @@ def maximise_with(
     shift: Shift, rows: Rows, problem: Programme, tol: float, max_steps: int, work: Floats
 ) -> tuple[int, float, float]:
     """Do what `maximise` does, with common shifts of `shift`'s members where they gain more."""
+    # The gradient of the dual is the slack z - F; it is kept up to date instead of F.
     n = len(problem.z)
     slacks = Slacks(work[0, :n], work[1, :n], work[2, :n])
     up, down, gain = slacks
@@ -223,21 +230,27 @@ def maximise_with(
     _split(problem, slacks)
     diagonal, values, row_of, known = rows.diagonal[:n], rows.values, rows.row_of, rows.known
     used, rings = rows.used, rows.rings
+    # 1. i: the largest slack of those that can grow.
     i, steps = highest_index(up), 0
     while up[i] > -math.inf:
+        # 2. Its kernel row, from the cache if it is complete there.
         place_i = _place(row_of, known, used, rings, i)
         if place_i < 0:
             place_i = fetch(rows, i, 1)
         row_i = values[place_i, :n]
+        # 3. j: the partner of the largest second-order gain; stop if no pair violates optimality.
         j, violation = choose_partner(down, row_i, diagonal, up[i], diagonal[i], gain)
         if violation < tol or steps == max_steps:
             break
+        # 4. The row of j.
         place_j = _place(row_of, known, used, rings, j)
         if place_j < 0:
             place_j = fetch(rows, j, 1)
         row_j = values[place_j, :n]
+        # 5. The step, clipped to the box, and the slacks after it; the next i comes with them.
         i, mean = _take_step(shift, problem, slacks, diagonal, (i, j), row_i, row_j, mean)
         steps += 1
+    # 6. F of all variables from the slacks.
     highest, lowest = up[i], lowest_slack(down)
     _join(problem, slacks)
     return steps, highest, lowest
@@ -260,6 +273,7 @@ def _take_step(
     i, j = pair
     slack_i, slack_j = up[i], down[j]
     curvature = max(diagonal[i] + diagonal[j] - 2.0 * row_i[j], FLAT)
+    # 1. Where the common shift gains more than the pair, take it instead.
     if shift.size > 0.0:
         pair_gain = (slack_i - slack_j) ** 2 / curvature
         c, step = common_step(
@@ -270,11 +284,14 @@ def _take_step(
             _change(problem, slacks, c, step, slack_i if c == i else slack_j)
             mean -= step * (shift.row[c] - shift.spread)
             return move_slacks(up, down, row_i if c == i else row_j, shift.row, step), mean
+    # 2. Otherwise the unconstrained maximum along the pair, clipped to the box.
     step = min((slack_i - slack_j) / curvature, upper[i] - beta[i], beta[j] - lower[j])
+    # 3. The two coefficients, and to which sides they can still move.
     _change(problem, slacks, i, step, slack_i)
     _change(problem, slacks, j, -step, slack_j)
     if shift.size > 0.0:
         mean -= step * (shift.row[i] - shift.row[j])
+    # 4. The slacks of all variables.
     return move_slacks(up, down, row_i, row_j, step), mean
 
 
@@ -320,6 +337,7 @@ def intercept(up: Floats, down: Floats, highest: float, lowest: float) -> float:
     highest, lowest : float
         The largest of the first and the least of the second.
     """
+    # 1. The mean over the free variables, added in a fixed order.
     lanes, count = np.zeros(LANES), 0
     for first in range(0, len(up), LANES):
         u, d = up[first : first + LANES], down[first : first + LANES]
@@ -329,6 +347,7 @@ def intercept(up: Floats, down: Floats, highest: float, lowest: float) -> float:
             count += is_free
     if count:
         return sum_of_lanes(lanes) / count
+    # 2. Without any: the midpoint of what the bounded ones allow, or its finite end.
     if math.isinf(highest):
         return lowest
     return highest if math.isinf(lowest) else 0.5 * (highest + lowest)

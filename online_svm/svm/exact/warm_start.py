@@ -1,4 +1,8 @@
-"""From the last solution to the optimum for the points held now, machine by machine."""
+"""Warm start: from the last solution to the optimum for the points held now, machine by machine.
+
+Each machine is solved over its active set first. Where that is unfit, it is solved over all
+variables, with common shifts beside the pair steps.
+"""
 
 import numpy as np
 
@@ -90,8 +94,10 @@ def _machine_of(bank: Bank, s: int, span: int) -> Machine:
 def _solve_whole(bank: Bank, s: int, span: int, tol: float, max_steps: int) -> int:
     """Bring one machine to its optimum over all variables at once, with common shifts."""
     _, first, stop = spans(bank.rows)
+    # 1. The common shift, of variables well inside their bounds.
     _choose_members(bank, s, span)
     shift = _shift_of(bank, s, span)
+    # 2. SMO over all variables, from the last solution.
     problem = Programme(
         bank.z[s, :span],
         bank.lower[s, :span],
@@ -100,7 +106,9 @@ def _solve_whole(bank: Bank, s: int, span: int, tol: float, max_steps: int) -> i
         bank.F[s, :span],
     )
     steps, highest, lowest = maximise_with(shift, bank.rows, problem, tol, max_steps, bank.work)
+    # 3. F of the observers: what all members moved by, at once (the rest by `update_observers`).
     add_row(bank.F[s], shift.moved[0], bank.R[s], first, stop)
+    # 4. The constant b, and the active set for the next solve.
     machine, active = _machine_of(bank, s, span), set_of(bank.active, s)
     measure(machine)
     bank.b[s] = intercept(machine.up, machine.down, highest, lowest)
@@ -126,19 +134,23 @@ def solve(bank: Bank, tol: float, max_steps: int) -> int:
     span, _, _ = spans(bank.rows)
     total, is_behind = 0, False
     for s in range(len(bank.b)):
+        # 1. A machine that holds one class only answers that class.
         side = _one_sided(bank.z[s, :span])
         if side != 0.0:
             _reset(bank, s, side)
             continue
+        # 2. SMO over the active set.
         machine, active = _machine_of(bank, s, span), set_of(bank.active, s)
         steps, b, is_done = solve_active(machine, active, bank.rows, bank.b[s], tol, max_steps)
         bank.b[s] = b
+        # 3. Where the active set is unfit: SMO over all variables.
         if not is_done:
             steps += _solve_whole(bank, s, span, tol, max_steps - steps)
             is_behind = True
         elif steps > 0:
             _dismiss_members(bank.members[s, :span], bank.R[s])
         total += steps
+    # 4. F of the observers, where step 3 left it behind.
     if is_behind:
         update_observers(bank)
     return total

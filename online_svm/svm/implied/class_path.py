@@ -78,9 +78,11 @@ def _follow_bounds(
 @jit
 def _balance(beta: Floats, lower: Floats, upper: Floats) -> None:
     """Make the coefficients sum to zero again, by those between their bounds where possible."""
+    # 1. By how much the sum is off.
     excess = 0.0
     for value in beta:
         excess += value
+    # 2. First the free coefficients, then all, move towards a bound until it is not.
     for only_free in (True, False):
         for i in range(len(beta)):
             if excess == 0.0:
@@ -133,10 +135,12 @@ def follow_path(
         label[i] = 1.0 if positive[i] else -1.0
     work = np.empty((3, n))
     for j in range(len(z_positive)):
+        # 1. The bounds of machine j: z C and z' C.
         lower, upper = bounds[j % 2]
         for i in range(n):
             lower[i] = 0.0 if positive[i] else -z_negative[j] * penalties[i]
             upper[i] = z_positive[j] * penalties[i] if positive[i] else 0.0
+        # 2. Start from the last two solutions, extrapolated, at the new bounds and of sum zero.
         beta, F = betas[j], Fs[j]
         beta[:] = 0.0
         if j > 0:
@@ -144,7 +148,9 @@ def follow_path(
             _extrapolate(betas[max(j - 2, 0)], betas[j - 1], lower, upper, beta)
             _follow_bounds(betas[j - 1], last_lower, last_upper, lower, upper, beta)
             _balance(beta, lower, upper)
+        # 3. F of that start.
         sum_rows(rows, beta, F)
+        # 4. SMO and Newton steps to the optimum.
         steps, done = 0, False
         while not done and steps < max_steps:
             taken, done = advance(rows, label, lower, upper, beta, F, tol, max_steps - steps, work)

@@ -160,9 +160,11 @@ def _decide(
 ) -> None:
     """Write the decision values of the rows of X to `out`; `sums` and `values` are scratch."""
     for i in range(len(X)):
+        # 1. Kernel values of the row with all support vectors of the bank.
         kernel_row(shape, packing.vectors, X[i], 0, len(values), sums, values)
         up, down, move, first = 0.0, 0.0, 0, 0
         for j in range(len(packing.intercept)):
+            # 2. Support vectors at a bound: only the changes of side since the last machine.
             while move < packing.move_ends[j]:
                 number = packing.moves[move]
                 value = np.float64(values[abs(number) - 1])
@@ -171,9 +173,11 @@ def _decide(
                 else:
                     down += value if number > 0 else -value
                 move += 1
+            # 3. Those between their bounds, which have coefficients of their own.
             stop = packing.free_ends[j]
             total = _sum_free(packing.free[first:stop], packing.free_coef[first:stop], values)
             first = stop
+            # 4. The decision value.
             at_bounds = packing.highest[j] * up + packing.lowest[j] * down
             out[i, j] = packing.intercept[j] + at_bounds + total
 

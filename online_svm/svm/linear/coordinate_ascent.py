@@ -27,12 +27,15 @@ def _step(
     lanes: Floats,
 ) -> float:
     """Bring alpha[i] to its optimum, all else fixed, and return how far it was from optimality."""
+    # 1. Gradient of the dual by alpha_i.
     gradient = 1.0 - y * _inner(x, w, lanes)
+    # 2. Newton step of one variable, clipped to the box.
     old = alpha[i]
     new = min(max(old + gradient / square, 0.0), upper)
     if new == old:  # at its bound, or optimal
         return 0.0
     alpha[i] = new
+    # 3. The weights after it.
     change = (new - old) * y
     for k in range(len(w)):
         w[k] = fma(change, x[k], w[k])
@@ -73,11 +76,13 @@ def ascend(
     int
         Rounds taken.
     """
+    # 1. The diagonal of the dual: |x_i|^2.
     n = len(X)
     squares, moved, lanes = np.empty(n), np.empty(n, np.int64), np.empty(LANES)
     for i in range(n):
         squares[i] = _inner(X[i], X[i], lanes)
     for taken in range(rounds):
+        # 2. One pass over all points; note those that move.
         worst, count = 0.0, 0
         for i in range(n):
             violation = _step(X[i], y[i], upper[i], squares[i], alpha, i, w, lanes)
@@ -85,8 +90,10 @@ def ascend(
             if violation > 0.0:
                 moved[count] = i
                 count += 1
+        # 3. Stop when no gradient is above the tolerance.
         if worst < tol:
             return taken + 1
+        # 4. Further passes over those that moved (shrinking).
         for _ in range(sweeps):
             worst = 0.0
             for j in range(count):

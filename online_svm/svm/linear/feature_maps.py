@@ -36,6 +36,7 @@ def _add_block(A: Floats, B: Floats, i: int, rows: Span, columns: Span, out: Flo
         for k in range(len(target)):
             target[k] = fma(s, S[k], fma(r, R[k], fma(q, Q[k], fma(p, P[k], target[k]))))
         j += 4
+    # What is left, one row a pass.
     while j < bottom:
         p, P = A[i, j], B[j, left:right]
         for k in range(len(target)):

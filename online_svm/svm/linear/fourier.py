@@ -36,9 +36,11 @@ def cosine(t: float) -> float:
     degree 22, whose remainder there is below 1e-19.
     """
     t = min(max(t, -LARGEST), LARGEST)
+    # 1. Reduce: t = n pi + r.
     shifted = fma(t, ONE_OVER_PI, ROUNDER)
     n = shifted - ROUNDER
     r = fma(-n, PI_LOW, fma(-n, PI_HIGH, t))
+    # 2. The Taylor polynomial, by Horner's rule.
     s = -r * r
     p = fma(s, 1.0 / 1124000727777607680000.0, 1.0 / 2432902008176640000.0)
     p = fma(s, p, 1.0 / 6402373705728000.0)
@@ -51,12 +53,14 @@ def cosine(t: float) -> float:
     p = fma(s, p, 1.0 / 24.0)
     p = fma(s, p, 0.5)
     p = fma(s, p, 1.0)
+    # 3. The sign (-1)^n: the lowest bit of n.
     return float_of(bits_of(p) ^ (bits_of(shifted) << 63))
 
 
 @jit
 def _features(weights: Floats, offset: Floats, x: Floats, out: Floats) -> None:
     """Write the features of one point to `out`, shape (D,)."""
+    # 1. w_j x + b_j.
     out[:] = offset
     f = 0
     while f + 4 <= len(x):  # four features a pass, as in kernels.py
@@ -70,6 +74,7 @@ def _features(weights: Floats, offset: Floats, x: Floats, out: Floats) -> None:
         for j in range(len(out)):
             out[j] = fma(a, A[j], out[j])
         f += 1
+    # 2. sqrt(2/D) cos of it.
     scale = math.sqrt(2.0 / len(out))
     for j in range(len(out)):
         out[j] = scale * cosine(out[j])
