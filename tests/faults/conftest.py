@@ -1,5 +1,8 @@
 """A stream answered without any fault, a Redis to break, and a worker's loop in a thread."""
 
+import re
+import shutil
+import subprocess
 import threading
 import time
 
@@ -24,6 +27,32 @@ def expected(embedded_url, examples):
         push(store, examples)
         drain(engine(store), COUNT)
         return outcome(store)
+
+
+@pytest.fixture
+def system_program():
+    """Path of a redis-server of version 7 or later, which counts what a stream got and lost."""
+    found = shutil.which("redis-server")
+    if found is None:
+        pytest.skip("no redis-server is installed on this system; the embedded one is 6.2")
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    if int(re.search(r"v=(\d+)", said)[1]) < 7:
+        pytest.skip(f"the redis-server of this system is older than 7: {said}")
+    return found
+
+
+@pytest.fixture
+def counting_url(system_program, request):
+    """URL of a Redis of that program."""
+    return request.getfixturevalue("system_url")
+
+
+@pytest.fixture
+def counting_server(system_program, tmp_path):
+    """A Redis of that program, to be stopped and started."""
+    server = Server(tmp_path / "counting", "no", system_program)
+    yield server
+    server.kill()
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Input taken away before anybody read it: where Redis keeps a trace of it, the worker stops."""
 
 import re
-import shutil
-import subprocess
 
 import pytest
 from fault_feed import drain, engine, payloads, push, rows
@@ -14,21 +12,9 @@ ANSWERED, COUNT = 50, 100
 
 
 @pytest.fixture
-def remembering_url(request):
-    """URL of a Redis of version 7 or later, which remembers what was deleted."""
-    found = shutil.which("redis-server")
-    if found is None:
-        pytest.skip("no redis-server is installed on this system; the embedded one is 6.2")
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
-    if int(re.search(r"v=(\d+)", said)[1]) < 7:
-        pytest.skip(f"the redis-server of this system is older than 7: {said}")
-    return request.getfixturevalue("system_url")
-
-
-@pytest.fixture
-def kept(remembering_url, feed):
+def kept(counting_url, feed):
     """A feed of 100 entries, to be answered there."""
-    with Store(remembering_url, feed, block_ms=20) as store:
+    with Store(counting_url, feed, block_ms=20) as store:
         push(store, rows()[:COUNT])
         yield store
 
@@ -122,8 +108,8 @@ def test_answered_input_may_go(kept):
     assert kept.length(kept.keys.out) == COUNT + 10
 
 
-def test_a_feed_that_begins_before_its_input_misses_none_of_it(remembering_url, feed):
-    with Store(remembering_url, feed, block_ms=20) as store:
+def test_a_feed_that_begins_before_its_input_misses_none_of_it(counting_url, feed):
+    with Store(counting_url, feed, block_ms=20) as store:
         running = engine(store)
         push(store, rows()[:COUNT])
         trim(store)

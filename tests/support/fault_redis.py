@@ -18,11 +18,14 @@ class Server:
     directory : Path
     fsync : str
         When the append-only file is synchronised: "always" or "everysec".
+    program : str, optional
+        Another redis-server than the embedded one.
     """
 
-    def __init__(self, directory, fsync="everysec"):
+    def __init__(self, directory, fsync="everysec", program=None):
         directory.mkdir(exist_ok=True)
         self.directory, self.fsync = directory, fsync
+        self.program = program or server_executable()
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.url = f"redis://127.0.0.1:{self.port}/0"
@@ -49,7 +52,7 @@ class Server:
 
     def launch(self, *options):
         """Start it without waiting."""
-        command = [server_executable(), "--port", str(self.port), "--bind", "127.0.0.1"]
+        command = [self.program, "--port", str(self.port), "--bind", "127.0.0.1"]
         command += ["--dir", str(self.directory), "--save", "", "--appendonly", "yes"]
         command += ["--appendfsync", self.fsync, "--maxmemory-policy", "noeviction", *options]
         self._process = Process(command, stdout=subprocess.DEVNULL)

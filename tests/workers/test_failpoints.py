@@ -10,7 +10,7 @@ import pytest
 
 from workers import failpoints
 from workers.broker import lease, store
-from workers.broker.connection import Script
+from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.failpoints import CALLS, EXIT_CODE, VARIABLE, Failpoint
 

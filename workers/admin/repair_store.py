@@ -7,12 +7,13 @@ from workers.admin.feeds import FeedInUse
 from workers.broker.batch_size import Entry
 from workers.broker.commit_replies import lost
 from workers.broker.pipeline import Argument
-from workers.broker.store import Store, commit_script
+from workers.broker.script import Script
+from workers.broker.store import Store
 from workers.errors import NotRepairable
 from workers.feed.commit import DeadLetter
 from workers.feed.position import Position
 
-_REPAIR = commit_script("repair")
+_REPAIR = Script.load("streams", "repair")
 
 
 @dataclass(frozen=True, slots=True)

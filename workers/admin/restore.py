@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from workers.admin.backup import Backup
 from workers.admin.feeds import NoSuchSnapshot, check_not_in_use, snapshot_keys, waiting
-from workers.broker.store import Store, commit_script
+from workers.broker.script import Script
+from workers.broker.store import Store
 from workers.engine.snapshots import parts_of
 from workers.errors import BadConfiguration, OutputAhead, Unavailable, WrongKeyType
 from workers.feed.position import Position
 from workers.feed.state import Pointer, initial_fields
 
-_RESTORE = commit_script("restore")
+_RESTORE = Script.load("streams", "restore")
 
 _ATTEMPTS = 5  # a worker may replace snapshots while they are read
 

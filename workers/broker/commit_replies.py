@@ -51,6 +51,8 @@ def refused(
         )
     if code in (b"FENCED", b"CURSOR"):  # an older epoch: Redis lost its last writes
         raise PositionMoved(f"the feed stands elsewhere than at {commit.before.cursor!r}")
+    if code == b"ANEW":  # whoever takes the feed over is told whether that is a loss
+        raise PositionMoved("the input is another stream, or was counted by another server")
     if code == b"GAP":
         raise BatchChanged("the entries after the cursor are not the ones that were read")
     if code == b"DELETED":
@@ -60,10 +62,7 @@ def refused(
     if code == b"LOST":
         raise lost(keys)
     if code == b"TYPE":
-        raise WrongKeyType(
-            f"{detail[0]} holds a {detail[1]}, not a {types[detail[0]]}: "
-            "move that key away, or use another feed name"
-        )
+        raise _wrong_type(detail, types)
     raise OutputAhead(
         f"{detail[0]} already holds an entry at or after {detail[1]}, which is still to be "
         "written: something else wrote to it, or its state is behind: "
@@ -76,6 +75,42 @@ def lost(keys: FeedKeys) -> StateLost:
     return StateLost(
         f"{keys.state} is gone: Redis was flushed or the key was deleted; restore it from a "
         f"backup, or begin anew with: online-svm reset {keys.feed}"
+    )
+
+
+def input_lost(reply: Sequence[bytes], keys: FeedKeys, types: Mapping[str, str]) -> StateLost:
+    """Return the error that an input means which is not the stream that the feed answered.
+
+    Parameters
+    ----------
+    reply : sequence of bytes
+        Code, and its details; input.lua lists them.
+    keys : FeedKeys
+    types : mapping of str to str
+        The type that each key should have.
+    """
+    code, detail = reply[0], [part.decode() for part in reply[1:]]
+    if code == b"TYPE":
+        return _wrong_type(detail, types)
+    recount = f"HDEL {keys.state} added"
+    if code == b"GONE":
+        return InputLost(
+            f"input lost: {keys.input} ends before {detail[0]}, up to where it was answered: it "
+            "was deleted, renamed or made anew. Put the stream back; or go on without what was "
+            f"not answered: XGROUP CREATE {keys.input} osvm 0 MKSTREAM, then XSETID {keys.input} "
+            f"{detail[0]}, then {recount}; or: online-svm reset {keys.feed}"
+        )
+    return InputLost(
+        f"input lost: {keys.input} was deleted or renamed, and made anew, after {detail[0]} was "
+        "answered: what it held then and was not answered is gone. Put the stream back; or go on "
+        f"with what it holds now: {recount}; or: online-svm reset {keys.feed}"
+    )
+
+
+def _wrong_type(detail: Sequence[str], types: Mapping[str, str]) -> WrongKeyType:
+    return WrongKeyType(
+        f"{detail[0]} holds a {detail[1]}, not a {types[detail[0]]}: "
+        "move that key away, or use another feed name"
     )
 
 

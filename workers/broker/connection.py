@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Iterable, Sequence
-from hashlib import sha1
 from typing import Any
 
 import redis
@@ -14,6 +13,7 @@ from redis.retry import Retry
 from workers.broker.backoff import delays
 from workers.broker.pipeline import Argument, Pipeline, Sent
 from workers.broker.reply_limit import LimitedParser, ReplyTooLarge
+from workers.broker.script import Script
 from workers.config.redis_url import check_url, redacted, unusable
 from workers.errors import (
     AccessDenied,
@@ -196,15 +196,15 @@ class Connection:
             self._transmit(sent)
         raise AssertionError("the delays never end")
 
-    def evaluate(self, script: "Script", keys: Sequence[str], args: Sequence[Argument]) -> Any:
+    def evaluate(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Any:
         """Run a script by its hash; send its text if Redis does not know it."""
         return self.receive_script(script, self.send_script(script, keys, args))
 
-    def send_script(self, script: "Script", keys: Sequence[str], args: Sequence[Argument]) -> Sent:
+    def send_script(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Sent:
         """Send a call of a script, as `send`."""
         return self.send("EVALSHA", script.sha1, len(keys), *keys, *args, name=script.name)
 
-    def receive_script(self, script: "Script", sent: Sent) -> Any:
+    def receive_script(self, script: Script, sent: Sent) -> Any:
         """Return the reply to a call of a script, as `receive`."""
         try:
             return self.receive(sent)
@@ -254,14 +254,6 @@ class Connection:
         if is_over:
             raise named from None
         return str(named)
-
-
-class Script:
-    """A Lua script, its hash in Redis, and the name of its failpoints."""
-
-    def __init__(self, text: str, name: str = "script") -> None:
-        self.text, self.name = text, name
-        self.sha1 = sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
 class _UnknownScript(WorkerError):

@@ -13,24 +13,15 @@ from typing import Any, Self
 import orjson
 import structlog
 
-from workers.broker.connection import Connection, Script
+from workers.broker.connection import Connection
+from workers.broker.script import Script
 from workers.errors import Stopped, Unavailable, WorkerError
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.lease")
 
-# KEYS 1 lease; ARGV 1 value that must be there ("" for none), 2 new value, 3 milliseconds.
-_REPLACE = Script("""
-if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return 1
-""", "lease-replace")  # fmt: skip
-# KEYS 1 lease; ARGV 1 own value.
-_RELEASE = Script("""
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])
-""", "lease-release")  # fmt: skip
-
+_REPLACE = Script.load("replace_lease", name="lease-replace")
+_RELEASE = Script.load("release_lease", name="lease-release")
 
 _LONGEST = 4096
 """Largest lease in bytes; names of hosts and workers are far shorter."""

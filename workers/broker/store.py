@@ -1,15 +1,15 @@
 """A feed in Redis: typed reads, and the scripts, which alone write its state."""
 
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from typing import Any, Self
 
 import structlog
 
 from workers.broker.batch_size import BatchSize, Entry
-from workers.broker.commit_replies import lost, refused
-from workers.broker.connection import TIMEOUT, Connection, Script
+from workers.broker.commit_replies import input_lost, lost, refused
+from workers.broker.connection import TIMEOUT, Connection
 from workers.broker.pipeline import Argument, Sent
+from workers.broker.script import Script
 from workers.errors import Fenced, ReadCut, ReadTooLarge, WrongKeyType
 from workers.feed.commit import Commit, Retention
 from workers.feed.keys import REGISTRY, FeedKeys
@@ -29,59 +29,16 @@ PAGE_BYTES = 1 << 24
 _UNREFERENCED_SECONDS = 3600
 
 
-def commit_script(name: str) -> Script:
-    """Return a script that writes to a feed, with the shared functions before it."""
-    parts = (files("workers.broker") / "scripts" / f"{part}.lua" for part in ("streams", name))
-    return Script("".join(part.read_text("utf-8") for part in parts), name)
+_COMMIT = Script.load("streams", "input", "commit")
+_FENCE = Script.load("streams", "input", "fence")
+_CHECK_INPUT = Script.load("streams", "input", "check_input")
+_ADOPT = Script.load("adopt_environment", name="adopt")
+_PUT = Script.load("put_snapshot", name="put")
 
-
-_COMMIT = commit_script("commit")
-
-# Take the feed over. KEYS 1 st, 2 in; ARGV 1 writer, then the fields of a new feed, or none where
-# the feed must exist. HSET and PERSIST are used here so that a missing permission shows before the
-# first commit does, not in the middle of it. An epoch that cannot grow is left as it is, for the
-# reader of the fields to say so. The entries that a new feed finds gone, which Redis
-# counts from version 7 on, are not missed later: see commit.lua.
-_FENCE = Script("""
-if redis.call('EXISTS', KEYS[1]) == 0 then
-  if #ARGV == 1 then return {} end
-  redis.call('HSET', KEYS[1], unpack(ARGV, 2))
-  local flat, info = redis.pcall('XINFO', 'STREAM', KEYS[2]), {}
-  for i = 1, #flat, 2 do info[flat[i]] = flat[i + 1] end
-  if flat['err'] then
-    redis.call('HSET', KEYS[1], 'gone', '0 0-0')
-  elseif info['entries-added'] then
-    local count = string.format('%.0f', info['entries-added'] - info['length'])
-    redis.call('HSET', KEYS[1], 'gone', count .. ' ' .. info['max-deleted-entry-id'])
-  end
-end
-local epoch = redis.pcall('HINCRBY', KEYS[1], 'epoch', 1)
-if type(epoch) == 'number' then
-  redis.call('HSET', KEYS[1], 'writer', ARGV[1])
-elseif not (string.find(epoch['err'], 'integer') or string.find(epoch['err'], 'overflow')) then
-  return epoch
-end
-redis.call('PERSIST', KEYS[1])
-return redis.call('HGETALL', KEYS[1])
-""", "fence")  # fmt: skip
-
-
-# KEYS 1 st; ARGV 1 epoch of the writer, 2 environment.
-_ADOPT = Script("""
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'environment', ARGV[2])
-return 1
-""", "adopt")  # fmt: skip
-
-
-# Write a part of a snapshot. KEYS 1 st, 2 the part; ARGV 1 pointer to the snapshot, 2 seconds after
-# which the part goes by itself, 3 its bytes. A snapshot that the feed points at already stays: the
-# writer may be one that was replaced long ago, or one whose reply was lost.
-_PUT = Script("""
-local held = redis.call('HMGET', KEYS[1], 'snapshot', 'previous')
-if held[1] == ARGV[1] or held[2] == ARGV[1] then return redis.call('SET', KEYS[2], ARGV[3]) end
-return redis.call('SET', KEYS[2], ARGV[3], 'EX', ARGV[2])
-""", "put")  # fmt: skip
+_UNCOUNTED = (
+    "this input was not counted so far, or by another server: entries that were taken from it "
+    "unread before are not missed"
+)
 
 
 class Store:
@@ -96,7 +53,14 @@ class Store:
     retention : Retention
     block_ms : int
         Milliseconds that `read` waits.
+
+    Attributes
+    ----------
+    reads_input : bool
+        Whether the feed answers what is in `in`; what a combination answers is in other feeds.
     """
+
+    reads_input = True
 
     def __init__(
         self,
@@ -288,13 +252,35 @@ class Store:
         ------
         StateLost
             If the feed must exist and does not.
+        InputLost
+            If its input was deleted, renamed or made anew since its last commit.
         """
         fields = [] if new is None else initial_fields(new)
-        keys = [self.keys.state, self.keys.input]
-        reply = self._connection.evaluate(_FENCE, keys, [writer, *fields])
-        if not reply:
+        reply = self._connection.evaluate(
+            _FENCE, [self.keys.state, self.keys.input], [writer, int(self.reads_input), *fields]
+        )
+        if reply[0] == b"LOST":
             raise lost(self.keys)
-        return FeedState.parse(_pairs(reply), self.keys.state)
+        self._tell_of_input(reply)
+        return FeedState.parse(_pairs(reply[2:]), self.keys.state)
+
+    def check_input(self, epoch: int) -> None:
+        """See whether the input is still the stream that the feed answers.
+
+        Raises
+        ------
+        InputLost
+            If it was deleted, renamed or made anew since the last commit.
+        """
+        keys = [self.keys.state, self.keys.input]
+        self._tell_of_input(self._connection.evaluate(_CHECK_INPUT, keys, [epoch]))
+
+    def _tell_of_input(self, reply: Sequence[Any]) -> None:
+        """Raise where the input is refused; warn where it is counted from here on only."""
+        if reply[0] != b"OK":
+            raise input_lost(reply, self.keys, self.expected_types())
+        if reply[1]:
+            log.warning(_UNCOUNTED, key=self.keys.input)
 
     def adopt_environment(self, epoch: int, environment: str) -> None:
         """Record that this environment computes the feed from now on.

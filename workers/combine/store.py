@@ -5,17 +5,20 @@ from collections.abc import Sequence
 
 from workers.broker.commit_replies import refused
 from workers.broker.pipeline import Argument
-from workers.broker.store import Store, commit_script
+from workers.broker.script import Script
+from workers.broker.store import Store
 from workers.combine.join import Mark
 from workers.errors import StateLost
 from workers.feed.commit import Commit
 from workers.feed.state_fields import MAX_COUNT, entry_id
 
-_COMMIT = commit_script("combine")
+_COMMIT = Script.load("streams", "combine")
 
 
 class TargetStore(Store):
     """Keys of the written feed; see `Store`."""
+
+    reads_input = False
 
     def commit_joined(self, commit: Commit, joined: bytes, combiner: bytes) -> None:
         """Write a batch with where its sources stand, all or nothing; again is fine.

@@ -196,6 +196,8 @@ class Engine:
             return
         entries = self._input.next_batch(self._reached.cursor, self._before_waiting(), is_eager)
         if not entries:
+            if self._under_way is None:  # it waited, and nothing came
+                self._store.check_input(self._epoch)
             return
         # If no more input is known, these answers are committed before a refit begins.
         self._predictor.is_patient = self._input.is_at_the_end
@@ -358,6 +360,8 @@ class Engine:
             )
         if state.epoch < self._epoch or state.position != self.position:
             self.reload()
+        else:
+            self._store.check_input(self._epoch)
 
     def _check_input(self, after: bytes, held: Sequence[bytes]) -> None:
         """Raise InputLost if an entry that was read is gone; new entries are no error."""

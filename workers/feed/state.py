@@ -7,7 +7,16 @@ from typing import Self, TypeVar
 from workers.errors import BadConfiguration, StateLost
 from workers.feed.keys import FeedKeys
 from workers.feed.position import Position
-from workers.feed.state_fields import count, digest, entry_id, gone, json_object, text
+from workers.feed.state_fields import (
+    added,
+    count,
+    digest,
+    entry_id,
+    gone,
+    json_object,
+    run_id,
+    text,
+)
 
 Value = TypeVar("Value")
 
@@ -177,7 +186,10 @@ class FeedState:
             raise BadConfiguration(
                 f"{key} has format {stored}, this version knows {FORMAT}: upgrade online-svm"
             )
-        read("gone", gone, b"- 0-0")  # checked here, used by the commit script
+        # Checked here, used by the scripts; a feed may lack them.
+        read("gone", gone, b"- 0-0")
+        read("added", added, b"0 0")
+        read("run_id", run_id, b"0")
         return cls(
             epoch=read("epoch", count),
             writer=read("writer", text, b""),

@@ -15,6 +15,8 @@ _MAX_ID_PART = 2**64 - 1
 _NUMBER = re.compile(rb"0|[1-9][0-9]{0,19}")
 _ID = re.compile(rb"(?:0|[1-9][0-9]{0,19})-(?:0|[1-9][0-9]{0,19})")
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
+_ADDED = re.compile(rb"[0-9]{1,20} [0-9]{1,20}")
+_RUN_ID = re.compile(rb"[0-9a-f]{1,64}")
 _GONE = re.compile(rb"(-|[0-9]{1,20}) (\S+)")
 
 
@@ -88,4 +90,30 @@ def gone(value: bytes) -> bytes:
     if not found:
         raise ValueError("not a number and an ID")
     entry_id(found[2])
+    return value
+
+
+def added(value: bytes) -> bytes:
+    """Return how many entries the input ever got, and how many of them must be gone; see input.lua.
+
+    Examples
+    --------
+    >>> added(b"120 20")
+    b'120 20'
+    """
+    if not _ADDED.fullmatch(value):
+        raise ValueError("not two numbers")
+    return value
+
+
+def run_id(value: bytes) -> bytes:
+    """Return the ID of one run of a server.
+
+    Examples
+    --------
+    >>> run_id(b"00ff")
+    b'00ff'
+    """
+    if not _RUN_ID.fullmatch(value):
+        raise ValueError("not an ID of a server's run")
     return value

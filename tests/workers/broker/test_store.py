@@ -8,7 +8,8 @@ import pytest
 import redis
 
 from workers.broker.backoff import CAP, delays
-from workers.broker.connection import Connection, Script, translated
+from workers.broker.connection import Connection, translated
+from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.config.redis_url import redacted
 from workers.errors import (

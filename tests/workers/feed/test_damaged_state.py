@@ -36,6 +36,7 @@ DAMAGED = [
     ("snapshot", "5:" + "a" * 64 + ":zz"), ("previous", "5:" + "g" * 64 + ":1-0"),
     ("config", "[]"), ("config", "{"), ("config", "[" * 5000),
     ("environment", "7"), ("environment", "\x00"), ("gone", "x"), ("gone", "1 zz"),
+    ("added", "40"), ("added", "40 -1"), ("added", "4e1 0"), ("run_id", ""), ("run_id", "here"),
     ("marks", "40"), ("marks", "x:40-0"),
 ]  # fmt: skip
 

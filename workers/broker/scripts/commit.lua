@@ -27,6 +27,8 @@
 --
 -- Returns {code, detail ...}: OK, what streams.lua refuses, or
 --   GAP                    the entries after the cursor are not this batch
+--   ANEW                   the input is another stream than the one that was answered, or one that
+--                          another server counted (Redis 7 and later; see input.lua)
 --   DELETED, cursor, gone  input after the cursor was taken away, unread (Redis 7 and later)
 --   SNAPSHOT               a part of the snapshot to point at is not there (it expired, unreferenced)
 
@@ -61,6 +63,7 @@ if refused then return refused end
 -- 2. Are the entries after the cursor this batch? The first m of them are read again, whole: there
 -- is no cheaper command that would show an entry deleted from the middle. (Between two entries
 -- none can be inserted; a stream that was deleted and filled anew differs in its IDs.)
+local input
 if m > 0 then
   local kind = type_of(KEYS[2])
   if kind ~= 'stream' and kind ~= 'none' then return {'TYPE', KEYS[2], kind} end
@@ -71,8 +74,10 @@ if m > 0 then
     if held[i][1] ~= A[id] then return {'GAP'} end
     id = id + 2
   end
-  local st = call('HMGET', KEYS[1], 'seq', 'gone')
-  local gone = missing(info_of(KEYS[2]), A[2], st[1], st[2])
+  local st = call('HMGET', KEYS[1], 'seq', 'gone', 'added')
+  input = info_of(KEYS[2])
+  if is_anew(input, A[2], st[3]) then return {'ANEW'} end
+  local gone = missing(input, A[2], st[1], st[2])
   if gone then return {'DELETED', A[2], gone} end
 end
 
@@ -98,6 +103,7 @@ if moves then
 else
   call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5])
 end
+if input and input['entries-added'] then call('HSET', KEYS[1], 'added', counted(input, m)) end
 
 -- The batch is committed. What follows is housekeeping: a failure must not look like a refusal.
 if m > 0 and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then

@@ -1,4 +1,4 @@
--- What commit.lua and combine.lua share; it stands before each of them, as one script.
+-- What the scripts that write st share; it stands before each of them, as one script.
 --
 -- A function that refuses returns what the script returns then, {code, detail ...}, or nil:
 --   LOST                   there is no st: the feed was flushed or deleted
