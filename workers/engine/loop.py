@@ -196,7 +196,7 @@ class Engine:
             return
         entries = self._input.next_batch(self._reached.cursor, self._before_waiting(), is_eager)
         if not entries:
-            if self._under_way is None:  # it waited, and nothing came
+            if self._pending is None:  # it waited, and nothing came
                 self._store.check_input(self._epoch)
             return
         # If no more input is known, these answers are committed before a refit begins.
