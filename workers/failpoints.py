@@ -16,7 +16,7 @@ EXIT_CODE = 86
 
 CALLS = (
     "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd",
-    "fence", "adopt", "put", "commit", "lease-replace", "lease-release",
+    "fence", "check-input", "adopt", "put", "commit", "lease-replace", "lease-release",
 )  # fmt: skip
 """The calls of a worker to Redis: commands, then scripts."""
 

@@ -31,7 +31,7 @@ _UNREFERENCED_SECONDS = 3600
 
 _COMMIT = Script.load("streams", "input", "commit")
 _FENCE = Script.load("streams", "input", "fence")
-_CHECK_INPUT = Script.load("streams", "input", "check_input")
+_CHECK_INPUT = Script.load("streams", "input", "check_input", name="check-input")
 _ADOPT = Script.load("adopt_environment", name="adopt")
 _PUT = Script.load("put_snapshot", name="put")
 
