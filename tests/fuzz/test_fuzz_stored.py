@@ -82,7 +82,7 @@ values = st.one_of(
 )  # fmt: skip
 FIELDS = [
     "format", "epoch", "writer", "cursor", "seq", "n", "digest", "snapshot", "previous", "config",
-    "config_hash", "environment", "marks", "gone", "joined", "combiner",
+    "config_hash", "environment", "marks", "gone", "added", "run_id", "joined", "combiner",
 ]  # fmt: skip
 
 
