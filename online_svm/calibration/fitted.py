@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import (
+from online_svm.calibration.argument_checks import (
     check_fitted,
     check_scores,
     check_training,

@@ -4,10 +4,10 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import read_floats
 from online_svm.calibration.diagram import TiedCounts, isotonic_blocks
 from online_svm.calibration.fitted import PointMap, WeightedCountsMap
 from online_svm.errors import InvalidSnapshot
+from online_svm.storage.arrays import read_floats
 from online_svm.types import Arrays, Floats
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import check_finite
+from online_svm.calibration.argument_checks import check_finite
 from online_svm.calibration.diagram import TiedCounts, pool_ties
 from online_svm.errors import InvalidInput
 from online_svm.types import Bools, Floats, Ints

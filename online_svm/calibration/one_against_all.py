@@ -6,11 +6,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import IntervalMap, ScoreMap, check_fitted, read_ints
+from online_svm.calibration.argument_checks import check_fitted
 from online_svm.calibration.fitted import CountsMap, PointMap
 from online_svm.calibration.labelled_columns import LabelledColumns, check_columns
+from online_svm.calibration.score_map import IntervalMap, ScoreMap
 from online_svm.errors import InvalidInput
-from online_svm.storage.arrays import nest, under
+from online_svm.storage.arrays import nest, read_ints, under
 from online_svm.types import Arrays, Floats
 
 

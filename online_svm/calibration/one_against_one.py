@@ -7,11 +7,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import ScoreMap, check_fitted, read_ints
+from online_svm.calibration.argument_checks import check_fitted
 from online_svm.calibration.labelled_columns import check_codes, check_columns
 from online_svm.calibration.one_against_all import normalise_rows
+from online_svm.calibration.score_map import ScoreMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage.arrays import nest, under
+from online_svm.storage.arrays import nest, read_ints, under
 from online_svm.types import Arrays, Floats, Ints
 
 

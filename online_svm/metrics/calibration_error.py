@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import check_labels
+from online_svm.calibration.argument_checks import check_labels
 from online_svm.errors import InvalidInput
 from online_svm.metrics.equal_mass_bins import EqualMassBins
 

@@ -6,10 +6,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import read_floats, read_ints
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.metrics.scores import CLIP
+from online_svm.storage.arrays import read_floats, read_ints
 from online_svm.stream.prediction import LabelReport, MethodReport
 from online_svm.types import Arrays, Floats, Ints
 

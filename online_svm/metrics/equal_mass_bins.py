@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import check_labels, check_n_bins, check_scores
+from online_svm.calibration.argument_checks import check_labels, check_n_bins, check_scores
 from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import pool_ties
 from online_svm.errors import InvalidInput

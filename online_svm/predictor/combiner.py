@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.evidential.combination import combine
 from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
 from online_svm.calibration.isotonic import IsotonicCalibrator
 from online_svm.calibration.platt import PlattCalibrator
+from online_svm.calibration.score_map import ScoreMap
 from online_svm.config import check_semantics
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.semantics import SEMANTICS, are_equal

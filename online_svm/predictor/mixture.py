@@ -7,10 +7,10 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import read_floats
 from online_svm.compiled.jit import jit
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.storage.arrays import read_floats
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Arrays, Floats, Ints
 

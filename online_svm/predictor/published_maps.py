@@ -7,12 +7,12 @@ values of Venn-Abers.
 
 from collections.abc import Callable
 
-from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.binning import BinningCalibrator
 from online_svm.calibration.isotonic import IsotonicCalibrator
 from online_svm.calibration.labelled_columns import LabelledColumns
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.platt import PlattCalibrator
+from online_svm.calibration.score_map import ScoreMap
 from online_svm.calibration.venn_abers import VennAbersCalibrator
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.storage.arrays import under

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.types import Arrays
+from online_svm.errors import InvalidSnapshot
+from online_svm.types import Arrays, Floats, Ints, Weights
 
 
 def nest(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
@@ -60,3 +61,56 @@ def check_indices(arrays: Arrays, name: str, shape: tuple[int, ...], stop: int) 
     array = arrays[name]
     require(array.dtype.str == "<i8" and array.shape == shape, name)
     require(array.size == 0 or (array.min() >= 0 and array.max() < stop), name)
+
+
+def read_floats(state: Arrays, name: str, size: int | None = None) -> Floats:
+    """Return the one-dimensional float64 array `name` of a stored state.
+
+    Raises
+    ------
+    InvalidSnapshot
+        If it is absent, of another type, or not of length `size` where one is given.
+
+    Examples
+    --------
+    >>> read_floats({"a": np.zeros(2)}, "a", 2)
+    array([0., 0.])
+    """
+    return np.asarray(_read(state, name, np.float64, size), dtype=np.float64)
+
+
+def read_ints(state: Arrays, name: str, size: int | None = None) -> Ints:
+    """Return the one-dimensional int64 array `name` of a stored state, as `read_floats` does.
+
+    Examples
+    --------
+    >>> read_ints({"a": np.zeros(2, dtype=np.int64)}, "a")
+    array([0, 0])
+    """
+    return np.asarray(_read(state, name, np.int64, size), dtype=np.int64)
+
+
+def read_counts(state: Arrays, name: str, size: int | None = None) -> Weights:
+    """Return counts of a stored state: int64, or float64 where they are sums of weights.
+
+    Examples
+    --------
+    >>> read_counts({"a": np.ones(2)}, "a")
+    array([1., 1.])
+    """
+    weighted = name in state and state[name].dtype == np.float64
+    return read_floats(state, name, size) if weighted else read_ints(state, name, size)
+
+
+def _read(
+    state: Arrays,
+    name: str,
+    dtype: type[np.float64] | type[np.int64],
+    size: int | None,
+) -> Floats | Ints:
+    values = state.get(name)
+    if values is None or values.dtype != dtype or values.ndim != 1:
+        raise InvalidSnapshot(f"map state: {name!r} is absent, or not a list of {dtype.__name__}")
+    if size is not None and len(values) != size:
+        raise InvalidSnapshot(f"map state: {name!r} has {len(values)} values, expected {size}")
+    return values

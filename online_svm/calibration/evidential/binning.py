@@ -4,12 +4,13 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.calibration.base import check_n_bins, read_ints
+from online_svm.calibration.argument_checks import check_n_bins
 from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import TiedCounts
 from online_svm.calibration.evidential.binomial import BinomialModel
 from online_svm.calibration.evidential.blocks import BlockMap
 from online_svm.errors import InvalidSnapshot
+from online_svm.storage.arrays import read_ints
 from online_svm.types import Arrays, Floats
 
 

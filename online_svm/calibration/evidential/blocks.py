@@ -7,18 +7,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from online_svm.calibration.base import check_finite, read_floats, read_ints
+from online_svm.calibration.argument_checks import check_finite
 from online_svm.calibration.diagram import Blocks, midpoints
-from online_svm.calibration.evidential.base import EvidentialMap, check_alpha, check_option
 from online_svm.calibration.evidential.binomial import (
     BINOMIAL_MODELS,
     BinomialModel,
     binomial_contour,
     binomial_mass,
 )
+from online_svm.calibration.evidential.evidential_map import (
+    EvidentialMap,
+    check_alpha,
+    check_option,
+)
 from online_svm.calibration.evidential.masses import vacuous
 from online_svm.calibration.fitted import CountsMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.storage.arrays import read_floats, read_ints
 from online_svm.types import Arrays, Floats, Ints
 
 

@@ -8,15 +8,19 @@ from numpy.typing import ArrayLike
 from scipy import special
 from typing_extensions import override
 
-from online_svm.calibration.base import read_floats, read_ints
-from online_svm.calibration.evidential.base import EvidentialMap, check_alpha, check_option
 from online_svm.calibration.evidential.binomial import interval_mass
 from online_svm.calibration.evidential.blocks import check_proportions
+from online_svm.calibration.evidential.evidential_map import (
+    EvidentialMap,
+    check_alpha,
+    check_option,
+)
 from online_svm.calibration.evidential.line import Likelihood, Line, fit_line
 from online_svm.calibration.evidential.masses import stack, vacuous
 from online_svm.calibration.evidential.table import IgnoranceTable
 from online_svm.calibration.platt import TARGETS, Targets
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.storage.arrays import read_floats, read_ints
 from online_svm.types import Arrays, Bools, Floats
 
 LogisticModel = Literal["likelihood", "confidence"]

@@ -7,7 +7,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning
 from online_svm.calibration.evidential import (
     EvidentialBinning,
@@ -15,13 +14,14 @@ from online_svm.calibration.evidential import (
     EvidentialLogistic,
     belief_plausibility,
 )
-from online_svm.calibration.evidential.base import EvidentialMap
 from online_svm.calibration.evidential.binomial import (
     BINOMIAL_MODELS,
     BinomialModel,
     binomial_mass,
 )
+from online_svm.calibration.evidential.evidential_map import EvidentialMap
 from online_svm.calibration.evidential.logistic import LOGISTIC_MODELS
+from online_svm.calibration.score_map import ScoreMap
 from online_svm.types import Floats
 from workers.lab.papers.drawing import BLUE, GREEN, GREY, RED, diagonal, dress, legend, panels
 

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from online_svm.calibration.base import ScoreMap
 from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning
 from online_svm.calibration.evidential import (
     EvidentialBinning,
@@ -19,7 +18,8 @@ from online_svm.calibration.evidential import (
     combined_decision,
     inverse_pignistic,
 )
-from online_svm.calibration.evidential.base import EvidentialMap
+from online_svm.calibration.evidential.evidential_map import EvidentialMap
+from online_svm.calibration.score_map import ScoreMap
 from online_svm.types import Bools, Floats, Ints
 from workers.push.datasets import load
 

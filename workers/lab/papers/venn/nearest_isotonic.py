@@ -5,7 +5,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.base import check_scores, check_training
+from online_svm.calibration.argument_checks import check_scores, check_training
 from online_svm.calibration.diagram import isotonic_blocks, midpoints, pool_ties
 from online_svm.types import Arrays, Floats
 

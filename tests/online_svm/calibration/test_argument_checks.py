@@ -1,12 +1,7 @@
 import numpy as np
 import pytest
 
-from online_svm.calibration.base import (
-    check_labels,
-    check_scores,
-    read_floats,
-    read_ints,
-)
+from online_svm.calibration.argument_checks import check_labels, check_scores
 from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning, VennAbers
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
@@ -118,11 +113,3 @@ def test_scores_are_one_dimensional_numbers():
 def test_labels_may_be_booleans_integers_or_floats():
     for labels in ([True, False], [1, 0], [1.0, 0.0]):
         assert check_labels(labels, 2).tolist() == [True, False]
-
-
-def test_a_stored_array_of_another_type_or_length_is_refused():
-    state = {"a": np.zeros(2)}
-    with pytest.raises(InvalidSnapshot, match="not a list of int64"):
-        read_ints(state, "a")
-    with pytest.raises(InvalidSnapshot, match="2 values, expected 3"):
-        read_floats(state, "a", 3)

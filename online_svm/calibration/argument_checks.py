@@ -1,45 +1,13 @@
-"""What a calibration map is, and the checks of its arguments that all maps share."""
-
-from typing import Protocol, Self, runtime_checkable
+"""The checks of scores, labels, weights and settings that all maps share."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage.state import Saved
-from online_svm.types import Arrays, Bools, Floats, Ints, Weights
+from online_svm.errors import InvalidInput
+from online_svm.types import Bools, Floats, Weights
 
 MOST_COUNTED = 3_000_000_000
 """Examples up to which products of two counts fit 64 bits."""
-
-
-class ScoreMap(Saved[Arrays], Protocol):
-    """A map from scores of a two-class machine to P(positive).
-
-    Every map answers 1/2 everywhere when it was fitted on no example at all, which is where the
-    papers' online protocol starts.
-    """
-
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and labels of shape (n_samples,); a label is 1 (positive) or 0."""
-        ...
-
-    def predict(self, scores: ArrayLike) -> Floats:
-        """Return P(positive) for each score; a value never depends on the others in the call."""
-        ...
-
-
-@runtime_checkable
-class IntervalMap(Protocol):
-    """A map from scores of a two-class machine to an interval for P(positive)."""
-
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and labels of shape (n_samples,); a label is 1 (positive) or 0."""
-        ...
-
-    def predict_interval(self, scores: ArrayLike) -> Floats:
-        """Return an array of shape (n_samples, 2): lower and upper probability of each score."""
-        ...
 
 
 def check_scores(scores: ArrayLike) -> Floats:
@@ -187,61 +155,8 @@ def check_fitted(fitted: bool, name: str) -> None:
         raise InvalidInput(f"{name}: not fitted yet; call fit(scores, labels) first")
 
 
-def read_floats(state: Arrays, name: str, size: int | None = None) -> Floats:
-    """Return the one-dimensional float64 array `name` of a stored state.
-
-    Raises
-    ------
-    InvalidSnapshot
-        If it is absent, of another type, or not of length `size` where one is given.
-
-    Examples
-    --------
-    >>> read_floats({"a": np.zeros(2)}, "a", 2)
-    array([0., 0.])
-    """
-    return np.asarray(_read(state, name, np.float64, size), dtype=np.float64)
-
-
-def read_ints(state: Arrays, name: str, size: int | None = None) -> Ints:
-    """Return the one-dimensional int64 array `name` of a stored state, as `read_floats` does.
-
-    Examples
-    --------
-    >>> read_ints({"a": np.zeros(2, dtype=np.int64)}, "a")
-    array([0, 0])
-    """
-    return np.asarray(_read(state, name, np.int64, size), dtype=np.int64)
-
-
-def read_counts(state: Arrays, name: str, size: int | None = None) -> Weights:
-    """Return counts of a stored state: int64, or float64 where they are sums of weights.
-
-    Examples
-    --------
-    >>> read_counts({"a": np.ones(2)}, "a")
-    array([1., 1.])
-    """
-    weighted = name in state and state[name].dtype == np.float64
-    return read_floats(state, name, size) if weighted else read_ints(state, name, size)
-
-
 def _as_floats(values: ArrayLike, name: str) -> Floats:
     try:
         return np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"{name}: expected numbers, got {type(values).__name__}") from error
-
-
-def _read(
-    state: Arrays,
-    name: str,
-    dtype: type[np.float64] | type[np.int64],
-    size: int | None,
-) -> Floats | Ints:
-    values = state.get(name)
-    if values is None or values.dtype != dtype or values.ndim != 1:
-        raise InvalidSnapshot(f"map state: {name!r} is absent, or not a list of {dtype.__name__}")
-    if size is not None and len(values) != size:
-        raise InvalidSnapshot(f"map state: {name!r} has {len(values)} values, expected {size}")
-    return values
