@@ -7,7 +7,7 @@ import pytest
 import redis
 from fault_feed import drain, engine, push, rows
 
-from workers.admin import feeds
+from workers.admin.registry import names
 from workers.broker import embedded
 from workers.broker.connection import client
 from workers.cli import app as cli
@@ -52,7 +52,7 @@ def test_a_list_of_feeds_of_another_type_stops_no_worker_and_is_named_by_status(
         store.register()
         drain(engine(store), 20)
         with pytest.raises(WrongKeyType, match="osvm:feeds is not the set of feeds"):
-            feeds.names(store)
+            names(store)
     finally:
         store.call("DEL", REGISTRY)
     with client(own_redis.url) as other:

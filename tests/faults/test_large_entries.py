@@ -12,7 +12,7 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
-from workers.admin import feeds
+from workers.admin.status import status
 from workers.admin.verify import verify
 from workers.broker.batch_size import BatchSize
 from workers.broker.store import Store
@@ -154,7 +154,7 @@ def test_a_stream_that_is_walked_comes_in_pages_of_bounded_bytes(store):
     pages = list(store.pages(store.keys.input, b"0-0"))
     assert [entry[0] for page in pages for entry in page] == [b"%d-0" % i for i in range(1, 61)]
     assert max(sum(len(entry[1][1]) for entry in page) for page in pages) <= 33 * MIB
-    assert feeds.status(store).waiting == 60
+    assert status(store).waiting == 60
 
 
 LIMIT = 3_500 * MIB

@@ -4,7 +4,7 @@ import pytest
 from fault_feed import CONFIG, drain, engine, outcome, rows
 from structlog.testing import capture_logs
 
-from workers.admin import feeds
+from workers.admin.status import status
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.cli.status import describe
@@ -98,9 +98,9 @@ def test_a_worker_says_that_the_stream_has_ended_and_waits(store):
 
 def test_status_says_that_the_stream_has_ended(store):
     fill(store)
-    assert "ended" not in describe(feeds.status(store))
+    assert "ended" not in describe(status(store))
     drain(engine(store), COUNT)
-    found = feeds.status(store)
+    found = status(store)
     assert (found.waiting, found.cursor) == (0, LAST)
     assert "ended      the stream has reached" in describe(found)
 

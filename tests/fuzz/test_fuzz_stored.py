@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
-from workers.admin import feeds
+from workers.admin.registry import listed
+from workers.admin.status import status
 from workers.admin.verify import verify
 from workers.broker import embedded
 from workers.broker.lease import is_held
@@ -89,7 +90,7 @@ FIELDS = [
 def commands(store):
     """What looks at a feed: each returns, or raises an error of the service in one line."""
     yield lambda: preflight.check(store, agreement(CONFIG, Limits()))
-    yield lambda: feeds.status(store)
+    yield lambda: status(store)
     yield lambda: verify(store)
     yield lambda: engine(store)
 
@@ -199,7 +200,7 @@ def go_on(url):
 def test_whatever_stands_in_the_lease_is_shown_and_stops_nobody(worked, value):
     worked.call("SET", worked.keys.lease, value)
     try:
-        holder = feeds.status(worked).holder
+        holder = status(worked).holder
         assert holder is None or printable(holder).isprintable()
         assert isinstance(is_held(value), bool)
     finally:
@@ -227,13 +228,13 @@ def test_whatever_stands_in_the_list_of_feeds_hides_no_feed_and_shows_none_that_
                 worked.call("ZADD", REGISTRY, "1", members[0])
         run(worked.register)
         if kind == "set":
-            found, odd = feeds.listed(worked)
+            found, odd = listed(worked)
             assert "fuzzed" in found
             assert {name.encode() for name in found} | set(odd) == set(members)
             assert not any(is_feed_name(name) for name in odd)
         else:
-            run(lambda: feeds.listed(worked))
-        assert feeds.status(worked).seq == COUNT
+            run(lambda: listed(worked))
+        assert status(worked).seq == COUNT
     finally:
         worked.call("DEL", REGISTRY)
 
@@ -263,7 +264,7 @@ def test_entries_under_any_ids_are_answered_under_them_and_again_by_the_next_wor
                 run(running.snapshot)
             expected = outcome(store)
             assert [parse_id(entry[0]) for entry in expected[0][0]] == found
-            run(lambda: feeds.status(store))
+            run(lambda: status(store))
             run(lambda: engine(store).advance())
             assert outcome(store) == expected
             assert verify(store).is_identical

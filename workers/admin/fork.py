@@ -7,7 +7,7 @@ recognised by its contents: every entry that the source still has is equal to th
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from workers.admin.feeds import NoSuchFeed
+from workers.admin.registry import NoSuchFeed
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost

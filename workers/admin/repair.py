@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.feeds import FeedInUse, require
+from workers.admin.holder import FeedInUse
+from workers.admin.registry import require
 from workers.admin.repair_store import Change, RepairStore, dead_letter_fields, refusal
 from workers.admin.verify import fresh, settings_of
 from workers.broker.batch_size import Entry

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.admin.feeds import FeedInUse
+from workers.admin.holder import FeedInUse
 from workers.broker.batch_size import Entry
 from workers.broker.commit_replies import lost
 from workers.broker.pipeline import Argument

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from workers.admin.backup import Backup
-from workers.admin.feeds import NoSuchSnapshot, check_not_in_use, snapshot_keys, waiting
+from workers.admin.holder import check_not_in_use
+from workers.admin.status import waiting
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.engine.snapshots import parts_of
@@ -14,6 +15,10 @@ from workers.feed.state import Pointer, initial_fields
 _RESTORE = Script.load("streams", "restore")
 
 _ATTEMPTS = 5  # a worker may replace snapshots while they are read
+
+
+class NoSuchSnapshot(BadConfiguration):
+    """A feed that has no snapshot yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
         )
     check_not_in_use(store, force)
     position = backup.position
-    before = set(snapshot_keys(store))
+    before = set(store.snapshot_keys())
     pointer = Pointer(
         position.n, backup.pointer.sha256, position.cursor, parts_of(len(backup.data))
     )

@@ -7,7 +7,7 @@ from itertools import islice
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.feeds import require
+from workers.admin.registry import require
 from workers.broker.batch_size import Entry
 from workers.broker.store import PAGE, Store
 from workers.config.settings import Limits

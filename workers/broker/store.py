@@ -124,14 +124,19 @@ class Store:
         return streams | {keys.state: "hash", keys.lease: "string"}
 
     def has_snapshots(self) -> bool:
-        """Return whether any snapshot of the feed exists, referenced or not (a scan)."""
+        """Return whether any snapshot of the feed is left, referenced or not."""
+        return any(True for _ in self.snapshot_keys())
+
+    def snapshot_keys(self) -> Iterator[str]:
+        """Yield the keys of all snapshots of the feed, referenced or not (a scan)."""
         cursor = b"0"
         while True:
             cursor, found = self.call(
                 "SCAN", cursor, "MATCH", self.keys.snapshots, "COUNT", 10 * PAGE
             )
-            if found or cursor == b"0":
-                return bool(found)
+            yield from (key.decode() for key in found)
+            if cursor == b"0":
+                return
 
     def server(self) -> dict[str, str]:
         """Return the fields of INFO for server, memory, persistence and cluster."""

@@ -22,7 +22,8 @@ def dlq(
     """Show the last rejected entries: ID, reason code, reason, size, and how each began."""
     import orjson
 
-    from workers.admin.feeds import newest, require
+    from workers.admin.answers import newest
+    from workers.admin.registry import require
     from workers.printable import printable, printable_json
 
     with feed_store(feed, redis, config) as store:

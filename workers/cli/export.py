@@ -54,7 +54,8 @@ def export(
     true_label is the label that was learned, is_right 1 or 0. Both are blank where the entry had
     no label, and where its input was trimmed since (a worker with --keep-input keeps it).
     """
-    from workers.admin.feeds import newest, require
+    from workers.admin.answers import newest
+    from workers.admin.registry import require
     from workers.history.spreadsheet import cell, raw_cell
 
     with feed_store(feed, redis, config) as store:
@@ -105,7 +106,7 @@ class _Table:
                 yield _row(entry, message, truth.fields(self._features))
 
     def _pages(self) -> "Iterator[tuple[list[Entry], list[dict[str, Any]]]]":
-        from workers.admin.feeds import answer
+        from workers.admin.answers import answer
 
         for page in self._store.pages(self._store.keys.out, b"0-0", self._last):
             yield page, [answer(entry) for entry in page]
@@ -119,7 +120,7 @@ def _row(entry: "Entry", message: dict[str, Any], truth: dict[str, Any]) -> dict
     StateLost
         If the payload is not an answer.
     """
-    from workers.admin.feeds import no_answer
+    from workers.admin.answers import no_answer
 
     try:
         return {"entry": entry[0].decode()} | flat(message | truth)

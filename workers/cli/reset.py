@@ -26,7 +26,7 @@ def reset(
     yes: Yes = False,
 ) -> None:
     """Delete the answers and the state of a feed; its input is then answered from the start."""
-    from workers.admin.feeds import reset as forget
+    from workers.admin.reset import reset as forget
 
     what = "its input, answers and state" if with_input else "its answers and state"
     confirm(f"Reset feed {feed!r}: delete {what} for good?", yes)

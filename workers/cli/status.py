@@ -12,7 +12,7 @@ from workers.plural import counted
 from workers.printable import printable, printable_json
 
 if TYPE_CHECKING:
-    from workers.admin.feeds import Status
+    from workers.admin.status import Status
 
 
 _WIDE = 400  # columns if the output is not a terminal: more than the longest names need
@@ -69,15 +69,15 @@ def status(
 
 
 def _names(url: str) -> list[str]:
-    from workers.admin import feeds
+    from workers.admin.registry import listed
     from workers.broker.store import Store
 
     with Store(url, "any") as store:
-        listed, others = feeds.listed(store)
+        names, others = listed(store)
     if others:
         such = printable(others[0][:40].decode(errors="backslashreplace"))
         note(f"skipped in the list of feeds: {counted(len(others), 'name')} no feed has: {such}")
-    return listed
+    return names
 
 
 def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
@@ -88,7 +88,8 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
     NoSuchFeed, AccessDenied, StateLost
         If the user named the feed.
     """
-    from workers.admin import feeds
+    from workers.admin.registry import NoSuchFeed
+    from workers.admin.status import status
     from workers.broker.store import Store
     from workers.errors import AccessDenied, InvalidFeedName, StateLost
 
@@ -96,8 +97,8 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
     for name in names:
         try:
             with Store(url, name) as store:
-                found.append(feeds.status(store))
-        except (feeds.NoSuchFeed, AccessDenied, InvalidFeedName, StateLost) as error:
+                found.append(status(store))
+        except (NoSuchFeed, AccessDenied, InvalidFeedName, StateLost) as error:
             if is_named:
                 raise
             # Its keys are gone, damaged or not permitted: show the other feeds nevertheless.

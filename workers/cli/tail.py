@@ -44,7 +44,7 @@ def tail(
     --json prints the payloads with true_label and is_right added. Both are null where the entry
     had no label, and where its input was trimmed since (a worker with --keep-input keeps it).
     """
-    from workers.admin.feeds import require
+    from workers.admin.registry import require
     from workers.history.true_labels import TrueLabels
 
     with feed_store(feed, redis, config) as store:
@@ -64,7 +64,7 @@ def _lines(
     page: "Sequence[Entry]", truths: "TrueLabels | None", json: bool, raw: bool
 ) -> Iterator[str]:
     """Yield the line to print for each entry."""
-    from workers.admin.feeds import payload
+    from workers.admin.answers import payload
     from workers.printable import printable, printable_json
 
     stored = [payload(entry) for entry in page]
@@ -213,7 +213,7 @@ def _tell_if_unanswered(store: "Store") -> None:
 
 def _pages(store: "Store", key: str, count: int, follow: bool) -> "Iterator[Sequence[Entry]]":
     """Yield the last entries of a stream; with `follow`, also the new ones as they arrive."""
-    from workers.admin.feeds import newest
+    from workers.admin.answers import newest
 
     last = b"0-0"
     for page in (newest(store, key, count),) if count else store.pages(key, last):

@@ -9,7 +9,8 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.schema import MAX_LABEL, FeatureSchema
-from workers.admin.feeds import NoSuchFeed, payload
+from workers.admin.answers import payload
+from workers.admin.registry import NoSuchFeed
 from workers.broker.store import Store
 from workers.combine.join import Answer, Mark
 from workers.errors import BadConfiguration, InputLost, StateLost

@@ -3,8 +3,8 @@
 import pytest
 from fault_feed import COUNT, drain, engine, payloads, push, rows
 
-from workers.admin import feeds
 from workers.admin import fork as forking
+from workers.admin.status import status
 from workers.broker.store import PAGE, Store
 from workers.errors import BadConfiguration, InputLost, Unavailable
 from workers.feed.keys import REGISTRY
@@ -150,4 +150,4 @@ def test_a_fork_of_a_live_feed_with_its_settings_gives_the_answers_a_new_feed_ov
         anew.append(anew.keys.input, kept)
         drain(engine(anew), len(kept))
         assert payloads(anew) == payloads(target)
-    assert feeds.status(target).seq == len(kept)
+    assert status(target).seq == len(kept)

@@ -3,7 +3,7 @@
 import pytest
 from fault_feed import CONFIG, drain, engine, outcome, payloads, push, rows
 
-from workers.admin.feeds import FeedInUse
+from workers.admin.holder import FeedInUse
 from workers.admin.repair import repair
 from workers.admin.repair_store import Change, RepairStore
 from workers.admin.restore import backup_of, restore

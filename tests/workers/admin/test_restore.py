@@ -7,14 +7,17 @@ import pytest
 from commands import work
 from fault_feed import COUNT, drain, engine, payloads, push, rows
 
-from workers.admin import feeds, verify
+from workers.admin import verify
+from workers.admin.answers import newest
 from workers.admin.backup import FORMAT, Backup, InvalidBackup
+from workers.admin.holder import FeedInUse
+from workers.admin.reset import reset
 from workers.admin.restore import backup_of, restore
 from workers.broker import embedded
 from workers.broker.lease import Holder
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.errors import BadConfiguration, Fenced, OutputAhead, WrongKeyType
+from workers.errors import BadConfiguration, Fenced, OutputAhead, StateLost, WrongKeyType
 from workers.feed.keys import REGISTRY
 from workers.feed.position import parse_id
 
@@ -46,7 +49,7 @@ def test_a_restored_feed_goes_on_as_if_redis_had_never_been_lost(lost, server, s
     store, path, (answers, position) = lost
     url = store.url if server == "flushed" else system_url
     with Store(url, "f", block_ms=20) as anew:
-        feeds.reset(anew, with_input=True)
+        reset(anew, with_input=True)
         found = restore(anew, Backup.read(path))
         assert (found.position.seq, found.answers, found.waiting) == (MIDDLE, 0, 0)
         assert anew.keys.feed.encode() in anew.call("SMEMBERS", REGISTRY)
@@ -82,7 +85,7 @@ def test_new_input_gets_ids_after_the_backup_although_the_clock_is_behind(lost):
     restore(store, backup)
     store.call("XSETID", store.keys.input, f"{far}-5")  # as if the producers' clock were ahead
     store.call("XADD", store.keys.input, "*", "x", "[0.1,0.2,0.3]", "y", "a")
-    (last,) = feeds.newest(store, store.keys.input, 1)
+    (last,) = newest(store, store.keys.input, 1)
     assert last[0] == b"%d-6" % far
     store.call("DEL", store.keys.state, store.keys.input)
     restore(store, backup)
@@ -95,12 +98,12 @@ def test_input_that_is_trimmed_unread_after_a_restore_is_missed_from_redis_7_on(
     with Store(system_url, "f", block_ms=20) as store:
         if int(store.server()["redis_version"].split(".")[0]) < 7:
             pytest.skip("this Redis keeps no count of what was added")
-        feeds.reset(store, with_input=True)
+        reset(store, with_input=True)
         restore(store, Backup.read(path))
         running = engine(store, begins=False)
         push(store, rows()[MIDDLE:], first=MIDDLE + 1)
         store.call("XTRIM", store.keys.input, "MAXLEN", "5")
-        with pytest.raises(feeds.StateLost, match="input lost"):
+        with pytest.raises(StateLost, match="input lost"):
             drain(running, COUNT)
 
 
@@ -112,7 +115,7 @@ def test_a_feed_that_has_answers_after_the_backup_is_not_put_back(lost):
     with pytest.raises(OutputAhead, match=r"240-0.*130-0.*online-svm reset f"):
         restore(store, Backup.read(path), overwrite=True)
     assert (store.state(), payloads(store)) == before
-    feeds.reset(store, with_input=False)
+    reset(store, with_input=False)
     restore(store, Backup.read(path))
     drain(engine(store, begins=False), COUNT)
     assert payloads(store) == [after(stream, b"130-0") for stream in before[1]]
@@ -127,13 +130,13 @@ def test_a_feed_that_is_there_is_overwritten_only_when_told_to_and_its_worker_is
     with pytest.raises(BadConfiguration, match="exists"):
         restore(store, Backup.read(path))
     store.call("SET", store.keys.lease, Holder.here("me").encode())
-    with pytest.raises(feeds.FeedInUse, match="held by 'me'"):
+    with pytest.raises(FeedInUse, match="held by 'me'"):
         restore(store, Backup.read(path), overwrite=True)
     restore(store, Backup.read(path), overwrite=True, force=True)
     assert store.state().epoch > epoch
     with pytest.raises(Fenced):
         drain(running, COUNT)
-    assert set(feeds.snapshot_keys(store)) == set(store.state().snapshot.keys(store.keys))
+    assert set(store.snapshot_keys()) == set(store.state().snapshot.keys(store.keys))
 
 
 def test_a_key_of_another_type_is_named_and_nothing_is_changed(lost):

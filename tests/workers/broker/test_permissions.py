@@ -10,7 +10,7 @@ import pytest
 import redis
 from processes import Process
 
-from workers.admin import feeds
+from workers.admin.registry import names
 from workers.broker import permissions
 from workers.broker.connection import client
 from workers.broker.store import Store
@@ -141,7 +141,7 @@ def test_a_producer_pushes_whether_or_not_it_may_list_the_feed(own_redis, capsys
     assert (code, "3 rows pushed" in said) == (0, True), said
     with Store(own_redis.url, "f") as store:
         assert store.length(store.keys.input) == 3
-        assert feeds.names(store) == ([] if removed else ["f"])
+        assert names(store) == ([] if removed else ["f"])
 
 
 COMMANDS = [rule for rule in RULES["osvm-worker"] if rule.startswith("+")]

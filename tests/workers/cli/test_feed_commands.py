@@ -17,7 +17,8 @@ from processes import Process
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
-from workers.admin import feeds
+from workers.admin.answers import newest, payload
+from workers.admin.registry import names
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.cli import app as cli
@@ -98,7 +99,7 @@ def test_push_sends_the_rows_in_the_order_of_the_seed(run, store, feed):
     assert f"{ROWS} rows pushed to feed '{feed}'" in err
     expected = phishing()
     sent = [dict(zip(e[1][::2], e[1][1::2], strict=True))
-            for e in feeds.newest(store, store.keys.input, 1000)]  # fmt: skip
+            for e in newest(store, store.keys.input, 1000)]  # fmt: skip
     assert [orjson.loads(fields[b"x"]) for fields in sent] == [row.x for row in expected]
     assert [fields[b"y"].decode() for fields in sent] == [row.y for row in expected]
 
@@ -106,7 +107,7 @@ def test_push_sends_the_rows_in_the_order_of_the_seed(run, store, feed):
 def test_push_can_leave_out_names_and_labels_and_rows(run, store, feed):
     run("push", feed, "Phishing", "--arrays", "--no-label", "--skip", "5", "--limit", "2")
     wanted = list(rows("Phishing", Reading()))[5:7]
-    sent = feeds.newest(store, store.keys.input, 10)
+    sent = newest(store, store.keys.input, 10)
     assert [e[1][0] for e in sent] == [b"x", b"x"]
     assert [orjson.loads(e[1][1]) for e in sent] == [list(row.x.values()) for row in wanted]
     assert [len(e[1]) for e in sent] == [2, 2]
@@ -143,10 +144,10 @@ def test_the_worker_answers_as_the_predictor_does_in_process(answered, redis_url
     )
     predictor = OnlinePredictor(config)
     with Store(redis_url, feed) as store:
-        payloads = [feeds.payload(e) for e in feeds.newest(store, store.keys.out, 1000)]
-    for row, payload in zip(phishing(), payloads, strict=False):
+        payloads = [payload(e) for e in newest(store, store.keys.out, 1000)]
+    for row, answered_with in zip(phishing(), payloads, strict=False):
         prediction = predictor.step(Example(row.x, row.y))
-        message = orjson.loads(payload)
+        message = orjson.loads(answered_with)
         assert message["label"] == prediction.label
         assert message["probabilities"] == list(prediction.probabilities)
         assert message["scores"] == list(prediction.scores)
@@ -206,15 +207,15 @@ def test_a_feed_of_which_nothing_is_left_is_listed_no_more(run, store, feed):
     store.register()
     store.call("XADD", store.keys.out, "*", "p", "{}")
     assert run("reset", feed, "--yes")[0] == 0
-    assert feed not in feeds.names(store)
+    assert feed not in names(store)
 
 
 def test_a_feed_that_was_pushed_and_reset_stays_listed_with_its_input(run, store, feed, source):
     run("push", feed, str(source), "--limit", "3")
     assert run("reset", feed, "--yes")[0] == 0
-    assert feed in feeds.names(store)
+    assert feed in names(store)
     assert run("reset", feed, "--yes", "--input")[0] == 0
-    assert feed not in feeds.names(store)
+    assert feed not in names(store)
 
 
 @pytest.mark.parametrize(("count", "told"), [(1, "1 entry waits"), (3, "3 entries wait")])
@@ -235,7 +236,7 @@ def test_tail_prints_the_payloads_as_they_are_stored(answered, run, redis_url):
     feed, _ = answered
     _, out, _ = run("tail", feed, "--raw", "--count", "0")
     with Store(redis_url, feed) as store:
-        stored = [feeds.payload(e).decode() for e in feeds.newest(store, store.keys.out, 1000)]
+        stored = [payload(e).decode() for e in newest(store, store.keys.out, 1000)]
     assert out.splitlines() == stored
     _, out, _ = run("tail", feed, "--json", "--stream", "met", "-n", "1")
     assert orjson.loads(out)["n"] == ROWS // 40 * 40
@@ -262,7 +263,7 @@ def test_tail_follows_a_feed_until_it_is_interrupted(answered, redis_url):
     try:
         assert orjson.loads(tail.stdout.readline())["id"] == "bad one"
         with Store(redis_url, feed) as store:
-            last = feeds.newest(store, store.keys.out, 1)[0][0]
+            last = newest(store, store.keys.out, 1)[0][0]
             later = b"%d-0" % (int(last.split(b"-")[0]) + 1)
             store.call("XADD", store.keys.out, later, "p", '{"late":1}')
             try:
@@ -362,7 +363,7 @@ def test_a_broken_pipe_that_is_not_the_output_is_a_fault(answered, redis_url, mo
     def broken(*arguments):
         raise BrokenPipeError
 
-    monkeypatch.setattr("workers.admin.feeds.require", broken)
+    monkeypatch.setattr("workers.admin.registry.require", broken)
     monkeypatch.setattr(sys, "stdout", sys.__stdout__)
     with pytest.raises(BrokenPipeError):
         cli.main(["tail", feed, "--redis", redis_url])
@@ -457,7 +458,7 @@ def test_verify_ends_with_code_5_where_an_answer_is_gone(answered, run, redis_ur
     copy(redis_url, answered[0], feed, "state", "input", "out", "met", "dlq")
     with Store(redis_url, feed) as store:
         store.call("HSET", store.keys.state, "snapshot", "", "previous", "")
-        last = feeds.newest(store, store.keys.out, 1)[0][0]
+        last = newest(store, store.keys.out, 1)[0][0]
         store.call("XDEL", store.keys.out, last)
     code, _, err = run("verify", feed)
     assert code == 5
@@ -481,9 +482,7 @@ def test_fork_copies_the_input_under_the_same_ids(answered, run, redis_url):
     assert (code, out) == (0, f"{feed}-2\n")
     assert f"online-svm worker {feed}-2" in err
     with Store(redis_url, feed) as store, Store(redis_url, f"{feed}-2") as forked:
-        assert feeds.newest(forked, forked.keys.input, 1000) == feeds.newest(
-            store, store.keys.input, 1000
-        )
+        assert newest(forked, forked.keys.input, 1000) == newest(store, store.keys.input, 1000)
     code, _, err = run("fork", f"{feed}-2", "--to", feed)
     assert code == 2
     assert "exists" in err
@@ -536,7 +535,7 @@ def test_reset_can_delete_the_input_too(run, store, feed):
     store.register()
     assert run("reset", feed, "--yes", "--input")[0] == 0
     assert store.types() == {}
-    assert feed not in feeds.names(store)
+    assert feed not in names(store)
 
 
 def test_reset_says_that_a_feed_without_answers_has_input_which_is_kept(run, store, feed, source):

@@ -10,7 +10,7 @@ import pytest
 from processes import Process
 
 from online_svm.config import PredictorConfig
-from workers.admin import feeds
+from workers.admin.status import COUNTED
 from workers.broker import embedded
 from workers.broker.lease import Holder
 from workers.broker.store import Store
@@ -97,9 +97,9 @@ def test_a_feed_that_cannot_be_shown_does_not_pass_the_check(run, url):
 
 
 def test_what_waits_is_exact_where_nothing_is_kept_before_it(run, url):
-    begin(url, "new", waiting=feeds.COUNTED + 5)
+    begin(url, "new", waiting=COUNTED + 5)
     found = orjson.loads(run("new", "--json")[1])
-    assert (found["waiting"], found["waiting_is_at_least"]) == (feeds.COUNTED + 5, False)
+    assert (found["waiting"], found["waiting_is_at_least"]) == (COUNTED + 5, False)
     assert "  waiting    1,005\n" in run("new")[1]
 
 
@@ -115,7 +115,7 @@ def test_what_waits_behind_kept_entries_is_marked_where_it_was_not_counted(
         store.call("HSET", store.keys.state, "cursor", "1-0", "seq", 1)
     found = orjson.loads(run("f", "--json")[1])
     assert found["waiting"] == behind
-    assert found["waiting_is_at_least"] is (behind == feeds.COUNTED)
+    assert found["waiting_is_at_least"] is (behind == COUNTED)
     assert f"  waiting    {shown}\n" in run("f")[1]
     assert f" {cell} " in run()[1]
 

@@ -15,7 +15,10 @@ from processes import Process
 
 from online_svm.calibration.evidential import from_bounds
 from online_svm.predictor.combiner import Combiner, CombinerConfig
-from workers.admin import feeds
+from workers.admin.answers import payload
+from workers.admin.registry import names
+from workers.admin.reset import reset
+from workers.admin.status import status
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.cli import app as cli
@@ -129,7 +132,7 @@ def test_every_answer_is_that_of_a_combiner_fed_with_what_the_sources_published(
         with Store(sources, feed) as store:
             for page in store.pages(store.keys.out, b"0-0"):
                 for entry in page:
-                    message = orjson.loads(feeds.payload(entry))
+                    message = orjson.loads(payload(entry))
                     said[feed, message["id"]] = message
     compared = 0
     for message in messages(sources, "whole")[0]:
@@ -179,9 +182,9 @@ def test_ids_that_one_feed_lacks_are_reported_in_the_dead_letters(whole, sources
 
 def test_the_state_is_that_of_any_feed_and_names_the_position(whole, sources):
     with Store(sources, "whole") as store:
-        found = feeds.status(store)
+        found = status(store)
         assert (found.seq, found.out, found.dlq) == (len(whole[0]), len(whole[0]), len(whole[1]))
-        assert "whole" in feeds.names(store)
+        assert "whole" in names(store)
         assert found.holder is None
 
 
@@ -442,7 +445,7 @@ def test_a_source_that_was_reset_or_a_state_that_is_gone_ends_it(redis_url, feed
         answer(redis_url, name, rows, {})
     service.run(names, feed, redis_url, join_window=2, once=True)
     with Store(redis_url, names[1]) as store, Store(redis_url, feed) as target:
-        feeds.reset(store, with_input=True)
+        reset(store, with_input=True)
         answer(redis_url, names[1], rows[:10], {})
         with pytest.raises(StateLost, match="was reset or lost answers"):
             service.run(names, feed, redis_url, join_window=2, once=True)

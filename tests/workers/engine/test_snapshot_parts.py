@@ -4,7 +4,7 @@ import pytest
 from fault_feed import CONFIG, COUNT, drain, engine, payloads, push, rows
 
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin import feeds
+from workers.admin.reset import reset
 from workers.admin.restore import backup_of
 from workers.broker.store import Store
 from workers.config.settings import Limits
@@ -45,7 +45,7 @@ def test_snapshots_in_parts_change_no_byte_and_leave_nothing_behind(parted, redi
         assert payloads(whole) == payloads(parted)
         assert whole.state().position == parted.state().position
         assert whole.state().snapshot.parts == 1
-    assert set(feeds.snapshot_keys(parted)) == parts_of(parted)
+    assert set(parted.snapshot_keys()) == parts_of(parted)
     assert all(parted.call("TTL", key) == -1 for key in parts_of(parted))
 
 
@@ -73,11 +73,11 @@ def test_a_snapshot_with_one_part_damaged_is_passed_over_and_all_its_parts_go(pa
     assert len(check_snapshots(parted, parted.state())) == 1
     drain(engine(parted, batch=10, snapshot_every=50, part_bytes=SMALL), COUNT)
     assert check_snapshots(parted, parted.state()) == ()
-    assert set(feeds.snapshot_keys(parted)) == parts_of(parted)
+    assert set(parted.snapshot_keys()) == parts_of(parted)
 
 
 def test_reset_takes_all_parts_away(parted):
-    feeds.reset(parted, with_input=False)
+    reset(parted, with_input=False)
     assert not parted.has_snapshots()
 
 

@@ -13,8 +13,8 @@ import stored_feeds
 
 from online_svm import semantics
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin import feeds
 from workers.admin import fork as forking
+from workers.admin.status import status
 from workers.admin.verify import verify, verify_history
 from workers.broker.store import Store
 from workers.combine import service as combination
@@ -316,7 +316,7 @@ def test_a_feed_of_newer_software_is_refused_in_one_line_by_all_that_compute(
             assert f"feed 'dedupe': {said}, or: online-svm fork dedupe --to NEW" in told
             assert "\n" not in told
         assert store.call("HGETALL", store.keys.state) == before
-        assert feeds.status(store).seq == 190  # it can still be looked at
+        assert status(store).seq == 190  # it can still be looked at
 
 
 def test_a_feed_whose_semantics_were_given_up_is_refused_and_can_be_forked(

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.admin import feeds
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
@@ -147,7 +146,7 @@ def sample(store: Store, pid: int, began: float) -> Sample:
         When the run began, by `time.monotonic`.
     """
     keys = store.keys
-    sizes = [int(store.call("STRLEN", key)) for key in feeds.snapshot_keys(store)]
+    sizes = [int(store.call("STRLEN", key)) for key in store.snapshot_keys()]
     groups = [
         dict(zip(flat[::2], flat[1::2], strict=True))
         for flat in store.call("XINFO", "GROUPS", keys.input)

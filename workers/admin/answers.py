@@ -1,0 +1,55 @@
+"""The entries of a feed's output streams."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from workers.broker.store import Store
+from workers.errors import StateLost
+from workers.feed.keys import FIELD
+
+
+def newest(store: Store, stream: str, count: int) -> list[Any]:
+    """Return the last `count` entries of a stream, the oldest first."""
+    found: list[Any] = store.call("XREVRANGE", stream, "+", "-", "COUNT", count)
+    return found[::-1]
+
+
+def payload(entry: Sequence[Any]) -> bytes:
+    """Return the payload of an entry of `out` or `met`.
+
+    Raises
+    ------
+    StateLost
+        If it has no payload: another program wrote it.
+    """
+    fields = entry[1]
+    if FIELD.encode() not in fields[::2]:
+        raise no_answer(entry)
+    return bytes(fields[2 * fields[::2].index(FIELD.encode()) + 1])
+
+
+def answer(entry: Sequence[Any]) -> dict[str, Any]:
+    """Return the parsed payload of an entry of `out` or `met`.
+
+    Raises
+    ------
+    StateLost
+        If it is not a JSON object: another program wrote it.
+    """
+    try:
+        found = orjson.loads(payload(entry))
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise no_answer(entry)
+    return found
+
+
+def no_answer(entry: Sequence[Any]) -> StateLost:
+    """Return the error for an entry of an output stream that this program did not write."""
+    return StateLost(
+        f"entry {entry[0].decode()} of an output stream is no answer: another program wrote it; "
+        "online-svm verify tells what else differs"
+    )

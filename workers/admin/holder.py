@@ -1,0 +1,29 @@
+"""Who holds a feed."""
+
+from workers.broker.lease import Holder
+from workers.broker.store import Store
+from workers.errors import BadConfiguration
+
+
+class FeedInUse(BadConfiguration):
+    """A live worker holds the feed."""
+
+
+def check_not_in_use(store: Store, force: bool) -> None:
+    """Raise FeedInUse if a live worker holds the feed and `force` is not set."""
+    name = holder(store)
+    if name is not None and not force:
+        raise FeedInUse(
+            f"feed {store.keys.feed!r} is held by {name!r}: stop that worker first, or --force"
+        )
+
+
+def holder(store: Store) -> str | None:
+    """Return the holder of the lease, unless its process is known to be gone."""
+    held = store.call("GET", store.keys.lease)
+    if held is None:
+        return None
+    found = Holder.parse(held)
+    if found is None:
+        return repr(held[:80])
+    return None if found.is_dead() else found.name

@@ -1,0 +1,42 @@
+"""A feed begun anew."""
+
+from workers.admin.holder import check_not_in_use
+from workers.broker.store import Store
+from workers.feed.keys import GROUP, REGISTRY
+
+
+def reset(store: Store, with_input: bool, force: bool = False) -> int:
+    """Delete all answers and all state of a feed at once; return the number of deleted keys.
+
+    A worker that still runs notices, writes nothing more, and exits.
+
+    Parameters
+    ----------
+    store : Store
+    with_input : bool
+        Also delete the input. Otherwise it is answered again from its start.
+    force : bool
+        Even if a live worker holds the feed.
+
+    Raises
+    ------
+    FeedInUse
+        If a live worker holds the feed and `force` is not set.
+    """
+    check_not_in_use(store, force)
+    keys = store.keys
+    dropped = [keys.state, keys.out, keys.met, keys.dlq, keys.lease, *store.snapshot_keys()]
+    if with_input:
+        dropped.append(keys.input)
+    else:
+        # The consumer group marks the cursor, which is gone; the next worker creates it again.
+        _drop_group(store)
+    gone = int(store.call("DEL", *dropped))
+    if not store.types():
+        store.call("SREM", REGISTRY, keys.feed)
+    return gone
+
+
+def _drop_group(store: Store) -> None:
+    if store.length(store.keys.input):
+        store.call("XGROUP", "DESTROY", store.keys.input, GROUP)

@@ -1,0 +1,113 @@
+"""How a feed stands, seen from outside."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from workers.admin.answers import newest, payload
+from workers.admin.holder import holder
+from workers.admin.registry import require
+from workers.broker.store import Store
+
+COUNTED = 1000
+"""Largest number of waiting entries that are counted one by one, which reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The status of a feed.
+
+    Attributes
+    ----------
+    feed : str
+    seq, n : int
+        Input entries answered, examples learned.
+    waiting : int
+        Input entries not answered yet.
+    waiting_is_at_least : bool
+        Whether more may wait: counting stopped at `COUNTED`.
+    cursor : str
+        ID of the last entry answered.
+    out, met, dlq : int
+        Entries kept in the output streams.
+    epoch : int
+        Number of writers so far.
+    writer, holder : str or None
+        The last writer, and the present holder of the lease.
+    digest : str
+        Digest of all answers so far, in hexadecimal.
+    snapshots : list of int
+        Learned examples at each kept snapshot, the newest first.
+    validity : dict or None
+        The newest message of `met`.
+    """
+
+    feed: str
+    seq: int
+    n: int
+    waiting: int
+    waiting_is_at_least: bool
+    cursor: str
+    out: int
+    met: int
+    dlq: int
+    epoch: int
+    writer: str | None
+    holder: str | None
+    digest: str
+    snapshots: list[int]
+    validity: dict[str, Any] | None
+
+
+def status(store: Store) -> Status:
+    """Return the status of a feed; this only reads.
+
+    Raises
+    ------
+    NoSuchFeed
+        If the feed does not exist.
+    """
+    require(store)
+    keys, state = store.keys, store.state()
+    cursor = b"0-0" if state is None else state.position.cursor
+    pointers = () if state is None else (state.snapshot, state.previous)
+    waits, is_at_least = waiting(store, cursor)
+    return Status(
+        feed=keys.feed,
+        seq=0 if state is None else state.position.seq,
+        n=0 if state is None else state.position.n,
+        waiting=waits,
+        waiting_is_at_least=is_at_least,
+        cursor=cursor.decode(),
+        out=store.length(keys.out),
+        met=store.length(keys.met),
+        dlq=store.length(keys.dlq),
+        epoch=0 if state is None else state.epoch,
+        writer=None if state is None else state.writer,
+        holder=holder(store),
+        digest=bytes(32).hex() if state is None else state.position.digest.hex(),
+        snapshots=[pointer.n for pointer in pointers if pointer is not None],
+        validity=_newest_report(store),
+    )
+
+
+def waiting(store: Store, cursor: bytes) -> tuple[int, bool]:
+    """Return how many input entries follow a cursor, and whether there may be more."""
+    stream, count, after = store.keys.input, 0, b""
+    for page in store.pages(stream, cursor, count=COUNTED):
+        after = after or page[0][0]
+        count += len(page)
+        if count >= COUNTED:
+            break
+    if count < COUNTED:
+        return count, False
+    first = store.call("XRANGE", stream, "-", "+", "COUNT", 1)
+    if first and first[0][0] == after:  # none is kept up to the cursor
+        return store.length(stream), False
+    return count, True
+
+
+def _newest_report(store: Store) -> dict[str, Any] | None:
+    found = newest(store, store.keys.met, 1)
+    return orjson.loads(payload(found[0])) if found else None
