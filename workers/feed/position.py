@@ -74,6 +74,20 @@ def next_id(entry_id: bytes) -> bytes | None:
     return b"%d-0" % (time + 1) if time < _MOST else None
 
 
+def previous_id(entry_id: bytes) -> bytes:
+    """Return the ID right before another, b"0-0" before the first one that a stream can have.
+
+    Examples
+    --------
+    >>> previous_id(b"5-10"), previous_id(b"6-0"), previous_id(b"0-1"), previous_id(b"0-0")
+    (b'5-9', b'5-18446744073709551615', b'0-0', b'0-0')
+    """
+    time, count = parse_id(entry_id)
+    if count > 0:
+        return b"%d-%d" % (time, count - 1)
+    return b"%d-%d" % (time - 1, _MOST) if time > 0 else b"0-0"
+
+
 def chain(digest: Digest, links: Iterable[tuple[bytes, bytes, bytes]]) -> Digest:
     """Return the digest after more output entries.
 

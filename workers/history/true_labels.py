@@ -1,6 +1,5 @@
 """The labels that answered examples had: joined from the input, under the ID of the answer."""
 
-import json
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -10,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from workers.errors import BadConfiguration, StateLost
+from workers.feed.agreement import Groups, stored_groups
 from workers.feed.keys import FeedKeys
+from workers.feed.position import parse_id, previous_id
 
 if TYPE_CHECKING:
     from workers.broker.batch_size import Entry
     from workers.broker.store import Store
 
 Features = list[Any] | dict[str, Any]
-
-PAGE = 100
-"""Input entries read at once: each may be as large as the limit of an entry."""
 
 _ANSWERED = ("ok", "warming")
 """Status of an answer whose label, if the entry had one, was learned."""
@@ -93,27 +91,23 @@ class TrueLabels:
         found = self._inputs(entries[0][0], entries[-1][0]) if entries else iter(())
         sent = next(found, None)
         for (entry_id, _), message in zip(entries, messages, strict=True):
-            while sent is not None and _order(sent[0]) < _order(entry_id):
+            while sent is not None and parse_id(sent[0]) < parse_id(entry_id):
                 sent = next(found, None)
             is_kept = sent is not None and sent[0] == entry_id
             yield self._truth(sent[1], message) if sent is not None and is_kept else Truth()
 
     def _begin(self) -> None:
         """Find where the labels are, and how the feed spells them."""
-        config = _configuration(self._store)
-        combined = config.get("join", {}).get("feeds")
+        settings = _settings(self._store)
+        combined = settings.get("join", {}).get("feeds")
         if combined:
             self._input = FeedKeys(combined[0]).input
-        self._spelled, self._begun = _spelling(config), True
+        self._spelled, self._begun = _spelling(settings), True
 
     def _inputs(self, first: bytes, last: bytes) -> "Iterator[Entry]":
         """Yield the input entries from one ID to another, both included."""
-        start = first
-        while page := self._store.call("XRANGE", self._input, start, last, "COUNT", PAGE):
+        for page in self._store.pages(self._input, previous_id(first), last):
             yield from page
-            if len(page) < PAGE or page[-1][0] == last:
-                return
-            start = b"(" + page[-1][0]
 
     def _truth(self, flat: Sequence[bytes], message: Any) -> Truth:
         if not isinstance(message, dict) or message.get("status") not in _ANSWERED:
@@ -129,24 +123,18 @@ class TrueLabels:
         )
 
 
-def _order(entry_id: bytes) -> tuple[int, int]:
-    time, _, count = entry_id.partition(b"-")
-    return int(time), int(count)
-
-
-def _configuration(store: "Store") -> dict[str, Any]:
-    """Return the stored configuration of a feed; empty where it has none that can be read."""
+def _settings(store: "Store") -> Groups:
+    """Return the stored settings of a feed, by group; empty if it has none that can be read."""
     try:
         state = store.state()
-        found = {} if state is None else json.loads(state.agreement.config)
-    except (StateLost, BadConfiguration, ValueError, RecursionError):
+        return {} if state is None else stored_groups(store.keys.feed, state.agreement)
+    except (StateLost, BadConfiguration):
         return {}  # the answers can be shown all the same
-    return found if isinstance(found, dict) else {}
 
 
-def _spelling(config: dict[str, Any]) -> Callable[[str], str | None]:
+def _spelling(settings: Groups) -> Callable[[str], str | None]:
     """Return what a feed makes of the text of an accepted label: `+1` may be `1` there."""
-    if config.get("predictor", {}).get("labels") != "integer":
+    if settings.get("predictor", {}).get("labels") != "integer":
         return _as_sent
     # Imported here: only such a feed needs it.
     from online_svm.config import PredictorConfig
