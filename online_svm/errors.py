@@ -50,6 +50,7 @@ REJECTION_CODES = (
     "unknown_feature",
     "missing_feature",
     "label",  # not in the declared set, not an integer where integers are asked for, too long
+    "too_many_classes",  # a new label, when there are as many as the feed takes
     "unknown_field",
     "duplicate_field",  # a field, or a named feature, sent twice
     "too_large",  # more bytes than the entry limit, or far more values than features

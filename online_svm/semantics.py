@@ -79,6 +79,8 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "max_features": 10_000,
             "max_values": None,
             "max_label_chars": 256,
+            "max_label_bytes": None,
+            "max_classes": None,
             "max_id_chars": 256,
             "dedupe_window": 0,
         },

@@ -61,8 +61,10 @@ class OnlinePredictor:
         Learned examples.
     schema : FeatureSchema
         Names or number of the features, once known.
+    labels : LabelIndex
+        Labels declared or met so far, in the order of their codes.
     classes : tuple of str
-        Labels declared or met so far, sorted.
+        The same, sorted.
     is_patient : bool
         Refits in the background begin when `begin_refits` is called, or a result is awaited, and
         not before the examples are answered that complete theirs. It changes no answer.
@@ -90,9 +92,9 @@ class OnlinePredictor:
         config = self.config
         self.n = 0
         self.schema = FeatureSchema(config)
-        self._labels = LabelIndex(config.classes)
-        self._declared = None if config.classes is None else self._labels.view().classes
-        self._examples = AvailableExamples(len(self._labels.labels))
+        self.labels = LabelIndex(config.classes)
+        self._declared = None if config.classes is None else self.labels.view().classes
+        self._examples = AvailableExamples(len(self.labels.labels))
         self._active: ActiveModel | None = None
         self._pending: PendingRefit | None = None
         self._following: PendingRefit | None = None  # within `step_many` only
@@ -104,7 +106,7 @@ class OnlinePredictor:
     @property
     def classes(self) -> tuple[str, ...]:
         """Labels declared or met so far, sorted."""
-        return tuple(label for label in self._labels.view().classes if label is not None)
+        return tuple(label for label in self.labels.view().classes if label is not None)
 
     @property
     def waits_at(self) -> int | None:
@@ -182,10 +184,10 @@ class OnlinePredictor:
         probs = checked_probabilities(probabilities, has_label, are_taken=are_taken)
         if schema is not None and len(X):
             self.schema = schema
-        codes = self._labels.codes(labels)
+        codes = self.labels.codes(labels)
         learns = has_label | ~np.isnan(probs)
         before = self.n + np.cumsum(learns) - learns  # examples learned before each row
-        n_labels = len(self._labels.labels)
+        n_labels = len(self.labels.labels)
         if learns.all():
             self._examples.append(X, codes, probs, n_labels)
         else:
@@ -285,7 +287,7 @@ class OnlinePredictor:
         if is_first and len(np.unique(codes[codes >= 0])) < 2:
             self._forget_before(start)
             return
-        view = self._labels.view(self._examples.labels_before(n))
+        view = self.labels.view(self._examples.labels_before(n))
         first, rows = self._examples.give(start, n)
         given = config.class_weight if isinstance(config.class_weight, dict) else {}
         weights = given_weights(given, view.classes[: view.n_known])
@@ -338,7 +340,7 @@ class OnlinePredictor:
             "calibrations": self._calibrations,
         }
         numbers, arrays = self._examples.state()
-        header |= self._labels.state().header | numbers
+        header |= self.labels.state().header | numbers
         arrays |= nest("validity", self._validity.state())
         if self._mixture is not None:
             arrays |= nest("mixture", self._mixture.state())
@@ -382,10 +384,10 @@ class OnlinePredictor:
             raise ValueError(f"n is {self.n!r}")
         names = None if header["names"] is None else tuple(header["names"])
         self.schema = self.schema.of_features(names, header["dimension"])
-        self._labels = LabelIndex.from_state(State(header, arrays), self.config.classes)
+        self.labels = LabelIndex.from_state(State(header, arrays), self.config.classes)
         self._frozen = self.n
         self._examples = AvailableExamples.from_state(
-            State(header, arrays), len(self._labels.labels)
+            State(header, arrays), len(self.labels.labels)
         )
         self._models, self._calibrations = header["models"], header["calibrations"]
         published = self.config.published

@@ -1,6 +1,6 @@
 """Labels and their codes: declared, or discovered in order of arrival."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 import numpy as np
@@ -51,6 +51,16 @@ class LabelIndex:
         if -2 in found:
             found = [-1 if label is None else self._code(label) for label in labels]
         return np.array(found, dtype=np.int64)
+
+    def unknown(self, labels: Iterable[str | None]) -> set[str]:
+        """Return those labels that have no code yet.
+
+        Examples
+        --------
+        >>> LabelIndex(["a", "b"]).unknown(["b", "c", None, "c"])
+        {'c'}
+        """
+        return {label for label in set(labels) if label is not None and label not in self._codes}
 
     def state(self) -> State:
         """Return the labels in the order of their codes."""

@@ -55,6 +55,11 @@ class FeatureSchema:
         self._integers = config.labels == "integer"
         self._declared = None if config.classes is None else frozenset(config.classes)
 
+    @property
+    def declares_labels(self) -> bool:
+        """Whether the labels are declared, so that there will be no others."""
+        return self._declared is not None
+
     def of_example(self, x: object) -> "FeatureSchema":
         """Return the schema of a feed whose first accepted example is x; this one if it knows.
 

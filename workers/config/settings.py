@@ -54,6 +54,15 @@ class Limits(BaseModel):
         "counted before it is parsed; at least twice the features are taken. none: not counted.",
     )
     max_label_chars: int = Field(256, ge=1, le=256, description="Characters of a label.")
+    max_label_bytes: int | None = Field(
+        256, ge=1, le=1024, description="Bytes of a label that is not declared. none: not counted."
+    )
+    max_classes: int | None = Field(
+        100,
+        ge=2,
+        description="Labels of a feed that declares none: a new one is rejected when there are as "
+        "many. none: not counted.",
+    )
     max_id_chars: int = Field(256, ge=1, le=4096, description="Characters of a producer's id.")
     dedupe_window: int = Field(
         0,

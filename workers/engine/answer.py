@@ -12,6 +12,7 @@ from online_svm.errors import InvalidExample
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from workers.config.settings import Limits
+from workers.engine.admission import admit
 from workers.feed.commit import HEAD_BYTES, DeadLetter
 from workers.feed.position import MET, OUT, Position, chain
 from workers.feed.recent_ids import RecentIds
@@ -73,8 +74,12 @@ def process(
     recent : RecentIds, optional
         Must be at the same position as `predictor`. Without it, no entry counts as a repeat.
     """
-    decoded, repeats = _without_repeats(
-        decode(entries, predictor.schema, limits), before.seq, recent or RecentIds(0)
+    decoded, repeats = admit(
+        decode(entries, predictor.schema, limits),
+        before.seq,
+        recent or RecentIds(0),
+        predictor.labels,
+        limits.max_classes,
     )
     out, dead_letters = _answer_others(decoded, repeats, before, entries)
     met: list[tuple[bytes, bytes]] = []
@@ -101,28 +106,6 @@ def _place(block: PredictionBlock, decoded: Decoded, done: int, seq: int, out: l
     payloads = encode_block(block, [seq + i for i in rows], [decoded.ids[i] for i in rows])
     for i, payload in zip(rows, payloads, strict=True):
         out[i] = payload
-
-
-def _without_repeats(
-    decoded: Decoded, seq: int, recent: RecentIds
-) -> tuple[Decoded, dict[int, int]]:
-    """Return the batch without repeated ids, and the `seq` that each repeat repeats, by position.
-
-    The ids of the other entries are added to `recent`.
-    """
-    repeats: dict[int, int] = {}
-    if recent.window == 0:
-        return decoded, repeats
-    for position in decoded.accepted:
-        producer_id = decoded.ids[position]
-        if producer_id is None:
-            continue
-        first = recent.first(producer_id)
-        if first is None:
-            recent.add(producer_id, seq + position)
-        else:
-            repeats[position] = first
-    return (decoded.without(repeats) if repeats else decoded), repeats
 
 
 def _answer_others(

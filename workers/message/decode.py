@@ -50,16 +50,17 @@ class Decoded:
     rejected: dict[int, InvalidExample]
     schema: FeatureSchema
 
-    def without(self, positions: Container[int]) -> "Decoded":
-        """Return the batch with fewer accepted entries."""
-        kept = [row for row, i in enumerate(self.accepted) if i not in positions]
+    def without(self, repeats: Container[int], rejected: Mapping[int, InvalidExample]) -> "Decoded":
+        """Return the batch with fewer accepted entries, and perhaps more rejected ones."""
+        left_out = [i in repeats or i in rejected for i in self.accepted]
+        kept = [row for row, is_left_out in enumerate(left_out) if not is_left_out]
         return Decoded(
             self.X[kept],
             [self.labels[row] for row in kept],
             [self.probabilities[row] for row in kept],
             self.ids,
             [self.accepted[row] for row in kept],
-            self.rejected,
+            {**self.rejected, **rejected},
             self.schema,
         )
 

@@ -150,6 +150,9 @@ def read_id(raw: bytes, limits: Limits) -> str:
 
 def read_label(raw: bytes, schema: FeatureSchema, limits: Limits) -> str | None:
     """Return the label in its canonical form."""
+    most = None if schema.declares_labels else limits.max_label_bytes
+    if most is not None and len(raw) > most:
+        raise InvalidExample("label", f"y has more than {most} bytes")
     text = _text(raw, "y")
     if len(text) > limits.max_label_chars:
         raise InvalidExample("label", f"y has more than {limits.max_label_chars} characters")

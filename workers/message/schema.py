@@ -26,6 +26,7 @@ CODES: dict[str, str] = {
     "missing_feature": "A feature of the feed is absent or null.",
     "label": "`y` is empty, too long, not in the declared set, or not an integer where integers "
     "are asked for.",
+    "too_many_classes": "A label that the feed has not met, when it has met as many as it takes.",
     "unknown_field": "A field that no version of this schema has.",
     "duplicate_field": "A field, or a named feature, is sent twice; or both `x` and `xb` are, or "
     "both `y` and `p`.",
