@@ -15,7 +15,7 @@ from processes import Process
 from online_svm.refit.inline import InlineRefitter
 from workers.broker.store import Store
 from workers.lab.bench.processes import is_running
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 
 LAGGING = CONFIG.model_copy(update={"refit_lag": 15})
 OPTIONS = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--metrics-every", "10"]

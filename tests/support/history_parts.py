@@ -19,7 +19,7 @@ from workers.errors import Fenced
 from workers.feed.agreement import bound_to
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 from workers.stop import Stop
 
 REPLY, PATIENCE = 0.15, 60.0

@@ -1,4 +1,4 @@
-"""What is decided becomes answers and dead letters: no I/O."""
+"""Turn joined rows into answers and dead letters. No I/O."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ VACUOUS = (0.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A batch of decisions, ready to be committed.
+    """A batch of decisions to commit.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Outcome:
         Payloads.
     dlq : list of DeadLetter
     letters : int
-        Dead letters so far; their entry IDs count them.
+        Number of dead letters so far; it is part of their entry IDs.
     """
 
     before: Position
@@ -84,7 +84,7 @@ class Answering:
         return Outcome(before, after, ids, out, dlq, self.letters)
 
     def _answered(self, seq: int, row: Row) -> tuple[bytes, list[tuple[Answer, str, str]]]:
-        """Return the payload for a row, and what has to be told besides."""
+        """Return the payload for a row, and its problems for the dead letters."""
         problems = list(self._given_up(row))
         refusal = self._refusal(row)
         if refusal is not None:
@@ -107,7 +107,7 @@ class Answering:
                 yield answer, "unmatched", self._missing(self._feeds[0], answer.id)
 
     def _refusal(self, row: Row) -> tuple[str, str] | None:
-        """Return code and reason where a row cannot be answered."""
+        """Return the code and reason if a row cannot be answered."""
         if row.first.id is None:
             return "no_id", f"an answer of feed {self._feeds[0]!r} has no own id"
         for feed, answer in zip(self._feeds, row.answers, strict=True):

@@ -1,4 +1,4 @@
-"""The combination's loop: read the sources, decide, answer, commit."""
+"""The loop of a combination: read the sources, join, answer, commit."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,7 +22,7 @@ log = structlog.get_logger("online_svm.combine")
 Observer = Callable[[Outcome], None]
 
 PAUSE = 0.2
-"""Seconds between two looks at sources that had nothing new."""
+"""Seconds before sources that had nothing new are read again."""
 
 
 class CombineEngine:
@@ -115,7 +115,7 @@ class CombineEngine:
         return bool(rows) or any(was_read)
 
     def _read(self, feed: int) -> bool:
-        """Read on in a source if there is room; return whether anything came."""
+        """Read more of a source if there is room; return whether there was anything."""
         join = self._join
         if not join.has_room(feed, self._batch):
             return False
@@ -153,7 +153,7 @@ class CombineEngine:
             self._take_over(begins=False)
 
     def _take_over(self, begins: bool) -> None:
-        """Become the only writer, and go on from what is stored."""
+        """Become the only writer, and continue from what is stored."""
         state = self._target.fence(self._writer, self._agreement if begins else None)
         self._epoch, self.position = state.epoch, state.position
         marks, letters, combiner = self._stored()

@@ -1,11 +1,14 @@
-"""Which answers of several feeds belong together: a pure function of their order, without a clock.
+"""Join the answers of several feeds by id: a pure function of their order, without a clock.
 
-An answer's place is its `seq`, the input entries before it in its own feed. The answers of the
-first feed are decided one by one, in order. The answer at place k goes with the earliest answer of
-each other feed that has the same id, lies within `window` places of k, and was not taken before.
-A feed that has answered all places up to k + window without that id is missing from it; one that
-has not is waited for. What no answer of the first feed took is given up once it lies more than
-`window` places behind. So neither batches nor restarts nor who was faster change what comes out.
+An answer's place is its `seq`: the number of input entries before it in its own feed. The answers
+of the first feed are decided one by one, in order. The answer at place k is joined, in each other
+feed, to the earliest unused answer with the same id within `window` places of k.
+
+- If a feed has answered all places up to k + window without that id, its answer is missing.
+- If it has not answered them all, the join waits for it.
+- An answer that was not joined is dropped when it is more than `window` places behind.
+
+So batches, restarts and the speed of the feeds do not change the result.
 """
 
 from collections import deque
@@ -49,12 +52,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """From where a source has to be read again.
+    """The point from which a source has to be read again.
 
     Attributes
     ----------
     cursor : bytes
-        Entry ID; everything up to it is done with.
+        Entry ID; everything up to it is finished.
     seq : int
         Place of the next answer after it.
     taken : tuple of int
@@ -68,7 +71,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """What was decided at one answer of the first feed.
+    """The decision for one answer of the first feed.
 
     Attributes
     ----------
@@ -90,7 +93,7 @@ class Row:
 
 
 class Join:
-    """Holds what was read and is not decided yet.
+    """Buffers the answers that are not decided yet.
 
     Parameters
     ----------
@@ -137,7 +140,7 @@ class Join:
         return self._next[feed] <= self._place + self._window + batch
 
     def add(self, feed: int, answers: Iterable[Answer]) -> None:
-        """Hold the next answers of a feed, in order."""
+        """Add the next answers of a feed, in order."""
         for answer in answers:
             self._cursors[feed], self._next[feed] = answer.entry, answer.seq + 1
             if answer.seq in self._taken[feed]:
@@ -146,16 +149,16 @@ class Join:
                 self._pending[feed].append(answer)
 
     def decided(self, count: int | None = None) -> Iterator[Row]:
-        """Yield what can be decided, in order, at most `count` rows."""
+        """Yield the rows that can be decided, in order, at most `count`."""
         while self._pending[0] and count != 0:
             answers = self._answers(self._pending[0][0])
             if answers is None:
                 return
-            yield self._take(answers)
+            yield self._remove_decided(answers)
             count = None if count is None else count - 1
 
     def marks(self) -> list[Mark]:
-        """Return from where to go on, if all that is held were forgotten."""
+        """Return from where to read again if the buffered answers are lost."""
         return [self._mark(feed) for feed in range(len(self._pending))]
 
     @property
@@ -164,7 +167,7 @@ class Join:
         return self._pending[0][0].seq if self._pending[0] else self._next[0]
 
     def _answers(self, first: Answer) -> list[Answer | None] | None:
-        """Return what goes with an answer of the first feed; None if a feed is waited for."""
+        """Return the answers joined to one of the first feed; None if a feed must be waited for."""
         others = range(1, len(self._pending))
         found = [self._find(feed, first) for feed in others]
         # Without an id nothing is looked for, but what falls behind here must have been read.
@@ -185,8 +188,8 @@ class Join:
                 return answer
         return None
 
-    def _take(self, answers: list[Answer | None]) -> Row:
-        """Let go of what is decided, and of what no later decision can take."""
+    def _remove_decided(self, answers: list[Answer | None]) -> Row:
+        """Remove decided answers, and those that no later decision can use."""
         first = self._pending[0].popleft()
         given_up = []
         for feed, match in enumerate(answers):

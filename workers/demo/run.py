@@ -108,7 +108,7 @@ def warm_up() -> None:
     from online_svm.config import PredictorConfig
     from online_svm.predictor.online_predictor import OnlinePredictor
     from workers.engine.assembly import load_compiler
-    from workers.refit.pool import ProcessRefitter
+    from workers.refit.process_refitter import ProcessRefitter
 
     load_compiler()  # as a worker does when it begins
     for classes in (("a", "b"), ("a", "b", "c")):

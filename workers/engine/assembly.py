@@ -21,7 +21,7 @@ from workers.engine.loop import Engine, Observer
 from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
 from workers.refit.child import Child
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 from workers.stop import Stop
 
 

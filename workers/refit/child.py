@@ -1,8 +1,8 @@
-"""The process that computes refits: how it is begun, and what it answers.
+"""The refit process: how it is started, and how it answers messages.
 
-On the pipe each message is one byte (its kind), eight bytes (the length) and the body; nothing is
-pickled. `python -m workers.refit.child` is the child's end, and ProcessRefitter the other. It
-imports no more than refits need: a worker that starts must wait for that.
+A message is one byte (its kind), eight bytes (the length of the body) and the body; nothing is
+pickled. `python -m workers.refit.child` runs in the child, `ProcessRefitter` in the parent. The
+child imports only what refits need, because a starting worker waits for it.
 """
 
 import os
@@ -22,7 +22,7 @@ DONE, FAILED = b"D", b"F"
 Message = tuple[bytes, bytes]
 
 HEAD = struct.Struct(">cQ")
-"""What each message begins with."""
+"""The head of each message: kind and length."""
 
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -32,9 +32,9 @@ Child = subprocess.Popen[bytes]
 
 
 def begin() -> Child:
-    """Return a new process that answers the messages of refit_pool.py until its pipe closes.
+    """Start a process that answers the messages of `ProcessRefitter` until its pipe closes.
 
-    It is at work on its imports at once: whoever knows early that it will be needed begins early.
+    It begins its imports at once, so a caller that will need it should start it early.
     """
     return subprocess.Popen(
         [sys.executable, "-m", "workers.refit.child"],
@@ -42,13 +42,13 @@ def begin() -> Child:
         stdout=subprocess.PIPE,
         bufsize=0,
         env=os.environ | _ONE_THREAD,
-        # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe does.
+        # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe closes.
         start_new_session=True,
     )
 
 
 def end(child: Child) -> None:
-    """End a process at once."""
+    """Kill a process and close its pipes."""
     child.kill()
     child.wait()
     for pipe in (child.stdin, child.stdout):
@@ -57,7 +57,7 @@ def end(child: Child) -> None:
 
 
 def framed(kind: bytes, body: bytes) -> bytes:
-    """Return one message as it goes through the pipe."""
+    """Return a message as it is sent through the pipe."""
     return HEAD.pack(kind, len(body)) + body
 
 
@@ -118,13 +118,13 @@ def _answered(learner: "Learner", kind: bytes, body: bytes) -> tuple["Learner", 
             return learner, (DONE, learner.state())
         if kind == LOAD:
             return learner.from_state(body, learner.config), (DONE, b"")
-    except Exception as error:  # whatever it is, the parent reports it and tries elsewhere
+    except Exception as error:  # the parent reports any error and tries another process
         return learner, (FAILED, repr(error).encode())
     return learner, (DONE, b"")
 
 
 def main() -> None:
-    """Serve on standard input and output; a stray print must not get between the messages."""
+    """Serve on standard input and output; other prints go to standard error."""
     with importing():
         import online_svm.refit.learner  # noqa: F401  (`serve` needs it)
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

@@ -1,4 +1,4 @@
-"""Both directions of the pipe to the refit process, from this side."""
+"""The parent's side of the pipes to the refit process."""
 
 import fcntl
 import os
@@ -19,7 +19,7 @@ from workers.stop import Stop
 # Seconds between two looks at the stop, and at whether to hurry, while a reply is awaited.
 _LOOK = 0.05
 
-# What Linux lets any process ask for.
+# The largest size that Linux allows without privileges.
 _PIPE_BYTES = 1 << 20
 
 
@@ -30,13 +30,13 @@ class ChildFailed(Exception):
 class ChildPipe:
     """A refit process, and the two pipes to it.
 
-    What the pipe takes at once is written at once; a thread writes the rest, since the child may
-    have to get rid of a reply before it reads on. Killing the process ends both.
+    A message is written at once as far as the pipe has room. A thread writes the rest, because the
+    child may have to write a reply before it reads on. Killing the process ends both.
 
     Parameters
     ----------
     process : Popen, optional
-        One that was begun already; without it a new one is.
+        A process that was already started; by default a new one is started.
     """
 
     def __init__(self, process: Child | None = None) -> None:
@@ -61,7 +61,7 @@ class ChildPipe:
 
     @property
     def has_replied(self) -> bool:
-        """Whether a part of a reply, at least, can be read."""
+        """Whether at least a part of a reply can be read."""
         return bool(self._received or select([self._stdout], [], [], 0)[0])
 
     @property
@@ -70,7 +70,7 @@ class ChildPipe:
         return self._standing_back.is_on
 
     def send(self, message: Message) -> None:
-        """Have a message sent after those before it."""
+        """Send a message after the earlier ones; do not wait until it is written."""
         left = memoryview(framed(*message))
         if self._written == self._handed_over:
             left = self._written_at_once(left)
@@ -90,9 +90,9 @@ class ChildPipe:
         """
         began = time.monotonic()
         deadline = began + patience
-        kind, length = HEAD.unpack(self._take(HEAD.size, deadline, stop))
+        kind, length = HEAD.unpack(self._receive(HEAD.size, deadline, stop))
         self._waited = time.monotonic() - began
-        body = self._take(length, deadline, stop)
+        body = self._receive(length, deadline, stop)
         if kind == FAILED:
             raise ChildFailed(body.decode(errors="replace"))
         return body
@@ -103,12 +103,12 @@ class ChildPipe:
 
     def close(self) -> None:
         """Kill the process."""
-        self._process.kill()  # which lets the writer end, if it waits
+        self._process.kill()  # a waiting writer then ends
         self._unsent.put(None)
         self._writer.join()
         refit_child.end(self._process)
 
-    def _take(self, size: int, deadline: float, stop: Stop) -> bytes:
+    def _receive(self, size: int, deadline: float, stop: Stop) -> bytes:
         """Return the next bytes of the replies."""
         while len(self._received) < size:
             if select([self._stdout], [], [], _LOOK)[0]:
@@ -127,12 +127,12 @@ class ChildPipe:
         return taken
 
     def _written_at_once(self, data: memoryview) -> memoryview:
-        """Write what the pipe takes, and return what is left; nothing where nobody reads."""
+        """Write as much as the pipe has room for; return the rest, empty if the pipe is broken."""
         try:
             return data[os.write(self._stdin.fileno(), data) :]
         except BlockingIOError:
             return data
-        except OSError:  # the process is gone; whoever awaits its reply learns of it
+        except OSError:  # the process is gone, which reading its reply will show
             return data[:0]
 
     def _write(self) -> None:
@@ -144,7 +144,7 @@ class ChildPipe:
 
 
 def _widen(*pipes: IO[bytes]) -> None:
-    """Let pipes hold a whole message, where the system can: neither end then waits to write it."""
+    """Enlarge pipes to hold a whole message, if the system can, so that writers need not wait."""
     for pipe in pipes:
         if sys.platform == "linux":
             with suppress(OSError):

@@ -12,7 +12,7 @@ from online_svm.predictor.mixture import FLOOR, Mixture
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from online_svm.types import Floats
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 
 MAPS = ("platt", "mixed", "isotonic", "binning")
 

@@ -24,7 +24,7 @@ from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityRe
 from online_svm.stream.split import training_mask
 from online_svm.svm.linear.proximal import ROUNDS, SWEEPS
 from online_svm.types import Floats
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 
 Labels = list[str]
 

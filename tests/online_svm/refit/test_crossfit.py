@@ -17,7 +17,7 @@ from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import fold_numbers, window_parts
 from online_svm.types import Floats, Ints
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 
 
 def stream(n: int, n_classes: int = 2) -> tuple[Floats, Ints, list[str | None]]:

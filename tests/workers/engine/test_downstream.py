@@ -10,7 +10,7 @@ from workers.config.settings import WorkerSettings, load
 from workers.engine import assembly, service
 from workers.engine.downstream import AcknowledgedGate
 from workers.errors import BadConfiguration
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 from workers.stop import Stop
 
 SETTINGS = WorkerSettings(

@@ -17,7 +17,7 @@ from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.message.encode import encode_block
 from workers.message.schema import PredictionMessage
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 
 COUNT = 150
 CONFIG = PredictorConfig(

@@ -26,7 +26,7 @@ from workers.errors import (
 from workers.feed.agreement import agreement
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Agreement
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(window=60, refit_every=20, gamma=0.5)

@@ -25,7 +25,7 @@ local first_out = 12
 local first_dlq = first_out + 2 * m
 local cursor = A[first_dlq - 2]
 
--- 1. Is this the writer, and does the combination stand where this batch begins?
+-- 1. Is this the writer, and is the combination at the beginning of this batch?
 local refused = position_refused(KEYS[1], A[1], A[2], cursor)
 if refused then return refused end
 

@@ -56,13 +56,13 @@ local function missing(info, before, seq, gone)
   return is_missing and count .. ' ' .. deleted or nil
 end
 
--- 1. Is this the writer, and is the feed where this batch begins?
+-- 1. Is this the writer, and is the feed at the beginning of this batch?
 local refused = position_refused(KEYS[1], A[1], A[2], cursor)
 if refused then return refused end
 
--- 2. Are the entries after the cursor this batch? The first m of them are read again, whole: there
--- is no cheaper command that would show an entry deleted from the middle. (Between two entries
--- none can be inserted; a stream that was deleted and filled anew differs in its IDs.)
+-- 2. Are the entries after the cursor this batch? The first m of them are read again: no cheaper
+-- command would show that one was deleted from the middle. (No entry can be inserted between two
+-- others. A stream that was deleted and filled again has other IDs.)
 local input
 if m > 0 then
   local kind = type_of(KEYS[2])

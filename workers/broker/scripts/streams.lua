@@ -1,6 +1,6 @@
 -- What the scripts that write st share; it stands before each of them, as one script.
 --
--- A function that refuses returns what the script returns then, {code, detail ...}, or nil:
+-- A check returns nil, or what the script must return, {code, detail ...}:
 --   LOST                   there is no st: the feed was flushed or deleted
 --   FENCED, epoch          the epoch in st is not the writer's
 --   ALREADY, seq, digest   this batch was committed before: the reply got lost
@@ -15,8 +15,8 @@ local call, pcall_, A = redis.call, redis.pcall, ARGV
 
 local function type_of(key) return call('TYPE', key)['ok'] end
 
--- Parts of IDs reach 2^64, beyond what Lua's numbers hold: canonical decimals compare by length,
--- then digit by digit.
+-- Parts of IDs reach 2^64, which Lua's numbers cannot hold exactly. So canonical decimals are
+-- compared by length, then digit by digit.
 local function less(a, b)
   if #a ~= #b then return #a < #b end
   return a < b
@@ -35,8 +35,8 @@ local function info_of(key)
   return info
 end
 
--- Is this the writer, and does the feed stand where this batch begins? `after` is where it ends;
--- the same as `before` where there is no batch.
+-- Check that this is the writer, and that the feed is at the beginning of this batch. `after` is the
+-- end of the batch; it equals `before` if there is no batch.
 local function position_refused(st, epoch, before, after)
   local kind = type_of(st)
   if kind == 'none' then return {'LOST'} end
@@ -47,12 +47,12 @@ local function position_refused(st, epoch, before, after)
   if held[2] ~= before then return {'CURSOR', held[2] or ''} end
 end
 
--- Can `count` entries be added to a stream, the first of them under the ID `first`?
+-- Check that `count` entries can be added to a stream, the first of them under the ID `first`.
 local function stream_refused(key, count, first)
   local kind = type_of(key)
   if kind ~= 'stream' and kind ~= 'none' then return {'TYPE', key, kind} end
   if kind == 'none' or count == 0 then return nil end
-  -- Not the top entry: that one may have been deleted, and Redis would still refuse the ID.
+  -- Not the ID of the newest entry: it may have been deleted, and Redis would still refuse its ID.
   if not is_before(info_of(key)['last-generated-id'], first) then
     return {'OUTPUT', key, first}
   end
@@ -71,8 +71,8 @@ local function add_dead_letters(key, count, first)
   end
 end
 
--- Drop the oldest entries of a stream that was added to, down to about `keep`; '0' keeps all. It
--- comes after the commit, so a failure must not look like a refusal.
+-- Trim a stream that was added to, down to about `keep` entries; '0' keeps all. This comes after the
+-- commit, so a failure must not look like a refusal.
 local function trim(key, count, keep)
   if count > 0 and keep ~= '0' then pcall_('XTRIM', key, 'MAXLEN', '~', keep) end
 end

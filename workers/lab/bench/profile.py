@@ -20,7 +20,7 @@ from workers.lab.bench.feed import WARM_UP, our_worker, quiet, server, stream
 from workers.lab.bench.report import Tell, silent
 from workers.lab.bench.timing import Part, PartClock, watched
 from workers.lab.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 
 REFIT = "refit"
 

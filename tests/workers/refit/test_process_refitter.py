@@ -16,9 +16,9 @@ from online_svm.refit.inline import InlineRefitter
 from online_svm.refit.learner import Learner
 from workers.broker.lease import process_start
 from workers.errors import RefitFailed
-from workers.refit import pool as refit_pool
+from workers.refit import process_refitter
 from workers.refit.child import CONFIG, DONE, TASK, read_message, write_message
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 
 SETTINGS = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, gamma=0.5)
 
@@ -119,7 +119,7 @@ def test_tasks_wait_in_line_and_survive_their_process(refitter, tasks, expected,
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_state_is_fetched_behind_tasks_in_line(refitter, tasks, expected, monkeypatch, is_killed):
-    monkeypatch.setattr(refit_pool, "_MIN_HISTORY_BYTES", 1)
+    monkeypatch.setattr(process_refitter, "_MIN_HISTORY_BYTES", 1)
     results, states = expected
     refitter.submit(tasks[0])
     found = []
@@ -153,7 +153,7 @@ def test_a_task_that_fails_everywhere_is_given_up_with_its_reason(refitter, task
 
 
 def test_a_long_history_is_replaced_by_the_state(refitter, tasks, expected, monkeypatch):
-    monkeypatch.setattr(refit_pool, "_MIN_HISTORY_BYTES", 1)
+    monkeypatch.setattr(process_refitter, "_MIN_HISTORY_BYTES", 1)
     results, _ = expected
     assert run(refitter, tasks) == results
     assert len(refitter._history) < len(tasks)
@@ -177,7 +177,7 @@ def test_the_process_ends_with_the_pipe(tasks, expected):
 
 def test_the_process_ends_when_its_parent_is_killed():
     code = "import time; from online_svm.config import PredictorConfig\n"
-    code += "from workers.refit.pool import ProcessRefitter\n"
+    code += "from workers.refit.process_refitter import ProcessRefitter\n"
     code += "r = ProcessRefitter(PredictorConfig()); print(r.pid, flush=True); time.sleep(60)"
     parent = Process([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     child = int(parent.stdout.readline())

@@ -1,10 +1,10 @@
-"""Refits in a process of their own, so that the feed is answered while one is computed.
+"""Compute refits in a process of their own, so that the feed is answered meanwhile.
 
-The result takes effect at an example number that was fixed when the refit began, so the process
-may be slow, die or hang without a trace in any answer: another one is set up from the last state
-that was fetched, the tasks since are computed again, and the feed waits meanwhile.
+A result takes effect at an example number that is fixed when the refit begins. So the process may
+be slow, die or hang without changing any answer. Another process then starts from the last fetched
+state and computes the later tasks again, while the feed waits.
 
-refit_child.py is the other end of the pipe, and says what goes through it.
+`child.py` is the other end of the pipe, and defines the messages.
 """
 
 from collections import deque
@@ -22,13 +22,13 @@ from workers.refit.pipe import ChildFailed, ChildPipe
 from workers.stop import Stop
 
 ATTEMPTS = 3
-"""Processes to try a task in before giving up: a third failure is no accident."""
+"""Number of processes in which a task is tried."""
 
 PATIENCE = 300.0
 """Seconds for one exchange before the process counts as hung. Only a large window comes near."""
 
-# Fetching the state costs about as much as sending it; when the tasks since weigh more than it
-# does, and more than this, the state replaces them.
+# The state is fetched when the tasks since the last one have more bytes than it, and more than
+# this; it then replaces them. Fetching a state costs about as much as sending it.
 _MIN_HISTORY_BYTES = 1 << 20
 
 log = structlog.get_logger("online_svm.refit")
@@ -37,8 +37,8 @@ log = structlog.get_logger("online_svm.refit")
 class ProcessRefitter(Refitter):
     """Computes refits in a child process; a `Refitter`.
 
-    What is asked for waits in the pipe while the child is at work, so that it goes from one task
-    to the next without a pause, whatever this process is doing.
+    Requests wait in the pipe while the child is busy, so it goes from one task to the next without
+    a pause, whatever this process is doing.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class ProcessRefitter(Refitter):
     patience : float
         Seconds for one exchange before the process counts as hung.
     stop : Stop, optional
-        When this stop is asked for, a result is not awaited longer than half its grace period.
+        After a stop is requested, results are awaited for at most half of the grace period.
     child : Popen, optional
-        A process that was begun already, to be the first.
+        A process that was already started, to use first.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class ProcessRefitter(Refitter):
         self._config = config
         self._patience, self._stop = patience, stop or Stop()
         self._base: bytes | None = None
-        self._history: list[Message] = []  # the tasks since, finished or not
-        self._waiting: list[Message] = []  # tasks that were not begun
-        self._asked: deque[Message] = deque()  # what has no reply yet
+        self._history: list[Message] = []  # the tasks since `_base`, finished or not
+        self._waiting: list[Message] = []  # submitted tasks that were not sent
+        self._asked: deque[Message] = deque()  # requests without a reply
         self._start(child)
 
     def __enter__(self) -> Self:
@@ -103,14 +103,14 @@ class ProcessRefitter(Refitter):
 
     @override
     def result(self) -> RefitResult:
-        """Return the next result, waiting for it where necessary.
+        """Wait for the next result and return it.
 
         Raises
         ------
         RefitFailed
             If the task failed in several processes in a row.
         Stopped
-            If a stop was asked for and the result does not come.
+            If a stop was requested and the result does not arrive.
         """
         self.begin()
         while self._asked[0][0] == STATE:
@@ -145,7 +145,7 @@ class ProcessRefitter(Refitter):
         self._child.close()
 
     def _ask(self, request: Message) -> None:
-        """Send a request, after whatever sets the learner up for it."""
+        """Send a request, after the messages that set up the learner."""
         for message in [*self._pending, request]:
             self._child.send(message)
         self._to_skip += len(self._pending)
@@ -153,13 +153,13 @@ class ProcessRefitter(Refitter):
         self._asked.append(request)
 
     def _take_state(self) -> None:
-        """Let the state that was asked for replace the tasks before it."""
+        """Read a requested state, which replaces the tasks before it."""
         assert self._asked[0][0] == STATE
         self._base = self._finish()
         self._history = [request for request in self._asked if request[0] == TASK]
 
     def _finish(self) -> bytes:
-        """Return the next reply's body, from another process if this one dies, hangs or fails."""
+        """Return the next reply; use another process if this one dies, hangs or fails."""
         reason = ""
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -182,7 +182,7 @@ class ProcessRefitter(Refitter):
         return body
 
     def _ask_again(self) -> None:
-        """Send everything that has no reply yet to another process."""
+        """Send all requests without a reply to a new process."""
         requests = list(self._asked)
         unfinished = sum(kind == TASK for kind, _ in requests)
         self._asked.clear()
@@ -192,7 +192,7 @@ class ProcessRefitter(Refitter):
             self._ask(request)
 
     def _set_up(self) -> list[Message]:
-        """Return the messages that bring any child to where the learner is."""
+        """Return the messages that bring a new child to the learner's state."""
         config = self._config.model_dump_json().encode()
         load = [] if self._base is None else [(LOAD, self._base)]
         return [(CONFIG, config), *load, *self._history]
@@ -203,5 +203,5 @@ class ProcessRefitter(Refitter):
 
     def _start(self, child: Child | None = None) -> None:
         self._child = ChildPipe(child)
-        self._to_skip = 0  # replies to come before the one to the oldest request
+        self._to_skip = 0  # replies that come before that of the oldest request
         self._pending = self._set_up()
