@@ -25,6 +25,8 @@ from online_svm.stream.split import fold_numbers, window_parts
 from online_svm.svm.exact.rolling_machine import STRICTNESS, RollingMachine
 from online_svm.svm.hyperparameters import balanced_weights, scale_gamma
 from online_svm.svm.implied.packed_bank import PackedBank
+from online_svm.svm.kernel_model import KernelModel
+from online_svm.svm.linear.fourier import FourierModel
 from online_svm.types import Bools, Floats
 
 
@@ -168,15 +170,7 @@ class Learner:
             self._kernel(), X[trains], signs[trains], task.probs[trains], prices[trains],
             self.config.eta, STRICTNESS * self.config.tol,
         )  # fmt: skip
-        scores = model.scores(X)
-        return RefitResult(
-            freeze=task.freeze,
-            model=model,
-            scaling=self._scaling,
-            calibration_scores=scores[~trains],
-            training_scores=scores[trains],
-            banks=self._train_banks(task, trains),
-        )
+        return self._result(task, model, X, trains)
 
     def _fit_linear(self, task: RefitTask, trains: Bools, left: int, forgotten: int) -> RefitResult:
         """Teach T to the linear machines, and score every available example by them."""
@@ -191,14 +185,22 @@ class Learner:
             X = self._scaling.transform(self._rows)
         codes, penalties = task.codes[trains], self._penalties(task, trains)
         model = linear.learn(X[trains], codes, penalties, left, forgotten)
-        scores = model.scores(X)
         self._n_classes = task.n_classes
+        return self._result(task, model, X, trains)
+
+    def _result(
+        self, task: RefitTask, model: KernelModel | FourierModel, X: Floats, trains: Bools
+    ) -> RefitResult:
+        """Score every available example, the rows of X, by a model that keeps no scores itself."""
+        assert self._scaling is not None
+        scores = model.scores(X)
         return RefitResult(
             freeze=task.freeze,
             model=model,
             scaling=self._scaling,
             calibration_scores=scores[~trains],
             training_scores=scores[trains],
+            banks=self._train_banks(task, trains),
         )
 
     def _advance(

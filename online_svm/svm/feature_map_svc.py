@@ -1,23 +1,21 @@
 """FeatureMapSVC: a support vector classifier of streams, at a constant cost an example."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 
 from online_svm.compiled.kernels import Kernel, KernelName
-from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.errors import InvalidConfig
+from online_svm.svm.base import StreamClassifier
 from online_svm.svm.hyperparameters import class_penalties, positive, positive_integer, scale_gamma
 from online_svm.svm.linear.feature_maps import MapName, fit_map
 from online_svm.svm.linear.proximal import ROUNDS, ProximalMachine
-from online_svm.svm.validation import checked_examples, checked_more, checked_rows
 from online_svm.types import Floats, Ints
 
 
-class FeatureMapSVC(ClassifierMixin, BaseEstimator):
+class FeatureMapSVC(StreamClassifier):
     """Linear support vector classifier on an explicit feature map of a kernel.
 
     Learning a stream with `partial_fit` costs the same however long it was: the newest `window`
@@ -86,6 +84,8 @@ class FeatureMapSVC(ClassifierMixin, BaseEstimator):
     (True, 1000)
     """
 
+    _machine: ProximalMachine
+
     def __init__(
         self,
         C: float = 1.0,
@@ -116,82 +116,9 @@ class FeatureMapSVC(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, and learn all these examples together.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        y : array-like of shape (n,)
-
-        Raises
-        ------
-        InvalidInput
-            If X is not a finite matrix, or y holds fewer than two classes.
-        InvalidConfig
-            If a parameter is out of its range.
-        """
-        rows, labels = checked_examples(self, X, y)
-        self._start(rows, np.unique(labels))
-        self._machine.extend(self.feature_map_.transform(rows), self._codes(labels))
-        return self._solve(self.max_rounds)
-
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Learn more examples; examples beyond the newest `window` stay in the weights only.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        y : array-like of shape (n,)
-        classes : array-like of shape (K,), optional
-            All labels that will ever come. Needed in the first call unless its y holds them all.
-
-        Raises
-        ------
-        InvalidInput
-            If X is not a finite matrix of as many features as before, a label is not one of the
-            classes, or there are fewer than two classes.
-        InvalidConfig
-            If a parameter is out of its range.
-        """
-        if hasattr(self, "_machine"):
-            rows, labels = checked_more(self, X, y)
-            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                raise InvalidInput(f"classes: they are {self.classes_} since the first call")
-        else:
-            rows, labels = checked_examples(self, X, y)
-            self._start(rows, np.unique(labels if classes is None else np.asarray(classes)))
-        codes = self._codes(labels)
-        for first in range(0, len(rows), self.window):
-            part = slice(first, first + self.window)
-            self._learn(rows[part], codes[part])
-        return self
-
-    def decision_function(self, X: ArrayLike) -> Floats:
-        """Return the decision values: shape (n,) for two classes, where positive means the second.
-
-        With more classes the shape is (n, K). A row's values do not depend on the other rows.
-        """
-        check_is_fitted(self)
-        scores = self._model.scores(checked_rows(self, X))
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of the largest decision value (a tie goes to the lower class)."""
-        scores = self.decision_function(X)
-        best = (scores > 0.0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    @property
-    def n_held_(self) -> int:
-        """Examples held."""
-        return len(self._machine)
-
     def _start(self, X: Floats, classes: NDArray[Any]) -> None:
         """Begin a stream: fix its classes and its map."""
         self._check_parameters()
-        if len(classes) < 2:
-            raise InvalidInput(f"y: expected at least two classes, got one class only: {classes}")
         self.classes_ = classes
         self.gamma_ = scale_gamma(self.gamma, X)
         kernel = Kernel(self.kernel, self.gamma_, self.degree, self.coef0, wide=True)
@@ -218,23 +145,20 @@ class FeatureMapSVC(ClassifierMixin, BaseEstimator):
         if self.feature_map == "fourier" and self.kernel != "rbf":
             raise InvalidConfig("feature_map: fourier needs kernel='rbf'; take 'nystroem'")
 
-    def _codes(self, labels: NDArray[Any]) -> Ints:
-        codes = np.searchsorted(self.classes_, labels)
-        codes[codes == len(self.classes_)] = 0
-        unknown = self.classes_[codes] != labels
-        if unknown.any():
-            raise InvalidInput(
-                f"y: label {labels[unknown].tolist()[0]!r} is not one of {self.classes_}"
-            )
-        return codes
+    def _learn_all(self, X: Floats, codes: Ints) -> None:
+        self._machine.extend(self.feature_map_.transform(X), codes)
+        self._solve(self.max_rounds)
 
-    def _learn(self, X: Floats, codes: Ints) -> None:
+    def _learn_more(self, X: Floats, codes: Ints) -> None:
+        """Learn a window at a time; what is older than the window stays in the weights only."""
         machine = self._machine
-        machine.release(max(0, len(machine) + len(X) - self.window))
-        machine.extend(self.feature_map_.transform(X), codes)
-        self._solve(ROUNDS)
+        for first in range(0, len(X), self.window):
+            part = X[first : first + self.window]
+            machine.release(max(0, len(machine) + len(part) - self.window))
+            machine.extend(self.feature_map_.transform(part), codes[first : first + self.window])
+            self._solve(ROUNDS)
 
-    def _solve(self, rounds: int) -> Self:
+    def _solve(self, rounds: int) -> None:
         machine = self._machine
         codes = machine.codes
         penalties = class_penalties(self.C, self.class_weight, self.classes_, codes)
@@ -243,4 +167,3 @@ class FeatureMapSVC(ClassifierMixin, BaseEstimator):
         self.coef_ = np.ascontiguousarray(weights[:, :-1])
         self.intercept_ = weights[:, -1].copy()
         self._model = self.feature_map_.model(self.coef_, self.intercept_)
-        return self

@@ -1,23 +1,27 @@
 """ImpliedPosterior: class probabilities from the votes of machines that weigh the classes anew."""
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from online_svm.calibration.estimators import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
 from online_svm.compiled.kernels import Kernel, KernelName
-from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.errors import InvalidConfig
 from online_svm.svm.hyperparameters import class_penalties, positive, positive_integer, scale_gamma
 from online_svm.svm.implied.class_path import Weighting
 from online_svm.svm.implied.vote_bank import adjusted, fit_banks
-from online_svm.svm.validation import checked_examples, checked_rows
+from online_svm.svm.validation import (
+    checked_examples,
+    checked_rows,
+    class_codes,
+    declared_classes,
+    warn_of_max_steps,
+)
 from online_svm.types import Floats, Ints
 
 
@@ -132,9 +136,8 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         rows, labels = checked_examples(self, X, y)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InvalidInput(f"y: one class only, {self.classes_[0]}; two are needed")
+        self.classes_ = declared_classes(labels)
+        codes = class_codes(self.classes_, labels)
         self.gamma_ = scale_gamma(self.gamma, rows)
         self._banks = fit_banks(
             Kernel(self.kernel, self.gamma_, self.degree, self.coef0),
@@ -167,11 +170,7 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         estimates = self._estimates(X)
-        labels = np.asarray(y)
-        codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-        unknown = labels[self.classes_[codes] != labels]
-        if len(unknown):
-            raise InvalidInput(f"y: label {unknown[0]} is not one of {self.classes_}")
+        codes = class_codes(self.classes_, np.asarray(y))
         self._isotonic = OneAgainstAll(IsotonicMap).fit(estimates, codes)
         return self
 
@@ -246,11 +245,7 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(bank.steps for bank in self._banks)
         self._odds_factors = self._wanted_odds(codes) / self.odds_
         if self.n_iter_ >= self.max_steps:
-            warnings.warn(
-                f"max_steps={self.max_steps} reached before tol={self.tol}; raise either",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warn_of_max_steps(self.max_steps, self.tol)
 
     def _wanted_odds(self, codes: Ints) -> Floats:
         """Return the prior odds of each bank's positive class that `predict_proba` is to assume."""

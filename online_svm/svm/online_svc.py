@@ -4,19 +4,17 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from online_svm.compiled.kernels import Kernel, KernelName
-from online_svm.errors import InvalidInput
+from online_svm.svm.base import StreamClassifier
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.hyperparameters import class_penalties, positive, scale_gamma
-from online_svm.types import Floats
+from online_svm.types import Floats, Ints
 
 
-class OnlineSVC(ClassifierMixin, BaseEstimator):
+class OnlineSVC(StreamClassifier):
     """Support vector classifier that learns more examples and forgets the oldest, exactly.
 
     After each call it is the machine that `sklearn.svm.SVC` would be on the examples held, to the
@@ -72,6 +70,8 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
     4
     """
 
+    _machine: RollingMachine
+
     def __init__(
         self,
         C: float = 1.0,
@@ -92,48 +92,6 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.cache_mb = cache_mb
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, and learn these examples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        y : array-like of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If X is not a finite matrix, or y holds fewer than two classes.
-        """
-        rows, labels = _checked(self, X, y, reset=True)
-        self._start(rows, np.unique(labels))
-        return self._learn(rows, labels)
-
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Learn more examples; the held ones stay.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        y : array-like of shape (n,)
-        classes : array-like of shape (K,), optional
-            All labels that will ever come. Needed in the first call unless its y holds them all.
-            As long as one class only was seen, a machine answers +1 if it is its own, else -1.
-
-        Raises
-        ------
-        ValueError
-            If X is not a finite matrix of as many features as before, a label is not one of the
-            classes, or there are fewer than two classes.
-        """
-        first = not hasattr(self, "_machine")
-        rows, labels = _checked(self, X, y, reset=first)
-        if first:
-            self._start(rows, np.unique(labels if classes is None else np.asarray(classes)))
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise InvalidInput(f"classes: they are {self.classes_} since the first call")
-        return self._learn(rows, labels)
-
     def forget(self, n: int) -> Self:
         """Forget the n examples learned first.
 
@@ -146,27 +104,6 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
         self._machine.forget(n)
         return self._solve()
 
-    def decision_function(self, X: ArrayLike) -> Floats:
-        """Return the decision values: shape (n,) for two classes, where positive means the second.
-
-        With more classes the shape is (n, K). A row's values do not depend on the other rows.
-        """
-        check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
-        scores = self._model.scores(rows)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of the largest decision value (a tie goes to the lower class)."""
-        scores = self.decision_function(X)
-        best = (scores > 0.0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    @property
-    def n_held_(self) -> int:
-        """Examples held."""
-        return len(self._machine)
-
     @property
     def dual_objective_(self) -> Floats:
         """The maximised objective of each machine, shape (S,)."""
@@ -174,8 +111,6 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
 
     def _start(self, X: Floats, classes: NDArray[Any]) -> None:
         """Begin a stream: fix its classes and its kernel."""
-        if len(classes) < 2:
-            raise InvalidInput(f"y: expected at least two classes, got one class only: {classes}")
         positive(self.tol, "tol")
         self.classes_ = classes
         self.gamma_ = scale_gamma(self.gamma, X)
@@ -186,16 +121,9 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
             cache_mb=self.cache_mb,
         )
 
-    def _learn(self, X: Floats, labels: NDArray[Any]) -> Self:
-        codes = np.searchsorted(self.classes_, labels)
-        codes[codes == len(self.classes_)] = 0
-        unknown = self.classes_[codes] != labels
-        if unknown.any():
-            raise InvalidInput(
-                f"y: label {labels[unknown].tolist()[0]!r} is not one of {self.classes_}"
-            )
+    def _learn_more(self, X: Floats, codes: Ints) -> None:
         self._machine.extend(X, codes, training=np.ones(len(X), dtype=np.bool_))
-        return self._solve()
+        self._solve()
 
     def _solve(self) -> Self:
         machine = self._machine
@@ -203,15 +131,9 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
             class_penalties(self.C, self.class_weight, self.classes_, machine.codes)
         )
         self.n_iter_ = machine.solve()
-        self._model = machine.model()
+        self._model = model = machine.model()
         self.support_ = np.flatnonzero((machine.coefficients() != 0.0).any(axis=0))
-        self.support_vectors_ = np.ascontiguousarray(self._model.vectors.T)
-        self.dual_coef_ = self._model.coef
-        self.intercept_ = self._model.intercept
+        self.support_vectors_ = np.ascontiguousarray(model.vectors.T)
+        self.dual_coef_ = model.coef
+        self.intercept_ = model.intercept
         return self
-
-
-def _checked(svc: OnlineSVC, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Floats, Any]:
-    rows, labels = validate_data(svc, X, y, reset=reset, dtype=np.float64)
-    check_classification_targets(labels)
-    return rows, labels

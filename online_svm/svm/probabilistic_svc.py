@@ -1,27 +1,25 @@
 """ProbabilisticSVC: a support vector machine that learns from class labels and probabilities."""
 
-import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from online_svm.compiled.kernels import Kernel, KernelName
 from online_svm.errors import InvalidInput
+from online_svm.svm.base import MarginClassifier
 from online_svm.svm.exact.batch_solver import fixed_rows
 from online_svm.svm.hyperparameters import is_number, positive, positive_integer, scale_gamma
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.probabilistic.posterior import posterior, steepness
 from online_svm.svm.probabilistic.tube import Targets, solve_targets
-from online_svm.svm.validation import checked_examples, checked_rows
+from online_svm.svm.validation import checked_examples, declared_classes, warn_of_max_steps
 from online_svm.types import Bools, Floats
 
 
-class ProbabilisticSVC(ClassifierMixin, BaseEstimator):
+class ProbabilisticSVC(MarginClassifier):
     """P-SVM: hinge loss on class labels, a tube around probabilities (Niaf et al.).
 
     Some examples carry a class, others an annotator's probability p that the class is +1. The
@@ -140,26 +138,10 @@ class ProbabilisticSVC(ClassifierMixin, BaseEstimator):
             self.classes_ = np.array([-1, 1])
         return self._solve(rows, signs, targets)
 
-    def decision_function(self, X: ArrayLike) -> Floats:
-        """Return f(x), shape (n,); a row's value does not depend on the other rows.
-
-        Raises
-        ------
-        InvalidInput
-            If X is not a finite matrix of as many features as in `fit`.
-        """
-        check_is_fitted(self)
-        return self._model.scores(checked_rows(self, X))[:, 0]
-
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Return the probability of either class, shape (n, 2): 1/(1 + exp(-a f)) in column 1."""
         check_is_fitted(self)
         return posterior(self.decision_function(X), self.a_)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the second class where f(x) > 0, else the first."""
-        codes = (self.decision_function(X) > 0.0).astype(np.int64)
-        return np.asarray(self.classes_[codes])
 
     def _check_parameters(self) -> None:
         positive_integer(self.max_steps, "max_steps")
@@ -172,15 +154,13 @@ class ProbabilisticSVC(ClassifierMixin, BaseEstimator):
             )
 
     def _two_classes(self, labels: NDArray[Any]) -> Floats:
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) == 1:
-            raise InvalidInput(f"y: one class only, {self.classes_[0]}; two are needed")
+        self.classes_ = declared_classes(labels)
         if len(self.classes_) > 2:
             raise InvalidInput(
                 "Only binary classification is supported. y holds more than two labels: "
                 f"{self.classes_[:5]}; pass `prob` where y is 0 for a probability"
             )
-        return np.where(codes > 0, 1.0, -1.0)
+        return np.where(labels == self.classes_[1], 1.0, -1.0)
 
     def _solve(self, X: Floats, signs: Floats, prob: Floats) -> Self:
         self.gamma_ = scale_gamma(self.gamma, X)
@@ -193,11 +173,7 @@ class ProbabilisticSVC(ClassifierMixin, BaseEstimator):
             self.max_steps,
         )
         if not found.converged:
-            warnings.warn(
-                f"max_steps={self.max_steps} reached before tol={self.tol}; raise either",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warn_of_max_steps(self.max_steps, self.tol)
         self.support_ = np.flatnonzero(found.beta)
         self.support_vectors_ = X[self.support_]
         self.dual_coef_ = found.beta[np.newaxis, self.support_]

@@ -1,39 +1,25 @@
 """Checks of what the estimators of this package are given."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from online_svm.errors import InvalidInput
-from online_svm.types import Floats
+from online_svm.types import Floats, Ints
 
 
 def checked_examples(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, reset: bool = True
 ) -> tuple[Floats, NDArray[Any]]:
-    """Return X as a float64 matrix and y as labels, and note the number of features.
+    """Return X as a float64 matrix and y as labels.
 
-    Raises
-    ------
-    InvalidInput
-        If X is not a finite matrix, or y not one class label for each of its rows.
-    """
-    try:
-        rows, labels = validate_data(estimator, X, y, dtype=np.float64)
-        check_classification_targets(labels)
-    except ValueError as error:
-        raise InvalidInput(str(error)) from error
-    return rows, labels
-
-
-def checked_more(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike
-) -> tuple[Floats, NDArray[Any]]:
-    """Return X and y as `checked_examples` does, X of as many features as were noted.
+    With `reset` the number of features is noted; without, it must be the one that was noted.
 
     Raises
     ------
@@ -41,7 +27,7 @@ def checked_more(
         If X is not such a finite matrix, or y not one class label for each of its rows.
     """
     try:
-        rows, labels = validate_data(estimator, X, y, dtype=np.float64, reset=False)
+        rows, labels = validate_data(estimator, X, y, dtype=np.float64, reset=reset)
         check_classification_targets(labels)
     except ValueError as error:
         raise InvalidInput(str(error)) from error
@@ -61,3 +47,65 @@ def checked_rows(estimator: BaseEstimator, X: ArrayLike) -> Floats:
     except ValueError as error:
         raise InvalidInput(str(error)) from error
     return rows
+
+
+def declared_classes(labels: NDArray[Any], classes: ArrayLike | None = None) -> NDArray[Any]:
+    """Return the classes, sorted: those declared, or else those of the labels.
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer than two.
+
+    Examples
+    --------
+    >>> declared_classes(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    found = np.unique(labels if classes is None else np.asarray(classes))
+    if len(found) < 2:
+        only = f"one class only, {found.tolist()[0]!r}" if len(found) else "no class"
+        raise InvalidInput(f"y: {only}; declare or show at least two")
+    return found
+
+
+def check_same_classes(known: NDArray[Any], classes: ArrayLike | None) -> None:
+    """Refuse a later declaration of other classes; None declares nothing.
+
+    Raises
+    ------
+    InvalidInput
+        If the classes differ.
+    """
+    if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+        raise InvalidInput(f"classes: they are {known} since the first call")
+
+
+def class_codes(classes: NDArray[Any], labels: NDArray[Any]) -> Ints:
+    """Return the place of each label among the sorted classes.
+
+    Raises
+    ------
+    InvalidInput
+        If a label is not one of them.
+
+    Examples
+    --------
+    >>> class_codes(np.array(["no", "yes"]), np.array(["yes", "no", "yes"])).tolist()
+    [1, 0, 1]
+    """
+    places = np.searchsorted(classes, labels)
+    codes = np.minimum(places, len(classes) - 1).astype(np.int64)
+    unknown = labels[classes[codes] != labels]
+    if len(unknown):
+        raise InvalidInput(f"y: label {unknown.tolist()[0]!r} is not one of {classes}")
+    return codes
+
+
+def warn_of_max_steps(max_steps: int, tol: float) -> None:
+    """Warn whoever called `fit` that the solver ended at its limit; `fit` calls what calls this."""
+    warnings.warn(
+        f"max_steps={max_steps} reached before tol={tol}; raise either",
+        ConvergenceWarning,
+        stacklevel=4,
+    )

@@ -6,12 +6,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from online_svm.errors import InvalidInput
 from online_svm.stream.split import Parts, is_refit_due, parts, training_mask
 from online_svm.stream.tail import Tail
+from online_svm.svm.validation import (
+    check_same_classes,
+    checked_examples,
+    checked_rows,
+    class_codes,
+    declared_classes,
+)
 from online_svm.types import Floats, Ints
 from online_svm.venn.latest import LatestSet
 from online_svm.venn.multiprobability import multiprobabilities
@@ -106,9 +112,10 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If `X` or `y` cannot be used, or a parameter is out of its range.
         """
-        rows, labels = self._validated(X, y, reset=True)
-        self._begin(np.unique(labels))
-        codes = self._encode(labels)
+        self._check_parameters()
+        rows, labels = checked_examples(self, X, y)
+        self._begin(declared_classes(labels))
+        codes = class_codes(self.classes_, labels)
         self._hold(rows, codes)
         self._seen.update(codes.tolist())
         self._n = len(rows)
@@ -150,13 +157,14 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes, 2)
             Lower and upper probabilities; [0, 1] before two classes were seen.
         """
-        first = not hasattr(self, "classes_")
-        rows, labels = self._validated(X, y, reset=first)
-        if first:
-            self._begin(np.unique(np.asarray(labels if classes is None else classes)))
-        elif classes is not None and list(np.unique(np.asarray(classes))) != list(self.classes_):
-            raise InvalidInput("classes: not the same as at the first call")
-        codes = self._encode(labels)
+        is_first = not hasattr(self, "classes_")
+        self._check_parameters()
+        rows, labels = checked_examples(self, X, y, reset=is_first)
+        if is_first:
+            self._begin(declared_classes(labels, classes))
+        else:
+            check_same_classes(self.classes_, classes)
+        codes = class_codes(self.classes_, labels)
         bounds = np.tile([0.0, 1.0], (len(rows), len(self.classes_), 1))
         for i in range(len(rows)):
             self._step(rows[i : i + 1], codes[i : i + 1], bounds[i])
@@ -190,12 +198,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         chosen: NDArray[Any] = self.classes_[best]
         return chosen
 
-    def _validated(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
-        self._check_parameters()
-        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
-        check_classification_targets(labels)
-        return rows, labels
-
     def _check_parameters(self) -> None:
         if not 0.0 < self.train_fraction < 1.0:
             raise InvalidInput(f"train_fraction: {self.train_fraction} is not between 0 and 1")
@@ -205,8 +207,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
             raise InvalidInput(f"window: {self.window} is not at least 2; None keeps all")
 
     def _begin(self, classes: NDArray[Any]) -> None:
-        if len(classes) < 2:
-            raise InvalidInput(f"y: one class only, {classes[0]!r}; declare or show at least two")
         self.classes_ = classes
         k = len(classes)
         self._scheme = VennScheme(self.taxonomy, self.taxonomy_bins, k, k, self.window)
@@ -215,14 +215,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self._seen: set[int] = set()
         self._codes = Tail(np.empty(0, dtype=np.int64))
         self._latest: LatestSet | None = None
-
-    def _encode(self, labels: NDArray[Any]) -> Ints:
-        places = np.searchsorted(self.classes_, labels)
-        codes = np.minimum(places, len(self.classes_) - 1).astype(np.int64)
-        unknown = labels[self.classes_[codes] != labels]
-        if len(unknown):
-            raise InvalidInput(f"y: label {unknown[0]!r} is not among the declared classes")
-        return codes
 
     def _step(self, row: Floats, code: Ints, bounds: Floats) -> None:
         """Write the interval of one row to `bounds`, which holds [0, 1]; then learn it."""
@@ -288,8 +280,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
 
     def _queries(self, X: ArrayLike) -> Floats:
         check_is_fitted(self, "classes_")
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        return rows
+        return checked_rows(self, X)
 
     def _answers(self, X: ArrayLike) -> VennAnswers:
         """Answer rows, none of which joins the calibration set."""

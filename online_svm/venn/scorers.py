@@ -46,6 +46,39 @@ def make_scorer(estimator: Any, classes: NDArray[Any], window: int | None) -> Sc
     return EstimatorScorer(estimator, classes)
 
 
+class HeldExamples:
+    """The examples that a scorer holds, and their classes, in order of arrival."""
+
+    def __init__(self) -> None:
+        self._rows: Tail | None = None
+        self._codes = Tail(np.empty(0, dtype=np.int64))
+
+    def append(self, X: Floats, codes: Ints) -> None:
+        """Hold more examples."""
+        if self._rows is None:
+            self._rows = Tail(X)
+        else:
+            self._rows.append(X)
+        self._codes.append(codes)
+
+    def forget(self, count: int) -> None:
+        """Give up the oldest examples."""
+        assert self._rows is not None
+        self._rows.drop_before(self._rows.first + count)
+        self._codes.drop_before(self._codes.first + count)
+
+    @property
+    def rows(self) -> Floats:
+        """The rows, shape (n, d)."""
+        assert self._rows is not None
+        return self._rows.since(self._rows.first)
+
+    @property
+    def codes(self) -> Ints:
+        """The classes, shape (n,)."""
+        return self._codes.since(self._codes.first)
+
+
 class MachineScorer(Scorer):
     """An exact online SVM: warm starts, and held scores kept up by the solver itself.
 
@@ -62,28 +95,21 @@ class MachineScorer(Scorer):
     def __init__(self, svc: OnlineSVC, classes: NDArray[Any], window: int | None) -> None:
         self._svc, self._classes, self._window = svc, classes, window
         self._machine: RollingMachine | None = None
-        self._rows: Tail | None = None
-        self._codes = Tail(np.empty(0, dtype=np.int64))
+        self._held = HeldExamples()
         self._fitted_on = 0
         # What cannot work is refused here, before anything is learned.
         positive(svc.tol, "tol")
         self._kernel(np.empty((0, 1)))
-        self._penalties(self._codes.since(0))
+        self._penalties(self._held.codes)
 
     @override
     def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
-        if self._rows is None:
-            self._rows = Tail(X)
-        else:
-            self._rows.append(X)
-        self._codes.append(codes)
+        self._held.append(X, codes)
         return None if self._machine is None else self._machine.extend(X, codes, training=trains)
 
     @override
     def forget(self, count: int) -> None:
-        assert self._rows is not None
-        self._rows.drop_before(self._rows.first + count)
-        self._codes.drop_before(self._codes.first + count)
+        self._held.forget(count)
         if self._machine is not None:
             self._machine.forget(count)
 
@@ -97,8 +123,7 @@ class MachineScorer(Scorer):
         elif size > machine.n_training:
             machine.promote(size - machine.n_training)
         if self._svc.class_weight is not None:
-            held = self._codes.since(self._codes.first)
-            machine.set_penalties(self._penalties(held[parts.training]))
+            machine.set_penalties(self._penalties(self._held.codes[parts.training]))
         machine.solve()
         return machine.observer_values()
 
@@ -113,8 +138,7 @@ class MachineScorer(Scorer):
         return self._machine.model().scores(X)
 
     def _new_machine(self, parts: Parts) -> RollingMachine:
-        assert self._rows is not None
-        svc, X = self._svc, self._rows.since(self._rows.first)
+        svc, X = self._svc, self._held.rows
         machine = RollingMachine(
             self._kernel(X[parts.training]),
             np.full(len(self._classes), float(svc.C)),
@@ -124,7 +148,7 @@ class MachineScorer(Scorer):
         )
         mask = np.zeros(len(X), dtype=np.bool_)
         mask[parts.training] = True
-        machine.extend(X, self._codes.since(self._codes.first), training=mask)
+        machine.extend(X, self._held.codes, training=mask)
         return machine
 
     def _kernel(self, X: Floats) -> Kernel:
@@ -147,32 +171,24 @@ class EstimatorScorer(Scorer):
 
     def __init__(self, estimator: Any, classes: NDArray[Any]) -> None:
         self._estimator, self._classes = estimator, classes
-        self._rows: Tail | None = None
-        self._codes = Tail(np.empty(0, dtype=np.int64))
+        self._held = HeldExamples()
         self._fitted: Any = None
         self._present: Ints = np.empty(0, dtype=np.int64)
         self._training: slice | Bools = slice(0)
 
     @override
     def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
-        if self._rows is None:
-            self._rows = Tail(X)
-        else:
-            self._rows.append(X)
-        self._codes.append(codes)
+        self._held.append(X, codes)
         return None if len(self._present) == 0 else self.score(X)
 
     @override
     def forget(self, count: int) -> None:
-        assert self._rows is not None
-        self._rows.drop_before(self._rows.first + count)
-        self._codes.drop_before(self._codes.first + count)
+        self._held.forget(count)
 
     @override
     def train(self, parts: Parts) -> Floats:
         """Fit a clone of the estimator on a part of the held examples; score the others."""
-        assert self._rows is not None
-        X, codes = self._rows.since(self._rows.first), self._codes.since(self._codes.first)
+        X, codes = self._held.rows, self._held.codes
         self._training = parts.training
         labels = codes[self._training]
         self._present = np.unique(labels)
@@ -182,8 +198,7 @@ class EstimatorScorer(Scorer):
 
     @override
     def training_scores(self) -> Floats:
-        assert self._rows is not None
-        return self.score(self._rows.since(self._rows.first)[self._training])
+        return self.score(self._held.rows[self._training])
 
     @override
     def score(self, X: Floats) -> Floats:

@@ -220,7 +220,7 @@ def test_features_that_are_not_finite_are_refused(value):
 
 def test_a_label_that_was_not_fitted_cannot_calibrate():
     model = ImpliedPosterior(n_models=3).fit([[0.0], [1.0]], ["a", "b"])
-    with pytest.raises(InvalidInput, match="label c is not one of"):
+    with pytest.raises(InvalidInput, match="label 'c' is not one of"):
         model.calibrate([[0.0], [1.0]], ["a", "c"])
 
 

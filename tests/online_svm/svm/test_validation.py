@@ -1,0 +1,59 @@
+"""The estimators refuse what they cannot use by the same rules, in the same words."""
+
+import numpy as np
+import pytest
+
+from online_svm.errors import InvalidInput
+from online_svm.svm.feature_map_svc import FeatureMapSVC
+from online_svm.svm.implied_posterior import ImpliedPosterior
+from online_svm.svm.online_svc import OnlineSVC
+from online_svm.svm.probabilistic_svc import ProbabilisticSVC
+from online_svm.svm.validation import class_codes, declared_classes
+from online_svm.venn.classifier import InductiveVennClassifier
+
+X = np.array([[0.0], [1.0], [2.0], [3.0]])
+STREAMS = [OnlineSVC, FeatureMapSVC, InductiveVennClassifier]
+ALL = [*STREAMS, ImpliedPosterior, ProbabilisticSVC]
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_one_class_is_refused_and_named(estimator):
+    with pytest.raises(InvalidInput, match=r"^y: one class only, 'a'; declare or show at least"):
+        estimator().fit(X, ["a", "a", "a", "a"])
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_a_value_that_is_not_finite_is_refused(estimator):
+    with pytest.raises(InvalidInput, match="NaN"):
+        estimator().fit([[0.0], [np.nan], [1.0], [2.0]], [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("estimator", STREAMS)
+def test_no_declared_class_is_refused(estimator):
+    with pytest.raises(InvalidInput, match=r"^y: no class; declare or show at least two"):
+        estimator().partial_fit(X, [0, 1, 0, 1], classes=[])
+
+
+@pytest.mark.parametrize("estimator", STREAMS)
+def test_a_later_label_that_is_no_class_is_refused_and_nothing_changes(estimator):
+    model = estimator().partial_fit(X, [0, 1, 0, 1])
+    before = model.predict(X)
+    with pytest.raises(InvalidInput, match=r"^y: label 7 is not one of \[0 1\]"):
+        model.partial_fit(X, [0, 7, 1, 0])
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("estimator", STREAMS)
+def test_other_classes_in_a_later_call_are_refused(estimator):
+    model = estimator().partial_fit(X, [0, 1, 0, 1])
+    assert model.partial_fit(X, [0, 1, 0, 1], classes=[1, 0]) is model
+    with pytest.raises(InvalidInput, match=r"^classes: they are \[0 1\] since the first call"):
+        model.partial_fit(X, [0, 1, 0, 1], classes=[0, 1, 2])
+
+
+@pytest.mark.parametrize("labels", [["b", "a", "c"], [2, -1, 5], [0.5, -0.5, 1.5]])
+def test_codes_name_the_labels_again(labels):
+    labels = np.array(labels)
+    classes = declared_classes(labels)
+    assert classes.tolist() == sorted(set(labels.tolist()))
+    np.testing.assert_array_equal(classes[class_codes(classes, labels)], labels)
