@@ -24,6 +24,7 @@ COMMANDS = (
     "status",
     "combine",
     "export",
+    "backtest",
     "verify",
     "repair",
     "check",

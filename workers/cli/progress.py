@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Timer
 from typing import TYPE_CHECKING, TextIO
@@ -120,6 +120,50 @@ def _bar(total: int | None, text: str) -> "Iterator[tuple[Progress, TaskID]]":
     columns = (TextColumn(text), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield bar, bar.add_task("", total=total)
+
+
+@contextmanager
+def backtest_progress(
+    names: Sequence[str], total: int
+) -> Iterator[Callable[[Sequence[int]], None]]:
+    """Yield what to call with how many of `total` entries each configuration has answered."""
+    if not sys.stderr.isatty():
+        yield PlainBacktest(names, total)
+        return
+    with _bar(total, "{task.description}") as (bar, first):
+        bar.update(first, description=names[0])
+        tasks = [first, *(bar.add_task(name, total=total) for name in names[1:])]
+
+        def tell(done: Sequence[int]) -> None:
+            for task, count in zip(tasks, done, strict=True):
+                bar.update(task, completed=count)
+
+        yield tell
+
+
+class PlainBacktest:
+    """Tells every two seconds how far the configurations at work are.
+
+    Parameters
+    ----------
+    names : sequence of str
+    total : int
+        Entries that each of them answers.
+    """
+
+    def __init__(self, names: Sequence[str], total: int) -> None:
+        self._names, self._total = names, total
+        self._told = time.monotonic()
+
+    def __call__(self, done: Sequence[int]) -> None:
+        """Print a line if one is due."""
+        if time.monotonic() - self._told < EVERY:
+            return
+        self._told = time.monotonic()
+        places = zip(self._names, done, strict=True)
+        at_work = [f"{name} {count:,}" for name, count in places if 0 < count < self._total]
+        if at_work:
+            print(f"of {self._total:,}: {', '.join(at_work)}", file=sys.stderr, flush=True)
 
 
 class PlainProgress:

@@ -176,7 +176,7 @@ def push(
     rows, total = selected(opened, shuffle, skip, limit)
     chunk = ingest.CHUNK if rate is None else ingest.Pace(rate).chunk
     chunk = min(chunk, high_water or chunk)
-    rows = _with_summary(rows, layout, arrays, chunk)
+    rows = with_summary(rows, layout, arrays, chunk)
     url = given or embedded_url()
     pace = None if rate is None else ingest.Pace(rate)
     began = time.monotonic()
@@ -216,7 +216,7 @@ def open_rows(
     return rows(source, reading, layout)
 
 
-def _with_summary(
+def with_summary(
     rows: "Iterable[Row]", layout: "Layout", arrays: bool, chunk: int
 ) -> "Iterable[Row]":
     """Print how the first rows are read; return all rows.

@@ -253,7 +253,7 @@ class _File(TomlConfigSettingsSource):
         values: dict[str, Any] = {}
         for key, value in super().__call__().items():
             found = value if key in _TABLES and isinstance(value, dict) else {key: value}
-            _refuse_unknown(found, self.settings_cls.model_fields, "setting")
+            refuse_unknown(found, self.settings_cls.model_fields, "setting")
             for name in found:
                 if name in values:
                     raise BadConfiguration(
@@ -295,7 +295,7 @@ def load(
     """
     chosen = _path(config)
     _refuse_unknown_variables()
-    _refuse_unknown(flags, WorkerSettings.model_fields, "setting")
+    refuse_unknown(flags, WorkerSettings.model_fields, "setting")
 
     class Loaded(WorkerSettings):
         model_config = SettingsConfigDict(toml_file=chosen)
@@ -345,10 +345,10 @@ def _path(config: Path | None) -> Path | None:
 def _refuse_unknown_variables() -> None:
     known = {PREFIX + name.upper() for name in WorkerSettings.model_fields} | {*PROCESS_ENVIRONMENT}
     ours = [name for name in os.environ if name.startswith(PREFIX)]
-    _refuse_unknown(ours, known, "environment variable")
+    refuse_unknown(ours, known, "environment variable")
 
 
-def _refuse_unknown(given: Iterable[str], known: Iterable[str], kind: str) -> None:
+def refuse_unknown(given: Iterable[str], known: Iterable[str], kind: str) -> None:
     """Raise BadConfiguration for the first unknown name, and suggest the nearest known one."""
     names = list(known)
     for name in given:

@@ -294,11 +294,29 @@ def _named(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:
     return _river_rows(name, reading)
 
 
-def _river_rows(name: str, reading: Reading) -> Iterator[Row]:
+def comes_with_river(name: str) -> bool:
+    """Return whether river has a data set of examples under a name.
+
+    Examples
+    --------
+    >>> comes_with_river("Phishing"), comes_with_river("phishing")
+    (True, False)
+    """
+    return _river_kind(name) is not None
+
+
+def _river_kind(name: str) -> Any:
+    """Return the class of a data set of river; None if it has none of that name."""
     from river import datasets
 
     kind = getattr(datasets, name, None)
-    if not isinstance(kind, type) or not issubclass(kind, datasets.base.FileDataset):
+    is_one = isinstance(kind, type) and issubclass(kind, datasets.base.FileDataset)
+    return kind if is_one else None
+
+
+def _river_rows(name: str, reading: Reading) -> Iterator[Row]:
+    kind = _river_kind(name)
+    if kind is None:
         from workers.push.datasets import NAMES
 
         if Path(name).is_dir():
@@ -307,7 +325,7 @@ def _river_rows(name: str, reading: Reading) -> Iterator[Row]:
             f"{name}: no such file, and no data set of that name; known: {', '.join(NAMES)}, "
             "Phishing, ImageSegments, Bananas"
         )
-    dataset = cast(Any, kind)()
+    dataset = kind()
     if not dataset.path.exists():
         raise BadSource(f"{name} does not come with river: download it with river first")
     return (Row(x, label_text(y) if reading.labelled else None) for x, y in dataset)

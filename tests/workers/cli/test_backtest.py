@@ -1,0 +1,217 @@
+"""`backtest` as it is typed: files, feeds, tables, curves, Ctrl-C, and bad input in one line."""
+
+import os
+import re
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import matplotlib.image
+import orjson
+import pytest
+from commands import work
+from processes import Process
+
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.history.backtest.kept_results import FILE
+from workers.history.backtest.table import WIDTH
+
+ROWS = ("--limit", "150")
+LIMIT = (*ROWS, "--processes", "1")
+SMALL = ("--set", "base:window=100,refit_every=50")
+SLOW = "slow:window=none,refit_every=1,refit_lag=0"
+PATIENCE = 60  # seconds, for a machine that does much else
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command in this process; return exit code, standard output, standard error."""
+
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["backtest", *arguments])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def figures(text):
+    """The objects of --json without what it cost, which differs from run to run."""
+    found = [orjson.loads(line) for line in text.splitlines()]
+    for one in found:
+        assert one.pop("microseconds") > 0.0
+        one.pop("was_kept")
+    return found
+
+
+def at_work(group):
+    """The processes of a group that are not dead yet; a dead one may wait to be collected."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, of_group = path.read_text().rpartition(")")[2].split()[:3]
+            if int(of_group) == group and state != "Z":
+                found.append(path.parent.name)
+    return found
+
+
+def test_a_file_is_answered_under_each_configuration_without_redis(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    code, out, err = run("Phishing", *LIMIT, *SMALL, "--set", "wide:gamma=0.1", "--json")
+    assert code == 0
+    base, wide = figures(out)
+    assert (base["name"], wide["name"]) == ("base", "wide")
+    assert base["changes"] == {"window": 100, "refit_every": 50}
+    assert wide["changes"] == {"window": 100, "refit_every": 50, "gamma": 0.1}
+    assert wide["settings"]["predictor"]["gamma"] == 0.1
+    assert list(base["methods"]) == ["probability", "platt", "isotonic", "binning"]
+    assert base["counts"]["entries"] == 150
+    assert base["counts"]["scored"] + base["counts"]["warming"] == 150
+    assert "label     its own" in err
+    assert not (tmp_path / "online-svm").exists()
+
+
+@pytest.mark.slow
+def test_a_feed_and_a_file_of_the_same_rows_give_the_same_figures(run, redis_url, feed):
+    arguments = ("push", feed, "Phishing", "--shuffle", "3", *ROWS, "--redis", redis_url)
+    with pytest.raises(SystemExit):
+        cli.main(list(arguments))
+    compared = (*SMALL, "--set", "wide:gamma=0.1", "--json")
+    of_file = run("Phishing", "--shuffle", "3", *LIMIT, *compared)
+    of_feed = run(feed, *compared, "--redis", redis_url)
+    assert of_file[0] == of_feed[0] == 0
+    assert figures(of_feed[1]) == figures(of_file[1])
+
+
+@pytest.mark.slow
+def test_what_no_configuration_names_is_as_the_feed_has_it(run, own_redis, feed, tmp_path):
+    push = ("push", feed, "Phishing", *ROWS, "--redis", own_redis.url)
+    with pytest.raises(SystemExit):
+        cli.main(list(push))
+    settings = {"classes": "true,false", "window": "100", "refit_every": "50", "C": "3"}
+    work(own_redis.url, feed, settings, 150, tmp_path / "notes")
+    code, out, _ = run(feed, "--set", "wide:gamma=0.1", "--json", "--redis", own_redis.url)
+    base, wide = figures(out)
+    assert code == 0
+    assert base["changes"] == {}
+    for one in (base, wide):
+        assert one["settings"]["predictor"]["C"] == 3.0
+        assert one["classes"] == ["false", "true"]
+    with Store(own_redis.url, feed) as store:
+        reports = store.call("XREVRANGE", store.keys.met, "+", "-", "COUNT", 1)
+        assert store.length(store.keys.out) == 150  # nothing was written to the feed
+    report = orjson.loads(reports[0][1][1])
+    limited = run(feed, "--limit", str(report["n"]), "--json", "--redis", own_redis.url)
+    ours = figures(limited[1])[0]["methods"]["probability"]
+    assert ours["log_loss"] == pytest.approx(report["venn"]["log_loss"], rel=1e-12)
+
+
+@pytest.mark.slow
+def test_entries_that_a_feed_no_longer_has_are_told(run, own_redis, feed):
+    push = ("push", feed, "Phishing", *ROWS, "--redis", own_redis.url)
+    with pytest.raises(SystemExit):
+        cli.main(list(push))
+    work(own_redis.url, feed, {"window": "100"}, 150, Path(os.devnull))
+    with Store(own_redis.url, feed) as store:
+        store.call("XTRIM", store.keys.input, "MAXLEN", 100)
+    code, out, err = run(feed, "--json", "--redis", own_redis.url)
+    assert code == 0
+    assert figures(out)[0]["counts"]["entries"] == 100
+    assert f"feed {feed} no longer has its 50 oldest entries" in err
+
+
+def test_the_table_fits_80_columns_and_names_every_figure(run):
+    maps = "maps=evidential-logistic,venn-abers,mixed"
+    code, out, _ = run("Phishing", *LIMIT, *SMALL, "--set", f"evidential:{maps}")
+    lines = out.splitlines()
+    assert code == 0
+    assert max(map(len, lines)) <= WIDTH
+    assert lines[0].split() == (
+        ["log", "loss", "vs", "base", "Brier", "acc.", "AUC", "calib.", "cover", "width"]
+    )
+    for name in ("probability", "platt", "venn-abers", "evidential-logistic", "mixed"):
+        assert any(line.split()[:1] == [name] for line in lines), name
+    assert "+0.0000" in next(line for line in lines if line.startswith("  probability"))
+
+
+def test_the_curves_are_a_picture_that_tells_its_figures(run, tmp_path):
+    path = tmp_path / "curves.png"
+    code, _, _ = run("Phishing", *LIMIT, *SMALL, "--set", "wide:gamma=0.1", "--curves", str(path))
+    assert code == 0
+    assert matplotlib.image.imread(path).shape[2] == 4
+    assert b"base: log loss 0." in path.read_bytes()
+    assert b"wide: log loss 0." in path.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_run_that_is_interrupted_goes_on_where_it_was(run, tmp_path):
+    out = tmp_path / "out"
+    command = ["Phishing", *SMALL, "--set", SLOW, "--out", str(out), "--json", "--processes", "1"]
+    whole = [sys.executable, "-m", "workers.cli", "backtest", *command]
+    with Process(whole, stderr=-1, stdout=-1, text=True, start_new_session=True) as process:
+        deadline = time.monotonic() + PATIENCE
+        while not (out / FILE).exists():
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        told, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+        assert told == ""
+        assert f"1 of 2 configurations finished and kept in {out}; the same command" in errors
+        assert "Traceback" not in errors
+        while at_work(process.pid):
+            assert time.monotonic() < deadline + PATIENCE
+            time.sleep(0.05)
+    code, told, _ = run(*command[:3], "--out", str(out), "--json")
+    assert code == 0
+    assert [orjson.loads(line)["was_kept"] for line in told.splitlines()] == [True]
+
+
+def test_a_name_that_is_neither_file_nor_feed_is_told(run, monkeypatch, tmp_path, redis_url):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    code, out, err = run("nothing")
+    assert (code, out) == (2, "")
+    assert "nothing: no such file or data set, so it would be a feed" in err
+    code, out, err = run("nothing", "--redis", redis_url)
+    assert (code, out) == (2, "")
+    assert "feed 'nothing' has no input" in err
+    for path in ("nothing.csv", "some/nothing"):
+        code, out, err = run(path)
+        assert (code, out) == (2, "")
+        assert f"{path}: no such file, and no data set of that name" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("Phishing", "--set", "a:gama=1"), "did you mean gamma?"),
+        (("Phishing", "--set", "a"), "write NAME:setting=value"),
+        (("Phishing", "--configs", "none.toml"), "none.toml: cannot be read"),
+        (("Phishing", "--curves", "a.jpg"), "give a name that ends in .png"),
+        (("Phishing", "--curves", "none/a.png"), "there is no directory none"),
+        (("Phishing", "--out", "none/out"), "give a directory that can be written"),
+        (("Phishing", "--label", "y"), "leave out --label"),
+        (("some-feed", "--label", "y", "--redis", "redis://localhost:1"), "--label is for a file"),
+        (("some-feed", "--shuffle", "1"), "--shuffle is for a file"),
+        (("bad name",), "feed"),
+    ],
+)
+def test_bad_input_is_one_line(run, arguments, told):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_rows_that_cannot_be_used_are_told_with_the_reason(run, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"".join(b'{"x":[1,2],"y":"%d"}\n' % (i % 3) for i in range(30)))
+    code, out, _ = run(str(path), "--set", "base:classes=0,1")
+    assert code == 0
+    assert re.search(r"not scored: \d+ warming up, 10 rejected$", out, re.MULTILINE)
+    assert "the first rejected: label '2' is not declared" in out

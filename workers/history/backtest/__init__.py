@@ -1,0 +1,1 @@
+"""Several configurations over one recorded history, each example answered before it is learned."""

@@ -1,0 +1,151 @@
+"""Results of finished configurations in a directory, so that a backtest that is cut off goes on.
+
+A result is found again by its key: a digest of all that decides it. One file of JSON lines holds
+them; it is replaced as a whole, so that it is never half written.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+import online_svm
+from workers.errors import BadConfiguration
+from workers.feed.agreement import environment
+from workers.history.backtest.configurations import Configuration
+from workers.history.backtest.recording import Recording
+from workers.history.backtest.result import Result
+
+FILE = "backtest.jsonl"
+
+LARGEST = 1 << 28
+"""Bytes of the file, at most: a result takes some ten thousand."""
+
+_LOCK = ".backtest.lock"
+
+
+def key(configuration: Configuration, recording: Recording) -> str:
+    """Return what a result is kept under: it is of these settings, this history and this code."""
+    parts = {
+        "settings": configuration.settings,
+        "history": recording.digest,
+        "code": _code(),
+        "environment": environment(),
+    }
+    return sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class _Line(BaseModel):
+    """One line of the file; name and settings are for people."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key: str
+    name: str
+    settings: dict[str, Any]
+    result: Result
+
+
+class KeptResults:
+    """The results in a directory.
+
+    Parameters
+    ----------
+    directory : Path
+        Made if it is not there; its parent must be.
+
+    Raises
+    ------
+    BadConfiguration
+        If the directory cannot be written, or what is in the file is no result.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        with self._told():
+            directory.mkdir(exist_ok=True)
+        with self._locked():
+            self._lines = self._read()
+
+    def get(self, key: str) -> Result | None:
+        """Return the result that is kept under a key; None if there is none."""
+        line = self._lines.get(key)
+        return None if line is None else line.result
+
+    def add(self, key: str, configuration: Configuration, result: Result) -> None:
+        """Keep one more; what another process has kept meanwhile stays."""
+        with self._locked():
+            settings = configuration.settings
+            line = _Line(key=key, name=configuration.name, settings=settings, result=result)
+            self._lines = self._read() | {key: line}
+            with self._told():
+                self._replace(b"".join(_json(line) + b"\n" for line in self._lines.values()))
+
+    def _read(self) -> dict[str, _Line]:
+        path = self.directory / FILE
+        with self._told():
+            if not path.exists():
+                return {}
+            with path.open("rb") as source:
+                data = source.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise BadConfiguration(f"{path}: more than {LARGEST:,} bytes; choose another --out")
+        lines = {}
+        for number, text in enumerate(data.splitlines(), 1):
+            try:
+                line = _Line.model_validate_json(text)
+            except ValidationError:
+                raise BadConfiguration(
+                    f"{path}, line {number}: no result of this version; delete the line, or choose "
+                    "another --out"
+                ) from None
+            lines[line.key] = line
+        return lines
+
+    def _replace(self, data: bytes) -> None:
+        beside = self.directory / f".{FILE}.part"
+        with beside.open("wb") as target:
+            target.write(data)
+            target.flush()
+            os.fsync(target.fileno())
+        beside.replace(self.directory / FILE)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes from the file in the block."""
+        with self._told():
+            lock = (self.directory / _LOCK).open("w")
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise BadConfiguration(
+                f"--out {self.directory}: {error.strerror or error}; give a directory that can be "
+                "written"
+            ) from None
+
+
+def _json(line: _Line) -> bytes:
+    return orjson.dumps(line.model_dump(mode="json"))
+
+
+@cache
+def _code() -> str:
+    """Return a digest of the program that answers and scores: figures of other code are not its."""
+    digest = sha256()
+    for package in (Path(online_svm.__file__).parent, Path(__file__).parent):
+        for path in sorted(package.rglob("*.py")):
+            digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
