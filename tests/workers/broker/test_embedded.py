@@ -101,7 +101,7 @@ def test_settings_that_an_earlier_server_left_are_not_read(directory, tmp_path):
 
 
 def test_it_outlives_the_process_that_started_it(directory):
-    code = "import sys, pathlib; from workers import embedded; "
+    code = "import sys, pathlib; from workers.broker import embedded; "
     code += "print(embedded.ensure(pathlib.Path(sys.argv[1])).was_started)"
     ran = subprocess.run(
         [sys.executable, "-c", code, str(directory)], capture_output=True, text=True, check=True
@@ -166,7 +166,7 @@ def test_a_temporary_server_leaves_nothing():
 
 
 def test_a_temporary_server_ends_even_if_its_user_is_killed():
-    code = "import time; from workers import embedded\n"
+    code = "import time; from workers.broker import embedded\n"
     code += "with embedded.temporary() as s: print(s.directory, flush=True); time.sleep(60)"
     user = Process([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     directory = Path(user.stdout.readline().strip())

@@ -43,7 +43,7 @@ def servers_of(directory):
 
 def started_elsewhere(directory, **environment):
     """Have another process ask for the server; return whether it started one."""
-    code = "import sys, pathlib; from workers import embedded; "
+    code = "import sys, pathlib; from workers.broker import embedded; "
     code += "print(embedded.ensure(pathlib.Path(sys.argv[1])).was_started)"
     return subprocess.run(
         [sys.executable, "-c", code, str(directory)], capture_output=True, text=True, check=True,

@@ -270,6 +270,7 @@ def test_tail_follows_a_feed_until_it_is_interrupted(answered, redis_url):
                 assert tail.stdout.readline() == b'{"late":1}\n'
             finally:
                 store.call("XDEL", store.keys.out, later)
+                store.call("XSETID", store.keys.out, last)  # as it was: `check` looks at it
         tail.send_signal(signal.SIGINT)
         assert tail.wait(10) == 130
     finally:
