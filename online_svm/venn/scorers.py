@@ -62,7 +62,7 @@ class HeldExamples:
         self._codes.append(codes)
 
     def forget(self, count: int) -> None:
-        """Give up the oldest examples."""
+        """Give up the rows and codes of the oldest `count` examples."""
         assert self._rows is not None
         self._rows.drop_before(self._rows.first + count)
         self._codes.drop_before(self._codes.first + count)

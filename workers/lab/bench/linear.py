@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from online_svm.config import PredictorConfig
 from online_svm.metrics.scores import accuracy, log_loss
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.types import Floats, Ints
 from workers.lab.bench.quality_methods import EVERY, ours
-from workers.lab.bench.report import Tell, silent
+from workers.lab.bench.report import Result, Tell, silent
 from workers.push.datasets import load
 
 FeatureMap = Literal["nystroem", "fourier"]
@@ -36,7 +37,7 @@ PEER_SIZE = 10_000  # where the kernel machine's cost is measured; its window bo
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(Result):
     """One figure of ours beside a peer's.
 
     Attributes
@@ -66,8 +67,8 @@ class Ratio:
         """
         return self.ours / self.peer
 
+    @override
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return asdict(self) | {"ratio": self.ratio}
 
     def __str__(self) -> str:

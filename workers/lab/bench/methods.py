@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from workers.errors import BadConfiguration
 from workers.lab.bench import evidential, implied, psvm, venn_abers
-from workers.lab.bench.report import Row, Tell, silent
+from workers.lab.bench.report import Result, Row, Tell, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,14 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Result):
     """A benchmark that could not run here, and why."""
 
     name: str
     reason: str
 
+    @override
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return {"name": self.name, "skipped": self.reason}
 
     def __str__(self) -> str:

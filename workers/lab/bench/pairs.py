@@ -18,10 +18,11 @@ from typing import Any
 
 import orjson
 from scipy import stats
+from typing_extensions import override
 
 from workers.errors import BadConfiguration, WorkerError
 from workers.lab.bench.printed import Speeds, speeds
-from workers.lab.bench.report import Tell, silent
+from workers.lab.bench.report import Result, Tell, silent
 
 LEVEL = 0.95
 ROOT = Path(__file__).parents[3]
@@ -36,7 +37,7 @@ class BenchFailed(WorkerError):
 
 
 @dataclass(frozen=True, slots=True)
-class PairedRatio:
+class PairedRatio(Result):
     """The speed of this checkout in parts of the other's, for one figure.
 
     Attributes
@@ -70,8 +71,8 @@ class PairedRatio:
         low, high = math.exp(mean - reach), math.exp(mean + reach)
         return cls(name, len(logs), math.exp(mean), low, high)
 
+    @override
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:

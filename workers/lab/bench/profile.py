@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.svm.kernel_model import KernelModel
@@ -17,7 +19,7 @@ from workers.config.settings import WorkerSettings
 from workers.engine import answer as answering
 from workers.engine.loop import Engine
 from workers.lab.bench.feed import WARM_UP, our_worker, quiet, server, stream
-from workers.lab.bench.report import Tell, silent
+from workers.lab.bench.report import Result, Tell, silent
 from workers.lab.bench.timing import Part, PartClock, watched
 from workers.lab.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
 from workers.refit.process_refitter import ProcessRefitter
@@ -47,7 +49,7 @@ _PARTS: list[Part] = [
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Result):
     """Microseconds an example, by part.
 
     Attributes
@@ -63,8 +65,8 @@ class Profile:
     whole: float
     parts: Mapping[str, float]
 
+    @override
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:

@@ -9,12 +9,14 @@ import numpy as np
 from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type information
     threadpool_limits,
 )
+from typing_extensions import override
 
 from online_svm.metrics.scores import accuracy, brier, expected_calibration_error, log_loss
 from online_svm.types import Floats, Ints
 from workers.errors import BadConfiguration
 from workers.lab.bench.quality_methods import EVERY, METHODS, WARM_UP
 from workers.lab.bench.quality_streams import STREAMS, stream
+from workers.lab.bench.report import Result
 from workers.lab.parallel import each
 
 MEASURES = ("log_loss", "brier", "accuracy", "ece", "seconds")
@@ -36,7 +38,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Quality:
+class Quality(Result):
     """What one method reached on one stream, over all its orders.
 
     Attributes
@@ -61,8 +63,8 @@ class Quality:
         """Return the standard error of that mean; None for a single order."""
         return standard_error(self.values[measure])
 
+    @override
     def plain(self) -> dict[str, object]:
-        """Return it as JSON values."""
         found: dict[str, object] = {name: self.mean(name) for name in MEASURES}
         return {
             "stream": self.stream,

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
+from typing_extensions import override
 
 from workers.lab.bench.quality import MEASURES, Quality, standard_error
 from workers.lab.bench.quality_methods import EVERY
 from workers.lab.bench.quality_streams import STREAMS
+from workers.lab.bench.report import Result
 
 HEADINGS = {
     "log_loss": "log loss",
@@ -20,7 +22,7 @@ NEAR, NEAR_CROSSFIT = 0.02, 0.005  # of the best rolling SVC where the order has
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Result):
     """Log loss of one of ours less that of the best rolling SVC, over the same orders.
 
     Attributes
@@ -40,8 +42,8 @@ class Comparison:
     error: float | None
     most: float
 
+    @override
     def plain(self) -> dict[str, object]:
-        """Return it as JSON values."""
         pair = {"stream": self.ours.stream, "method": self.ours.method, "peer": self.peer.method}
         return pair | {"difference": self.difference, "error": self.error, "most": self.most}
 

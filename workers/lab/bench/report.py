@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
+from typing_extensions import override
+
 Tell = Callable[[str], None]
 """Is told what a benchmark does next."""
 
@@ -20,7 +22,7 @@ class Result(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Result):
     """One comparison; a ratio above 1 is in our favour.
 
     Attributes
@@ -48,8 +50,8 @@ class Row:
     note: str = ""
     unit: Literal["s", "/s"] = "s"
 
+    @override
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return asdict(self) | {"ratio": self.ratio}
 
     @property
@@ -66,7 +68,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Check(Result):
     """One figure and its bound.
 
     Attributes
@@ -87,8 +89,8 @@ class Check:
     bound: float
     is_least: bool = False
 
+    @override
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         side = "at least" if self.is_least else "at most"
         return {"name": self.name, "measured": self.measured, side: self.bound, "ok": self.holds}
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
+from typing_extensions import override
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.rolling_machine import RollingMachine
@@ -20,7 +21,7 @@ from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.classifier import InductiveVennClassifier
 from workers.lab.bench.refits import refit_rows
-from workers.lab.bench.report import Row, Tell, silent
+from workers.lab.bench.report import Result, Row, Tell, silent
 from workers.lab.bench.timing import Stopwatch, best_of
 from workers.push.datasets import load
 
@@ -34,7 +35,7 @@ REFIT_WINDOW, REFIT_EVERY, REFITS = 2000, 250, 12
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Result):
     """Largest differences from SVC over the checkpoints of the protocol.
 
     Attributes
@@ -51,8 +52,8 @@ class Agreement:
     decision: float
     objective: float
 
+    @override
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:
