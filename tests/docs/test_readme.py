@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import Process
 
 from workers.broker import embedded
 from workers.cli import app as cli
@@ -41,7 +42,7 @@ def state(tmp_path_factory):
 
 
 def shell(line, environment, **more):
-    return subprocess.Popen(["bash", "-c", f"exec {line}"], env=environment, text=True, **more)
+    return Process(["bash", "-c", f"exec {line}"], env=environment, text=True, **more)
 
 
 def said_by(line, environment):

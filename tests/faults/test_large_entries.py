@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import Process
 
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
@@ -183,7 +184,7 @@ def test_an_entry_of_100_mib_is_rejected_under_a_memory_limit_and_the_worker_sto
         store.call("XADD", store.keys.input, "25-0", *small)
         command = [sys.executable, "-m", "workers.cli", "worker", "f", "--redis", own_redis.url]
         for epoch in (1, 2):
-            worker = subprocess.Popen(
+            worker = Process(
                 [*command, *SETTINGS], stderr=subprocess.PIPE, text=True, preexec_fn=limited
             )
             try:

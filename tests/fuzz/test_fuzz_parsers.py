@@ -224,7 +224,7 @@ def test_a_stored_snapshot_of_any_bytes_is_read_or_refused(body, harm):
 def test_recent_ids_of_any_bytes_are_read_or_refused(text, length):
     for body in (text, length.to_bytes(8, "big") + text, len(text).to_bytes(8, "big") + text):
         recent = RecentIds(3)
-        if refusal(InvalidStoredSnapshot, recent.take, body):
+        if refusal(InvalidStoredSnapshot, recent.restore_from, body):
             assert recent.first("a") is None
         else:
             assert recent.prepend_to(b"")[:1] == b"\0"

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import Process
 from rich.console import Console
 
 from workers.broker import embedded
@@ -139,7 +140,7 @@ def kernels_of_a_worker(plan, url, environment, notes):
     command = [sys.executable, "-m", "workers.cli", "worker", plan.feed, "--redis", url]
     command += ["--classes", classes, "--metrics-every", str(run.METRICS_EVERY)]
     with notes.open("w") as target:
-        worker = subprocess.Popen(command, env=environment, stdout=target, stderr=subprocess.STDOUT)
+        worker = Process(command, env=environment, stdout=target, stderr=subprocess.STDOUT)
     try:
         deadline = time.monotonic() + 120
         with Store(url, plan.feed) as store:
