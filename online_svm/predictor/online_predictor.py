@@ -11,10 +11,9 @@ The schedule goes by n, the number of learned examples, alone:
 Between two such points nothing but counts changes, so rows are answered in blocks; where the
 blocks of a caller begin and end changes no bit of any answer.
 
-What a refit is given depends on the examples alone and on no answer. So it is begun as soon as its
-examples have come, be they answered yet or not, and in line behind the refit before it: that gives
-it more time where it is computed elsewhere, and changes nothing else. A caller that is patient has
-the answers out first.
+What a refit is given depends on the examples alone and on no answer. So it is submitted as soon as
+its examples have come, be they answered yet or not, and in line behind the refit before it: that
+gives it more time where it is computed elsewhere. When it is computed changes nothing.
 """
 
 from collections.abc import Sequence
@@ -65,9 +64,6 @@ class OnlinePredictor:
         Labels declared or met so far, in the order of their codes.
     classes : tuple of str
         The same, sorted.
-    is_patient : bool
-        Refits in the background begin when `begin_refits` is called, or a result is awaited, and
-        not before the examples are answered that complete theirs. It changes no answer.
 
     Examples
     --------
@@ -84,7 +80,6 @@ class OnlinePredictor:
 
     def __init__(self, config: PredictorConfig, refitter: Refitter | None = None) -> None:
         self.config = config
-        self.is_patient = False
         self._refitter = _inline(config) if refitter is None else refitter
         self._reset()
 
@@ -116,15 +111,6 @@ class OnlinePredictor:
         with other work to do may do it just before.
         """
         return None if self._pending is None else self._pending.activation
-
-    @property
-    def is_refitting(self) -> bool:
-        """Whether a refit is being computed in the background, and does not stand back."""
-        return self._refitter.is_busy
-
-    def begin_refits(self) -> None:
-        """Begin the refits that are due, if they were not begun."""
-        self._refitter.begin()
 
     def step(self, example: Example) -> Prediction:
         """Answer one example, then learn it if it has a label or a probability.
@@ -269,14 +255,12 @@ class OnlinePredictor:
         active.refit_maps(self._calibrations)
 
     def _freeze_what_is_held(self) -> None:
-        """Begin the refits whose examples are held; the second waits in line behind the first."""
+        """Submit the refits whose examples are held; the second waits in line behind the first."""
         while self._following is None:
             due = next_refit(self._frozen, self.config.refit_every)
             if due > self._examples.stop:
                 break
             self._freeze(due)
-        if not self.is_patient:
-            self._refitter.begin()
 
     def _freeze(self, n: int) -> None:
         """Freeze the examples available after the n-th, and submit a refit of them."""
@@ -368,7 +352,6 @@ class OnlinePredictor:
         if not are_equal("predictor", header.get("config"), ours):
             raise InvalidSnapshot("the snapshot was made under another configuration")
         restored = OnlinePredictor(self.config, self._refitter)
-        restored.is_patient = self.is_patient  # of this process, not of the snapshot
         try:
             restored._load(header, arrays)
             needs_learner = restored._active is not None or restored._pending is not None

@@ -22,18 +22,9 @@ class InlineRefitter(Refitter):
         self._learner = Learner(config)
         self._tasks: deque[RefitTask] = deque()
 
-    @property
-    @override
-    def is_busy(self) -> bool:
-        return False
-
     @override
     def submit(self, task: RefitTask) -> None:
         self._tasks.append(task)
-
-    @override
-    def begin(self) -> None:
-        """Do nothing: there is no background."""
 
     @override
     def result(self) -> RefitResult:

@@ -157,15 +157,8 @@ def _check_result(parts: Arrays) -> None:
 class Refitter(Protocol):
     """Where refits are computed, in the order of their tasks."""
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether one is being computed elsewhere at this moment, and does not stand back."""
-
     def submit(self, task: RefitTask) -> None:
         """Take a task, to be computed after those before it."""
-
-    def begin(self) -> None:
-        """Begin what was submitted, in the background; at the latest, asking for a result does."""
 
     def result(self) -> RefitResult:
         """Return the next result, in the order of the tasks; wait for it where necessary."""

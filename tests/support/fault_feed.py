@@ -12,6 +12,7 @@ from workers.config.settings import Limits
 from workers.engine.loop import Engine
 from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
+from workers.refit.pool import ProcessRefitter
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(
@@ -48,7 +49,8 @@ def engine(store, batch=10, config=CONFIG, stop=None, refits=None, limits=None, 
         return OnlinePredictor(config, refits)
 
     recovery = Recovery(store, agreement(config, limits), limits, fresh, "tester", stop)
-    return Engine(store, recovery, limits, stop, batch=batch, **options)
+    background = refits if isinstance(refits, ProcessRefitter) else None
+    return Engine(store, recovery, limits, stop, batch=batch, refits=background, **options)
 
 
 def drain(running, count, seconds=150.0):

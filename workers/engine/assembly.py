@@ -68,6 +68,7 @@ def assemble(
         begins=begins,
         batch_bytes=settings.batch_bytes,
         gate=_gate(store, settings, stop),
+        refits=refits if isinstance(refits, ProcessRefitter) else None,
     )
 
 

@@ -37,6 +37,7 @@ from workers.errors import (
 from workers.feed.commit import Commit
 from workers.feed.position import END, LAST_ID, parse_id
 from workers.feed.state import Pointer
+from workers.refit.background import Background, NoBackground
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
@@ -94,6 +95,8 @@ class Engine:
         Stops the feed while a consumer of its answers is behind.
     part_bytes : int
         Bytes of a snapshot under one key, at most.
+    refits : Background, optional
+        The refits of the predictors that `recovery` makes, if they are computed elsewhere.
 
     Attributes
     ----------
@@ -116,11 +119,13 @@ class Engine:
         batch_bytes: int = 1 << 26,
         gate: Gate | None = None,
         part_bytes: int = snapshots.PART_BYTES,
+        refits: Background | None = None,
     ) -> None:
         self._store, self._recovery, self._limits, self._stop = store, recovery, limits, stop
         self._batch = BatchSize(batch, batch_bytes)
         self._gate = gate or OpenGate()
         self._part_bytes = part_bytes
+        self._refits = refits or NoBackground()
         self._snapshot_every, self._keep_input = snapshot_every, keep_input
         self._lease = lease
         self._observe = observe or _ignore
@@ -188,7 +193,7 @@ class Engine:
             return
         # A client that sends one example at a time sends the next as soon as it has the answer.
         # Polling for a moment before blocking saves it a wake-up. A refit needs the processor more.
-        is_eager = not self._predictor.is_refitting
+        is_eager = not self._refits.is_busy
         if self._pending is not None and self._input.may_wait:
             if is_eager:
                 self._store.spin()
@@ -200,7 +205,7 @@ class Engine:
                 self._store.check_input(self._epoch)
             return
         # If no more input is known, these answers are committed before a refit begins.
-        self._predictor.is_patient = self._input.is_at_the_end
+        self._refits.is_patient = self._input.is_at_the_end
         outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)
         if not self._confirm_pending():
             return
@@ -221,7 +226,7 @@ class Engine:
         """
         is_done = self._confirm_pending()
         if is_done:
-            self._predictor.begin_refits()
+            self._refits.begin()
         return is_done
 
     def _confirm_pending(self) -> bool:

@@ -17,6 +17,7 @@ from online_svm.config import PredictorConfig
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from workers.errors import RefitFailed
+from workers.refit.background import Background
 from workers.refit.child import CONFIG, LOAD, STATE, TASK, Child, Message
 from workers.refit.pipe import ChildFailed, ChildPipe
 from workers.stop import Stop
@@ -34,7 +35,7 @@ _MIN_HISTORY_BYTES = 1 << 20
 log = structlog.get_logger("online_svm.refit")
 
 
-class ProcessRefitter(Refitter):
+class ProcessRefitter(Refitter, Background):
     """Computes refits in a child process; a `Refitter`.
 
     Requests wait in the pipe while the child is busy, so it goes from one task to the next without
@@ -60,6 +61,7 @@ class ProcessRefitter(Refitter):
     ) -> None:
         self._config = config
         self._patience, self._stop = patience, stop or Stop()
+        self.is_patient = False
         self._base: bytes | None = None
         self._history: list[Message] = []  # the tasks since `_base`, finished or not
         self._waiting: list[Message] = []  # submitted tasks that were not sent
@@ -86,6 +88,8 @@ class ProcessRefitter(Refitter):
     @override
     def submit(self, task: RefitTask) -> None:
         self._waiting.append((TASK, task.state()))
+        if not self.is_patient:
+            self.begin()
 
     @override
     def begin(self) -> None:
@@ -131,6 +135,7 @@ class ProcessRefitter(Refitter):
     def reset(self, state: bytes | None) -> None:
         if state is not None:
             opened(self._config, state)
+        self.is_patient = False  # a replay has nobody to wait for
         is_busy = bool(self._asked)
         self._asked.clear()
         self._waiting.clear()

@@ -215,15 +215,6 @@ def test_a_restored_predictor_continues_byte_for_byte(config: PredictorConfig) -
         assert second.snapshot() == whole.snapshot()
 
 
-def test_a_patient_predictor_stays_patient_when_it_is_restored() -> None:
-    data = OnlinePredictor(PredictorConfig()).snapshot()
-    for is_patient in (True, False):
-        predictor = OnlinePredictor(PredictorConfig())
-        predictor.is_patient = is_patient
-        predictor.restore(data)
-        assert predictor.is_patient is is_patient
-
-
 def test_a_snapshot_changes_nothing() -> None:
     X, labels = stream(120)
     config = CONFIGS[0]

@@ -504,16 +504,20 @@ def test_other_bytes_on_replay_are_noticed(store):
 
 
 class Begun(InlineRefitter):
-    """Notes what is submitted and when that is begun."""
+    """Notes what is submitted and when that is begun, as if that were in the background."""
+
+    is_busy = False
 
     def __init__(self, config, notes):
         super().__init__(config)
-        self.notes, self.is_waiting = notes, False
+        self.notes, self.is_waiting, self.is_patient = notes, False, False
 
     def submit(self, task):
         self.notes.append(f"submit {task.freeze}")
         self.is_waiting = True
         super().submit(task)
+        if not self.is_patient:
+            self.begin()
 
     def begin(self):
         if self.is_waiting:
@@ -532,7 +536,7 @@ def noting(store, batch):
         return OnlinePredictor(config, refits)
 
     recovery = Recovery(store, agreement(config, Limits()), Limits(), fresh, "tester", Stop())
-    running = Engine(store, recovery, Limits(), Stop(), batch=batch)
+    running = Engine(store, recovery, Limits(), Stop(), batch=batch, refits=refits)
     send = store.send
     store.send = lambda commit: notes.append(f"commit {commit.after.seq}") or send(commit)
     return running, notes

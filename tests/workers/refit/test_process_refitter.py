@@ -206,14 +206,16 @@ def test_answers_do_not_depend_on_where_refits_are_computed(refitter):
 def test_it_is_busy_from_a_task_until_its_reply_comes(refitter, tasks):
     assert not refitter.is_busy
     refitter.submit(tasks[0])
-    refitter.begin()
     assert refitter.is_busy
     refitter.result()
     assert not refitter.is_busy
 
 
-def test_a_task_waits_until_it_is_begun_or_its_result_is_asked_for(refitter, tasks, expected):
+def test_a_patient_task_waits_until_it_is_begun_or_its_result_is_asked_for(
+    refitter, tasks, expected
+):
     results, _ = expected
+    refitter.is_patient = True
     refitter.submit(tasks[0])
     time.sleep(0.05)
     assert not refitter.is_busy
@@ -226,8 +228,10 @@ def test_a_task_waits_until_it_is_begun_or_its_result_is_asked_for(refitter, tas
 def test_what_was_submitted_and_not_begun_is_forgotten_by_a_reset(refitter, tasks, expected):
     results, states = expected
     run(refitter, tasks[:3])
+    refitter.is_patient = True
     refitter.submit(tasks[3])
     refitter.reset(states[1])
+    assert not refitter.is_patient
     assert run(refitter, tasks[2:4]) == results[2:4]
 
 
@@ -238,13 +242,13 @@ def test_patience_changes_no_answer_and_no_state():
 
     def answered(is_patient, refits):
         predictor = OnlinePredictor(SETTINGS, refits)
-        predictor.is_patient = is_patient
+        refits.is_patient = is_patient
         answers = []
         for begin in range(0, len(X), 7):
             rows = slice(begin, begin + 7)
             answers += map(repr, predictor.step_many(X[rows], labels[rows]))
             if begin % 3 == 0:
-                predictor.begin_refits()
+                refits.begin()
         return answers, predictor.snapshot()
 
     with ProcessRefitter(SETTINGS) as patient, ProcessRefitter(SETTINGS) as eager:
