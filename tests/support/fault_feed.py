@@ -12,7 +12,7 @@ from workers.config.settings import Limits
 from workers.engine.loop import Engine
 from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
-from workers.refit.pool import ProcessRefitter
+from workers.refit.process_refitter import ProcessRefitter
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(
