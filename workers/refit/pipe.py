@@ -2,12 +2,12 @@
 
 import fcntl
 import os
+import select
 import sys
 import threading
 import time
 from contextlib import suppress
 from queue import SimpleQueue
-from select import select
 from typing import IO
 
 from workers.errors import Stopped
@@ -62,7 +62,7 @@ class ChildPipe:
     @property
     def has_replied(self) -> bool:
         """Whether at least a part of a reply can be read."""
-        return bool(self._received or select([self._stdout], [], [], 0)[0])
+        return bool(self._received or _is_ready(self._stdout, select.POLLIN, 0))
 
     @property
     def stands_back(self) -> bool:
@@ -111,7 +111,7 @@ class ChildPipe:
     def _receive(self, size: int, deadline: float, stop: Stop) -> bytes:
         """Return the next bytes of the replies."""
         while len(self._received) < size:
-            if select([self._stdout], [], [], _LOOK)[0]:
+            if _is_ready(self._stdout, select.POLLIN, _LOOK):
                 more = os.read(self._stdout.fileno(), _PIPE_BYTES)
                 if not more:
                     raise ChildFailed("it died")
@@ -138,7 +138,7 @@ class ChildPipe:
     def _write(self) -> None:
         while (left := self._unsent.get()) is not None:
             while left:
-                select([], [self._stdin], [])
+                _is_ready(self._stdin, select.POLLOUT, None)
                 left = self._written_at_once(left)
             self._written += 1
 
@@ -149,3 +149,13 @@ def _widen(*pipes: IO[bytes]) -> None:
         if sys.platform == "linux":
             with suppress(OSError):
                 fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+def _is_ready(stream: IO[bytes], event: int, seconds: float | None) -> bool:
+    """Return whether a pipe can be read or written within some seconds; None waits for ever.
+
+    Unlike `select.select`, `poll` takes descriptors above 1023.
+    """
+    watch = select.poll()
+    watch.register(stream, event)
+    return bool(watch.poll(None if seconds is None else seconds * 1000))
