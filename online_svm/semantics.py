@@ -13,8 +13,9 @@ Changing the bytes of an answer
     `config.semantics` which way to compute. Then store feeds of the new number for the tests:
     `scripts/make_stored_feeds.py`.
 Giving up a number
-    Move it from `DEFAULTS` to `GIVEN_UP`, with the last version that computed it, and remove its
-    stored feeds. What was begun under it is refused in one line that says how to go on.
+    Add it to `GIVEN_UP`, with the last version that computed it. Its row of `DEFAULTS` stays, and
+    its stored feeds: what was begun under it is refused in one line that says how to go on, and
+    `fork` still reads its settings.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from typing import Any
 
 from online_svm.errors import InvalidConfig, InvalidSnapshot
 
-SEMANTICS = 1
+SEMANTICS = 2
 """Of what is begun now."""
 
 UNNUMBERED = 1
@@ -93,6 +94,68 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
         },
         "join": {"join_window": 100},
     },
+    # Messages of version 2: the headline comes first, the Venn hull stands apart.
+    2: {
+        "predictor": {
+            "semantics": 2,
+            "classes": None,
+            "labels": "text",
+            "features": None,
+            "missing": "reject",
+            "learner": "svc",
+            "feature_map": "nystroem",
+            "n_components": 500,
+            "fading": 0.999,
+            "kernel": "rbf",
+            "C": 1.0,
+            "C_prob": 1.0,
+            "eta": 0.1,
+            "gamma": "scale",
+            "degree": 3,
+            "coef0": 0.0,
+            "tol": 0.001,
+            "class_weight": None,
+            "scale": "standard",
+            "rescale_every": 20,
+            "split": "interleaved",
+            "folds": 5,
+            "train_fraction": 0.7,
+            "window": 2000,
+            "refit_every": 250,
+            "refit_lag": None,
+            "early_until": None,
+            "maps": ["platt", "isotonic", "binning"],
+            "map_data": "calibration",
+            "maps_every": None,
+            "mixed_share": 0.001,
+            "n_bins": 10,
+            "implied_models": 99,
+            "evidential_model": "likelihood",
+            "evidential_alpha": 0.05,
+            "taxonomy": "class",
+            "taxonomy_bins": 4,
+            "metrics_every": 100,
+            "seed": 0,
+        },
+        "limits": {
+            "max_entry_bytes": 1 << 20,
+            "max_features": 10_000,
+            "max_values": None,
+            "max_label_chars": 256,
+            "max_label_bytes": None,
+            "max_classes": None,
+            "max_id_chars": 256,
+            "dedupe_window": 0,
+        },
+        "combination": {
+            "semantics": 2,
+            "rule": "dempster",
+            "recalibration": "platt",
+            "recalibrate_every": 100,
+            "window": 2000,
+        },
+        "join": {"join_window": 100},
+    },
 }
 """What an absent setting means: by semantics, then by group of settings, as JSON has the values.
 
@@ -102,7 +165,7 @@ joins. A setting that has no default (the classes and sources of a combination) 
 REQUIRED = {"combination": ("classes",), "join": ("feeds",)}
 """Settings that have no default."""
 
-GIVEN_UP: dict[int, str] = {}
+GIVEN_UP: dict[int, str] = {1: "the software before the first release"}
 """Semantics that are no longer computed, and the last version that did."""
 
 
@@ -116,22 +179,17 @@ def check(number: object) -> int:
 
     Examples
     --------
-    >>> check(1)
-    1
+    >>> check(2)
+    2
     >>> check(9)
     Traceback (most recent call last):
-    online_svm.errors.InvalidConfig: semantics 9 is not known here (known: 1): upgrade online-svm
+    online_svm.errors.InvalidConfig: semantics 9 is not known here (known: 2): upgrade online-svm
     """
-    if type(number) is int and number in DEFAULTS:
-        return number
     if type(number) is int and number in GIVEN_UP:
         raise InvalidConfig(
-            f"semantics {number} is no longer computed: go on with online-svm {GIVEN_UP[number]}"
+            f"semantics {number} is no longer computed: go on with {GIVEN_UP[number]}"
         )
-    known = ", ".join(map(str, sorted(DEFAULTS)))
-    raise InvalidConfig(
-        f"semantics {str(number)[:40]} is not known here (known: {known}): upgrade online-svm"
-    )
+    return _known(number)
 
 
 def of(stored: Mapping[str, Settings]) -> object:
@@ -160,11 +218,28 @@ def completed(stored: Mapping[str, Settings]) -> dict[str, dict[str, Any]]:
 
     Examples
     --------
-    >>> whole = completed({"predictor": {"window": 60}})["predictor"]
+    >>> whole = completed({"predictor": {"semantics": 2, "window": 60}})["predictor"]
     >>> whole["window"], whole["semantics"], whole["early_until"]
-    (60, 1, None)
+    (60, 2, None)
     """
-    defaults = DEFAULTS[check(of(stored))]
+    check(of(stored))
+    return meaning(stored)
+
+
+def meaning(stored: Mapping[str, Settings]) -> dict[str, dict[str, Any]]:
+    """Return what `completed` does, also of semantics that were given up: to be forked.
+
+    Raises
+    ------
+    InvalidConfig
+        If this version does not know their semantics, or one of the settings.
+
+    Examples
+    --------
+    >>> meaning({"predictor": {"semantics": 1, "window": 60}})["predictor"]["taxonomy"]
+    'class'
+    """
+    defaults = DEFAULTS[_known(of(stored))]
     return {name: _whole(name, dict(part), defaults) for name, part in stored.items()}
 
 
@@ -178,7 +253,8 @@ def are_equal(group: str, stored: object, ours: Settings) -> bool:
 
     Examples
     --------
-    >>> are_equal("join", {"feeds": ["a", "b"]}, {"feeds": ["a", "b"], "join_window": 100})
+    >>> stored = {"semantics": 2, "classes": ["a", "b"]}
+    >>> are_equal("combination", stored, DEFAULTS[2]["combination"] | stored)
     True
     """
     if not isinstance(stored, dict):
@@ -187,6 +263,15 @@ def are_equal(group: str, stored: object, ours: Settings) -> bool:
         return completed({group: stored})[group] == dict(ours)
     except InvalidConfig as error:
         raise InvalidSnapshot(f"the snapshot was made by another version: {error}") from error
+
+
+def _known(number: object) -> int:
+    if type(number) is int and number in DEFAULTS:
+        return number
+    known = ", ".join(map(str, sorted(set(DEFAULTS) - set(GIVEN_UP))))
+    raise InvalidConfig(
+        f"semantics {str(number)[:40]} is not known here (known: {known}): upgrade online-svm"
+    )
 
 
 def _whole(

@@ -96,7 +96,7 @@ def _in_process(
 def _intervals(block: PredictionBlock, n_classes: int) -> Floats:
     if block.status == "warming":
         return np.tile([0.0, 1.0], (len(block), n_classes, 1))
-    return np.stack([block.lower, block.upper], axis=2)
+    return np.stack([block.venn_lower, block.venn_upper], axis=2)
 
 
 def _through_redis(

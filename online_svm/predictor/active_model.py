@@ -6,6 +6,7 @@ import numpy as np
 
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
+from online_svm.predictor.headline import Headline, VennHeadline
 from online_svm.predictor.implied_map import implied_probabilities
 from online_svm.predictor.published_maps import fit_maps, interval_maps, maps_from_state
 from online_svm.refit.task import RefitResult
@@ -64,6 +65,7 @@ class ActiveModel:
         self.scheme = VennScheme(
             config.taxonomy, config.taxonomy_bins, view.n_known, len(view.classes), config.window
         )
+        self.headline: Headline = VennHeadline()
         self.maps: dict[str, OneAgainstAll] = {}
         self.calibration_version = 0
         self.learned = 0  # examples since the activation
@@ -128,16 +130,20 @@ class ActiveModel:
         rows = self.result.scaling.transform(X)
         scores = self.result.model.scores(rows)
         venn = self.calibration.answer(scores, columns)
+        headline = self.headline.answer(scores, venn, columns)
         guarantee, reason = self._guarantee()
         return PredictionBlock(
             status="ok",
             classes=self.view.classes,
             n=n,
-            label=np.argmax(venn.point, axis=1).astype(np.int64),
+            label=headline.labels(),
             svm_label=svm_classes(scores),
-            point=venn.point,
-            lower=venn.lower,
-            upper=venn.upper,
+            point=headline.point,
+            lower=headline.lower,
+            upper=headline.upper,
+            venn_point=venn.point,
+            venn_lower=venn.lower,
+            venn_upper=venn.upper,
             maps=self._probabilities(rows, scores),
             map_intervals=self._map_intervals(scores),
             scores=scores,
@@ -148,6 +154,8 @@ class ActiveModel:
             taxonomy=self.version,
             guarantee=guarantee,
             reason=reason,
+            method=self.headline.method,
+            interval_level=self.headline.interval_level,
         )
 
     def note_learned(self, codes: Ints) -> None:

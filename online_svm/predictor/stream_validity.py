@@ -1,4 +1,4 @@
-"""The cumulative validity of a stream: the Venn predictor and each map, side by side."""
+"""The cumulative validity of a stream: headline, Venn predictor and maps, side by side."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -27,6 +27,7 @@ class StreamValidity:
 
     def __init__(self, maps: Sequence[str]) -> None:
         self.scored = 0
+        self.headline = CumulativeValidity(intervals=True)
         self.venn = CumulativeValidity(intervals=True)
         self.maps = {name: CumulativeValidity(intervals=False) for name in maps}
 
@@ -35,8 +36,11 @@ class StreamValidity:
         self.scored += int(np.count_nonzero(columns >= 0))
         # Contiguous, or the code would be compiled again for each layout.
         lower, upper = np.ascontiguousarray(block.lower), np.ascontiguousarray(block.upper)
+        least, most = np.ascontiguousarray(block.venn_lower), np.ascontiguousarray(block.venn_upper)
         own, none = block.svm_label, NO_INTERVAL
-        self.venn.update_unchecked(block.point, lower, upper, block.label, own, columns)
+        self.headline.update_unchecked(block.point, lower, upper, block.label, own, columns)
+        predicted = np.argmax(block.venn_point, axis=1)
+        self.venn.update_unchecked(block.venn_point, least, most, predicted, own, columns)
         for name, probabilities in block.maps.items():
             predicted = np.argmax(probabilities, axis=1)
             self.maps[name].update_unchecked(probabilities, none, none, predicted, own, columns)
@@ -44,12 +48,18 @@ class StreamValidity:
     def report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples."""
         maps = {name: sums.report() for name, sums in self.maps.items()}
-        return ValidityReport(n=n, scored=self.scored, venn=self.venn.report(), maps=maps)
+        return ValidityReport(
+            n=n,
+            scored=self.scored,
+            headline=self.headline.report(),
+            venn=self.venn.report(),
+            maps=maps,
+        )
 
     def state(self) -> Arrays:
         """Return the sums as arrays."""
         arrays: Arrays = {"scored": np.array([self.scored])}
-        for name, sums in [("venn", self.venn), *self.maps.items()]:
+        for name, sums in [("headline", self.headline), ("venn", self.venn), *self.maps.items()]:
             arrays |= nest(name, sums.state())
         return arrays
 
@@ -58,6 +68,7 @@ class StreamValidity:
         """Return the sums that `state` describes."""
         validity = cls(maps)
         validity.scored = int(state["scored"][0])
+        validity.headline = CumulativeValidity.from_state(under("headline", state))
         validity.venn = CumulativeValidity.from_state(under("venn", state))
         validity.maps = {name: CumulativeValidity.from_state(under(name, state)) for name in maps}
         return validity

@@ -32,6 +32,9 @@ def warming_block(
         point=np.empty((m, 0)),
         lower=np.empty((m, 0)),
         upper=np.empty((m, 0)),
+        venn_point=np.empty((m, 0)),
+        venn_lower=np.empty((m, 0)),
+        venn_upper=np.empty((m, 0)),
         maps={},
         map_intervals={} if map_intervals else None,
         scores=np.empty((m, 0)),
@@ -42,4 +45,6 @@ def warming_block(
         taxonomy=0,
         guarantee="none",
         reason=REASON,
+        method=None,
+        interval_level=None,
     )

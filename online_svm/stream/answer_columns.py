@@ -71,18 +71,43 @@ COLUMNS = (
         "label",
         "label",
         str | None,
-        "Predicted label: the one with the largest point probability. Null also where that is the "
+        "Predicted label: the one with the largest of `probabilities`. Null also where that is the "
         "slot of labels not seen yet.",
     ),
-    Column("lower", "own", Probability, "Lower probability of the predicted label.", unknown=0.0),
-    Column("upper", "own", Probability, "Upper probability of the predicted label.", unknown=1.0),
+    Column(
+        "lower",
+        "own",
+        Probability,
+        "Lower end of the interval of the predicted label; at most `probability`.",
+        unknown=0.0,
+    ),
+    Column(
+        "upper",
+        "own",
+        Probability,
+        "Upper end of that interval; at least `probability`.",
+        unknown=1.0,
+    ),
     Column(
         "probability",
         "own",
         Probability | None,
-        "Point probability of the predicted label: the mean over the distributions of the "
-        "multiprobability.",
+        "Probability of the predicted label, by `method`.",
         source=("point",),
+    ),
+    Column(
+        "method",
+        "constant",
+        str | None,
+        "What made `probability`, `lower`, `upper`, `probabilities` and `intervals`. `venn`: the "
+        "mean over the distributions of the multiprobability, and its hull. Null while warming. "
+        "It may change at a refit.",
+    ),
+    Column(
+        "interval_level",
+        "constant",
+        Probability | None,
+        "Stated coverage of `intervals`; null where they are those of `venn`.",
     ),
     Column(
         "classes",
@@ -95,7 +120,7 @@ COLUMNS = (
         "probabilities",
         "list",
         list[Probability],
-        "Point probability of each class.",
+        "Probability of each class, by `method`.",
         source=("point",),
         unknown=(),
     ),
@@ -103,8 +128,17 @@ COLUMNS = (
         "intervals",
         "pairs",
         list[Interval],
-        "Lower and upper probability of each class, from the Venn predictor.",
+        "Lower and upper end of the interval of each class; they hold `probabilities`.",
         source=("lower", "upper"),
+        unknown=(),
+    ),
+    Column(
+        "venn",
+        "pairs",
+        list[Interval],
+        "Lower and upper probability of each class by the Venn predictor: the least and the "
+        "greatest value over the distributions of its multiprobability.",
+        source=("venn_lower", "venn_upper"),
         unknown=(),
     ),
     Column(
@@ -148,7 +182,8 @@ COLUMNS = (
         "guarantee",
         "constant",
         Guarantee,
-        "Whether the validity theorem holds for the multiprobability.",
+        "Whether the validity theorem holds for the multiprobability, whose hull `venn` is. It is "
+        "a statement about `venn` alone.",
     ),
     Column("reason", "constant", str | None, "Why the guarantee is not exact; null where it is."),
 )

@@ -23,11 +23,14 @@ class PredictionBlock:
     n : ndarray of shape (m,)
         Examples learned before each prediction.
     label : ndarray of shape (m,)
-        Index of the predicted label in `classes` (largest point probability); -1 while warming.
+        Index of the predicted label in `classes` (largest of `point`); -1 while warming.
     svm_label : ndarray of shape (m,)
         Index of the SVM's own class: the sign of the score, or the largest score.
     point, lower, upper : ndarray of shape (m, K)
-        Point probability (mean over the multiprobability), lower and upper probability per class.
+        Probability and interval per class, by `method`; `lower <= point <= upper`.
+    venn_point, venn_lower, venn_upper : ndarray of shape (m, K)
+        Mean over the multiprobability of the Venn predictor, and its hull: the least and the
+        greatest value. The mean is not published, but scored.
     maps : dict of str to ndarray of shape (m, K)
         Probabilities by each published map, normalised over the classes.
     map_intervals : dict of str to ndarray of shape (m, K, 2), or None
@@ -40,8 +43,13 @@ class PredictionBlock:
     model, calibration, taxonomy : int
         Versions; each grows by one when that part is fitted again.
     guarantee : {"exact", "approximate", "none"}
+        Whether the validity theorem holds for the multiprobability of the Venn predictor.
     reason : str or None
         Why the guarantee is not exact.
+    method : str or None
+        What made `point`, `lower` and `upper`; None while warming.
+    interval_level : float or None
+        Stated coverage of the interval; None where it is the Venn hull.
     """
 
     status: Status
@@ -52,6 +60,9 @@ class PredictionBlock:
     point: Floats
     lower: Floats
     upper: Floats
+    venn_point: Floats
+    venn_lower: Floats
+    venn_upper: Floats
     maps: dict[str, Floats]
     map_intervals: dict[str, Floats] | None
     scores: Floats
@@ -62,6 +73,8 @@ class PredictionBlock:
     taxonomy: int
     guarantee: Guarantee
     reason: str | None
+    method: str | None
+    interval_level: float | None
 
     def __len__(self) -> int:
         return len(self.n)
@@ -103,9 +116,12 @@ class Prediction:
     lower: float
     upper: float
     probability: float | None
+    method: str | None
+    interval_level: float | None
     classes: tuple[str | None, ...]
     probabilities: tuple[float, ...]
     intervals: Intervals
+    venn: Intervals
     maps: dict[str, tuple[float, ...]]
     map_intervals: dict[str, Intervals] | None
     scores: tuple[float, ...]
@@ -129,14 +145,17 @@ class ValidityReport:
         Learned examples.
     scored : int
         Labelled examples that were answered after warm-up: what the sums below run over.
+    headline : MethodReport
+        The probability that comes first, with its interval.
     venn : MethodReport
-        The Venn predictor's point probability with its interval.
+        The Venn predictor's point probability with its hull.
     maps : dict of str to MethodReport
         The same for each published map.
     """
 
     n: int
     scored: int
+    headline: "MethodReport"
     venn: "MethodReport"
     maps: dict[str, "MethodReport"]
 

@@ -40,13 +40,19 @@ def reports():
 
 
 def losses(report):
-    return [report.venn.log_loss, *(method.log_loss for method in report.maps.values())]
+    return [
+        report.headline.log_loss,
+        report.venn.log_loss,
+        *(method.log_loss for method in report.maps.values()),
+    ]
 
 
 def shown_numbers(report):
     """Return the numbers of the table, line by line."""
-    own = report.venn.predicted
-    table = [own.accuracy, own.lower, own.upper, report.venn.log_loss, report.venn.brier]
+    table = []
+    for method in (report.headline, report.venn):
+        own = method.predicted
+        table += [own.accuracy, own.lower, own.upper, method.log_loss, method.brier]
     for method in report.maps.values():
         chosen = method.predicted
         table += [chosen.accuracy, chosen.probability, method.log_loss, method.brier]

@@ -23,7 +23,10 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("number", semantics.DEFAULTS)
+COMPUTED = sorted(set(semantics.DEFAULTS) - set(semantics.GIVEN_UP))
+
+
+@pytest.mark.parametrize("number", COMPUTED)
 @pytest.mark.parametrize("group", MODELS)
 def test_every_setting_says_what_its_absence_means(number, group):
     has_line = set(semantics.DEFAULTS[number][group]) | set(semantics.REQUIRED.get(group, ()))
@@ -32,7 +35,7 @@ def test_every_setting_says_what_its_absence_means(number, group):
     )
 
 
-@pytest.mark.parametrize("number", semantics.DEFAULTS)
+@pytest.mark.parametrize("number", COMPUTED)
 def test_the_defaults_of_each_semantics_are_settings_that_can_work(number):
     for group, model in MODELS.items():
         table = semantics.DEFAULTS[number][group]
@@ -60,26 +63,30 @@ def test_the_defaults_of_semantics_1_are_those_of_the_software_that_stored_its_f
 def test_what_is_begun_now_has_the_newest_semantics():
     assert max(semantics.DEFAULTS) == semantics.SEMANTICS
     assert PredictorConfig().semantics == semantics.SEMANTICS
-    assert not set(semantics.DEFAULTS) & set(semantics.GIVEN_UP)
+    assert semantics.SEMANTICS in COMPUTED
 
 
-@pytest.mark.parametrize("number", [0, 2, 10**30, -1, True, 1.0, "1", None, [1]])
+@pytest.mark.parametrize("number", [0, 3, 10**30, -1, True, 2.0, "2", None, [2]])
 def test_semantics_that_are_not_known_are_refused_with_what_to_do(number):
-    with pytest.raises(InvalidConfig, match=r"is not known here \(known: 1\): upgrade online-svm"):
+    with pytest.raises(InvalidConfig, match=r"is not known here \(known: 2\): upgrade online-svm"):
         semantics.completed({"predictor": {"semantics": number}})
 
 
-def test_semantics_that_were_given_up_are_refused_with_the_version_that_has_them(monkeypatch):
-    monkeypatch.setitem(semantics.GIVEN_UP, 0, "0.0.9")
-    with pytest.raises(InvalidConfig, match=r"semantics 0 is no longer .* with online-svm 0\.0\.9"):
-        semantics.completed({"predictor": {"semantics": 0}})
-    with pytest.raises(ValueError, match="semantics 0 is no longer computed"):
-        PredictorConfig(semantics=0)
+@pytest.mark.parametrize("settings", [{"semantics": 1}, {}])
+def test_semantics_that_were_given_up_are_refused_but_their_settings_can_be_read(settings):
+    said = "semantics 1 is no longer computed: go on with the software before the first release"
+    with pytest.raises(InvalidConfig, match=said):
+        semantics.completed({"predictor": settings})
+    with pytest.raises(ValueError, match=said):
+        PredictorConfig(semantics=1)
+    assert semantics.meaning({"predictor": settings}) == {
+        "predictor": semantics.DEFAULTS[1]["predictor"]
+    }
 
 
 def test_a_setting_of_a_newer_version_is_named():
     with pytest.raises(InvalidConfig, match="setting max_classes is not known here: upgrade"):
-        semantics.completed({"predictor": {"max_classes": 5}})
+        semantics.completed({"predictor": {"semantics": 2, "max_classes": 5}})
 
 
 def test_a_number_without_semantics_is_no_setting():
@@ -106,7 +113,7 @@ def with_config(data, change):
 
 
 def without_later_settings(config):
-    del config["semantics"], config["mixed_share"]
+    del config["mixed_share"]
 
 
 def test_a_snapshot_from_before_a_setting_is_continued():
@@ -146,7 +153,7 @@ def test_the_snapshot_of_a_combiner_from_before_a_setting_is_continued():
         before.step([[0.5, 0.1, 0.4], [0.2, 0.3, 0.5]], label)
 
     def shorten(stored):
-        del stored["semantics"], stored["recalibrate_every"]
+        del stored["recalibrate_every"]
 
     after.restore(with_config(before.snapshot(), shorten))
     assert after.snapshot() == before.snapshot()

@@ -38,4 +38,4 @@ def test_intervals_are_those_of_scikit_learn_refitted_at_each_step(
 def _intervals(block: PredictionBlock, n_classes: int) -> NDArray[np.float64]:
     if block.status == "warming":
         return np.tile([0.0, 1.0], (len(block), n_classes, 1))
-    return np.stack([block.lower, block.upper], axis=2)
+    return np.stack([block.venn_lower, block.venn_upper], axis=2)

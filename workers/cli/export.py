@@ -128,6 +128,10 @@ def _row(entry: "Entry", message: dict[str, Any], truth: dict[str, Any]) -> dict
         raise no_answer(entry) from None
 
 
+_PAIRS = {"intervals": "", "venn": "venn "}
+"""What stands before "lower" and "upper" in the columns of lists of pairs."""
+
+
 def flat(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message as a flat row: lists become one column for each class.
 
@@ -135,6 +139,8 @@ def flat(message: dict[str, Any]) -> dict[str, Any]:
     --------
     >>> flat({"seq": 0, "classes": ["a", "b"], "probabilities": [0.25, 0.75], "maps": {}})
     {'seq': 0, 'probability a': 0.25, 'probability b': 0.75}
+    >>> flat({"classes": ["a"], "venn": [[0.25, 0.75]]})
+    {'venn lower a': 0.25, 'venn upper a': 0.75}
     >>> flat({"classes": ["a"], "map_intervals": {"venn-abers": [[0.25, 0.75]]}})
     {'venn-abers lower a': 0.25, 'venn-abers upper a': 0.75}
     """
@@ -143,16 +149,14 @@ def flat(message: dict[str, Any]) -> dict[str, Any]:
     for name, value in message.items():
         if name == "probabilities":
             row |= _spread("probability", classes, value)
-        elif name == "intervals":
-            row |= _spread("lower", classes, [lower for lower, _ in value])
-            row |= _spread("upper", classes, [upper for _, upper in value])
+        elif name in _PAIRS:
+            row |= _spread_pairs(_PAIRS[name], classes, value)
         elif name == "maps":
             for method, values in value.items():
                 row |= _spread(method, classes, values)
         elif name == "map_intervals":
             for method, values in value.items():
-                row |= _spread(f"{method} lower", classes, [lower for lower, _ in values])
-                row |= _spread(f"{method} upper", classes, [upper for _, upper in values])
+                row |= _spread_pairs(f"{method} ", classes, values)
         elif name == "scores":
             row |= _spread("score", classes[-1:] if len(value) == 1 else classes, value)
         elif name == "features":
@@ -164,6 +168,13 @@ def flat(message: dict[str, Any]) -> dict[str, Any]:
 
 def _spread(prefix: str, classes: list[str], values: list[float]) -> dict[str, float]:
     return {f"{prefix} {name}": value for name, value in zip(classes, values, strict=False)}
+
+
+def _spread_pairs(prefix: str, classes: list[str], values: list[list[float]]) -> dict[str, float]:
+    return {
+        **_spread(f"{prefix}lower", classes, [lower for lower, _ in values]),
+        **_spread(f"{prefix}upper", classes, [upper for _, upper in values]),
+    }
 
 
 def _of_features(sent: list[Any] | dict[str, Any] | None) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class WorkerProgress:
         self._last = outcome
         self._rejected += len(outcome.dlq)
         for report in outcome.reports:
-            own = report.venn.predicted
+            own = report.headline.predicted
             if own.accuracy is not None:
                 self._validity = (
                     f"  accuracy {own.accuracy:.3f}, announced [{own.lower:.3f}, {own.upper:.3f}]"

@@ -159,7 +159,7 @@ def _print_table(found: "list[Status]") -> None:
 
 def _cells(found: "Status") -> tuple[str, ...]:
     """Return the cells of a line."""
-    own = {} if found.validity is None else found.validity["venn"]["predicted"]
+    own = {} if found.validity is None else found.validity["headline"]["predicted"]
     shown = (own.get("accuracy"), own.get("probability"))
     valid = ("-" if value is None else f"{value:.3f}" for value in shown)
     holder = "none" if found.holder is None else printable(found.holder)
@@ -191,10 +191,10 @@ def _validity(message: dict[str, Any]) -> str:
     Examples
     --------
     >>> own = {"accuracy": 0.887, "lower": 0.872, "probability": 0.88, "upper": 0.888}
-    >>> _validity({"n": 1200, "scored": 1190, "venn": {"predicted": own}}).split("] ")[1]
+    >>> _validity({"n": 1200, "scored": 1190, "headline": {"predicted": own}}).split("] ")[1]
     'over 1,190 scored of the first 1,200 learned'
     """
-    own = message["venn"]["predicted"]
+    own = message["headline"]["predicted"]
     if own["accuracy"] is None:
         return "nothing scored yet"
     return (

@@ -125,7 +125,7 @@ def line(data: bytes, truth: Mapping[str, Any] | None = None) -> str:
     """
     message = _parsed(data)
     try:
-        return _report(message) if "venn" in message else _answer(message, truth or {})
+        return _report(message) if "scored" in message else _answer(message, truth or {})
     except (TypeError, ValueError, LookupError, AttributeError):
         return f"not of this program: {data[:200].decode(errors='backslashreplace')}"
 
@@ -196,9 +196,9 @@ def _by_map(message: dict[str, Any], name: str) -> str:
 
 def _report(message: dict[str, Any]) -> str:
     head = f"{message['n']:>10,}  scored {message['scored']:,}"
-    if message["venn"]["predicted"]["accuracy"] is None:
+    if message["headline"]["predicted"]["accuracy"] is None:
         return f"{head}  nothing scored yet"
-    own = message["venn"]["predicted"]
+    own = message["headline"]["predicted"]
     return (
         f"{head}  accuracy {own['accuracy']:.3f}  probability {own['probability']:.3f} "
         f"[{own['lower']:.3f}, {own['upper']:.3f}]  log loss {message['venn']['log_loss']:.3f}"

@@ -8,7 +8,7 @@ import orjson
 
 from online_svm.calibration.evidential import from_bounds
 from online_svm.errors import InvalidExample
-from online_svm.predictor.combiner import CombinedPrediction, Combiner
+from online_svm.predictor.combiner import CombinedPrediction, Combiner, CombinerConfig
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.prediction import PredictionBlock
 from workers.combine.join import Answer, Row
@@ -140,7 +140,7 @@ class Answering:
         if any(bounds):
             given = np.array([VACUOUS if interval is None else interval for interval in bounds])
             found = self.combiner.step(from_bounds(given[:, 0], given[:, 1]), label)
-            block = _block(config.classes, found)
+            block = _block(config, found)
         else:
             block = replace(
                 warming_block(config.classes, np.array([self.combiner.n])), reason=NO_EVIDENCE
@@ -158,17 +158,23 @@ def _sources(
     }
 
 
-def _block(classes: tuple[str, str], found: CombinedPrediction) -> PredictionBlock:
+def _block(config: CombinerConfig, found: CombinedPrediction) -> PredictionBlock:
     """Return a decision as the one row of a block."""
+    point = np.array([[1.0 - found.probability, found.probability]])
+    belief = np.array([[1.0 - found.plausibility, found.belief]])
+    plausibility = np.array([[1.0 - found.belief, found.plausibility]])
     return PredictionBlock(
         status="ok",
-        classes=classes,
+        classes=config.classes,
         n=np.array([found.n]),
         label=np.array([int(found.probability > 1.0 - found.probability)]),
-        svm_label=np.array([classes.index(found.decision)]),
-        point=np.array([[1.0 - found.probability, found.probability]]),
-        lower=np.array([[1.0 - found.plausibility, found.belief]]),
-        upper=np.array([[1.0 - found.belief, found.plausibility]]),
+        svm_label=np.array([config.classes.index(found.decision)]),
+        point=point,
+        lower=np.minimum(belief, point),
+        upper=np.maximum(plausibility, point),
+        venn_point=point,
+        venn_lower=belief,
+        venn_upper=plausibility,
         maps={"pignistic": np.array([[1.0 - found.pignistic, found.pignistic]])},
         map_intervals=None,
         scores=np.array([[found.score]]),
@@ -179,4 +185,6 @@ def _block(classes: tuple[str, str], found: CombinedPrediction) -> PredictionBlo
         taxonomy=0,
         guarantee="none",
         reason=REASON if found.fitted_on else UNCALIBRATED,
+        method=config.recalibration if found.fitted_on else "pignistic",
+        interval_level=None,
     )

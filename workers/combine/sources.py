@@ -139,17 +139,17 @@ class Source:
 def bounds(message: dict[str, Any], evidence: str) -> Bounds:
     """Return Bel and Pl of the last class in an answer.
 
-    Where the feed has no evidential map, its Venn interval stands for them.
+    Where the feed has no evidential map, the hull of its Venn predictor stands for them.
 
     Examples
     --------
-    >>> bounds({"intervals": [[0.25, 0.5], [0.5, 0.75]]}, "venn")
+    >>> bounds({"venn": [[0.25, 0.5], [0.5, 0.75]]}, "venn")
     (0.5, 0.75)
     >>> interval = {"evidential-logistic": [[0.125, 0.25], [0.75, 0.875]]}
     >>> bounds({"map_intervals": interval}, "evidential-logistic")
     (0.75, 0.875)
     """
-    of_classes = message["intervals"] if evidence == "venn" else message["map_intervals"][evidence]
+    of_classes = message["venn"] if evidence == "venn" else message["map_intervals"][evidence]
     belief, plausibility = of_classes[-1]
     return belief, plausibility
 

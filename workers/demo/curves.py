@@ -10,6 +10,9 @@ from matplotlib.figure import Figure
 
 Report = Mapping[str, Any]
 
+WITH_INTERVALS = {"headline": "headline", "venn": "Venn"}
+"""Titles of the methods that stand beside the maps in a report."""
+
 _ACCURACY, _PROBABILITY = "#c1440e", "#1f5f8b"
 
 
@@ -24,7 +27,8 @@ def draw_curves(feeds: Mapping[str, Sequence[Report]], path: Path) -> None:
         In a directory that exists.
     """
     rows = {title: _scored(reports) for title, reports in feeds.items()}
-    names = ["venn", *max((list(r[-1]["maps"]) for r in rows.values() if r), key=len, default=[])]
+    maps = max((list(r[-1]["maps"]) for r in rows.values() if r), key=len, default=[])
+    names = [*WITH_INTERVALS, *maps]
     figure = Figure(figsize=(3.3 * len(names), 2.9 * len(rows) + 0.4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(len(rows), len(names), squeeze=False, sharey="row")
@@ -32,7 +36,7 @@ def draw_curves(feeds: Mapping[str, Sequence[Report]], path: Path) -> None:
         for panel, name in zip(line, names, strict=True):
             _draw_panel(panel, name, reports)
         line[0].set_ylabel(f"{title}\ncumulative average")
-    for panel in axes[0][:2]:  # the Venn predictor's lines, and those of every map
+    for panel in axes[0][1:3]:  # the lines of a method with intervals, and those of every map
         panel.legend(loc="lower right", fontsize="small", frameon=False)
     # In words too: what reads the file can tell which numbers it shows.
     figure.savefig(path, dpi=130, metadata={"Description": _description(rows, names)})
@@ -51,14 +55,14 @@ def _scored(reports: Sequence[Report]) -> list[Report]:
 
 
 def _methods(name: str, reports: Sequence[Report]) -> list[Report]:
-    return [report["venn"] if name == "venn" else report["maps"][name] for report in reports]
+    return [report[name] if name in WITH_INTERVALS else report["maps"][name] for report in reports]
 
 
 def _draw_panel(panel: Axes, name: str, reports: Sequence[Report]) -> None:
     methods = _methods(name, reports)
     chosen = [method["predicted"] for method in methods]
     n = [report["n"] for report in reports]
-    if name == "venn":
+    if name in WITH_INTERVALS:
         low, high = [c["lower"] for c in chosen], [c["upper"] for c in chosen]
         panel.fill_between(n, low, high, color=_PROBABILITY, alpha=0.25, lw=0)
         panel.plot(n, low, color=_PROBABILITY, lw=0.8, label="mean lower and upper probability")
@@ -73,5 +77,5 @@ def _draw_panel(panel: Axes, name: str, reports: Sequence[Report]) -> None:
 
 
 def _title(name: str, methods: Sequence[Report]) -> str:
-    shown = "Venn" if name == "venn" else name
+    shown = WITH_INTERVALS.get(name, name)
     return f"{shown} (log loss {methods[-1]['log_loss']:.3f})" if methods else shown

@@ -44,11 +44,11 @@ def render(feeds: list[Progress], rates: dict[str, Rate]) -> RenderableType:
 def line(feed: Progress) -> str:
     """Return one plain line for where there is no terminal."""
     text = f"{feed.plan.feed}: {feed.answered} of {feed.total} answered"
-    if feed.latest is None or feed.latest["venn"]["predicted"]["accuracy"] is None:
+    if feed.latest is None or feed.latest["headline"]["predicted"]["accuracy"] is None:
         return text
-    venn = feed.latest["venn"]["predicted"]
-    announced = f"[{venn['lower']:.3f}, {venn['upper']:.3f}]"
-    return f"{text}, accuracy {venn['accuracy']:.3f}, announced {announced}"
+    own = feed.latest["headline"]["predicted"]
+    announced = f"[{own['lower']:.3f}, {own['upper']:.3f}]"
+    return f"{text}, accuracy {own['accuracy']:.3f}, announced {announced}"
 
 
 def methods_table(report: Report | None) -> Table:
@@ -68,7 +68,8 @@ def methods_table(report: Report | None) -> Table:
 def _methods(report: Report | None) -> list[tuple[str, Report]]:
     if report is None:
         return []
-    return [("venn", report["venn"]), *report["maps"].items()]
+    first = [(name, report[name]) for name in ("headline", "venn")]
+    return [*first, *report["maps"].items()]
 
 
 def _cells(method: Report) -> list[RenderableType]:

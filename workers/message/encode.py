@@ -222,7 +222,7 @@ def encode_rejected(error: InvalidExample, seq: int, n: int, id: str | None) -> 
     Examples
     --------
     >>> encode_rejected(InvalidExample("label", "label is empty"), 4, 3, "a")
-    b'{"v":1,"status":"rejected","id":"a","seq":4,"n":3,"code":"label","reason":"label is empty"}'
+    b'{"v":2,"status":"rejected","id":"a","seq":4,"n":3,"code":"label","reason":"label is empty"}'
     """
     sent = {} if id is None else {"id": id}
     head = {"v": VERSION, "status": "rejected", **sent, "seq": seq, "n": n}
@@ -235,7 +235,7 @@ def encode_duplicate(seq: int, n: int, id: str | None, first: int) -> bytes:
     Examples
     --------
     >>> encode_duplicate(4, 3, "a", 1)
-    b'{"v":1,"status":"duplicate","id":"a","seq":4,"n":3,"first":1}'
+    b'{"v":2,"status":"duplicate","id":"a","seq":4,"n":3,"first":1}'
     """
     head = {"v": VERSION, "status": "duplicate", "id": id, "seq": seq, "n": n}
     return orjson.dumps(head | {"first": first})
@@ -244,4 +244,6 @@ def encode_duplicate(seq: int, n: int, id: str | None, first: int) -> bytes:
 def encode_report(report: ValidityReport, seq: int) -> bytes:
     """Return the payload of a validity report, as `MetricsMessage` describes it."""
     head = {"v": VERSION, "n": report.n, "seq": seq, "scored": report.scored}
-    return orjson.dumps(head | {"venn": report.venn, "maps": report.maps})
+    return orjson.dumps(
+        head | {"headline": report.headline, "venn": report.venn, "maps": report.maps}
+    )

@@ -1,4 +1,4 @@
-"""The schema of messages, version 1: every message that enters or leaves a feed.
+"""The schema of messages, version 2: every message that enters or leaves a feed.
 
 These models describe the schema; the columns of an answer come from
 `online_svm.stream.answer_columns`. They generate docs/messages.md, they parse in clients and tools,
@@ -67,7 +67,7 @@ class Message(BaseModel):
         Examples
         --------
         >>> RejectedMessage(seq=7, n=7, code="not_finite", reason="x[0] is NaN").payload()
-        b'{"v":1,"status":"rejected","seq":7,"n":7,"code":"not_finite","reason":"x[0] is NaN"}'
+        b'{"v":2,"status":"rejected","seq":7,"n":7,"code":"not_finite","reason":"x[0] is NaN"}'
         """
         return orjson.dumps(self.plain())
 
@@ -75,7 +75,7 @@ class Message(BaseModel):
 class AnswerHead(Message):
     """What the service puts in front of the columns of a prediction."""
 
-    v: Literal[1] = Field(1, description="Version of this schema.")
+    v: Literal[2] = Field(2, description="Version of this schema.")
     status: Status = Field(
         description="`warming` until a refit has seen two classes: label, probability, svm_label "
         "and category are then null, the maps and all lists but `classes` empty."
@@ -113,12 +113,16 @@ class CombinedSource(Message):
 _COMBINED = {
     "n": "Labels learned before this answer.",
     "label": "The label with the larger recalibrated probability.",
-    "lower": "Bel of that label by the combined mass.",
-    "upper": "Pl of that label by the combined mass.",
-    "probability": "Recalibrated probability of that label, which may lie outside Bel and Pl; the "
-    "pignistic one before the first recalibration.",
+    "lower": "Bel of that label by the combined mass, or `probability` where that is less.",
+    "upper": "Pl of that label by the combined mass, or `probability` where that is more.",
+    "probability": "Recalibrated probability of that label; the pignistic one before the first "
+    "recalibration.",
+    "method": "`pignistic`, and after the first recalibration its name: `platt` or `isotonic`. "
+    "Null while warming.",
+    "interval_level": "Always null.",
     "probabilities": "Recalibrated probability of each class.",
-    "intervals": "Bel and Pl of each class by the combined mass.",
+    "intervals": "Lower and upper end of each class, as `lower` and `upper` are made.",
+    "venn": "Bel and Pl of each class by the combined mass: a combination has no Venn predictor.",
     "maps": "`pignistic`: probability of each class with the ignorance shared equally.",
     "scores": "One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)) of the combination.",
     "svm_label": "The more plausible class: the sign of the score.",
@@ -175,7 +179,7 @@ CombinedMessage = create_model(
 class RejectedMessage(Message):
     """Answer to one input entry that could not be used, in `out`. It changed nothing else."""
 
-    v: Literal[1] = Field(1, description="Version of this schema.")
+    v: Literal[2] = Field(2, description="Version of this schema.")
     status: Literal["rejected"] = Field("rejected", description="Always `rejected`.")
     id: str | None = Field(None, description="The producer's id, if it could be read.")
     seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
@@ -191,7 +195,7 @@ class DuplicateMessage(Message):
     examples that carried an id. Rejected entries are not in it, so they may be sent again.
     """
 
-    v: Literal[1] = Field(1, description="Version of this schema.")
+    v: Literal[2] = Field(2, description="Version of this schema.")
     status: Literal["duplicate"] = Field("duplicate", description="Always `duplicate`.")
     id: str = Field(description="The producer's id.")
     seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
@@ -233,13 +237,18 @@ class MetricsMessage(Message):
     Its entry ID is the ID of the last input entry it covers.
     """
 
-    v: Literal[1] = Field(1, description="Version of this schema.")
+    v: Literal[2] = Field(2, description="Version of this schema.")
     n: int = Field(ge=0, description="Learned examples.")
     seq: int = Field(ge=0, description="`seq` of the last input entry it covers.")
     scored: int = Field(
         ge=0, description="Labelled examples answered after warm-up: what the means run over."
     )
-    venn: MethodValidity = Field(description="The Venn predictor.")
+    headline: MethodValidity = Field(
+        description="What an answer puts first: `probabilities` and `intervals`."
+    )
+    venn: MethodValidity = Field(
+        description="The Venn predictor: the mean over its multiprobability, and `venn`."
+    )
     maps: dict[str, MethodValidity] = Field(description="Each published map.")
 
 

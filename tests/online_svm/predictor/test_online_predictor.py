@@ -160,7 +160,7 @@ def test_intervals_are_those_of_the_specification_read_literally(
     expected = [reference.step(x, str(y)) for x, y in zip(X, labels, strict=True)]
     answers = rows(OnlinePredictor(config).step_many(X, labels))
     agree = [
-        np.allclose(a.intervals or np.tile([0.0, 1.0], (n_classes, 1)), e, rtol=0, atol=1e-15)
+        np.allclose(a.venn or np.tile([0.0, 1.0], (n_classes, 1)), e, rtol=0, atol=1e-15)
         for a, e in zip(answers, expected, strict=True)
     ]
     assert sum(agree) >= 0.99 * len(agree)

@@ -154,7 +154,7 @@ def test_answers_are_those_of_the_specification_read_literally(
         assert (answer.status == "warming") == math.isnan(score)
         if answer.status == "ok":
             assert answer.scores[0] == pytest.approx(score, abs=1e-5)
-            assert np.allclose(answer.intervals, intervals, rtol=0, atol=1e-15)
+            assert np.allclose(answer.venn, intervals, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
@@ -280,7 +280,7 @@ def test_a_training_set_of_nothing_leaves_an_answer(learner: str, scale: str) ->
     assert not trains.any()
     answers = rows(OnlinePredictor(config).step_many(X, labels))
     assert answers[20].scores == (-1.0,)
-    assert answers[20].intervals[0][0] == pytest.approx(labels[:20].count("a") / 21)
+    assert answers[20].venn[0][0] == pytest.approx(labels[:20].count("a") / 21)
 
 
 def test_probabilities_move_the_scores() -> None:
@@ -396,7 +396,7 @@ def last_residual(seed: int, *, asks_doubted: bool) -> float:
     answer = predictor.step(Example(X[last]))
     if answer.status != "ok":
         return math.nan
-    return float(y[last]) - answer.intervals[1][int(y[last])]
+    return float(y[last]) - answer.venn[1][int(y[last])]
 
 
 @pytest.mark.parametrize("asks_doubted", [False, True])

@@ -74,7 +74,7 @@ def test_venn_abers_over_three_classes_promises_nothing_and_says_why() -> None:
     assert last.reason is not None
     assert "points, not a multiprobability" in last.reason
     assert sum(last.probabilities) == pytest.approx(1.0, abs=1e-12)
-    bounds = zip(last.intervals, last.probabilities, strict=True)
+    bounds = zip(last.venn, last.probabilities, strict=True)
     assert all(low <= p <= high for (low, high), p in bounds)
 
 
@@ -112,7 +112,7 @@ def test_the_predictors_answer_is_that_of_the_classifier_on_the_same_split() -> 
         SVC(gamma=0.5, tol=1e-6), taxonomy="venn-abers", split="oldest"
     )
     expected = classifier.fit(X[:-1], y[:-1]).predict_interval(X[-1:])[0]
-    np.testing.assert_allclose(last.intervals, expected, atol=1e-12)
+    np.testing.assert_allclose(last.venn, expected, atol=1e-12)
 
 
 def test_before_the_first_refit_the_classifier_claims_nothing() -> None:

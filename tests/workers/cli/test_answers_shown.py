@@ -41,7 +41,7 @@ def message(seq, label, classes=("a", "b"), **more):
     """Return an answer, as far as the commands look at it."""
     count = len(classes)
     return {
-        "v": 1, "status": "ok", "seq": seq, "n": seq, "label": label, "lower": 0.5, "upper": 0.75,
+        "v": 2, "status": "ok", "seq": seq, "n": seq, "label": label, "lower": 0.5, "upper": 0.75,
         "probability": 0.625, "classes": list(classes), "probabilities": [0.5] * count,
         "intervals": [[0.25, 0.75]] * count, "maps": {}, "scores": [0.5], "guarantee": "exact",
         "reason": None,
@@ -388,7 +388,8 @@ def test_what_verify_shows_of_forged_answers_is_escaped():
 def test_the_table_of_the_demo_escapes_the_names_of_maps():
     own = {"accuracy": None}
     console = Console(file=io.StringIO(), width=200)
-    report = {"venn": {"predicted": own}, "maps": {f"[red]{HOSTILE}": {"predicted": own}}}
+    method = {"predicted": own}
+    report = {"headline": method, "venn": method, "maps": {f"[red]{HOSTILE}": method}}
     console.print(methods_table(report))
     told = console.file.getvalue()
     assert is_clean(told)

@@ -13,7 +13,7 @@ from workers.feed.position import Position
 def outcome(before, after, accuracy=None, rejected=0):
     label = LabelReport(accuracy=accuracy, lower=0.7, probability=0.75, upper=0.8, paper_p=None)
     method = MethodReport(predicted=label, svm=label, log_loss=None, brier=None, clipped=0)
-    report = ValidityReport(n=after, scored=after, venn=method, maps={})
+    report = ValidityReport(n=after, scored=after, headline=method, venn=method, maps={})
     start, end = Position(b"1-1", before, before), Position(b"1-2", after, after - 1)
     letters = [DeadLetter(b"1-2", "label", "y is empty", 1, b"")] * rejected
     return Outcome(start, end, [], [], [], letters, [report])

@@ -40,7 +40,7 @@ def run(url, capsys):
     return invoke
 
 
-REPORT = {"n": 100, "scored": 90, "venn": {"predicted": {
+REPORT = {"n": 100, "scored": 90, "headline": {"predicted": {
     "accuracy": 0.9, "lower": 0.8, "probability": 0.85, "upper": 0.95}}}  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def test_what_waits_behind_kept_entries_is_marked_where_it_was_not_counted(
 def test_all_feeds_are_one_table_with_a_line_a_feed(run, url):
     begin(url, "mail", waiting=3, holder="host-1", report=REPORT)
     begin(url, "web", waiting=1)
-    begin(url, "young", holder="a\x1b[2J", report={"n": 1, "scored": 0, "venn": {"predicted": {
+    begin(url, "young", holder="a\x1b[2J", report={"n": 1, "scored": 0, "headline": {"predicted": {
         "accuracy": None, "lower": None, "probability": None, "upper": None}}})  # fmt: skip
     _, out, _ = run()
     assert [line.split() for line in out.splitlines()] == [

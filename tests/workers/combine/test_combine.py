@@ -143,10 +143,15 @@ def test_every_answer_is_that_of_a_combiner_fed_with_what_the_sources_published(
         if first["status"] == "ok":
             bounds[0] = first["map_intervals"]["evidential-logistic"][1]
         if second["status"] == "ok":
-            bounds[1] = second["intervals"][1]
+            bounds[1] = second["venn"][1]
         expected = combiner.step(from_bounds(bounds[:, 0], bounds[:, 1]), labels[message["id"]])
         assert message["probabilities"] == [1.0 - expected.probability, expected.probability]
-        assert message["intervals"][1] == [expected.belief, expected.plausibility]
+        assert message["venn"][1] == [expected.belief, expected.plausibility]
+        probability = expected.probability
+        assert message["intervals"][1] == [
+            min(expected.belief, probability), max(expected.plausibility, probability)
+        ]  # fmt: skip
+        assert message["method"] == ("platt" if expected.fitted_on else "pignistic")
         assert message["maps"]["pignistic"][1] == expected.pignistic
         assert message["scores"] == [expected.score]
         assert message["svm_label"] == expected.decision

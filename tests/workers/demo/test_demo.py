@@ -60,16 +60,18 @@ def test_a_plain_line_claims_no_accuracy_within_the_bounds():
     own = {"accuracy": 0.872, "lower": 0.847, "upper": 0.869}
     feed = Progress(Plan("f", "", "", 1.0), total=200, answered=100)
     assert line(feed) == "f: 100 of 200 answered"
-    feed.reports.append({"venn": {"predicted": own}})
+    feed.reports.append({"headline": {"predicted": own}})
     assert line(feed).endswith(", accuracy 0.872, announced [0.847, 0.869]")
 
 
+WITH_INTERVAL = {
+    "predicted": {"accuracy": 0.872, "lower": 0.847, "probability": 0.85, "upper": 0.869},
+    "log_loss": 0.338,
+    "brier": 0.096,
+}
 REPORT = {
-    "venn": {
-        "predicted": {"accuracy": 0.872, "lower": 0.847, "probability": 0.85, "upper": 0.869},
-        "log_loss": 0.338,
-        "brier": 0.096,
-    },
+    "headline": WITH_INTERVAL,
+    "venn": WITH_INTERVAL,
     "maps": {
         name: {
             "predicted": {"accuracy": 0.9, "lower": None, "probability": 0.85, "upper": None},
@@ -96,11 +98,11 @@ def test_the_live_view_fits_80_columns_and_24_lines_and_wraps_nothing():
     lines = shown(console, render(feeds, {feed.plan.feed: Rate() for feed in feeds}))
     assert {len(line) for line in lines} == {80}
     assert len(lines) < 24
-    for word in ("venn", "platt", "isotonic", "binning"):
+    for word in ("headline", "venn", "platt", "isotonic", "binning"):
         table = [line.split()[1:] for line in lines if f" {word} " in line]
         assert len(table) == 2
         assert all(row[-2] == "0.096" or row[-2] == "0.100" for row in table), "not in one line"
-    assert sum("[0.847, 0.869]" in line for line in lines) == 2
+    assert sum("[0.847, 0.869]" in line for line in lines) == 4
 
 
 def test_the_live_view_says_why_it_stands_still_at_the_first_refit():

@@ -43,6 +43,9 @@ def blocks(draw):
         point=floats(m, k),
         lower=floats(m, k),
         upper=floats(m, k),
+        venn_point=floats(m, k),
+        venn_lower=floats(m, k),
+        venn_upper=floats(m, k),
         maps={name: floats(m, k) for name in maps},
         map_intervals=None if bounded is None else {name: floats(m, k, 2) for name in bounded},
         scores=floats(m, machines, values=finite),
@@ -53,6 +56,8 @@ def blocks(draw):
         taxonomy=draw(st.integers(0, 10**6)),
         guarantee=draw(st.sampled_from(["exact", "approximate", "none"])),
         reason=draw(st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=9)),
+        method=draw(st.sampled_from(["venn", "50%"])),
+        interval_level=draw(st.none() | st.just(0.9)),
     )
 
 
@@ -90,10 +95,11 @@ def warming_block(m=3, map_intervals=None):
     none = np.full(m, -1)
     return PredictionBlock(
         status="warming", classes=("a", "b"), n=np.arange(m), label=none, svm_label=none,
-        point=empty, lower=empty, upper=empty, maps={}, map_intervals=map_intervals,
+        point=empty, lower=empty, upper=empty,
+        venn_point=empty, venn_lower=empty, venn_upper=empty, maps={}, map_intervals=map_intervals,
         scores=empty, category=none, category_size=np.zeros(m, dtype=np.int64),
         model=0, calibration=0, taxonomy=0, guarantee="none",
-        reason="no refit has seen two classes yet",
+        reason="no refit has seen two classes yet", method=None, interval_level=None,
     )  # fmt: skip
 
 
@@ -114,9 +120,11 @@ def test_a_number_that_is_not_finite_is_never_published():
     one = np.zeros(1, dtype=np.int64)
     broken = PredictionBlock(
         status="ok", classes=("a", "b"), n=one, label=one, svm_label=one, point=values,
-        lower=values, upper=values, maps={}, map_intervals=None, scores=values[:, :1],
+        lower=values, upper=values,
+        venn_point=values, venn_lower=values, venn_upper=values,
+        maps={}, map_intervals=None, scores=values[:, :1],
         category=one, category_size=one, model=1, calibration=1, taxonomy=1,
-        guarantee="exact", reason=None,
+        guarantee="exact", reason=None, method="venn", interval_level=None,
     )  # fmt: skip
     assert encode_block(block, [0], [None])
     with pytest.raises(ValueError, match="not finite"):
@@ -133,7 +141,10 @@ def test_a_report_is_encoded_as_the_schema_says():
     label = LabelReport(accuracy=0.75, lower=None, probability=0.7, upper=None, paper_p=1.0)
     empty = LabelReport(accuracy=None, lower=None, probability=None, upper=None, paper_p=None)
     method = MethodReport(predicted=label, svm=empty, log_loss=0.5, brier=0.1, clipped=0)
-    report = ValidityReport(n=100, scored=80, venn=method, maps={"platt": method})
+    other = MethodReport(predicted=label, svm=empty, log_loss=0.75, brier=0.2, clipped=1)
+    report = ValidityReport(n=100, scored=80, headline=method, venn=other, maps={"platt": method})
     payload = encode_report(report, seq=101)
     assert payload == MetricsMessage.model_validate_json(payload).payload()
-    assert orjson.loads(payload)["maps"]["platt"]["predicted"]["accuracy"] == 0.75
+    message = orjson.loads(payload)
+    assert message["maps"]["platt"]["predicted"]["accuracy"] == 0.75
+    assert (message["headline"]["log_loss"], message["venn"]["log_loss"]) == (0.5, 0.75)

@@ -55,13 +55,13 @@ def test_types_are_written_in_the_words_of_json():
 
 def test_the_answer_on_the_page_can_be_parsed():
     page = (ROOT / "docs" / "messages.md").read_text()
-    example = next(line for line in page.splitlines() if line.startswith('{"v":1,"status":"ok"'))
+    example = next(line for line in page.splitlines() if line.startswith('{"v":2,"status":"ok"'))
     assert PredictionMessage.model_validate_json(example).payload().decode() == example
 
 
 def test_an_unknown_field_is_not_part_of_the_schema():
     page = (ROOT / "docs" / "messages.md").read_text()
-    example = next(line for line in page.splitlines() if line.startswith('{"v":1,"status":"ok"'))
+    example = next(line for line in page.splitlines() if line.startswith('{"v":2,"status":"ok"'))
     with pytest.raises(ValidationError, match="colour"):
         PredictionMessage.model_validate(json.loads(example) | {"colour": "red"})
 

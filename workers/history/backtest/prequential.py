@@ -21,6 +21,9 @@ from workers.message.decode import Decoded, decode
 HEADLINE = "probability"
 """Name of the probability that stands first in an answer."""
 
+VENN = "venn"
+"""Name of the Venn predictor's point probability, with its hull."""
+
 WARM_UP = 60
 """Entries answered and thrown away before the clock starts: machine code is then loaded."""
 
@@ -61,7 +64,7 @@ class Answered:
     learned : ndarray of shape (n,)
         Examples learned before each scored answer.
     methods : dict of str to Published
-        `HEADLINE` and each published map; empty where nothing was scored.
+        `HEADLINE`, `VENN` and each published map; empty where nothing was scored.
     n_entries, n_learned, n_repeated, n_unlabelled, n_warming : int
         Entries; of them learned; repeats of an id; answered without a label; with a label, but
         answered before there was a model.
@@ -145,9 +148,10 @@ def load_code(configuration: Configuration, batches: Iterable[Sequence[Entry]]) 
 def published(block: PredictionBlock) -> dict[str, Published]:
     """Return the published probabilities of a block that is not warming, by name."""
     own = Published(block.point, np.stack((block.lower, block.upper), axis=-1))
+    venn = Published(block.venn_point, np.stack((block.venn_lower, block.venn_upper), axis=-1))
     intervals = block.map_intervals or {}
     maps = {name: Published(values, intervals.get(name)) for name, values in block.maps.items()}
-    return {HEADLINE: own} | maps
+    return {HEADLINE: own, VENN: venn} | maps
 
 
 def _count(found: Answered, decoded: Decoded, n_repeated: int) -> None:

@@ -56,7 +56,7 @@ def ours(X: Floats, codes: Ints, only: tuple[str, ...] = (), **changes: Any) -> 
     answers = OnlinePredictor(config).step_many(X, [str(code) for code in codes])
     for block in answers:
         if isinstance(block, PredictionBlock) and block.status == "ok":
-            for name, values in {"Venn": block.point, **block.maps}.items():
+            for name, values in {"Venn": block.venn_point, **block.maps}.items():
                 found[name][block.n] = values[:, 1]  # every example is labelled: n numbers them
     return {name: values for name, values in found.items() if name in (only or found)}
 

@@ -9,7 +9,7 @@ from online_svm.stream.example import Example
 from online_svm.stream.prediction import ValidityReport
 from workers.config.settings import WorkerSettings
 from workers.history.backtest.configurations import configurations
-from workers.history.backtest.prequential import HEADLINE, answer
+from workers.history.backtest.prequential import HEADLINE, VENN, answer
 from workers.push.ingest import encoded
 from workers.push.rows import Row
 
@@ -132,7 +132,7 @@ def test_the_figures_are_those_that_the_feed_itself_reports(labels):
     assert report.n == 300
     found = result_of(answer(configuration, batches([encoded(row) for row in rows], 256)))
     assert found.counts.scored == report.scored
-    for name, theirs in {HEADLINE: report.venn, **report.maps}.items():
+    for name, theirs in {HEADLINE: report.headline, VENN: report.venn, **report.maps}.items():
         ours = found.methods[name]
         assert ours.log_loss == pytest.approx(theirs.log_loss, rel=1e-12)
         assert ours.brier == pytest.approx(theirs.brier, rel=1e-12)
