@@ -56,37 +56,6 @@ def mean_points(counts: Ints, size: Ints | None = None) -> Floats:
     return points
 
 
-def minimax_points(counts: Ints) -> Floats:
-    """Return the minimax log-loss merge, (N_k[y] + 1) / (N + c), shape (n, c).
-
-    Examples
-    --------
-    >>> minimax_points(np.array([[1, 2]])).tolist()
-    [[0.4, 0.6]]
-    """
-    points: Floats = (counts + 1) / (counts.sum(axis=1, keepdims=True) + counts.shape[1])
-    return points
-
-
-def prior_points(counts: Ints, frequencies: Floats) -> Floats:
-    """Return the prior-weighted merge sum_j f_j p^j = (N_k[y] + f_y) / (N + 1), shape (n, c).
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n, c)
-    frequencies : ndarray of shape (c,)
-        Smoothed calibration frequencies of the labels. With them the bias that 1/c brings,
-        (1/c - theta) / (N + 1), is gone: the merge for monitors.
-
-    Examples
-    --------
-    >>> prior_points(np.array([[1, 2]]), np.array([0.25, 0.75])).tolist()
-    [[0.3125, 0.6875]]
-    """
-    points: Floats = (counts + frequencies) / (counts.sum(axis=1, keepdims=True) + 1)
-    return points
-
-
 def _totals(counts: Ints, size: Ints | None) -> Ints:
     """Return N + 1 of each row, shape (n, 1)."""
     totals: Ints = (counts.sum(axis=1) if size is None else size)[:, None] + 1
