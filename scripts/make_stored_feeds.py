@@ -165,7 +165,7 @@ def _answered(url: str, name: str, entries: list[list[bytes]], first: int) -> di
             store.call("XADD", store.keys.input, _id_of(i), *fields)
         engine = assemble(store, settings, refits, stop, WRITER, begins=first == 0)
         while engine.position.seq < first + len(entries):
-            engine.turn()
+            engine.advance()
         if name in STOPPED:
             engine.snapshot()
         return _image(store)

@@ -4,6 +4,7 @@ The worker reaches Redis at one address, behind which another server stands afte
 """
 
 import pytest
+from engine_steps import answer_batch
 from fault_feed import COUNT, drain, engine, outcome, payloads, push, wait_until
 from fault_proxy import Proxy
 from fault_redis import Server
@@ -132,8 +133,8 @@ def test_an_idle_worker_notices_and_answers_what_is_pushed_again(
     published = outcome(worker_store)
     pair.fail_over()
     check_consistent(promoted)
-    running.turn()  # finds the line cut
-    running.turn()
+    answer_batch(running)  # finds the line cut
+    answer_batch(running)
     assert running.position == promoted.state().position
     assert running.position.seq == COUNT
     push(promoted, examples[:20], COUNT + 1)
@@ -157,7 +158,7 @@ def test_a_take_over_that_the_replica_never_heard_of_still_leaves_one_writer(
         drain(second, 150)  # finds an older epoch than its own, and takes the feed over again
         assert promoted.state().epoch == 2
         with pytest.raises(Fenced):
-            first.turn()
+            answer_batch(first)
         drain(second, COUNT)
     assert outcome(promoted) == expected
 
@@ -176,7 +177,7 @@ def test_a_primary_that_lost_its_replicas_soon_takes_no_commit_where_it_is_told_
     stands = direct.state().position
     worker_store._connection.patience = 0.5
     with pytest.raises(Unavailable, match="refuses for now"):
-        running.turn()
+        answer_batch(running)
     assert direct.state().position == stands
     assert direct.length(direct.keys.out) == stands.seq == 50
     pair.fail_over()

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from engine_steps import answer_batch
 from fault_feed import drain, engine, payloads, push, rows
 
 from workers.broker.store import Store
@@ -17,6 +18,17 @@ def kept(counting_url, feed):
     with Store(counting_url, feed, block_ms=20) as store:
         push(store, rows()[:COUNT])
         yield store
+
+
+@pytest.fixture
+def half_answered(counting_url, feed):
+    """A feed of 100 entries, and a worker that answered 50 and read none of the others."""
+    with Store(counting_url, feed, block_ms=20) as store:
+        push(store, rows()[:ANSWERED])
+        running = engine(store)
+        drain(running, ANSWERED)
+        push(store, rows()[ANSWERED:COUNT], ANSWERED + 1)
+        yield store, running
 
 
 def delete_one_that_comes_next(store):
@@ -51,26 +63,28 @@ FAULTS = [
 
 @pytest.mark.parametrize("takes_away", FAULTS)
 @pytest.mark.parametrize("restarts", [False, True])
-def test_from_redis_7_on_unread_input_that_is_gone_stops_the_worker(kept, takes_away, restarts):
-    running = engine(kept)
-    drain(running, ANSWERED)
+def test_from_redis_7_on_unread_input_that_is_gone_stops_the_worker(
+    half_answered, takes_away, restarts
+):
+    kept, running = half_answered
     if restarts:
         running = engine(kept)
     before = payloads(kept), kept.state().position
     takes_away(kept)
     with pytest.raises(InputLost, match=r"input lost: entries .* after 50-0 .* before they were"):
-        running.turn()
+        drain(running, COUNT)
     assert (payloads(kept), kept.state().position) == before
 
 
 @pytest.mark.parametrize("takes_away", FAULTS)
-def test_the_message_says_how_to_go_on_without_it_and_the_next_loss_stops_again(kept, takes_away):
-    running = engine(kept)
-    drain(running, ANSWERED)
+def test_the_message_says_how_to_go_on_without_it_and_the_next_loss_stops_again(
+    half_answered, takes_away
+):
+    kept, running = half_answered
     running.snapshot()  # so that the next worker needs none of the input before it
     takes_away(kept)
     with pytest.raises(InputLost) as lost:
-        engine(kept).turn()
+        answer_batch(engine(kept))
     key, gone = re.search(r"HSET (\S+) gone '(\S+ \S+)'", str(lost.value)).groups()
     kept.call("HSET", key, "gone", gone)
     left = [entry[0] for page in kept.pages(kept.keys.input, b"50-0") for entry in page]
@@ -80,7 +94,7 @@ def test_the_message_says_how_to_go_on_without_it_and_the_next_loss_stops_again(
     push(kept, rows()[-10:], 201)
     kept.call("XDEL", kept.keys.input, "205-0")
     with pytest.raises(InputLost):
-        running.turn()
+        drain(running, running.position.seq + 9)
 
 
 def test_what_was_gone_before_the_feed_began_is_not_missed(kept):
@@ -114,7 +128,7 @@ def test_a_feed_that_begins_before_its_input_misses_none_of_it(counting_url, fee
         push(store, rows()[:COUNT])
         trim(store)
         with pytest.raises(InputLost):
-            running.turn()
+            answer_batch(running)
 
 
 def test_before_redis_7_an_entry_that_is_deleted_unread_was_never_there(embedded_url, feed):

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from engine_steps import answer_batch
 from fault_feed import CONFIG, drain, engine, payloads, push, restore, rows, saved
 from structlog.testing import capture_logs
 
@@ -85,7 +86,7 @@ def test_a_stream_made_anew_under_a_worker_is_a_loss(kept, takes_away, fills):
     takes_away(kept)
     fills(kept)
     with pytest.raises(InputLost, match=r"input lost: .* made anew, after 60-0 was answered"):
-        running.turn()
+        answer_batch(running)
     assert (payloads(kept), kept.state().position) == before
 
 
@@ -161,7 +162,7 @@ def test_another_server_that_counts_less_is_believed_with_a_warning(kept, system
         delete(moved)
         push_few(moved)
         with pytest.raises(InputLost):
-            running.turn()
+            answer_batch(running)
     drain(engine(kept), COUNT)
     assert running.position == kept.state().position
 
@@ -183,7 +184,7 @@ def test_a_feed_of_redis_6_2_goes_on_under_7_with_a_warning(embedded_url, counti
         delete(new)
         push_few(new)
         with pytest.raises(InputLost):
-            running.turn()
+            answer_batch(running)
 
 
 def test_a_feed_that_was_never_counted_goes_on_with_a_warning(kept):
@@ -196,7 +197,7 @@ def test_a_feed_that_was_never_counted_goes_on_with_a_warning(kept):
     delete(kept)
     push_few(kept)
     with pytest.raises(InputLost):
-        running.turn()
+        answer_batch(running)
 
 
 def test_a_restored_feed_goes_on_whatever_became_of_its_input(kept):

@@ -134,11 +134,10 @@ def test_a_reply_larger_than_its_limit_is_given_up_and_the_connection_goes_on(st
     assert store.failures == 0
 
 
-@pytest.mark.parametrize("reads_ahead", [False, True])
-def test_a_backlog_of_large_entries_is_read_in_parts_that_fit(store, reads_ahead):
+def test_a_backlog_of_large_entries_is_read_in_parts_that_fit(store):
     for i in range(1, 41):
         store.call("XADD", store.keys.input, f"{i}-0", "x", b"1" * (MIB if i > 8 else 1))
-    reader = InputReader(store, BatchSize(64, MIB), reads_ahead)
+    reader = InputReader(store, BatchSize(64, MIB))
     cursor, found = b"0-0", []
     while cursor != b"40-0":
         entries = reader.next_batch(cursor)

@@ -1,6 +1,7 @@
 """IDs at the edges of what a stream can hold: identical answers, or a clear end of the stream."""
 
 import pytest
+from engine_steps import answer_batch
 from fault_feed import CONFIG, drain, engine, outcome, rows
 from structlog.testing import capture_logs
 
@@ -42,7 +43,7 @@ def test_ids_at_every_edge_are_answered_replayed_and_verified(store):
     assert store.length(store.keys.out) == COUNT
     before = outcome(store)
     again = engine(store, batch=13)  # replays all: there is no snapshot
-    again.turn()
+    answer_batch(again)
     again.snapshot()
     assert outcome(store) == before
     assert verify(store).is_identical
@@ -88,7 +89,7 @@ def test_a_worker_says_that_the_stream_has_ended_and_waits(store):
         running = engine(store)
         drain(running, COUNT)
         for _ in range(3):
-            running.turn()
+            answer_batch(running)
     said = [entry["event"] for entry in logs if "no entry can follow" in entry["event"]]
     assert len(said) == 1
     assert "online-svm reset" in said[0]

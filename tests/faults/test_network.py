@@ -71,7 +71,7 @@ def test_lines_cut_anywhere_change_no_byte(proxy, through, direct, expected):
     running = engine(through, batch=7, snapshot_every=40)
     while running.position.seq < COUNT:
         proxy.cuts[:] = [b"\r\n"]
-        running.turn()
+        running.advance()
     assert proxy.cut >= COUNT // 7
     proxy.cuts.clear()
     assert outcome(direct) == expected

@@ -5,6 +5,7 @@ import time
 
 import pytest
 import redis
+from engine_steps import answer_batch
 from fault_feed import COUNT, drain, engine, finished, outcome, push, wait_until
 from structlog.testing import capture_logs
 
@@ -155,7 +156,7 @@ def test_scripts_flushed_between_all_commits_are_sent_again(direct, expected):
     running = engine(direct)
     while running.position.seq < COUNT:
         direct.call("SCRIPT", "FLUSH")
-        running.turn()
+        running.advance()
     assert outcome(direct) == expected
 
 
@@ -187,7 +188,7 @@ def test_a_bookmark_that_others_destroy_and_move_is_put_back_by_every_commit(dir
                 direct.call("XGROUP", "DESTROY", key, "osvm")
             elif running.position.seq:
                 direct.call("XGROUP", "SETID", key, "osvm", "$")
-            running.turn()
+            answer_batch(running)
     assert lines == [], "however often it happens, the log does not fill up"
     (group,) = direct.call("XINFO", "GROUPS", key)
     assert running.position.cursor in (group.values() if isinstance(group, dict) else group)

@@ -136,7 +136,7 @@ class Mixture:
         first = self.pushed + 1
         self._push(entries)
         while self.engine.position.seq < self.pushed:
-            self.engine.turn()
+            self.engine.advance()
         expected = self._expected([e for e, is_real in zip(entries, real, strict=True) if is_real])
         after, upto = b"%d-0" % (first - 1), b"%d-0" % self.pushed
         out = [e[1][1] for page in self.store.pages(self.store.keys.out, after, upto) for e in page]

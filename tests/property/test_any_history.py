@@ -8,6 +8,7 @@ from collections import Counter
 import hypothesis.strategies as st
 import pytest
 import redis
+from engine_steps import answer_batch
 from fault_feed import engine
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
@@ -121,7 +122,7 @@ class History(RuleBasedStateMachine):
         for _ in range(200):
             if self.worker.position.seq >= count:
                 return
-            self.worker.turn()
+            answer_batch(self.worker)
         raise AssertionError("the feed does not get on")
 
     def dismiss(self):
@@ -147,7 +148,7 @@ class History(RuleBasedStateMachine):
     def step(self):
         """Every second time what comes next meets a commit under way, and input read ahead."""
         if next(self.steps) % 2:
-            self.worker.turn()
+            answer_batch(self.worker)
         else:
             self.worker.advance()
             self.worker.advance()
@@ -180,7 +181,7 @@ class History(RuleBasedStateMachine):
         try:
             self.zombie.finish_commit()
             is_idle = not self.unread_by(self.zombie)
-            self.zombie.snapshot() if leaves_snapshot else self.zombie.turn()
+            self.zombie.snapshot() if leaves_snapshot else answer_batch(self.zombie)
         except Fenced:
             pass
         else:
@@ -203,7 +204,7 @@ class History(RuleBasedStateMachine):
         connection, has_work = self.store._connection, bool(self.waiting)
         wire = connection._connected()
         wire.client = Lossy(wire.client)
-        self.worker.turn()
+        answer_batch(self.worker)
         connection.close()
         return has_work
 
@@ -216,7 +217,7 @@ class History(RuleBasedStateMachine):
         self.store._connection.patience = 0.0
         try:
             with pytest.raises(Unavailable, match="refuses for now"):
-                self.worker.turn()
+                answer_batch(self.worker)
         finally:
             self.store._connection.patience = 5.0
             self.store.call("CONFIG", "SET", "maxmemory", "0")

@@ -4,6 +4,7 @@ import json
 import time
 
 import numpy as np
+from engine_steps import answer_batch
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -58,7 +59,7 @@ def drain(running, count, seconds=150.0):
     deadline = time.monotonic() + seconds
     while running.position.seq < count:
         assert time.monotonic() < deadline, f"{running.position.seq} of {count} answered"
-        running.turn()
+        answer_batch(running)
 
 
 def payloads(store):

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 
+from engine_steps import answer_batch
 from fault_feed import push
 from history_modes import FEEDS, RETAINED, SECOND, TARGET, entries_of
 from history_parts import Combination, Consumer, Worker, fenced
@@ -19,6 +20,7 @@ from history_results import found_in
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
+from workers.engine.loop import Engine
 
 SECONDS = 90.0
 """After which a history counts as stuck."""
@@ -104,9 +106,9 @@ class Inside:
     def _work(self):
         is_all_there = self._pushed == len(self._entries[FEEDS[0]])
         for _ in range(8 if is_all_there else self._choose.randint(1, 4)):
-            self._act(self._choose.choice(("advance", "advance", "turn")))
+            self._act(self._choose.choice((Engine.advance, Engine.advance, answer_batch)))
             if self._combination is not None:
-                self._second.engine.turn()
+                answer_batch(self._second.engine)
                 self._combination.engine.turn()
 
     def _act(self, how):
@@ -115,7 +117,7 @@ class Inside:
             self.resume()
             if "two" in self.mode:
                 self.pause()
-        assert not fenced(getattr(self._worker.engine, how)), "the newest worker was refused"
+        assert not fenced(how, self._worker.engine), "the newest worker was refused"
 
     def _consume(self):
         if self._consumer is None:
@@ -144,7 +146,7 @@ class Inside:
         return found
 
     def _found(self):
-        self._worker.engine.settle()
+        self._worker.engine.finish_commit()
         if self._consumer is not None:
             self._consumer.read(1000)
         read = self._consumer and self._consumer.answers
@@ -198,10 +200,11 @@ class Inside:
         if self._other is None:
             return False
         other, self._other = self._other, None
-        how = self._choose.choice(("snapshot", "turn", "settle"))
-        assert not fenced(self._worker.engine.settle), "the newest worker was refused"
+        how = self._choose.choice((Engine.snapshot, answer_batch, Engine.finish_commit))
+        newest = self._worker.engine
+        assert not fenced(Engine.finish_commit, newest), "the newest worker was refused"
         before = self._direct[FEEDS[0]].state()
-        if not fenced(getattr(other.engine, how)):
+        if not fenced(how, other.engine):
             assert self._direct[FEEDS[0]].state() == before, "two workers wrote"
         other.abandon()
         return True

@@ -135,10 +135,10 @@ class Consumer:
         self._client.close()
 
 
-def fenced(act):
-    """Return whether a worker finds itself replaced when it acts."""
+def fenced(act, engine):
+    """Return whether a worker finds itself replaced when its engine acts."""
     try:
-        act()
+        act(engine)
     except Fenced:
         return True
     return False

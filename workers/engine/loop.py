@@ -130,7 +130,6 @@ class Engine:
         self._lease = lease
         self._observe = observe or _ignore
         self._pending: _PendingCommit | None = None
-        self._reads_ahead = True
         self._take_over(begins)
 
     def _take_over(self, begins: bool) -> None:
@@ -138,7 +137,7 @@ class Engine:
         self._predictor, self.position = recovered.predictor, recovered.position
         self._reached = self.position  # of the predictor
         self._pending = None
-        self._input = self._new_input()
+        self._input = InputReader(self._store, self._batch)
         self._recent, self._config_hash = recovered.recent, recovered.config_hash
         self._epoch, self._kept = recovered.epoch, recovered.kept
         self._snapshot_seq = recovered.position.seq - recovered.replayed
@@ -166,21 +165,6 @@ class Engine:
             self.snapshot()
         except Stopped:
             log.warning(_NO_SNAPSHOT)
-
-    def turn(self) -> None:
-        """Answer and commit the entries of one read; return after a wait if there are none.
-
-        Afterwards no commit is pending and nothing is prefetched.
-        """
-        self._reads_ahead, self._input.reads_ahead = False, False
-        self.advance()
-        before = None
-        while self._input.holds_more and self._reached != before:  # else the gate is closed
-            before = self._reached
-            self.advance()
-        self.finish_commit()
-        self._reads_ahead = True
-        self._input = self._new_input()
 
     def advance(self) -> None:
         """Answer one batch and send its commit; return after a wait if there is no input.
@@ -257,9 +241,6 @@ class Engine:
             self._confirm(self._sent(pointers_only, moves=True))
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")
-
-    def _new_input(self) -> InputReader:
-        return InputReader(self._store, self._batch, self._reads_ahead)
 
     def reload(self) -> None:
         """Drop uncommitted results and continue from what is stored."""
@@ -350,7 +331,8 @@ class Engine:
         if not lost and self._failures == self._store.failures:
             return
         self.finish_commit()
-        self._input = self._new_input()  # entries read before may be from another Redis
+        # Entries read before may be from another Redis.
+        self._input = InputReader(self._store, self._batch)
         self._failures = self._store.failures
         state = self._store.state()
         if state is None:

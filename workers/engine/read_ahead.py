@@ -14,16 +14,13 @@ class InputReader:
     store : Store
     size : BatchSize
         How many entries to read at once, and to answer.
-    reads_ahead : bool
-        Whether `prefetch` reads ahead; also an attribute.
     """
 
-    def __init__(self, store: Store, size: BatchSize, reads_ahead: bool = True) -> None:
+    def __init__(self, store: Store, size: BatchSize) -> None:
         self._store, self._size = store, size
         self._buffer: list[Entry] = []
         self._prefetched: Sent | None = None
         self._may_be_more = False
-        self.reads_ahead = reads_ahead
 
     @property
     def may_wait(self) -> bool:
@@ -34,11 +31,6 @@ class InputReader:
     def is_at_the_end(self) -> bool:
         """Whether the last batch held all entries that there were when it was read."""
         return not self._buffer and not self._may_be_more
-
-    @property
-    def holds_more(self) -> bool:
-        """Whether entries that were read are still to be returned."""
-        return bool(self._buffer)
 
     def next_batch(
         self, cursor: bytes, limit: int | None = None, is_eager: bool = False
@@ -67,7 +59,7 @@ class InputReader:
         Nothing is requested if a whole batch is buffered, or the last read reached the end of the
         stream. The rest of a batch is answered together with the entries that follow.
         """
-        if self.reads_ahead and self._may_be_more and len(self._buffer) < self._size.count:
+        if self._may_be_more and len(self._buffer) < self._size.count:
             last = self._buffer[-1][0] if self._buffer else cursor
             self._prefetched = self._store.send_read(last, self._size.count, self._size.reply_limit)
 

@@ -1,6 +1,7 @@
 """`st` behind or ahead of `out` by whole commits: named, and mended where a replay proves it."""
 
 import pytest
+from engine_steps import answer_batch
 from fault_feed import CONFIG, drain, engine, outcome, payloads, push, rows
 
 from workers.admin.holder import FeedInUse
@@ -288,7 +289,7 @@ def test_whoever_works_on_what_was_there_before_is_fenced(store, whole):
     store.call("HSET", store.keys.state, "epoch", epoch)
     repair(store)
     with pytest.raises((Fenced, CommitRefused)):
-        zombie.turn()
+        answer_batch(zombie)
     assert outcome(store) == complete
 
 

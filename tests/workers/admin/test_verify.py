@@ -34,7 +34,7 @@ def answer(store, **options):
     )
     engine = Engine(store, recovery, limits, stop, batch=20, **options)
     while engine.position.seq < COUNT:
-        engine.turn()
+        engine.advance()
     return store
 
 

@@ -74,7 +74,7 @@ def answer(url, feed, rows, settings=None):
             store.call("XADD", store.keys.input, f"{i + 1}-{len(feed)}", *fields)
         engine = assemble(store, settings, refits, stop, "test")
         while engine.position.seq < len(rows):
-            engine.turn()
+            engine.advance()
         store.register()
 
 

@@ -4,6 +4,7 @@ import json
 import threading
 
 import pytest
+from engine_steps import answer_batch
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load
@@ -41,7 +42,7 @@ def running(redis_url, feed):
 
 def turns(engine, count=40):
     for _ in range(count):
-        engine.turn()
+        answer_batch(engine)
 
 
 def take(store, count, acknowledge=True):
@@ -98,7 +99,7 @@ def test_answers_within_the_retention_stay_although_they_are_acknowledged(runnin
     create_group(store)
     turns(engine, 2)
     assert len(take(store, 100)) == 32
-    engine.turn()
+    answer_batch(engine)
     assert store.length(store.keys.out) == 48
 
 
@@ -114,7 +115,7 @@ def test_the_policy_changes_no_answer(running, redis_url, feed):
         with assembly.refitter(plain) as refits:
             whole = assembly.assemble(other, plain, refits, Stop(), "tester")
             while whole.position.seq < COUNT:
-                whole.turn()
+                whole.advance()
     assert whole.position == engine.position
 
 

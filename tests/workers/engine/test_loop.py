@@ -5,6 +5,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
+from engine_steps import answer_batch
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -50,7 +51,7 @@ def engine(store, batch=64, config=CONFIG, stop=None, **options):
 def drain(running, count=COUNT):
     """Let an engine work until it has answered `count` entries."""
     while running.position.seq < count:
-        running.turn()
+        answer_batch(running)
 
 
 def payloads(store):
@@ -322,9 +323,9 @@ def test_a_zombie_is_fenced_at_its_next_commit_and_writes_nothing(another):
     zombie = engine(store, batch=10)
     drain(zombie, 50)
     successor = engine(store, batch=10)
-    for attempt in (zombie.snapshot, zombie.turn):
+    for attempt in (Engine.snapshot, answer_batch):
         with pytest.raises(Fenced):
-            attempt()
+            attempt(zombie)
     assert store.length(store.keys.out) == 50
     drain(successor)
     zombie.snapshot()  # it has learned more than it could commit
@@ -352,8 +353,8 @@ class Meddled(Store):
     def read(self, cursor, count, is_eager=False, limit=None):
         return self.meddled(super().read(cursor, count, is_eager, limit))
 
-    def answered(self, asked):
-        return self.meddled(super().answered(asked))
+    def receive_read(self, asked):
+        return self.meddled(super().receive_read(asked))
 
     def meddled(self, entries):
         if self.meddle is not None:
@@ -374,7 +375,7 @@ def test_input_deleted_before_its_answer_was_committed_stops_the_worker(meddled)
     drain(running, 50)
     meddled.meddle = lambda: meddled.call("XDEL", meddled.keys.input, "52-0", "54-0")
     with pytest.raises(InputLost, match=r"2 of the .* that were read, from 52-0 on"):
-        running.turn()
+        answer_batch(running)
     assert meddled.length(meddled.keys.out) == 50
 
 
@@ -491,7 +492,7 @@ def test_a_flushed_feed_is_never_begun_again_under_a_running_worker(store):
     drain(running, 50)
     store.call("DEL", store.keys.state)
     with pytest.raises(StateLost, match="reset"):
-        running.turn()
+        answer_batch(running)
     assert store.keys.state not in store.types()
 
 
@@ -554,7 +555,7 @@ def test_with_nothing_more_to_answer_the_answers_go_out_before_a_refit_begins(st
     running, notes = noting(store, batch=50)
     for i in range(110):
         push(store, rows(110)[i : i + 1], first=i + 1)
-        running.turn()
+        answer_batch(running)
     at = notes.index("submit 100")
     assert notes[at : at + 3] == ["submit 100", "commit 100", "begin"]
 

@@ -48,7 +48,7 @@ def worked(store):
         )
     engine = Engine(store, recovery(store), Limits(), Stop(), batch=20, snapshot_every=40)
     while engine.position.seq < 100:
-        engine.turn()
+        engine.advance()
     return store
 
 

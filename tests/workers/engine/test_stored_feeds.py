@@ -66,7 +66,7 @@ def work(url, name, count, settings=None):
             begins = found.state is None
             engine = assemble(store, used, refits, stop, "later", begins=begins)
             while engine.position.seq < count:
-                engine.turn()
+                engine.advance()
             engine.snapshot()
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from engine_steps import answer_batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -151,7 +152,7 @@ def test_a_worker_that_is_replaced_again_and_again_learns_each_id_once(store):
         entry = (f"{i % 15}-{i // 30}", i % 7 - 3, "ab"[i % 2])
         store.call("XADD", store.keys.input, f"{i + 1}-0", *fields(entry))
     while (running := engine(store, limits)).position.seq < 120:
-        running.turn()  # and away: the next one takes over
+        answer_batch(running)  # and away: the next one takes over
     assert running.position.n == 60
     assert verify(store).is_identical
 
