@@ -5,6 +5,7 @@ the system is used as well where there is one. Tests marked `data` need the benc
 skipped with the reason where a file is missing; with `--data-required` they fail.
 """
 
+import gc
 import itertools
 import os
 import shutil
@@ -110,6 +111,16 @@ def _skipping_without_data(item):
 
 pytest_runtest_setup = pytest.hookimpl(wrapper=True)(_skipping_without_data)
 pytest_runtest_call = pytest.hookimpl(wrapper=True)(_skipping_without_data)
+
+
+@pytest.fixture(autouse=True)
+def _collectable():
+    """Let collections see all objects again: a command freezes them once its imports are done.
+
+    The garbage of the tests before it would stay otherwise, and the pipes that it holds.
+    """
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,8 @@
 import os
 import select
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
@@ -119,17 +119,17 @@ def _online_svm(
 
 def _run(command: "TyperGroup", given: list[str]) -> int:
     code = 0
-    output = _own_handle_of_output()
-    try:
-        code = _call(command, given)
-        print(end="", flush=True)  # flush here, where an error can be handled
-    except BrokenPipeError:
-        if given[:1] and given[0] in _MUST_FINISH and "--help" not in given:
-            code = code or 1
-        elif output is None or not _reader_is_gone(output):
-            raise
-        # As in `tail | head`: redirect standard output, so that nothing is flushed into the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with _own_handle_of_output() as output:
+        try:
+            code = _call(command, given)
+            print(end="", flush=True)  # flush here, where an error can be handled
+        except BrokenPipeError:
+            if given[:1] and given[0] in _MUST_FINISH and "--help" not in given:
+                code = code or 1
+            elif output is None or not _reader_is_gone(output):
+                raise
+            # As in `tail | head`: with standard output redirected, nothing goes to the pipe.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
@@ -154,15 +154,21 @@ def _call(command: "TyperGroup", given: list[str]) -> int:
     return 0
 
 
-def _own_handle_of_output() -> int | None:
-    """Return a duplicate of the descriptor of standard output; None if it is closed.
+@contextmanager
+def _own_handle_of_output() -> Iterator[int | None]:
+    """Keep a duplicate of the descriptor of standard output; None if it is closed.
 
     If a pipe breaks, rich redirects standard output to the null device before it raises.
     """
     try:
-        return os.dup(_STDOUT)
+        output = os.dup(_STDOUT)
     except OSError:
-        return None
+        yield None
+        return
+    try:
+        yield output
+    finally:
+        os.close(output)
 
 
 def _reader_is_gone(output: int) -> bool:

@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
         help="Benchmarks; each prints ratios against a peer measured in the same run.",
         no_args_is_help=True,
     )
-    for command in (solver, worker, profile, methods, quality, linear, latency, soak, start):
+    for command in (solver, worker, profile, methods, venn, quality, linear, latency, soak, start):
         group.command(command.__name__)(command)
     passing_on = {"allow_extra_args": True, "ignore_unknown_options": True}
     group.command("pairs", context_settings=passing_on)(pairs)
@@ -91,6 +91,14 @@ def methods(json: Json = False) -> None:
     says so.
     """
     from workers.lab.bench.methods import run
+
+    with stage_progress() as tell:
+        _show(run(tell), json)
+
+
+def venn(json: Json = False) -> None:
+    """Measure a Venn-Abers answer on windows of 300, 850 and 2,000 against a batch fit for each."""
+    from workers.lab.bench.venn_answer import run
 
     with stage_progress() as tell:
         _show(run(tell), json)
