@@ -7,7 +7,7 @@ A benchmark is a module of `workers.lab.bench` whose `run` returns or yields res
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from workers.cli.progress import stage_progress, task_progress
 from workers.errors import BadConfiguration
 
 if TYPE_CHECKING:
-    from workers.lab.bench.quality import Quality
+    from workers.lab.bench.quality.run import Quality
     from workers.lab.bench.report import Checked, Result
 
 
@@ -168,37 +168,74 @@ def start(
 
 
 def quality(
-    stream: Annotated[
-        list[str] | None,
-        typer.Option("--stream", metavar="NAME", help="Only this one; may be repeated."),
+    streams: Annotated[
+        str | None,
+        typer.Option("--streams", metavar="NAME,...", help="Only these."),
+    ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option("--rows", metavar="NAME;...", help="Only these methods; ; stands between."),
     ] = None,
     shuffles: Annotated[
+        int,
+        typer.Option("--shuffles", min=1, help="Shuffles, or draws, of a stream without an order."),
+    ] = 10,
+    examples: Annotated[
         int | None,
+        typer.Option("--examples", min=500, help="Of each stream, at most; default all it uses."),
+    ] = None,
+    held_out: Annotated[
+        bool,
         typer.Option(
-            "--shuffles", min=1, metavar="N", help="Orders of a shuffled stream. [default: 10]"
+            "--held-out", help="The streams on which nothing was chosen as well: look once."
+        ),
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")] = 1,
+    results: Annotated[
+        Path,
+        typer.Option(
+            "--results",
+            metavar="FILE",
+            help="Keeps each cell as it ends; the same command goes on from it.",
+        ),
+    ] = Path("quality.jsonl"),
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure",
+            metavar="FILE",
+            help="Draw log loss against processor time: .png, .svg or .pdf.",
+            show_default=False,
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Two orders.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Measure the probabilities against rolling SVCs, the venn-abers package and river's models.
+    """Measure the probabilities against rolling models of scikit-learn and models of river.
 
-    Four streams, each example answered before it is learned: log loss, Brier score, accuracy,
-    calibration error and seconds. The venn-abers package comes with the dev extra.
+    Each example is answered before it is learned: log loss, Brier score, accuracy, AUC, debiased
+    calibration error, coverage (what right intervals would reach) and width of the intervals, and
+    processor time. Goals come last. The venn-abers package comes with the dev extra.
     """
-    from workers.lab.bench import quality as bench
-    from workers.lab.bench.quality_streams import STREAMS
+    from workers.lab.bench.quality.cells import cells_of
+    from workers.lab.bench.quality.kept import KeptCells
+    from workers.lab.bench.quality.rows import METHODS
+    from workers.lab.bench.quality.run import run
+    from workers.lab.bench.quality.streams import DEVELOPMENT, STREAMS
 
-    orders = shuffles or (bench.QUICK_SHUFFLES if quick else bench.SHUFFLES)
-    for name in stream or tuple(STREAMS):
-        if name not in STREAMS:
-            raise BadConfiguration(f"--stream {name}: unknown; one of {', '.join(STREAMS)}")
-        with task_progress(len(bench.tasks_of([name], orders))) as tell:
-            found, skipped = bench.run(tell, orders, data_dir, (name,))
-        _show_qualities(found, json)
-        for line in skipped:
-            note(f"not measured: {line}")
+    names = _chosen("--streams", streams, ",", tuple(STREAMS if held_out else DEVELOPMENT))
+    methods = _chosen("--rows", rows, ";", tuple(METHODS))
+    cells = cells_of(names, methods, shuffles, examples, data_dir)
+    kept = KeptCells(results)
+    with task_progress(sum(kept.get(cell) is None for cell in cells)) as tell:
+        found, skipped = run(cells, kept, jobs, tell)
+    _show_qualities(found, json)
+    for line in skipped:
+        note(f"not measured: {line}")
+    if figure is not None:
+        from workers.lab.bench.quality.figure import draw
+
+        draw(found, figure)
 
 
 def pairs(
@@ -250,10 +287,28 @@ def _show(results: "Iterable[Result]", json: bool) -> None:
 
 
 def _show_qualities(found: "list[Quality]", json: bool) -> None:
-    from workers.lab.bench.quality_report import comparisons, tables
+    from workers.lab.bench.quality.goals import goals
+    from workers.lab.bench.quality.report import GROUPS, means, tables
 
-    results: list[Any] = [*found, *comparisons(found)]
     if json:
-        _show(results, json)
+        _show([*found, *(mean for group in GROUPS for mean in means(found, group))], json)
     for table in tables(found) if found and not json else ():
         wide_console().print(table)
+    _show(goals(found), json)
+
+
+def _chosen(
+    option: str, given: str | None, separator: str, known: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the names that an option gives, or all that are known.
+
+    Raises
+    ------
+    BadConfiguration
+        If one is not known.
+    """
+    names = known if given is None else tuple(name.strip() for name in given.split(separator))
+    for name in names:
+        if name not in known:
+            raise BadConfiguration(f"{option} {name}: unknown; one of {separator.join(known)}")
+    return names

@@ -1,8 +1,8 @@
 """Independent parts of a reproduction on all processors, results in order."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import TypeVar
 
@@ -34,6 +34,30 @@ def each(
         return _collected(map(function, tasks), tasks, tell)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         return _collected(pool.map(function, tasks), tasks, tell)
+
+
+def each_as_it_ends(
+    function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
+) -> Iterator[tuple[Task, Result]]:
+    """Yield each task with `function` of it as soon as it has ended, by so many processes.
+
+    What the caller does not wait for is not begun.
+
+    Examples
+    --------
+    >>> list(each_as_it_ends(abs, [-3, 2], jobs=1))
+    [(-3, 3), (2, 2)]
+    """
+    if jobs < 2 or len(tasks) < 2:
+        yield from ((task, function(task)) for task in tasks)
+        return
+    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
+        begun = {pool.submit(function, task): task for task in tasks}
+        try:
+            for future in as_completed(begun):
+                yield begun[future], future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _collected(

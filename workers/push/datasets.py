@@ -138,7 +138,7 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
     >>> load("iris")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    workers.push.datasets.DataNotFound: no data set 'iris'; known: a1a, a9a, a9a.t, adult, ...
+    workers.push.datasets.DataNotFound: no data set 'iris'; known: 2cdt, 2cht, a1a, a9a, ...
     """
     loader = _LOADERS.get(name)
     if loader is None:
@@ -259,6 +259,8 @@ def _adult(filename: str) -> Callable[[Path], Dataset]:
 _LIBSVM = ("a1a", "a9a", "a9a.t", "w1a", "w7a", "w7a.t", "w8a", "w8a.t")
 
 _FILES = {
+    "2cdt": "2cdt.csv",
+    "2cht": "2cht.csv",
     "adult": "adult.data",
     "adult.test": "adult.test",
     "australian": "australian.dat",
@@ -270,7 +272,9 @@ _FILES = {
     "german-numeric": "german.data-numeric",
     "heart": "heart.dat",
     "ionosphere": "ionosphere.data",
+    "moving-squares": "moving-squares.csv",
     "sonar": "sonar.all-data",
+    "transient-chessboard": "transient-chessboard.csv",
     "wine": "winequality-red.csv",
 } | {name: name for name in _LIBSVM}
 """The file of each data set; that of its training part is read for the columns of a test part."""
@@ -287,7 +291,17 @@ _LOADERS |= {
     name: _numeric(_FILES[name], None) for name in ("australian", "german-numeric", "heart")
 }
 _LOADERS |= {
-    name: _numeric(_FILES[name], ",") for name in ("bupa", "diabetes", "ionosphere", "sonar")
+    name: _numeric(_FILES[name], ",")
+    for name in (
+        "2cdt",
+        "2cht",
+        "bupa",
+        "diabetes",
+        "ionosphere",
+        "moving-squares",
+        "sonar",
+        "transient-chessboard",
+    )
 }
 _LOADERS |= {name: _libsvm(_FILES[name]) for name in _LIBSVM}
 

@@ -36,10 +36,20 @@ def key(configuration: Configuration, recording: Recording) -> str:
     parts = {
         "settings": configuration.settings,
         "history": recording.digest,
-        "code": _code(),
+        "code": code_digest(),
         "environment": environment(),
     }
     return sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of the program that answers and scores: figures of other code are not its."""
+    digest = sha256()
+    for package in (Path(online_svm.__file__).parent, Path(__file__).parent):
+        for path in sorted(package.rglob("*.py")):
+            digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 class _Line(BaseModel):
@@ -139,13 +149,3 @@ class KeptResults:
 
 def _json(line: _Line) -> bytes:
     return orjson.dumps(line.model_dump(mode="json"))
-
-
-@cache
-def _code() -> str:
-    """Return a digest of the program that answers and scores: figures of other code are not its."""
-    digest = sha256()
-    for package in (Path(online_svm.__file__).parent, Path(__file__).parent):
-        for path in sorted(package.rglob("*.py")):
-            digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()

@@ -1,6 +1,6 @@
 """The linear machine on a feature map: as good as the kernel machine of the window, flat in n.
 
-Quality is that of the Venn predictor, each example answered before it is learned; the first 250
+Quality is that of the headline, each example answered before it is learned; the first 250
 are not scored. Cost is processor time of answering and learning, refits included, in one process.
 """
 
@@ -17,7 +17,8 @@ from online_svm.config import PredictorConfig
 from online_svm.metrics.scores import accuracy, log_loss
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.types import Floats, Ints
-from workers.lab.bench.quality_methods import EVERY, ours
+from workers.lab.bench.quality.answers import EVERY
+from workers.lab.bench.quality.ours import ours
 from workers.lab.bench.report import Result, Tell, silent
 from workers.push.datasets import load
 
@@ -179,8 +180,7 @@ def _examples(generator: np.random.Generator) -> tuple[Floats, list[str]]:
 
 
 def _scores(X: Floats, codes: Ints, **changes: Any) -> tuple[float, float]:
-    """Return accuracy and log loss of the Venn predictor after the first 250 examples."""
-    p = ours(X, codes, only=("Venn",), maps=("platt",), **changes)["Venn"][EVERY:]
-    truth = codes[EVERY:]
-    predicted = (p > 0.5).astype(np.int64)
-    return accuracy(predicted, truth), log_loss(np.column_stack((1.0 - p, p)), truth)
+    """Return accuracy and log loss of the headline after the first 250 examples."""
+    said = ours(X, codes, 2, row="headline", maps=("platt",), **changes)["headline"]
+    answered, truth = said.probabilities[EVERY:], codes[EVERY:]
+    return accuracy(answered.argmax(axis=1), truth), log_loss(answered, truth)

@@ -104,5 +104,5 @@ def test_the_key_is_the_same_in_another_process(tmp_path):
 def test_the_key_changes_with_the_code(tmp_path, monkeypatch):
     history = Recording(tmp_path, 3, "aa")
     before = key(ONE, history)
-    monkeypatch.setattr(kept_results, "_code", lambda: "of another build")
+    monkeypatch.setattr(kept_results, "code_digest", lambda: "of another build")
     assert key(ONE, history) != before
