@@ -6,6 +6,7 @@ WorkerError
 │   ├── ConfigurationChanged     the feed was begun with another predictor configuration
 │   ├── EnvironmentChanged       other library versions or processor family than the stored ones
 │   ├── RedisUnsuitable          too old, or a policy that would evict streams
+│   │   └── ReplyNotGiven        one entry or value is larger than Redis gives in a reply
 │   ├── AccessDenied             wrong password, or a command that the user may not run
 │   └── EmbeddedFailed           the embedded server did not start, or cannot be reached
 │       └── EmbeddedNotRunning   nothing is there to look at
@@ -63,6 +64,10 @@ class EnvironmentChanged(BadConfiguration):
 
 class RedisUnsuitable(BadConfiguration):
     """A Redis that is too old, or that may evict what the feed is made of."""
+
+
+class ReplyNotGiven(RedisUnsuitable):
+    """Redis closes the connection of whoever reads one entry, or a small part of one value."""
 
 
 class AccessDenied(BadConfiguration):

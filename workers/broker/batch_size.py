@@ -4,11 +4,17 @@ from collections.abc import Sequence
 
 import structlog
 
+from workers.errors import ReadCut, ReadTooLarge
+
 Entry = tuple[bytes, list[bytes]]
 """ID and fields, flat: [name, value, name, value, ...]. (A list of two, as it comes.)"""
 
 _LEAST_REPLY = 1 << 20
 """Bytes that any reply may have: for the smallest entries the protocol takes more than the data."""
+
+_FIRST = 16
+"""Entries to request at first: nothing is known about their sizes yet, and Redis prepares the whole
+reply in its memory before it sends any of it."""
 
 _AGAIN = 256  # full reads after a cut one, before more entries are requested again
 
@@ -18,9 +24,9 @@ log = structlog.get_logger("online_svm.redis")
 class BatchSize:
     """How many entries to read and to answer at once: at most `entries`, about `size` bytes.
 
-    Redis returns entries by number, so the number is adapted to their sizes: it is halved if a read
-    returns more bytes than allowed, and doubled if it returns less than a quarter. Entries beyond
-    the bound are answered in several batches, which changes no answer.
+    Redis returns entries by number, so the number is adapted to their sizes: it begins small, is
+    halved if a read returns more bytes than allowed, and doubled if it returns less than a quarter.
+    Entries beyond the bound are answered in several batches, which changes no answer.
 
     Parameters
     ----------
@@ -43,9 +49,10 @@ class BatchSize:
     """
 
     def __init__(self, entries: int, size: int) -> None:
-        self.count = self._most = self._entries = entries
+        self._most = self._entries = entries
         self._size = size
         self._full = 0  # full reads in a row within the bound of bytes
+        self.begin_small()
 
     @property
     def reply_limit(self) -> int | None:
@@ -58,16 +65,32 @@ class BatchSize:
         """
         return None if self.count == 1 else max(2 * self._size, _LEAST_REPLY)
 
-    def halve(self, is_cut: bool = False) -> None:
+    def begin_small(self) -> None:
+        """Request few entries next; after each full read twice as many.
+
+        Examples
+        --------
+        >>> size = BatchSize(entries=256, size=1 << 26)
+        >>> size.count
+        16
+        """
+        self.count = min(_FIRST, self._most)
+
+    def halve(self, reason: ReadTooLarge) -> None:
         """Request half as many from now on, at least one, after a read that failed.
 
         If Redis cut the reply, the number grows again only after many reads: each attempt costs a
         connection, and the limit of Redis is not known here.
         """
         self.count = max(1, self.count // 2)
-        if is_cut:
+        if isinstance(reason, ReadCut):
             self._most, self._full = self.count, 0
-            log.warning("redis cut a read; asking for fewer entries at once", entries=self.count)
+            self.begin_small()
+        log.warning(
+            "a read failed; asking for fewer entries at once",
+            entries=self.count,
+            reason=str(reason),
+        )
 
     def first_of(self, entries: Sequence[Entry]) -> int:
         """Return how many of the first entries form a batch: at least one."""

@@ -33,8 +33,6 @@ from workers.stop import Stop
 TIMEOUT = 5.0
 """Seconds without a reply after which the connection counts as dead: far above network latency."""
 
-_CUTS = 2  # cut replies to one read, before fewer entries are requested
-
 # Redis refuses now but will accept the same command later.
 _TRANSIENT = frozenset(
     [
@@ -140,13 +138,21 @@ class Connection:
         self.failures = 0
         self._pipeline: Pipeline | None = None
 
-    def call(self, *command: Argument, name: str = "", limit: int | None = None) -> Any:
+    def call(
+        self,
+        *command: Argument,
+        name: str = "",
+        limit: int | None = None,
+        most_cuts: int | None = None,
+    ) -> Any:
         """Return the reply to a command. `name` names its failpoints; the default is the command.
 
         Raises
         ------
         ReadTooLarge
             If the reply has more than `limit` bytes.
+        ReadCut
+            If the connection was closed `most_cuts` times before the reply was complete.
         Unavailable
             If Redis did not answer within the patience.
         Stopped
@@ -154,15 +160,22 @@ class Connection:
         AccessDenied, WrongKeyType, WorkerError
             If Redis refused for good.
         """
-        return self.receive(self.send(*command, name=name, limit=limit))
+        return self.receive(self.send(*command, name=name, limit=limit, most_cuts=most_cuts))
 
     def call_all(self, commands: Iterable[Sequence[Argument]]) -> list[Any]:
         """Return the replies to commands, all sent before the first reply is read; see `call`."""
         return [self.receive(sent) for sent in [self.send(*command) for command in commands]]
 
-    def send(self, *command: Argument, name: str = "", limit: int | None = None) -> Sent:
+    def send(
+        self,
+        *command: Argument,
+        name: str = "",
+        limit: int | None = None,
+        most_cuts: int | None = None,
+    ) -> Sent:
         """Send a command; `receive` returns its reply later, or raises its error."""
-        sent = Sent(command, name or str(command[0]).lower(), limit=limit)
+        name = name or str(command[0]).lower()
+        sent = Sent(command, name, limit=limit, most_cuts=most_cuts)
         self._transmit(sent)
         return sent
 
@@ -248,9 +261,8 @@ class Connection:
         if self.stop.requested and (self.patience is not None or self.stop.overdue):
             raise Stopped("stopped while Redis did not answer") from None
         is_over = self.patience is not None and time.monotonic() - began >= self.patience
-        # One cut may be a restart of Redis. A caller without patience requests less at once.
-        if sent.limit is not None and sent.cuts >= (1 if is_over else _CUTS):
-            raise ReadCut(f"{named}; asking for fewer entries at once") from None
+        if sent.most_cuts is not None and sent.cuts >= (1 if is_over else sent.most_cuts):
+            raise ReadCut(str(named)) from None
         if is_over:
             raise named from None
         return str(named)

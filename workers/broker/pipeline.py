@@ -49,6 +49,8 @@ class Sent:
         Bytes beyond which the reply is dropped and the connection closed.
     cuts : int
         How often Redis closed the connection before the reply was complete.
+    most_cuts : int or None
+        Cuts after which the command is not sent again; None for any number.
     """
 
     command: tuple[Argument, ...]
@@ -57,6 +59,7 @@ class Sent:
     error: redis.RedisError | None = None
     limit: int | None = None
     cuts: int = 0
+    most_cuts: int | None = None
 
 
 class Pipeline:

@@ -8,6 +8,7 @@ import structlog
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.commit_replies import input_lost, lost, refused
 from workers.broker.connection import TIMEOUT, Connection
+from workers.broker.large_replies import check_entry_is_given, most_cuts, value_of
 from workers.broker.pipeline import Argument, Sent
 from workers.broker.script import Script
 from workers.errors import Fenced, ReadCut, ReadTooLarge, WrongKeyType
@@ -161,7 +162,7 @@ class Store:
         """
         sent = self._reader.send(
             "XREAD", "COUNT", count, "BLOCK", self.block_ms, "STREAMS", self.keys.input, cursor,
-            limit=limit,
+            limit=limit, most_cuts=most_cuts(count),
         )  # fmt: skip
         if is_eager:
             self._reader.spin()
@@ -171,8 +172,9 @@ class Store:
     def send_read(self, cursor: bytes, count: int, limit: int | None = None) -> Sent:
         """Request up to `count` entries after the cursor; `receive_read` returns them."""
         return self._reader.send(
-            "XREAD", "COUNT", count, "STREAMS", self.keys.input, cursor, limit=limit
-        )
+            "XREAD", "COUNT", count, "STREAMS", self.keys.input, cursor,
+            limit=limit, most_cuts=most_cuts(count),
+        )  # fmt: skip
 
     def receive_read(self, asked: Sent) -> list[Entry]:
         """Return the entries that `send_read` requested; empty if there were none.
@@ -193,7 +195,7 @@ class Store:
         A page has at most `count` entries, and fewer where they are large: about `PAGE_BYTES`.
         """
         size = BatchSize(count, PAGE_BYTES)
-        while after not in (upto, LAST_ID) and (page := self._page(stream, after, upto, size)):
+        while after not in (upto, LAST_ID) and (page := self.page(stream, after, upto, size)):
             is_full = len(page) >= size.count
             size.first_of(page)
             yield page
@@ -201,18 +203,43 @@ class Store:
             if not is_full:
                 return
 
-    def _page(self, stream: str, after: bytes, upto: bytes, size: BatchSize) -> list[Entry]:
-        """Return the next page, with as many entries as the size allows."""
+    def page(self, stream: str, after: bytes, upto: bytes, size: BatchSize) -> list[Entry]:
+        """Return the first entries of a stream in (after, upto], as many as the size allows.
+
+        Raises
+        ------
+        ReplyNotGiven
+            If Redis does not give the next entry.
+        """
         while True:
+            count = size.count
             try:
                 page: list[Entry] = self._connection.call(
-                    "XRANGE", stream, b"(" + after, upto, "COUNT", size.count,
-                    limit=size.reply_limit,
+                    "XRANGE", stream, b"(" + after, upto, "COUNT", count,
+                    limit=size.reply_limit, most_cuts=most_cuts(count),
                 )  # fmt: skip
             except ReadTooLarge as error:
-                size.halve(isinstance(error, ReadCut))
+                self.check_entry_is_given(error, stream, after, count)
+                size.halve(error)
             else:
                 return page
+
+    def check_entry_is_given(
+        self, error: ReadTooLarge, stream: str, after: bytes, count: int
+    ) -> None:
+        """Raise ReplyNotGiven if a read after an ID failed, and no later attempt can succeed.
+
+        Parameters
+        ----------
+        error : ReadTooLarge
+            Of the read.
+        stream : str
+        after : bytes
+        count : int
+            Entries that were requested.
+        """
+        if isinstance(error, ReadCut) and count == 1:
+            check_entry_is_given(self._connection, stream, after)
 
     def length(self, stream: str) -> int:
         """Return the number of entries of a stream; 0 if it does not exist."""
@@ -323,10 +350,16 @@ class Store:
             self._connection.receive_script(_PUT, part)
 
     def get_snapshot(self, pointer: Pointer) -> bytes | None:
-        """Return the bytes of a snapshot, or None if any part is gone."""
+        """Return the bytes of a snapshot, or None if any part is gone.
+
+        Raises
+        ------
+        ReplyNotGiven
+            If Redis does not give even small pieces of a part.
+        """
         parts: list[bytes] = []
         for key in pointer.keys(self.keys):
-            part: bytes | None = self.call("GET", key)
+            part = value_of(self._connection, key)
             if part is None:
                 return None
             parts.append(part)

@@ -97,7 +97,7 @@ def run(
     with signals(stop), ExitStack() as opened:
         stores = [opened.enter_context(Store(url, feed, stop)) for feed in feeds]
         target = opened.enter_context(TargetStore(url, into, stop))
-        sources = [Source(store) for store in stores]
+        sources = [Source(store, batch) for store in stores]
         classes = _common_classes(sources)
         for source in sources:
             log.info("masses are taken from", feed=source.feed, evidence=source.evidence)

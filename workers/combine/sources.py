@@ -11,7 +11,8 @@ from online_svm.stream.labels import sorted_labels
 from online_svm.stream.schema import MAX_LABEL, FeatureSchema
 from workers.admin.answers import payload
 from workers.admin.registry import NoSuchFeed
-from workers.broker.store import Store
+from workers.broker.batch_size import BatchSize
+from workers.broker.store import PAGE_BYTES, Store
 from workers.combine.join import Answer, Mark
 from workers.errors import BadConfiguration, InputLost, StateLost
 from workers.feed.position import LAST_ID
@@ -29,6 +30,8 @@ class Source:
     Parameters
     ----------
     store : Store
+    batch : int
+        Answers to request at once, at most.
 
     Attributes
     ----------
@@ -45,7 +48,8 @@ class Source:
         If it does not declare two classes, or is itself a combination.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, batch: int = 256) -> None:
+        self._size = BatchSize(batch, PAGE_BYTES)
         self.feed, self._store = store.keys.feed, store
         config = _configuration(store)
         self.classes = _two_classes(self.feed, config)
@@ -80,9 +84,11 @@ class Source:
         if after == LAST_ID:
             return []
         keys = self._store.keys
-        entries = self._store.call("XRANGE", keys.out, b"(" + after, "+", "COUNT", count)
+        size = self._size
+        entries = self._store.page(keys.out, after, b"+", size)[:count]
         if not entries:
             return []
+        size.first_of(entries)
         labels = self._labels(after, entries)
         answers = []
         for entry in entries:

@@ -3,7 +3,7 @@
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.pipeline import Sent
 from workers.broker.store import Store
-from workers.errors import ReadCut, ReadTooLarge
+from workers.errors import ReadTooLarge
 
 
 class InputReader:
@@ -13,11 +13,12 @@ class InputReader:
     ----------
     store : Store
     size : BatchSize
-        How many entries to read at once, and to answer.
+        How many entries to read at once, and to answer. It begins small.
     """
 
     def __init__(self, store: Store, size: BatchSize) -> None:
         self._store, self._size = store, size
+        size.begin_small()
         self._buffer: list[Entry] = []
         self._prefetched: Sent | None = None
         self._may_be_more = False
@@ -78,7 +79,8 @@ class InputReader:
                 )
             except ReadTooLarge as error:
                 prefetched = None
-                size.halve(isinstance(error, ReadCut))
+                self._store.check_entry_is_given(error, self._store.keys.input, last, count)
+                size.halve(error)
                 continue
             self._may_be_more = len(entries) >= count
             return entries

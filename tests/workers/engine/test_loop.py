@@ -229,7 +229,7 @@ def test_a_graceful_stop_leaves_a_snapshot_of_the_last_position(store):
     running.run()
     state = store.state()
     # The stop comes when the first batch is confirmed; the second is answered then, and is sent.
-    assert 64 < state.position.seq == running.position.seq < COUNT
+    assert 16 < state.position.seq == running.position.seq < COUNT
     assert state.snapshot.cursor == state.position.cursor
     drain(engine(store))
 
