@@ -10,13 +10,14 @@ import random
 import resource
 import subprocess
 import sys
+import time
 from contextlib import suppress
 
 import pytest
 from processes import Process
 
-# A source of 64 MiB takes a minute or two, and several times that beside other work.
-pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(1800)]
+# Each takes a minute at most, and several times that beside other work.
+pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(900)]
 MIB = 1 << 20
 LIMIT = 3_000 * MIB
 """Bytes of address space: numba and OpenBLAS take most of it."""
@@ -45,18 +46,29 @@ for line in sys.stdin:
     print(*codes, flush=True)
 """
 
+# Of the rows at most so many are read: each takes its time, and no more memory than the first.
 SOURCES = """
 import sys
+from itertools import islice
 from workers.push.sources import BadSource, Reading, rows
 for line in sys.stdin:
     format, path = line.split()
-    told = []
+    told, source = [], path
+    if path.endswith(".in"):  # standard input
+        source, kept = "-", sys.stdin
     for header in (True, False):
         try:
-            told.append(str(sum(1 for row in rows(path, Reading(format, header=header)))))
+            if source == "-":
+                sys.stdin = open(path, encoding="utf-8", newline="")
+            read = rows(source, Reading(format, header=header))
+            told.append(str(sum(1 for row in islice(read, 20_000))))
         except BadSource as error:
             assert 0 < len(str(error)) < 1000 and "\\n" not in str(error), str(error)[:2000]
             told.append("refused")
+        finally:
+            if source == "-":
+                sys.stdin.close()
+                sys.stdin = kept
     print(*told, flush=True)
 """
 
@@ -87,6 +99,11 @@ class Child:
         if not told:
             raise AssertionError(f"{line}: {self._process.communicate()[1][-2000:]}")
         return told
+
+
+def reached(what, largest, longest):
+    """Print how large the largest was, and how long the slowest took; shown with -s."""
+    print(f"\nfuzz, seed {SEED}: {what}: up to {largest:,} bytes, slowest {longest:.1f} s")
 
 
 def limited():
@@ -123,15 +140,18 @@ def entries(size, choose):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_an_entry_of_any_size_is_taken_or_rejected_within_the_memory(tmp_path, size):
-    choose, path = random.Random(SEED), tmp_path / "entry"
+    choose, path, largest, longest = random.Random(SEED), tmp_path / "entry", 0, 0.0
     with Child(ENTRIES) as child:
         for raw in entries(size, choose):
             path.write_bytes(raw)
+            began = time.monotonic()
             told = child.ask(str(path))
+            largest, longest = max(largest, len(raw)), max(longest, time.monotonic() - began)
             assert len(told) == 12
             if size <= MIB:
                 continue
             assert set(told) <= {"too_large", "unknown_field"}, told
+    reached("entries", largest, longest)
 
 
 def sources(size, choose):
@@ -139,35 +159,39 @@ def sources(size, choose):
     line = repeated(b"1,", size, b"", b"a")
     yield "csv", b"h\n" + line + b"\n"
     yield "csv", line + b"\n" + line + b"\n"
-    many = min(size, 4 * MIB)  # rows are read one by one, and each takes its time
-    yield "csv", repeated(b"1,2,a\n", many, b"x,z,y\n")
+    yield "csv", repeated(b"1,2,a\n", size, b"x,z,y\n")
     yield "csv", repeated(b'"', size, b"x,y\n")
     yield "jsonl", repeated(b"1,", size, b'{"x":[', b'0],"y":"a"}') + b"\n"
     yield "jsonl", names(size, choose, "any") + b"\n"
     yield "jsonl", b"[" * size
-    yield "jsonl", repeated(b'{"x":[1,2],"y":"a"}\n', many)
+    yield "jsonl", repeated(b'{"x":[1,2],"y":"a"}\n', size)
     wide = b" ".join(b"%d:1" % i for i in range(1, size // 9))
     yield "libsvm", b"1 " + wide + b"\n"
     yield "libsvm", b"1 1:1\n" + b"-1 %d:1\n" % (10 * size)
-    yield "libsvm", repeated(b"1 1:2 3:4\n", many)
-    head = b"@relation r\n" + repeated(b"@attribute a real\n", size) + b"@data\n1\n"
-    yield "arff", head
+    # The largest index is the width, so all of the rows are held.
+    yield "libsvm", repeated(b"1 1:2 3:4\n", min(size, 2 * MIB))
+    yield "arff", b"@relation r\n" + repeated(b"@attribute a real\n", size) + b"@data\n1\n"
+    attributes = b"".join(b"@attribute n%06d real\n" % i for i in range(size // 23))
+    yield "arff", b"@relation r\n" + attributes + b"@data\n1\n"
     yield "arff", b"@relation r\n@attribute a real\n@attribute y {a,b}\n@data\n" + line + b"\n"
-    yield "arff", repeated(b"1,a\n", many, b"@relation r\n@attribute a real\n"
+    yield "arff", repeated(b"1,a\n", size, b"@relation r\n@attribute a real\n"
                            b"@attribute y {a,b}\n@data\n")  # fmt: skip
     for format_ in ("csv", "jsonl", "libsvm", "arff"):
         yield format_, choose.randbytes(min(size, MIB)) * max(1, size // MIB)
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("name", ["source", "source.gz", "source.in"])
 @pytest.mark.parametrize("size", [1 << 10, MIB, 8 * MIB, 64 * MIB])
-def test_a_source_of_any_size_is_read_or_refused_within_the_memory(tmp_path, size, is_packed):
-    choose = random.Random(SEED)
-    path = tmp_path / ("source.gz" if is_packed else "source")
+def test_a_source_of_any_size_is_read_or_refused_within_the_memory(tmp_path, size, name):
+    choose, path, largest, longest = random.Random(SEED), tmp_path / name, 0, 0.0
     with Child(SOURCES) as child:
         for format_, content in sources(size, choose):
-            path.write_bytes(gzip.compress(content, 1) if is_packed else content)
-            assert len(child.ask(f"{format_} {path}")) == 2
+            path.write_bytes(gzip.compress(content, 1) if name.endswith("gz") else content)
+            began = time.monotonic()
+            told = child.ask(f"{format_} {path}")
+            assert len(told) == 2
+            largest, longest = max(largest, len(content)), max(longest, time.monotonic() - began)
+    reached(f"sources, {name}", largest, longest)
 
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "libsvm", "arff"])

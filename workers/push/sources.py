@@ -143,6 +143,7 @@ def _csv_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterato
     first = next(filled, "")
     delimiter = max(",;\t ", key=first.count)
     cells = next(csv.reader([first], delimiter=delimiter), [])
+    _check_width(len(cells), reading)
     names = cells if reading.header else [f"x{i}" for i in range(1, len(cells) + 1)]
     find_layout(names, reading, layout)
     wanted, missing = layout.features(names), reading.missing
@@ -156,6 +157,13 @@ def _csv_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterato
         sent = features if reading.header else list(features.values())
         y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
         yield with_targets(sent, y, p, reading, id_)
+
+
+def _check_width(columns: int, reading: Reading) -> None:
+    """Raise BadSource where too many columns are left when label, id and others are taken out."""
+    most = WIDEST + len(reading.drop) + sum(map(bool, (reading.labelled, reading.prob, reading.id)))
+    if columns > most:
+        raise BadSource(f"more than {most} columns: a feed takes at most {WIDEST} features")
 
 
 def _json_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
@@ -217,9 +225,10 @@ def _libsvm_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iter
     # The reader needs a feature in each line; an explicit zero means the same as an empty row.
     stripped = (line.split("#")[0].rstrip() for line in lines)
     whole = (line if " " in line else f"{line} 1:0" for line in stripped if line)
-    pairs: Any = iter_libsvm(cast(TextIO, whole), target_type=str)
     width = reading.features
     bound = width or WIDEST
+    narrow = (_checked_pairs(line, max(bound, WIDEST)) for line in whole)
+    pairs: Any = iter_libsvm(cast(TextIO, narrow), target_type=str)
     checked: Iterator[tuple[dict[int, float], Any]] = ((_placed(x, bound), y) for x, y in pairs)
     if width is None:
         held = list(checked)
@@ -230,6 +239,14 @@ def _libsvm_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iter
         for index, value in x.items():
             dense[index - 1] = value
         yield Row(dense, y if reading.labelled else None)
+
+
+def _checked_pairs(line: str, width: int) -> str:
+    """Return a line, if it has at most `width` features; checked before they are taken apart."""
+    count = line.count(":")
+    if count > width:
+        raise BadSource(f"{count} features in a line: a feed takes at most {width}")
+    return line
 
 
 def _placed(x: dict[str, float], width: int) -> dict[int, float]:
@@ -252,7 +269,7 @@ def _arff_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterat
     from scipy.io.arff import ParseArffError
 
     names: list[str] = []
-    buffer = cast(TextIO, _remember_attributes(lines, names))
+    buffer = cast(TextIO, _remember_attributes(lines, names, reading))
     wanted, missing = None, reading.missing
     try:
         for x, _ in iter_arff(buffer, target=None):
@@ -270,11 +287,12 @@ def _arff_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterat
         raise BadSource("the file ends before @data") from error
 
 
-def _remember_attributes(lines: Iterable[str], names: list[str]) -> Iterator[str]:
+def _remember_attributes(lines: Iterable[str], names: list[str], reading: Reading) -> Iterator[str]:
     """Yield the lines without empty ones and comments; append the names of attributes."""
     for line in lines:
         if found := _ATTRIBUTE.match(line):
             names.append(found[1].strip("'\""))
+            _check_width(len(names), reading)
         if line.strip() and not line.startswith("%"):
             yield line
 

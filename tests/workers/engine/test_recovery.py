@@ -46,7 +46,7 @@ def worked(store):
         store.call(
             "XADD", store.keys.input, f"{i + 1}-0", "x", f"[{i % 7},{i % 5}]", "y", "ab"[i % 2]
         )
-    engine = Engine(store, recovery(store), Limits(), Stop(), batch=20, snapshot_every=40)
+    engine = Engine(store, recovery(store), Limits(), Stop(), batch=10, snapshot_every=40)
     while engine.position.seq < 100:
         engine.advance()
     return store

@@ -319,6 +319,28 @@ def test_deep_json_is_refused_in_one_line(tmp_path):
     assert len(str(refused.value)) < 500
 
 
+WIDE = {
+    "a.csv": ",".join(f"c{i}" for i in range(300_000)) + "\n" + "1," * 299_999 + "a\n",
+    "a.arff": "@relation r\n" + "".join(f"@attribute c{i} real\n" for i in range(300_000)),
+    "a.libsvm": "1" + " 1:1" * 300_000 + "\n",
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_more_columns_than_any_feed_takes_are_refused_before_they_are_taken_apart(tmp_path, name):
+    with pytest.raises(BadSource, match="a feed takes at most 100000") as refused:
+        read(tmp_path, name, WIDE[name])
+    line = 100_003 if name == "a.arff" else 1
+    assert f"{name}, line {line}, row 1: " in str(refused.value)
+
+
+def test_as_many_columns_as_a_feed_takes_are_read_beside_label_and_those_left_out(tmp_path):
+    names = ",".join(["y", "u", "v", *(f"c{i}" for i in range(100_000))])
+    text = names + "\na,1,1" + ",1" * 100_000 + "\n"
+    (row,) = read(tmp_path, "a.csv", text, label="y", drop=("u", "v"))
+    assert (len(row.x), row.y) == (100_000, "a")
+
+
 def test_a_byte_order_mark_is_read_on_standard_input_too(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffa,y\n1,x\n"))
     assert list(rows("-", Reading(format="csv"))) == [Row({"a": 1.0}, "x")]
