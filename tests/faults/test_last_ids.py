@@ -122,5 +122,8 @@ def test_a_combination_reads_an_ended_source_to_its_end(store):
     drain(engine(store), COUNT)
     source = Source(store)
     answers = source.read(b"0-0", 0, COUNT)
-    assert len(answers) == COUNT
+    while len(answers) < COUNT:
+        more = source.read(answers[-1].entry, len(answers), COUNT)
+        assert more
+        answers += more
     assert source.read(answers[-1].entry, COUNT, COUNT) == []

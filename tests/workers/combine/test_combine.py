@@ -307,7 +307,9 @@ def test_an_older_writer_is_fenced_and_writes_nothing(whole, sources, feed, monk
 
     with pytest.raises(Fenced, match="newer worker"):
         service.run(SOURCES, feed, sources, {}, 20, True, 100, overtake)
-    assert payloads(sources, feed)[0] == whole[0][:100]
+    written = payloads(sources, feed)[0]
+    assert 0 < len(written) <= 100  # of one batch
+    assert written == whole[0][: len(written)]
     service.run(SOURCES, feed, sources, join_window=20, once=True)
     assert payloads(sources, feed) == whole
 
