@@ -149,6 +149,7 @@ def test_an_entry_that_redis_never_gives_ends_the_worker_and_is_named(stuck):
 
 
 def test_an_entry_that_redis_never_gives_can_be_deleted_instead(stuck):
+    stuck.be_patient()
     with pytest.raises(ReplyNotGiven):
         drain(engine(stuck), 11)
     stuck.call("XDEL", stuck.keys.input, "6-0")
