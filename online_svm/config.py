@@ -26,6 +26,8 @@ MapName = Literal[
 MIXED: MapName = "mixed"
 EARLY_UNTIL = 2000  # as many as the default window holds
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
+MemberName = Literal["rbf", "rbf-narrow", "cauchy", "logistic"]
+DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "rbf-narrow", "cauchy", "logistic")
 Label = Annotated[str, Field(min_length=1, max_length=256)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -62,6 +64,11 @@ class PredictorConfig(BaseModel):
         description="The machine that scores: the ordinary SVM, the P-SVM, which also learns "
         "from probabilities, or a linear SVM on a feature map of the kernel, which keeps what it "
         "learned before the window.",
+    )
+    committee: Literal["single", "default"] | tuple[MemberName, ...] | None = Field(
+        None,
+        description="One machine, or several unlike ones, weighed by what they said of training "
+        "examples before they learned them: 'default' or their names.",
     )
     feature_map: Literal["nystroem", "fourier"] = Field(
         "nystroem", description="Feature map of the linear learner; fourier is of rbf only."
@@ -210,7 +217,20 @@ class PredictorConfig(BaseModel):
             self._check_linear()
         if self.split == "crossfit" and self.learner != "svc":
             raise ValueError("split: crossfit needs learner = 'svc'")
+        if self.committee not in (None, "single"):
+            self._check_committee()
         return self
+
+    def _check_committee(self) -> None:
+        needed = {"learner": "svc", "split": "interleaved", "kernel": "rbf"}
+        for name, value in needed.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"committee: needs {name} = {value!r} (its machines have their own kernels); "
+                    "take committee = 'single'"
+                )
+        if not self.members or len(set(self.members)) != len(self.members):
+            raise ValueError("committee: name at least one machine, and each once")
 
     def _check_linear(self) -> None:
         if self.window is None:
@@ -219,6 +239,22 @@ class PredictorConfig(BaseModel):
             raise ValueError("maps: implied is a bank of kernel machines; not with learner linear")
         if self.feature_map == "fourier" and self.kernel != "rbf":
             raise ValueError("feature_map: fourier needs kernel = 'rbf'; take nystroem")
+
+    @property
+    def members(self) -> tuple[MemberName, ...]:
+        """Names of the machines of the committee; none where there is a single machine.
+
+        Examples
+        --------
+        >>> PredictorConfig(committee="single").members, PredictorConfig(kernel="linear").members
+        ((), ())
+        """
+        committee = self.committee
+        if committee is None:
+            committee = "single"
+        if isinstance(committee, tuple):
+            return committee
+        return DEFAULT_MEMBERS if committee == "default" else ()
 
     @property
     def lag(self) -> int:
@@ -237,6 +273,22 @@ class PredictorConfig(BaseModel):
         if self.early_until is not None:
             return self.early_until
         return EARLY_UNTIL if self.refit_lag is None else 0
+
+    @property
+    def dense_until(self) -> int:
+        """Learned examples below which the refits of a committee lie close together; else 0.
+
+        Those beyond the first multiple of `refit_every` must take effect at once, before the next.
+
+        Examples
+        --------
+        >>> config = PredictorConfig(committee="default")
+        >>> config.dense_until, config.model_copy(update={"refit_lag": 20}).dense_until
+        (1000, 250)
+        """
+        if not self.members:
+            return 0
+        return max(self.refit_every, min(4 * self.refit_every, self.lags_from))
 
     @property
     def published(self) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "features": None,
             "missing": "reject",
             "learner": "svc",
+            "committee": "single",
             "feature_map": "nystroem",
             "n_components": 500,
             "fading": 0.999,

@@ -5,10 +5,10 @@ points: each pair's sum runs over the features in their order, with one rounding
 the point is stored and whatever else is computed beside it. Hence k(u, v) == k(v, u) bit for bit,
 and a value computed today equals the one recomputed after a restart.
 
-Values of the rbf kernel are rounded to 24 bits, here and so everywhere: cached rows then take half
-the memory and bandwidth (LIBSVM keeps its rows so too), and yet the solver, the decision values
-it maintains and the score of a new point all use the same numbers. The other kernels are not
-bounded by 1; they keep 53 bits, and so does a kernel that is asked to be `wide`.
+Values of the rbf and the cauchy kernel are rounded to 24 bits, here and so everywhere: cached rows
+then take half the memory and bandwidth (LIBSVM keeps its rows so too), and yet the solver, the
+decision values it maintains and the score of a new point all use the same numbers. The other
+kernels are not bounded by 1; they keep 53 bits, and so does a kernel that is asked to be `wide`.
 """
 
 import math
@@ -22,27 +22,33 @@ from online_svm.compiled.jit import inner, jit
 from online_svm.errors import InvalidConfig
 from online_svm.types import Floats, Values
 
-KernelName = Literal["linear", "poly", "rbf"]
+KernelName = Literal["linear", "poly", "rbf", "cauchy"]
 Shape = tuple[int, float, float, int]  # code, gamma, coef0, degree: what compiled code is given
 
-LINEAR, POLY, RBF, WIDE_RBF = range(4)
+LINEAR, POLY, RBF, WIDE_RBF, CAUCHY, WIDE_CAUCHY = range(6)
 BLOCK = 128  # points at a time: with 20 features, 20 KiB that stay in the first-level cache
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # 32 bits: exact when multiplied by an exponent
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the low bits
+FAR = 1e70  # the fourth power of it is finite; a term of the cauchy kernel is at least its inverse
 UNDERFLOW = -708.0  # below it exp is under 3.4e-308, next to the subnormal numbers: taken as 0
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel function and its parameters, as in scikit-learn.
+    """A kernel function and its parameters, named as in scikit-learn, which lacks "cauchy".
+
+    The cauchy kernel is additive, squared: the mean over the features is positive definite (each
+    term is the Fourier transform of a Laplace density), and so is a product of such kernels. Its
+    cross terms are what tells interactions of two features.
 
     Parameters
     ----------
-    name : {"rbf", "linear", "poly"}
-        exp(-gamma |u - v|^2), u.v, or (gamma u.v + coef0)^degree.
+    name : {"rbf", "linear", "poly", "cauchy"}
+        exp(-gamma |u - v|^2), u.v, (gamma u.v + coef0)^degree, or the square of the mean over
+        the features f of 1 / (1 + gamma (u_f - v_f)^2).
     gamma : float
         Positive; unused by "linear".
     degree : int
@@ -50,8 +56,9 @@ class Kernel:
     coef0 : float
         Of "poly"; not negative (the kernel would not be positive semi-definite).
     wide : bool
-        Whether "rbf" keeps 53 bits too. Rounded to 24, a nearly singular kernel matrix has
-        eigenvalues below zero, and an objective with a large C is off in its seventh digit.
+        Whether "rbf" and "cauchy" keep 53 bits too. Rounded to 24, a nearly singular kernel
+        matrix has eigenvalues below zero, and an objective with a large C is off in its seventh
+        digit.
 
     Raises
     ------
@@ -72,7 +79,8 @@ class Kernel:
 
     def __post_init__(self) -> None:
         if self.name not in get_args(KernelName):
-            raise InvalidConfig(f"kernel: {self.name!r} is unknown; use 'rbf', 'linear' or 'poly'")
+            known = ", ".join(map(repr, get_args(KernelName)))
+            raise InvalidConfig(f"kernel: {self.name!r} is unknown; use one of {known}")
         if not (math.isfinite(self.gamma) and self.gamma > 0):
             raise InvalidConfig(f"gamma: must be a positive number, got {self.gamma!r}")
         if not 1 <= self.degree <= 20:
@@ -83,13 +91,18 @@ class Kernel:
     @property
     def shape(self) -> Shape:
         """The parameters in the form the compiled functions take."""
-        code = {"linear": LINEAR, "poly": POLY, "rbf": WIDE_RBF if self.wide else RBF}[self.name]
-        return code, float(self.gamma), float(self.coef0), int(self.degree)
+        codes = {
+            "linear": LINEAR,
+            "poly": POLY,
+            "rbf": WIDE_RBF if self.wide else RBF,
+            "cauchy": WIDE_CAUCHY if self.wide else CAUCHY,
+        }
+        return codes[self.name], float(self.gamma), float(self.coef0), int(self.degree)
 
     @property
     def dtype(self) -> type[np.float32] | type[np.float64]:
         """The least type that holds the kernel's values as they are."""
-        return np.float32 if self.shape[0] == RBF else np.float64
+        return np.float32 if self.shape[0] in (RBF, CAUCHY) else np.float64
 
     def __call__(self, U: Floats, V: Floats) -> Floats:
         """Return the matrix k(u_i, v_j), shape (m, n), of two sets of points given as rows."""
@@ -101,7 +114,7 @@ class Kernel:
     def diagonal(self, X: Floats) -> Floats:
         """Return k(x, x) of each row of X, with the bits of the matrix."""
         values = np.ones(len(X))
-        if self.name != "rbf":
+        if self.name not in ("rbf", "cauchy"):
             _diagonal(self.shape, X, values)
         return values
 
@@ -171,6 +184,53 @@ def _squared_distances(X: Floats, x: Floats, first: int, stop: int, sums: Floats
 
 
 @inner
+def _below(gamma: float, p: float) -> float:
+    """Return 1 + gamma p^2, the denominator of one term of the cauchy kernel, at most `FAR`."""
+    value = fma(gamma * p, p, 1.0)
+    return value if value < FAR else FAR
+
+
+@inner
+def _sums_of_inverses(
+    gamma: float, X: Floats, x: Floats, first: int, stop: int, sums: Floats
+) -> None:
+    sums[:] = 0.0
+    f = 0
+    while f + 4 <= len(x):  # four features a pass: one division for all, by their product
+        a, b, c, d = x[f], x[f + 1], x[f + 2], x[f + 3]
+        A, B, C, D = (
+            X[f, first:stop],
+            X[f + 1, first:stop],
+            X[f + 2, first:stop],
+            X[f + 3, first:stop],
+        )
+        for j in range(len(sums)):
+            p, q = _below(gamma, a - A[j]), _below(gamma, b - B[j])
+            r, s = _below(gamma, c - C[j]), _below(gamma, d - D[j])
+            sums[j] += _four_inverses(p, q, r, s)
+        f += 4
+    # What is left, one feature a pass.
+    while f < len(x):
+        a, A = x[f], X[f, first:stop]
+        for j in range(len(sums)):
+            sums[j] += 1.0 / _below(gamma, a - A[j])
+        f += 1
+
+
+@inner
+def _four_inverses(p: float, q: float, r: float, s: float) -> float:
+    """Return 1/p + 1/q + 1/r + 1/s by one division."""
+    pq, rs = p * q, r * s
+    return fma(p + q, rs, (r + s) * pq) / (pq * rs)
+
+
+@inner
+def _squared_mean(total: float, count: int) -> float:
+    mean = total / count
+    return mean * mean
+
+
+@inner
 def _products(X: Floats, x: Floats, first: int, stop: int, sums: Floats) -> None:
     sums[:] = 0.0
     for f in range(len(x)):
@@ -208,6 +268,15 @@ def kernel_block(
         _squared_distances(X, x, first, stop, sums)
         for j in range(len(out)):
             out[j] = exp_nonpositive(-gamma * sums[j])
+    elif code == CAUCHY:
+        # The squared mean of 1 / (1 + gamma (u_f - v_f)^2), rounded to 24 bits.
+        _sums_of_inverses(gamma, X, x, first, stop, sums)
+        for j in range(len(out)):
+            out[j] = np.float32(_squared_mean(sums[j], len(x)))
+    elif code == WIDE_CAUCHY:
+        _sums_of_inverses(gamma, X, x, first, stop, sums)
+        for j in range(len(out)):
+            out[j] = _squared_mean(sums[j], len(x))
     else:
         # u.v, and (gamma u.v + coef0)^degree of it.
         _products(X, x, first, stop, sums)
@@ -229,6 +298,21 @@ def kernel_row(
 
 
 @inner
+def _sum_of_inverses(gamma: float, u: Floats, v: Floats) -> float:
+    """Return what `_sums_of_inverses` gives for one pair, by the same steps."""
+    total, f = 0.0, 0
+    while f + 4 <= len(u):
+        p, q = _below(gamma, u[f] - v[f]), _below(gamma, u[f + 1] - v[f + 1])
+        r, s = _below(gamma, u[f + 2] - v[f + 2]), _below(gamma, u[f + 3] - v[f + 3])
+        total += _four_inverses(p, q, r, s)
+        f += 4
+    while f < len(u):
+        total += 1.0 / _below(gamma, u[f] - v[f])
+        f += 1
+    return total
+
+
+@inner
 def kernel_value(shape: Shape, u: Floats, v: Floats) -> float:
     """Return k(u, v) with the bits that `kernel_block` gives."""
     code, gamma, coef0, degree = shape
@@ -239,6 +323,9 @@ def kernel_value(shape: Shape, u: Floats, v: Floats) -> float:
             total = fma(p, p, total)
         value = exp_nonpositive(-gamma * total)
         return value if code == WIDE_RBF else float(np.float32(value))
+    if code in (CAUCHY, WIDE_CAUCHY):
+        value = _squared_mean(_sum_of_inverses(gamma, u, v), len(u))
+        return value if code == WIDE_CAUCHY else float(np.float32(value))
     for f in range(len(u)):
         total = fma(u[f], v[f], total)
     return total if code == LINEAR else power(fma(gamma, total, coef0), degree)

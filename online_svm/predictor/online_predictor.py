@@ -257,7 +257,8 @@ class OnlinePredictor:
     def _freeze_what_is_held(self) -> None:
         """Submit the refits whose examples are held; the second waits in line behind the first."""
         while self._following is None:
-            due = next_refit(self._frozen, self.config.refit_every)
+            config = self.config
+            due = next_refit(self._frozen, config.refit_every, config.dense_until)
             if due > self._examples.stop:
                 break
             self._freeze(due)
@@ -277,7 +278,7 @@ class OnlinePredictor:
         weights = given_weights(given, view.classes[: view.n_known])
         probs = self._examples.probs(start, n).copy() if config.learner == "psvm" else None
         self._refitter.submit(RefitTask(start, n, first, rows, view.columns(codes), weights, probs))
-        early = n < config.lags_from or is_early_refit(n, config.refit_every)
+        early = n < config.lags_from or is_early_refit(n, config.refit_every, config.dense_until)
         frozen = PendingRefit(start, n, n + (0 if early else config.lag), view)
         if self._pending is None:
             self._pending = frozen

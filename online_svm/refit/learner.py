@@ -12,6 +12,7 @@ import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
+from online_svm.refit.committee.committee import Committee, Window
 from online_svm.refit.crossfit import FoldMachines
 from online_svm.refit.implied_training import train_banks
 from online_svm.refit.linear_learner import LinearLearner
@@ -29,6 +30,10 @@ from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.linear.fourier import FourierModel
 from online_svm.types import Bools, Floats
 
+# Scaled values of a committee reach at most this many times as far as those of T when the scaling
+# was fitted, and at most this size: beyond it the sums of a linear machine would overflow.
+FAR, MOST = 1e6, 1e100
+
 
 class Learner:
     """The proper training set, its scaling and the solver's warm start.
@@ -44,6 +49,7 @@ class Learner:
         self._rows: Floats = np.empty((0, 0))
         self._machine: RollingMachine | FoldMachines | None = None
         self._linear = LinearLearner(config)
+        self._committee = Committee(config) if config.members else None
         self._scaling: Scaling | None = None
         self._gamma = 0.0
         self._n_classes = 0
@@ -56,7 +62,10 @@ class Learner:
         self._refits += 1
         forgotten = min(task.start - self._start, len(self._rows))
         left = int(self._parts(self._start, len(self._rows))[:forgotten].sum())
+        held = len(self._rows) - forgotten
         self._hold(task, forgotten)
+        if self._committee is not None:
+            return self._fit_committee(self._committee, task, trains, (forgotten, left, held))
         if self.config.learner == "linear":
             return self._fit_linear(task, trains, left, forgotten)
         if self._is_rescaling_due(trains):
@@ -91,6 +100,10 @@ class Learner:
             machine = self._machine.state()
             own["machine"] = machine.header
             parts |= nest("machine", machine.arrays)
+        if self._committee is not None:
+            committee = self._committee.state()
+            own["committee"] = committee.header
+            parts |= nest("committee", committee.arrays)
         if self.config.learner == "linear":
             parts |= nest("linear", self._linear.state())
         return frames.join(own, parts | {"rows": self._rows})
@@ -114,6 +127,13 @@ class Learner:
         if "machine" in own:
             kind = FoldMachines if config.split == "crossfit" else RollingMachine
             learner._machine = kind.from_state(State(own["machine"], under("machine", parts)))
+        if config.members:
+            committee = State(own["committee"], under("committee", parts))
+            X = learner._scaling.transform(learner._rows)
+            trains = learner._parts(learner._start, len(X))
+            learner._committee = Committee.from_state(
+                committee, config, X, trains, learner._n_classes
+            )
         if config.learner == "linear":
             training = learner._rows[learner._parts(learner._start, len(learner._rows))]
             X, linear = learner._scaling.transform(training), under("linear", parts)
@@ -150,11 +170,55 @@ class Learner:
         else:
             self._scaling = Scaling.identity(self._rows.shape[1])
         self._gamma = scale_gamma(config.gamma, self._scaling.transform(training))
-        if config.kernel == "poly":
-            limit = poly_limit(self._gamma, config.degree, config.coef0, self._rows.shape[1])
+        limit = self._limit(training)
+        if limit is not None:
             self._scaling = replace(self._scaling, limit=np.array([limit]))
         self._fitted_on = int(trains.sum())
         self._machine = None
+
+    def _limit(self, training: Floats) -> float | None:
+        """Return the size of scaled values beyond which they count as it; None for no limit."""
+        config, d = self.config, self._rows.shape[1]
+        if config.members:  # one of them is linear
+            assert self._scaling is not None
+            return min(
+                FAR * float(np.abs(self._scaling.transform(training)).max(initial=1.0)), MOST
+            )
+        if config.kernel == "poly":
+            return poly_limit(self._gamma, config.degree, config.coef0, d)
+        return None
+
+    def _fit_committee(
+        self, committee: Committee, task: RefitTask, trains: Bools, counts: tuple[int, int, int]
+    ) -> RefitResult:
+        """Fit the machines of the committee on T, and score every available example by them.
+
+        `counts` are the examples of the last window that are gone, those of its T among them, and
+        those that are still held.
+        """
+        forgotten, left, held = counts
+        # 1. The machines as they are score the new rows of T.
+        new = self._rows[held:][trains[held:]]
+        foreseen = new if self._scaling is None else self._scaling.transform(new)
+        committee.foresee(foreseen, left, task.n_classes)
+        # 2. They learn them.
+        if self._is_rescaling_due(trains):
+            self._rescale(trains)
+            committee.begin_anew()
+        assert self._scaling is not None
+        window = Window(self._scaling.transform(self._rows), task.codes, trains)
+        committee.advance(window, forgotten, self._penalties(task, trains), self._gamma)
+        self._n_classes = task.n_classes
+        # 3. Sigmoids and stack are frozen with them.
+        fitted = committee.fitted(window)
+        return RefitResult(
+            freeze=task.freeze,
+            model=fitted.model,
+            scaling=self._scaling,
+            calibration_scores=fitted.calibration_scores,
+            training_scores=fitted.training_scores,
+            banks=self._train_banks(task, trains),
+        )
 
     def _fit_tubes(self, task: RefitTask, trains: Bools) -> RefitResult:
         """Fit a P-SVM on T, from nothing, and score every available example by it."""

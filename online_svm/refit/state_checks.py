@@ -13,6 +13,7 @@ import numpy as np
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.refit.committee.members import MEMBERS
 from online_svm.storage import frames
 from online_svm.storage.arrays import check_floats, check_indices, require, under
 from online_svm.storage.state import Header, State
@@ -65,12 +66,35 @@ def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
     if "machine" in own:
         check = _check_folds if config.split == "crossfit" else _check_machine
         check(config, own["n_classes"], own["machine"], under("machine", parts), (n, d))
+    trains = window_parts(
+        config.split, own["start"], own["start"] + n, config.train_fraction, config.seed
+    )[0]
+    training = int(trains.sum())
+    if config.members:
+        committee = State(own["committee"], under("committee", parts))
+        _check_committee(config, own["n_classes"], committee, (n, d), training)
     if config.learner == "linear":
-        trains = window_parts(
-            config.split, own["start"], own["start"] + n, config.train_fraction, config.seed
-        )[0]
-        shape = (int(trains.sum()), d)
-        _check_linear(config, own["n_classes"], under("linear", parts), shape)
+        _check_linear(config, own["n_classes"], under("linear", parts), (training, d))
+
+
+def _check_committee(
+    config: PredictorConfig, classes: int, state: State, shape: tuple[int, int], training: int
+) -> None:
+    """Check the machines of a committee, over rows of that shape, `training` of which are in T."""
+    header, arrays = state
+    machines = 1 if classes == 2 else classes
+    check_floats(arrays, "foreseen", (training, len(config.members), machines), finite=False)
+    said = np.isfinite(arrays["foreseen"])
+    require((said | np.isnan(arrays["foreseen"])).all(), "foreseen")
+    require((said.all(axis=(1, 2)) == said.any(axis=(1, 2))).all(), "foreseen")
+    require(len(header["machines"]) == len(config.members), "machines")
+    for m, (name, own) in enumerate(zip(config.members, header["machines"], strict=True)):
+        parts, kind = under(str(m), arrays), MEMBERS[name].kind
+        if kind == "logistic":
+            check_floats(parts, "weights", (machines, shape[1] + 1))
+        else:
+            held = _check_solver(config, classes, own, parts, (shape[0], kind))
+            require(held == training, "rings")
 
 
 def _check_linear(
@@ -115,9 +139,17 @@ def _check_machine(
     config: PredictorConfig, classes: int, header: Header, arrays: Arrays, shape: tuple[int, int]
 ) -> int:
     """Check a machine over the rows, whose shape it must have; return how many train it."""
-    n, d = shape
+    check_floats(arrays, "X", shape)
+    return _check_solver(config, classes, header, arrays, (shape[0], config.kernel))
+
+
+def _check_solver(
+    config: PredictorConfig, classes: int, header: Header, arrays: Arrays, kind: tuple[int, str]
+) -> int:
+    """Check a machine, but for its points: how many there are, and the name of their kernel."""
+    n, kernel = kind
     _check_counts(header, _MACHINE_COUNTS)
-    require(header["kernel"][0] == config.kernel, "kernel")
+    require(header["kernel"][0] == kernel, "kernel")
     require((header["tol"], header["window"]) == (config.tol, config.window), "tol or window")
     require(0 < header["cache_mb"] <= 1 << 20, "cache_mb")
     require(type(header["is_solved"]) is bool, "is_solved")
@@ -126,7 +158,6 @@ def _check_machine(
     machines = 1 if classes == 2 else classes
     check_floats(arrays, "penalties", (classes,))
     require(classes >= 2 and arrays["penalties"].min() > 0.0, "penalties")
-    check_floats(arrays, "X", (n, d))
     check_floats(arrays, "weights", (2 * machines, training))
     check_floats(arrays, "sums", (2 * machines, n))
     check_floats(arrays, "b", (machines,))

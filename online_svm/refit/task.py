@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, Self
 
 from online_svm.compiled.kernels import Kernel
+from online_svm.refit.committee.model import CommitteeModel
 from online_svm.refit.scaling import Scaling
 from online_svm.storage import frames
 from online_svm.storage.arrays import check_floats, nest, require, under
+from online_svm.storage.state import Header
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.linear.fourier import FourierModel
@@ -82,22 +84,23 @@ class RefitResult:
     ----------
     freeze : int
         As in the task.
-    model : KernelModel or FourierModel
-        The fitted machine, over scaled features.
+    model : KernelModel, CommitteeModel or FourierModel
+        The fitted machine or machines, over scaled features.
     scaling : Scaling
         What to apply to a row before the model.
     calibration_scores : ndarray of shape (n_calibration, n_scores)
         Of the available examples outside the proper training set, in order; of all of them, out
         of fold, where they are cross-fitted.
     training_scores : ndarray of shape (n_training, n_scores)
-        Of the proper training set.
+        Of the proper training set; of a committee, from what its members said of each example
+        before they learned it.
     banks : tuple of PackedBank
         Of the implied map, over scaled features, with the model's kernel; none where it is not
         published.
     """
 
     freeze: int
-    model: KernelModel | FourierModel
+    model: KernelModel | CommitteeModel | FourierModel
     scaling: Scaling
     calibration_scores: Floats
     training_scores: Floats
@@ -112,6 +115,10 @@ class RefitResult:
         header: dict[str, Any] = {"freeze": self.freeze, "banks": len(self.banks)}
         if isinstance(self.model, KernelModel):
             header["kernel"] = asdict(self.model.kernel)
+        elif isinstance(self.model, CommitteeModel):
+            header["members"] = [asdict(kernel) for kernel in self.model.kernels]
+        if self.banks:
+            header["bank_kernel"] = asdict(self.banks[0].kernel)
         return frames.join(header, parts)
 
     @classmethod
@@ -125,19 +132,26 @@ class RefitResult:
         """
         header, parts = frames.split(state)
         _check_result(parts)
-        kernel = Kernel(**header.get("kernel", {}))
         banks = [under(f"bank.{k}", parts) for k in range(header["banks"])]
-        model = under("model", parts)
+        bank_kernel = Kernel(**header.get("bank_kernel", {}))
         return cls(
             freeze=header["freeze"],
-            model=KernelModel.from_state(model, kernel)
-            if "kernel" in header
-            else FourierModel.from_state(model),
+            model=_model(header, under("model", parts)),
             scaling=Scaling.from_state(under("scaling", parts)),
             calibration_scores=parts["calibration"],
             training_scores=parts["training"],
-            banks=tuple(PackedBank.from_state(arrays, kernel) for arrays in banks),
+            banks=tuple(PackedBank.from_state(arrays, bank_kernel) for arrays in banks),
         )
+
+
+def _model(header: Header, state: Arrays) -> KernelModel | CommitteeModel | FourierModel:
+    """Return the model of a result: what its kernels are stands in the header."""
+    if "members" in header:
+        kernels = [Kernel(**kernel) for kernel in header["members"]]
+        return CommitteeModel.from_state(state, kernels)
+    if "kernel" in header:
+        return KernelModel.from_state(state, Kernel(**header["kernel"]))
+    return FourierModel.from_state(state)
 
 
 def _check_result(parts: Arrays) -> None:
@@ -145,13 +159,16 @@ def _check_result(parts: Arrays) -> None:
     d = parts["scaling.mean"].size
     for name in ("mean", "width", "fill"):
         check_floats(parts, f"scaling.{name}", (d,))
-    for name in ("model.vectors", "model.weights"):  # of a kernel machine, of Fourier features
+    # Of a kernel machine, of the first of a committee, of Fourier features.
+    for name in ("model.vectors", "model.0.vectors", "model.weights"):
         require(name not in parts or len(parts[name]) == d, name)
     machines = parts["calibration"].shape[1]
     for name in ("calibration", "training"):
         check_floats(parts, name, (len(parts[name]), machines))
     if "model.intercept" in parts:
         require(len(parts["model.intercept"]) == machines, "model.intercept")
+    if "model.stack.slope" in parts:
+        require(parts["model.stack.slope"].shape[1] == machines, "model.stack.slope")
 
 
 class Refitter(Protocol):

@@ -9,6 +9,14 @@ from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.types import Bools, Floats, Ints
 
+DENSE = (
+    *(10, 14, 20, 28, 40, 56, 80, 110, 145, 180, 215),
+    *range(250, 500, 50),
+    *range(500, 1001, 125),
+)
+"""Early refits of a committee: answers improve fastest then, and its members can be weighed only by
+what they said of examples that came after a refit."""
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -124,34 +132,48 @@ def fold_numbers(start: int, stop: int, folds: int, seed: int = 0) -> Ints:
     return (_uniform(seed, start, stop) * folds).astype(np.int64)
 
 
-def is_refit_due(n: int, refit_every: int) -> bool:
+def is_refit_due(n: int, refit_every: int, dense_until: int = 0) -> bool:
     """Return whether a refit freezes after the n-th example was learned.
 
     That is at every multiple of `refit_every`, and before the first at n = 10, 20, 40, 80, ...
+    The early ones lie closer together where `dense_until` is given: they are those of `DENSE`
+    below it.
 
     Examples
     --------
     >>> [n for n in range(1, 300) if is_refit_due(n, 100)]
     [10, 20, 40, 80, 100, 200]
+    >>> [n for n in range(30, 300) if is_refit_due(n, 100, dense_until=200)]
+    [40, 56, 80, 100, 110, 145, 180, 200]
     """
-    return n % refit_every == 0 or is_early_refit(n, refit_every)
+    return n % refit_every == 0 or is_early_refit(n, refit_every, dense_until)
 
 
-def is_early_refit(n: int, refit_every: int) -> bool:
-    """Return whether n is one of 10, 20, 40, ... below the first multiple of `refit_every`."""
+def is_early_refit(n: int, refit_every: int, dense_until: int = 0) -> bool:
+    """Return whether n is one of the early refits: of `DENSE` below `dense_until`, where given.
+
+    Else one of 10, 20, 40, ... below the first multiple of `refit_every`.
+    """
+    if dense_until:
+        return n < dense_until and n in DENSE
     tens, rest = divmod(n, 10)
     return n < refit_every and rest == 0 and tens > 0 and tens & (tens - 1) == 0
 
 
-def next_refit(n: int, refit_every: int) -> int:
+def next_refit(n: int, refit_every: int, dense_until: int = 0) -> int:
     """Return the smallest number above n at which a refit is due.
 
     Examples
     --------
     >>> next_refit(10, 100), next_refit(80, 100), next_refit(100, 100)
     (20, 100, 200)
+    >>> next_refit(10, 100, 400), next_refit(300, 250, 1000), next_refit(1000, 250, 1000)
+    (14, 350, 1250)
     """
     multiple = (n // refit_every + 1) * refit_every
+    if dense_until:
+        early = next((k for k in DENSE if n < k < dense_until), multiple)
+        return min(early, multiple)
     if n >= refit_every:
         return multiple
     early = 10

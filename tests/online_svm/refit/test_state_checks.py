@@ -14,7 +14,10 @@ from online_svm.refit.state_checks import opened
 from online_svm.storage import frames
 from online_svm.storage.snapshot import pack, unpack
 
-CONFIG = PredictorConfig(classes=("a", "b", "c"), window=80, refit_every=20, gamma=0.5)
+CONFIG = PredictorConfig(
+    classes=("a", "b", "c"), window=80, refit_every=20, gamma=0.5, committee="single"
+)
+COMMITTEE = CONFIG.model_copy(update={"committee": "default"})
 OTHERS = [
     CONFIG.model_copy(update={"classes": ("a", "b"), "kernel": "poly", "scale": "standard"}),
     CONFIG.model_copy(update={"classes": None, "split": "interleaved", "missing": "mean"}),
@@ -57,7 +60,12 @@ def last():
     return recorded(CONFIG)[-1]
 
 
-@pytest.mark.parametrize("config", [CONFIG, *OTHERS])
+@pytest.fixture(scope="module")
+def last_of_committee():
+    return recorded(COMMITTEE)[-1]
+
+
+@pytest.mark.parametrize("config", [CONFIG, COMMITTEE, *OTHERS])
 def test_every_state_that_a_learner_leaves_can_be_continued_from(config):
     steps = recorded(config)
     assert len(steps) > 3
@@ -131,6 +139,61 @@ plain = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 1 << 70), st.floats(), st.text(max_size=3),
     st.lists(st.integers(0, 3), max_size=6),
 )  # fmt: skip
+
+
+def test_an_array_of_a_committee_of_another_size_or_type_is_refused(last_of_committee):
+    own, parts = frames.split(last_of_committee[1])
+    names = [name for name in parts if name.startswith("committee.")]
+    assert {"committee.foreseen", "committee.0.rings", "committee.3.weights"} <= set(names)
+    for name in names:
+        for changed in (of_another_size(parts[name]), parts[name].astype("<f4"), parts[name][None]):
+            with pytest.raises(InvalidSnapshot):
+                opened(COMMITTEE, frames.join(own, parts | {name: changed}))
+        rest = frames.join(own, {key: parts[key] for key in parts if key != name})
+        with pytest.raises(InvalidSnapshot):
+            opened(COMMITTEE, rest)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("committee.0.codes", 3),
+        ("committee.1.rings", 1 << 40),
+        ("committee.2.weights", np.inf),
+        ("committee.3.weights", np.nan),
+        ("committee.foreseen", np.inf),
+    ],
+)
+def test_values_of_a_committee_that_lead_astray_are_refused(last_of_committee, name, value):
+    own, parts = frames.split(last_of_committee[1])
+    changed = np.full_like(parts[name], value)
+    with pytest.raises(InvalidSnapshot):
+        Learner.from_state(frames.join(own, parts | {name: changed}), COMMITTEE)
+
+
+def test_an_example_that_only_some_members_scored_is_refused(last_of_committee):
+    own, parts = frames.split(last_of_committee[1])
+    changed = parts["committee.foreseen"].copy()
+    changed[-1, 0, 0] = np.nan
+    with pytest.raises(InvalidSnapshot, match="foreseen"):
+        opened(COMMITTEE, frames.join(own, parts | {"committee.foreseen": changed}))
+
+
+@given(st.data())
+def test_a_header_of_a_committee_with_another_value_is_refused_or_can_be_computed_with(
+    last_of_committee, data
+):
+    task, state = last_of_committee
+    own, parts = frames.split(state)
+    machines = own["committee"]["machines"]
+    holder = machines[data.draw(st.integers(0, len(machines) - 1))] or own["committee"]
+    holder[data.draw(st.sampled_from(sorted(holder)))] = data.draw(plain)
+    try:
+        learner = Learner.from_state(frames.join(own, parts), COMMITTEE)
+    except InvalidSnapshot as error:
+        assert "learner" in str(error)  # noqa: PT017  (either outcome is fine)
+    else:
+        assert np.isfinite(learner.refit(task).calibration_scores).all()
 
 
 @given(st.data())

@@ -36,12 +36,16 @@ def fingerprint(result: RefitResult) -> bytes:
 
 CHANGES: list[dict[str, Any]] = [
     {"split": "oldest"},
-    {"split": "interleaved", "scale": "none"},
-    {"split": "interleaved", "class_weight": "balanced", "rescale_every": 3},
+    {"committee": "single", "scale": "none"},
+    {"committee": "single", "class_weight": "balanced", "rescale_every": 3},
+    {"committee": "default", "rescale_every": 3},
+    {"committee": ("logistic", "cauchy"), "scale": "none", "class_weight": "balanced"},
 ]
 
+IDS = ["oldest", "unscaled", "balanced", "committee", "two members"]
 
-@pytest.mark.parametrize("changes", CHANGES, ids=["oldest", "unscaled", "balanced"])
+
+@pytest.mark.parametrize("changes", CHANGES, ids=IDS)
 def test_a_learner_loaded_from_its_state_gives_the_same_bytes(changes: dict[str, Any]) -> None:
     config = PredictorConfig(window=80, **changes)
     whole = Learner(config)
@@ -53,8 +57,9 @@ def test_a_learner_loaded_from_its_state_gives_the_same_bytes(changes: dict[str,
         moved = Learner.from_state(moved.state(), config)
 
 
-def test_a_result_survives_the_pipe() -> None:
-    result = Learner(PredictorConfig(window=80)).refit(tasks()[0])
+@pytest.mark.parametrize("committee", ["single", "default"])
+def test_a_result_survives_the_pipe(committee: Any) -> None:
+    result = Learner(PredictorConfig(window=80, committee=committee)).refit(tasks()[0])
     copy = RefitResult.from_state(result.state())
     X = data()[0]
     np.testing.assert_array_equal(result.model.scores(X), copy.model.scores(X))
@@ -64,7 +69,8 @@ def test_a_result_survives_the_pipe() -> None:
 
 @pytest.mark.parametrize("split", ["oldest", "interleaved"])
 def test_scores_are_those_of_the_model_it_returns(split: str) -> None:
-    config = PredictorConfig(window=80, split=split, tol=1e-5)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"split": split, "committee": "single", "tol": 1e-5}
+    config = PredictorConfig(window=80, **settings)
     learner = Learner(config)
     X, _ = data()
     for task in tasks():
@@ -83,8 +89,9 @@ def test_the_scaling_is_fitted_when_T_has_doubled_and_at_every_nth_refit() -> No
     assert changes == [3, 7]
 
 
-def test_a_class_that_joins_gives_the_refit_one_more_machine() -> None:
-    config = PredictorConfig(window=80)
+@pytest.mark.parametrize("committee", ["single", "default"])
+def test_a_class_that_joins_gives_the_refit_one_more_machine(committee: Any) -> None:
+    config = PredictorConfig(window=80, committee=committee)
     learner = Learner(config)
     X, codes = data(100)
     two = codes % 2

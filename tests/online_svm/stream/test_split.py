@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput
-from online_svm.stream.split import is_refit_due, next_refit, training_mask
+from online_svm.stream.split import is_early_refit, is_refit_due, next_refit, training_mask
 
 
 @pytest.mark.parametrize("size", [1, 2, 9, 10, 11, 100, 1727])
@@ -41,7 +42,32 @@ def test_an_unknown_split_is_named() -> None:
 
 
 @pytest.mark.parametrize("refit_every", [1, 2, 9, 10, 15, 50, 250])
-def test_next_refit_is_the_first_due_number_above(refit_every: int) -> None:
-    for n in range(600):
-        later = next(k for k in range(n + 1, n + 700) if is_refit_due(k, refit_every))
-        assert next_refit(n, refit_every) == later
+@pytest.mark.parametrize("dense", [0, 1, 2, 4])
+def test_next_refit_is_the_first_due_number_above(refit_every: int, dense: int) -> None:
+    until = dense * refit_every
+    for n in range(1200):
+        later = next(k for k in range(n + 1, n + 700) if is_refit_due(k, refit_every, until))
+        assert next_refit(n, refit_every, until) == later
+
+
+def test_the_refits_of_a_committee_lie_close_together_at_first() -> None:
+    config = PredictorConfig(committee="default")
+    due = [n for n in range(1, 1800) if is_refit_due(n, 250, config.dense_until)]
+    first = [10, 14, 20, 28, 40, 56, 80, 110, 145, 180, 215, 250, 300, 350, 400, 450, 500]
+    assert due == [*first, 625, 750, 875, 1000, 1250, 1500, 1750]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"refit_lag": 20}, {"early_until": 600}, {"refit_every": 1000}, {"early_until": 0}],
+)
+def test_a_refit_of_a_committee_takes_effect_before_the_next_but_one_begins(
+    settings: dict[str, int],
+) -> None:
+    config = PredictorConfig(committee="default", **settings)  # type: ignore[arg-type]
+    every, until = config.refit_every, config.dense_until
+    due = [n for n in range(1, 5000) if is_refit_due(n, every, until)]
+    early = [n < config.lags_from or is_early_refit(n, every, until) for n in due]
+    active = [n + (0 if at_once else config.lag) for n, at_once in zip(due, early, strict=True)]
+    assert active == sorted(active)
+    assert all(a < later for a, later in zip(active, due[2:], strict=False))

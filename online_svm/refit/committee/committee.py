@@ -1,0 +1,225 @@
+"""Committee: the members over one window, and what they said of its training examples before.
+
+A refit goes through these calls, in this order:
+
+    committee.foresee(X, left, n_classes)   the machines as they are score the new rows of T
+    committee.begin_anew()                  only where the scaling is fitted anew: new machines
+    committee.advance(window, ...)          examples leave and join; each machine at its optimum
+    committee.fitted(window)                sigmoids and stack of those scores, frozen in a model
+
+No label but those of T is looked at, so a model is independent of the calibration set.
+"""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.refit.committee.logistic_machine import LogisticMachine
+from online_svm.refit.committee.members import MEMBERS, Member
+from online_svm.refit.committee.model import CommitteeModel, member_scores
+from online_svm.refit.committee.stack import Stack
+from online_svm.storage.arrays import nest, under
+from online_svm.storage.state import Header, State
+from online_svm.svm.exact.rolling_machine import RollingMachine
+from online_svm.svm.kernel_model import KernelModel
+from online_svm.types import Arrays, Bools, Floats, Ints
+
+SIGMOIDS_FROM = 2000  # the newest examples, of whose scores in T the sigmoids are fitted
+STACK_FROM = 1000  # and the weights
+CACHE_MB = 200.0  # for the kernel rows of all members
+
+Machine = RollingMachine | LogisticMachine
+
+
+class Window(NamedTuple):
+    """The available examples.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, n_features)
+        Scaled rows.
+    codes : ndarray of shape (n,)
+    trains : ndarray of shape (n,)
+        Which are in T.
+    """
+
+    X: Floats
+    codes: Ints
+    trains: Bools
+
+
+class Fitted(NamedTuple):
+    """A model, and its scores of the available examples.
+
+    Attributes
+    ----------
+    model : CommitteeModel
+    calibration_scores : ndarray of shape (n_calibration, S)
+    training_scores : ndarray of shape (n_training, S)
+        Made of what the members said before they learned the example, where they did.
+    """
+
+    model: CommitteeModel
+    calibration_scores: Floats
+    training_scores: Floats
+
+
+class Committee:
+    """The machines of a committee, and their progressive scores.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+        With members.
+    """
+
+    def __init__(self, config: PredictorConfig) -> None:
+        self.config = config
+        self._members: list[Member] = [MEMBERS[name] for name in config.members]
+        self._machines: list[Machine] = []
+        self._n_classes = 0
+        # Of each row of T, in order; NaN where no machine was there to score it.
+        self._foreseen: Floats = np.empty((0, len(self._members), 1))
+
+    def foresee(self, X: Floats, left: int, n_classes: int) -> None:
+        """Let the machines of the last refit score the new rows of T, before they learn them.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, n_features)
+            Under the scaling of that refit.
+        left : int
+            Rows of the last T that have left the window.
+        n_classes : int
+            Where it is not that of the last refit, all scores and machines are given up.
+        """
+        kept = self._foreseen[left:]
+        if n_classes != self._n_classes:
+            self._n_classes, self._machines = n_classes, []
+            kept = np.full((len(kept), len(self._members), _decisions(n_classes)), np.nan)
+        scores = np.full((len(X), *kept.shape[1:]), np.nan)
+        if self._machines and len(X):
+            scores = member_scores(self._models(), X)
+        self._foreseen = np.concatenate([kept, scores])
+
+    def begin_anew(self) -> None:
+        """Give up the machines, whose rows are scaled otherwise from now on; keep the scores."""
+        self._machines = []
+
+    def advance(self, window: Window, forgotten: int, penalties: Floats, gamma: float) -> None:
+        """Bring every machine to its optimum over the rows of T.
+
+        Parameters
+        ----------
+        window : Window
+        forgotten : int
+            Examples of the last window that are gone.
+        penalties : ndarray of shape (n_classes,)
+            C of each class, by the settings.
+        gamma : float
+            That of the settings.
+        """
+        if not self._machines:
+            shape = (self._n_classes, window.X.shape[1])
+            self._machines = [self._new_machine(member, shape, gamma) for member in self._members]
+        for member, machine in zip(self._members, self._machines, strict=True):
+            own = member.C * penalties
+            if isinstance(machine, LogisticMachine):
+                machine.fit(window.X[window.trains], window.codes[window.trains], own)
+                continue
+            machine.forget(min(forgotten, len(machine)))
+            new = slice(len(machine), None)
+            machine.extend(window.X[new], window.codes[new], training=window.trains[new])
+            machine.set_penalties(own)
+            machine.solve()
+
+    def fitted(self, window: Window) -> Fitted:
+        """Return the model with its sigmoids and stack, and its scores of the examples."""
+        models = self._models()
+        # 1. Sigmoids and weights of what was said before, of the newest examples.
+        age = len(window.X) - np.flatnonzero(window.trains)
+        said = ~np.isnan(self._foreseen[:, 0, 0])
+        taken = said & (age <= SIGMOIDS_FROM)
+        codes = window.codes[window.trains][taken]
+        stack = Stack.fit(self._foreseen[taken], codes, age[taken] <= STACK_FROM)
+        # 2. What it makes of the scores of the examples.
+        calibration = self._values(models, window.X[~window.trains], is_training=False)
+        training = self._foreseen.copy()
+        if not said.all():
+            own = self._values(models, window.X[window.trains], is_training=True)
+            training[~said] = own[~said]
+        return Fitted(
+            CommitteeModel(models, stack), stack.apply(calibration), stack.apply(training)
+        )
+
+    def state(self) -> State:
+        """Return header and arrays; the rows are left out, since whoever continues holds them."""
+        arrays: Arrays = {"foreseen": self._foreseen}
+        headers: list[Header] = []
+        for m, machine in enumerate(self._machines):
+            if isinstance(machine, LogisticMachine):
+                headers.append({})
+                arrays |= nest(str(m), {"weights": machine.weights})
+            else:
+                header, parts = machine.state()
+                headers.append(header)
+                del parts["X"]
+                arrays |= nest(str(m), parts)
+        return State({"machines": headers}, arrays)
+
+    @classmethod
+    def from_state(
+        cls, state: State, config: PredictorConfig, X: Floats, trains: Bools, n_classes: int
+    ) -> Self:
+        """Return the committee that `state` describes.
+
+        `X` are the scaled rows of its window, and `trains` says which are in T.
+        """
+        header, arrays = state
+        committee = cls(config)
+        committee._n_classes = n_classes
+        committee._foreseen = arrays["foreseen"].copy()
+        points = np.concatenate([X[trains], X[~trains]])  # in the order a machine gives its own
+        for m, own in enumerate(header["machines"]):
+            parts = under(str(m), arrays)
+            if committee._members[m].kind == "logistic":
+                machine = LogisticMachine(n_classes, X.shape[1])
+                machine.weights = parts["weights"].copy()
+                committee._machines.append(machine)
+            else:
+                whole = State(own, parts | {"X": points})
+                committee._machines.append(RollingMachine.from_state(whole))
+        return committee
+
+    def _new_machine(self, member: Member, shape: tuple[int, int], gamma: float) -> Machine:
+        n_classes, dimension = shape
+        if member.kind == "logistic":
+            return LogisticMachine(n_classes, dimension)
+        config = self.config
+        return RollingMachine(
+            member.kernel(gamma, dimension),
+            np.full(n_classes, config.C),
+            tol=config.tol,
+            window=config.window,
+            cache_mb=CACHE_MB / len(self._members),
+        )
+
+    def _models(self) -> tuple[KernelModel, ...]:
+        return tuple(machine.model() for machine in self._machines)
+
+    def _values(self, models: tuple[KernelModel, ...], X: Floats, *, is_training: bool) -> Floats:
+        """Return the scores of rows held, (n, M, S): the solver has those of its own machines."""
+        values = np.empty((len(X), len(models), len(models[0].intercept)))
+        for m, machine in enumerate(self._machines):
+            if isinstance(machine, LogisticMachine):
+                values[:, m] = models[m].scores(X)
+            elif is_training:
+                values[:, m] = machine.training_values()
+            else:
+                values[:, m] = machine.observer_values()
+        return values
+
+
+def _decisions(n_classes: int) -> int:
+    return 1 if n_classes == 2 else n_classes

@@ -1,0 +1,39 @@
+"""The machines that may sit in a committee, by name."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from online_svm.compiled.kernels import Kernel
+from online_svm.config import MemberName
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One kind of machine.
+
+    Attributes
+    ----------
+    kind : {"rbf", "cauchy", "logistic"}
+        A support vector machine with that kernel, or a ridge logistic regression.
+    C, gamma : float
+        Times the C and the gamma of the settings. "cauchy" sums features one by one: its gamma is
+        further multiplied by their number, by which gamma = "scale" divides.
+    """
+
+    kind: Literal["rbf", "cauchy", "logistic"]
+    C: float = 1.0
+    gamma: float = 1.0
+
+    def kernel(self, gamma: float, n_features: int) -> Kernel:
+        """Return the kernel of a support vector machine, given the gamma of the settings."""
+        if self.kind == "cauchy":
+            return Kernel("cauchy", self.gamma * gamma * n_features)
+        return Kernel("rbf", self.gamma * gamma)
+
+
+MEMBERS: dict[MemberName, Member] = {
+    "rbf": Member("rbf", C=10.0),
+    "rbf-narrow": Member("rbf", gamma=3.0),
+    "cauchy": Member("cauchy", C=10.0),
+    "logistic": Member("logistic"),
+}
