@@ -240,4 +240,4 @@ def test_a_replaced_worker_that_waits_says_nothing_of_the_input(kept):
     drain(running, COUNT)
     kept.fence("successor", agreement(CONFIG, running._limits))
     delete(kept)
-    kept.check_input(running._epoch)
+    kept.check_input(running._ownership.epoch)

@@ -109,7 +109,7 @@ class Inside:
             self._act(self._choose.choice((Engine.advance, Engine.advance, answer_batch)))
             if self._combination is not None:
                 answer_batch(self._second.engine)
-                self._combination.engine.turn()
+                self._combination.engine.advance()
 
     def _act(self, how):
         """Let the worker do something; in a pair, now and then the other one takes over."""

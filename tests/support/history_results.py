@@ -83,7 +83,7 @@ def uninterrupted(mode, seed, count, url):
 def _combine(url, count):
     combination = Combination(url, batch=64)
     try:
-        while combination.engine.turn():
+        while combination.engine.advance():
             pass
         assert combination.engine.position.seq == count, combination.engine.position
     finally:

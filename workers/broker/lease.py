@@ -6,6 +6,8 @@ import platform
 import secrets
 import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -182,6 +184,19 @@ class Lease:
             except WorkerError as error:
                 log.warning("the lease is not renewed", error=str(error))
         connection.close()
+
+
+@contextmanager
+def holding(
+    url: str, key: str, name: str, seconds: float, stop: Stop, patience: float
+) -> Iterator[Lease]:
+    """Hold a lease within the block; see `Lease` and `Lease.acquire`."""
+    lease = Lease(url, key, name, seconds)
+    lease.acquire(stop, patience)
+    try:
+        yield lease
+    finally:
+        lease.release()
 
 
 def is_held(held: bytes | None) -> bool:

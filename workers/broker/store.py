@@ -12,7 +12,7 @@ from workers.broker.large_replies import check_entry_is_given, most_cuts, value_
 from workers.broker.pipeline import Argument, Sent
 from workers.broker.script import Script
 from workers.errors import Fenced, ReadCut, ReadTooLarge, WrongKeyType
-from workers.feed.commit import Commit, Retention
+from workers.feed.commit import Commit, Retention, SnapshotMove
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.feed.position import LAST_ID
 from workers.feed.state import Agreement, FeedState, Pointer, encode_marks, initial_fields
@@ -412,13 +412,12 @@ class Store:
         after, keep, move = commit.after, self.retention, commit.move
         args: list[Argument] = [commit.epoch, commit.before.cursor]
         args += [after.seq, after.n, after.digest.hex(), keep.out, keep.met, keep.dlq]
-        if move is None:
-            args += [b"", b"", b"", b"", 0]
-        else:
-            previous = b"" if move.previous is None else move.previous.encode()
-            args += [move.newest.encode(), previous, move.trim, encode_marks(move.marks)]
-            args += [move.newest.parts]
-        args += [len(commit.ids), len(commit.met), len(commit.dlq)]
+        args += [int(self.reads_input)]
+        args += [b"", 0] if move is None else [move.trim, move.newest.parts]
+        fields = {**commit.fields, **({} if move is None else _pointers(move))}
+        args += [len(fields), len(commit.ids), len(commit.met), len(commit.dlq)]
+        for field in fields.items():
+            args += field
         answers: list[Argument] = [b""] * (2 * len(commit.ids))
         answers[::2], answers[1::2] = commit.ids, commit.out
         args += answers
@@ -428,6 +427,16 @@ class Store:
             args += (dead_letter.id, dead_letter.code, dead_letter.reason)
             args += (dead_letter.size, dead_letter.head)
         return args
+
+
+def _pointers(move: SnapshotMove) -> dict[str, bytes]:
+    """Return the fields of the state that name the snapshots after a move."""
+    previous = b"" if move.previous is None else move.previous.encode()
+    return {
+        "snapshot": move.newest.encode(),
+        "previous": previous,
+        "marks": encode_marks(move.marks),
+    }
 
 
 def _parts(data: bytes, count: int) -> Iterator[bytes | memoryview]:

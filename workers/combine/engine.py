@@ -11,7 +11,8 @@ from workers.combine.answers import Answering, Outcome
 from workers.combine.join import Join, Mark
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore, decode_joined, encode_joined
-from workers.errors import Fenced, PositionMoved, StateLost, Stopped
+from workers.engine.ownership import Ownership
+from workers.errors import PositionMoved, StateLost, Stopped
 from workers.feed.commit import Commit
 from workers.feed.position import Position
 from workers.feed.state import Agreement
@@ -55,7 +56,7 @@ class CombineEngine:
     """
 
     position: Position
-    _epoch: int
+    _ownership: Ownership
     _join: Join
     _answering: Answering
 
@@ -96,7 +97,7 @@ class CombineEngine:
         """
         while not self._stop.requested:
             try:
-                if self.turn():
+                if self.advance():
                     continue
             except Stopped:
                 return
@@ -104,10 +105,10 @@ class CombineEngine:
                 return
             self._stop.wait(PAUSE)
 
-    def turn(self) -> bool:
+    def advance(self) -> bool:
         """Read and answer one batch; return whether there was anything to read or to answer."""
-        if self._lease is not None and self._lease.pop_loss():
-            self._check_ownership()
+        if self._ownership.is_in_doubt() and not self._ownership.is_confirmed(self.position):
+            self._reload()
         was_read = [self._read(feed) for feed in range(len(self._sources))]
         rows = list(self._join.decided(self._batch))
         if rows:
@@ -125,67 +126,59 @@ class CombineEngine:
         return bool(answers)
 
     def _commit(self, outcome: Outcome) -> None:
+        fields = {
+            "joined": encode_joined(self._join.marks(), outcome.letters),
+            "combiner": self._answering.combiner.snapshot(),
+        }
         commit = Commit(
-            self._epoch, outcome.before, outcome.after, outcome.ids, outcome.out, dlq=outcome.dlq
-        )
-        joined = encode_joined(self._join.marks(), outcome.letters)
+            self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
+            dlq=outcome.dlq, fields=fields,
+        )  # fmt: skip
         try:
-            self._target.commit_joined(commit, joined, self._answering.combiner.snapshot())
+            self._target.commit(commit)
         except PositionMoved:
-            log.warning("reading the position again", cursor=self.position.cursor)
-            self._take_over(begins=False)
+            self._reload()
             return
         self.position = outcome.after
         if self._observe is not None:
             self._observe(outcome)
 
-    def _check_ownership(self) -> None:
-        """See whether the feed is still this writer's, although there may be nothing to commit."""
-        keys, state = self._target.keys, self._target.state()
-        if state is None:
-            raise StateLost(
-                f"{keys.state} is gone: Redis was flushed or lost its data; restore it from a "
-                f"backup, or: online-svm reset {keys.feed}"
-            )
-        if state.epoch > self._epoch:
-            raise Fenced(f"feed {keys.feed!r}: {state.writer!r} has taken over")
-        if state.epoch < self._epoch or state.position != self.position:
-            self._take_over(begins=False)
+    def _reload(self) -> None:
+        """Drop what is not committed, and continue from what is stored."""
+        log.warning("reading the position again", cursor=self.position.cursor)
+        self._take_over(begins=False)
 
     def _take_over(self, begins: bool) -> None:
         """Become the only writer, and continue from what is stored."""
         state = self._target.fence(self._writer, self._agreement if begins else None)
-        self._epoch, self.position = state.epoch, state.position
+        self._ownership = Ownership(self._target, state.epoch, self._lease)
+        self.position = state.position
         marks, letters, combiner = self._stored()
         for source, mark in zip(self._sources, marks, strict=True):
             source.check(mark)
         self._join = Join(marks, self._window)
         feeds = [source.feed for source in self._sources]
         self._answering = Answering(combiner, feeds, self._window, letters)
-        log.info("at work", epoch=self._epoch, seq=self.position.seq)
+        log.info("at work", epoch=state.epoch, seq=self.position.seq)
 
     def _stored(self) -> tuple[list[Mark], int, Combiner]:
         combiner = Combiner(self._config)
         joined, snapshot = self._target.joined()
         if joined is None or snapshot is None:
             if self.position.seq:
-                raise StateLost(
-                    f"{self._target.keys.state} does not say where its sources stand: restore it "
-                    f"from a backup, or: online-svm reset {self._target.keys.feed}"
-                )
+                raise self._damaged("does not say where its sources stand")
             return [Mark() for _ in self._sources], 0, combiner
         try:
             combiner.restore(snapshot)
         except InvalidSnapshot as error:
-            raise StateLost(
-                f"{self._target.keys.state}: {error}; restore it from a backup, or: "
-                f"online-svm reset {self._target.keys.feed}"
-            ) from error
+            raise self._damaged(f"holds a combiner that cannot be used: {error}") from error
         marks, letters = decode_joined(joined)
         if len(marks) != len(self._sources):
-            raise StateLost(
-                f"{self._target.keys.state} says where {len(marks)} sources stand, not "
-                f"{len(self._sources)}: restore it from a backup, or: online-svm reset "
-                f"{self._target.keys.feed}"
-            )
+            raise self._damaged(f"says where {len(marks)} sources stand, not {len(self._sources)}")
         return marks, letters, combiner
+
+    def _damaged(self, what: str) -> StateLost:
+        keys = self._target.keys
+        return StateLost(
+            f"{keys.state} {what}: restore it from a backup, or: online-svm reset {keys.feed}"
+        )

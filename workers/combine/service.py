@@ -1,8 +1,8 @@
 """One combination, put together: its sources, the feed it writes, and a graceful stop."""
 
 import platform
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,7 +10,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from online_svm.predictor.combiner import CombinerConfig
-from workers.broker.lease import Lease
+from workers.broker.lease import holding
 from workers.broker.store import Store
 from workers.combine.engine import CombineEngine, Observer
 from workers.combine.sources import Source
@@ -93,7 +93,7 @@ def run(
         Whose `exit_code` says how the command ends.
     """
     _check_names(feeds, into)
-    stop = Stop()
+    stop, writer = Stop(), platform.node() or "combine"
     with signals(stop), ExitStack() as opened:
         stores = [opened.enter_context(Store(url, feed, stop)) for feed in feeds]
         target = opened.enter_context(TargetStore(url, into, stop))
@@ -109,7 +109,7 @@ def run(
         found, _, _ = _look(target, given)
         for warning in found.warnings:
             log.warning(warning)
-        with _leased(target, url, stop) as lease:
+        with holding(url, target.keys.lease, writer, LEASE_SECONDS, stop, 0.0) as lease:
             before = None if lease.was_waited_for else found
             found, settings, joined = _look(target, given, before)
             target.register()
@@ -117,7 +117,7 @@ def run(
                 store.be_patient()
             engine = CombineEngine(
                 target, sources, settings, joined.join_window, _agreed(settings, joined),
-                platform.node() or "combine", stop, batch, begins=found.state is None,
+                writer, stop, batch, begins=found.state is None,
                 observe=observe, lease=lease,
             )  # fmt: skip
             engine.run(once)
@@ -180,14 +180,3 @@ def _check_target(target: TargetStore) -> None:
         raise BadConfiguration(
             f"--into {target.keys.feed!r} is a feed with input of its own: name a new one"
         )
-
-
-@contextmanager
-def _leased(target: TargetStore, url: str, stop: Stop) -> Iterator[Lease]:
-    """Hold the lease of the written feed within the block, so that a second writer waits."""
-    lease = Lease(url, target.keys.lease, platform.node() or "combine", LEASE_SECONDS)
-    lease.acquire(stop, 0.0)
-    try:
-        yield lease
-    finally:
-        lease.release()

@@ -1,18 +1,12 @@
-"""The feed that a combination writes: one fenced writer, one script a commit."""
+"""The feed that a combination writes, and where it stores how far it is in its sources."""
 
 import json
 from collections.abc import Sequence
 
-from workers.broker.commit_replies import refused
-from workers.broker.pipeline import Argument
-from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.combine.join import Mark
 from workers.errors import StateLost
-from workers.feed.commit import Commit
 from workers.feed.state_fields import MAX_COUNT, entry_id
-
-_COMMIT = Script.load("streams", "combine")
 
 
 class TargetStore(Store):
@@ -20,49 +14,10 @@ class TargetStore(Store):
 
     reads_input = False
 
-    def commit_joined(self, commit: Commit, joined: bytes, combiner: bytes) -> None:
-        """Write a batch with where its sources stand, all or nothing; again is fine.
-
-        Parameters
-        ----------
-        commit : Commit
-            With at least one answer; `met` and `move` are not used.
-        joined : bytes
-            See `encode_joined`.
-        combiner : bytes
-            Snapshot of the combiner after the batch.
-
-        Raises
-        ------
-        Fenced
-            If a newer writer owns the feed.
-        PositionMoved
-            If nothing was written and one can go on after reading again.
-        StateLost, OutputAhead, WrongKeyType
-            If nothing was written and the feed cannot be continued.
-        """
-        keys = [self.keys.state, self.keys.out, self.keys.dlq]
-        reply = self._connection.evaluate(
-            _COMMIT, keys, self._joined_args(commit, joined, combiner)
-        )
-        if reply[0] != b"OK":
-            refused(commit, reply, self.keys, self.expected_types())
-
     def joined(self) -> tuple[bytes | None, bytes | None]:
         """Return what the last commit stored: where the sources stand, and the combiner."""
         joined, combiner = self.call("HMGET", self.keys.state, "joined", "combiner")
         return joined, combiner
-
-    def _joined_args(self, commit: Commit, joined: bytes, combiner: bytes) -> list[Argument]:
-        after, keep = commit.after, self.retention
-        args: list[Argument] = [commit.epoch, commit.before.cursor, after.seq, after.n]
-        args += [after.digest.hex(), joined, combiner, keep.out, keep.dlq]
-        args += [len(commit.ids), len(commit.dlq)]
-        for pair in zip(commit.ids, commit.out, strict=True):
-            args += pair
-        for letter in commit.dlq:
-            args += (letter.id, letter.code, letter.reason, letter.size, letter.head)
-        return args
 
 
 def encode_joined(marks: Sequence[Mark], letters: int) -> bytes:

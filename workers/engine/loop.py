@@ -22,18 +22,11 @@ from workers.config.settings import Limits
 from workers.engine import snapshots
 from workers.engine.answer import Outcome, process
 from workers.engine.downstream import Gate, OpenGate
+from workers.engine.ownership import Ownership
 from workers.engine.read_ahead import InputReader
 from workers.engine.recovery import Recovery
 from workers.engine.snapshots import KeptSnapshots
-from workers.errors import (
-    BatchChanged,
-    Fenced,
-    InputLost,
-    InvalidStoredSnapshot,
-    PositionMoved,
-    StateLost,
-    Stopped,
-)
+from workers.errors import BatchChanged, InputLost, InvalidStoredSnapshot, PositionMoved, Stopped
 from workers.feed.commit import Commit
 from workers.feed.position import END, LAST_ID, parse_id
 from workers.feed.state import Pointer
@@ -139,10 +132,12 @@ class Engine:
         self._pending = None
         self._input = InputReader(self._store, self._batch)
         self._recent, self._config_hash = recovered.recent, recovered.config_hash
-        self._epoch, self._kept = recovered.epoch, recovered.kept
+        self._ownership = Ownership(self._store, recovered.epoch, self._lease)
+        self._kept = recovered.kept
         self._snapshot_seq = recovered.position.seq - recovered.replayed
-        self._failures = self._store.failures
-        log.info("at work", epoch=self._epoch, seq=self.position.seq, replayed=recovered.replayed)
+        log.info(
+            "at work", epoch=recovered.epoch, seq=self.position.seq, replayed=recovered.replayed
+        )
 
     def run(self) -> None:
         """Answer the feed until a stop is requested, then leave a snapshot.
@@ -186,7 +181,7 @@ class Engine:
         entries = self._input.next_batch(self._reached.cursor, self._before_waiting(), is_eager)
         if not entries:
             if self._pending is None:  # it waited, and nothing came
-                self._store.check_input(self._epoch)
+                self._store.check_input(self._ownership.epoch)
             return
         # If no more input is known, these answers are committed before a refit begins.
         self._refits.is_patient = self._input.is_at_the_end
@@ -197,8 +192,8 @@ class Engine:
         self._input.prefetch(outcome.after.cursor)
         self._reached = outcome.after
         commit = Commit(
-            self._epoch, outcome.before, outcome.after, outcome.ids, outcome.out, outcome.met,
-            outcome.dlq,
+            self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
+            outcome.met, outcome.dlq,
         )  # fmt: skip
         due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
         self._pending = self._sent(commit, due, outcome)
@@ -236,7 +231,7 @@ class Engine:
         self.finish_commit()
         if self._reached != self.position or self._newest_cursor() == self.position.cursor:
             return  # the predictor is ahead of the commit, or there is nothing new
-        pointers_only = Commit(self._epoch, self.position, self.position)
+        pointers_only = Commit(self._ownership.epoch, self.position, self.position)
         try:
             self._confirm(self._sent(pointers_only, moves=True))
         except (PositionMoved, BatchChanged):
@@ -322,33 +317,16 @@ class Engine:
         return False
 
     def _check_ownership(self) -> None:
-        """After a lost lease or connection, check that this worker still owns the feed.
-
-        A worker that was suspended finds out here that another replaced it. If Redis came back
-        without its last writes, the position is read again. Both happen without new input.
-        """
-        lost = self._lease is not None and self._lease.pop_loss()
-        if not lost and self._failures == self._store.failures:
+        """After a lost lease or connection, check that this worker still owns the feed."""
+        if not self._ownership.is_in_doubt():
             return
         self.finish_commit()
         # Entries read before may be from another Redis.
         self._input = InputReader(self._store, self._batch)
-        self._failures = self._store.failures
-        state = self._store.state()
-        if state is None:
-            raise StateLost(
-                f"{self._store.keys.state} is gone: Redis was flushed or lost its data; restore "
-                f"it from a backup, or: online-svm reset {self._store.keys.feed}"
-            )
-        if state.epoch > self._epoch:
-            raise Fenced(
-                f"feed {self._store.keys.feed!r}: {state.writer!r} has taken over (epoch "
-                f"{state.epoch}, this worker's {self._epoch})"
-            )
-        if state.epoch < self._epoch or state.position != self.position:
-            self.reload()
+        if self._ownership.is_confirmed(self.position):
+            self._store.check_input(self._ownership.epoch)
         else:
-            self._store.check_input(self._epoch)
+            self.reload()
 
     def _check_input(self, after: bytes, held: Sequence[bytes]) -> None:
         """Raise InputLost if an entry that was read is gone; new entries are no error."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from workers.broker import permissions
-from workers.broker.lease import Lease, is_held
+from workers.broker.lease import holding, is_held
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
@@ -72,7 +72,9 @@ def run(
                 from workers.engine.assembly import assemble, load_compiler, refitter
 
                 load_compiler()
-            with _leased(store, settings, url, writer, stop) as lease:
+            with holding(
+                url, store.keys.lease, writer, settings.lease, stop, settings.wait_redis
+            ) as lease:
                 # Check again: the previous holder of the lease may have changed the feed.
                 before = None if lease.was_waited_for else found
                 found, used = run_preflight(store, settings, accept_environment, before)
@@ -148,16 +150,3 @@ def _begun_early(settings: WorkerSettings, is_urgent: bool) -> Iterator[Child | 
         yield child
     finally:
         refit_child.end(child)
-
-
-@contextmanager
-def _leased(
-    store: Store, settings: WorkerSettings, url: str, writer: str, stop: Stop
-) -> Iterator[Lease]:
-    """Hold the lease of the feed within the block."""
-    lease = Lease(url, store.keys.lease, writer, settings.lease)
-    lease.acquire(stop, settings.wait_redis)
-    try:
-        yield lease
-    finally:
-        lease.release()

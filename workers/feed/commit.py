@@ -1,7 +1,7 @@
 """The contents of one commit, and how much of each stream is retained."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from workers.feed.position import Position
 from workers.feed.state import Mark, Pointer
@@ -55,7 +55,22 @@ class SnapshotMove:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One batch to write: answers aligned with `ids`, reports, dead letters, snapshot pointers."""
+    """One batch to write.
+
+    Attributes
+    ----------
+    epoch : int
+        Of the writer.
+    before, after : Position
+    ids, out : sequence of bytes
+        Entry IDs of the answers, and their payloads.
+    met : sequence of (bytes, bytes)
+        ID and payload of each report.
+    dlq : sequence of DeadLetter
+    move : SnapshotMove or None
+    fields : mapping of str to bytes
+        Further fields of the state that change with the batch.
+    """
 
     epoch: int
     before: Position
@@ -65,3 +80,4 @@ class Commit:
     met: Sequence[tuple[bytes, bytes]] = ()
     dlq: Sequence[DeadLetter] = ()
     move: SnapshotMove | None = None
+    fields: Mapping[str, bytes] = field(default_factory=dict)

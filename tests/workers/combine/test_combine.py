@@ -317,13 +317,13 @@ def test_an_older_writer_is_fenced_and_writes_nothing(whole, sources, feed, monk
 def test_a_commit_whose_reply_was_lost_is_not_repeated(whole, sources, feed, monkeypatch):
     from workers.combine.store import TargetStore
 
-    send = TargetStore.commit_joined
+    send = TargetStore.commit
 
     def twice(self, *arguments):
         send(self, *arguments)
         send(self, *arguments)
 
-    monkeypatch.setattr(TargetStore, "commit_joined", twice)
+    monkeypatch.setattr(TargetStore, "commit", twice)
     service.run(SOURCES, feed, sources, join_window=20, once=True)
     assert payloads(sources, feed) == whole
 

@@ -1,11 +1,11 @@
--- Commit one batch: its answers, its reports, its rejected entries and the feed's new position,
--- all visible at once or not at all.
+-- Commit one batch: its answers, its reports, its dead letters and the feed's new position, all
+-- visible at once or not at all.
 --
 -- KEYS  1 st     hash    position of the feed
---       2 in     stream  examples
+--       2 in     stream  examples; neither read nor written where the feed answers other feeds
 --       3 out    stream  predictions
 --       4 met    stream  validity reports
---       5 dlq    stream  rejected input
+--       5 dlq    stream  what was rejected, or could not be joined
 --       6 ..     string  the parts of the snapshot that becomes the newest one  (only when it moves)
 --         ..     string  parts of snapshots that are no longer needed           (only when it moves)
 --
@@ -15,15 +15,16 @@
 --       4 n        examples learned             > after this batch
 --       5 digest   chained SHA-256, hex        /
 --       6 keep_out, 7 keep_met, 8 keep_dlq   entries to retain, about; 0 keeps all
---       9 snapshot, 10 previous   pointers to store; both "" when they do not move
---      11 trim     input before this ID is no longer needed; "" trims nothing
---      12 marks    points from which the input is still there after that; "" where 9 is
---      13 parts    of the snapshot that becomes the newest one; 0 where 9 is ""
---      14 m, 15 k, 16 r   entries for out, met, dlq
---      then m times  id, payload                        every input entry of the batch, in order
+--       9 reads    "1" where the feed answers what is in `in`, "0" where it answers other feeds
+--      10 trim     input before this ID is no longer needed; "" trims nothing
+--      11 parts    of the snapshot that becomes the newest one; 0 where none does
+--      12 f        further fields of st that change with the batch, such as snapshot pointers
+--      13 m, 14 k, 15 r   entries for out, met, dlq
+--      then f times  name, value
+--           m times  id, payload                        every input entry of the batch, in order
 --           k times  id, payload
 --           r times  id, code, reason, size, head
---   m = 0 moves the snapshot pointers and nothing else (at a graceful stop).
+--   m = 0 writes fields of st and nothing else (at a graceful stop).
 --
 -- Returns {code, detail ...}: OK, what streams.lua refuses, or
 --   GAP                    the entries after the cursor are not this batch
@@ -33,10 +34,13 @@
 --   SNAPSHOT               a part of the snapshot to point at is not there (it expired, unreferenced)
 
 local GROUP = 'osvm'
-local parts, m, k, r = tonumber(A[13]), tonumber(A[14]), tonumber(A[15]), tonumber(A[16])
-local first_out = 17
+local parts, f = tonumber(A[11]), tonumber(A[12])
+local m, k, r = tonumber(A[13]), tonumber(A[14]), tonumber(A[15])
+local first_field = 16
+local first_out = first_field + 2 * f
 local first_met = first_out + 2 * m
 local first_dlq = first_met + 2 * k
+local reads = m > 0 and A[9] == '1'
 local cursor = A[2]
 if m > 0 then cursor = A[first_met - 2] end
 
@@ -64,7 +68,7 @@ if refused then return refused end
 -- command would show that one was deleted from the middle. (No entry can be inserted between two
 -- others. A stream that was deleted and filled again has other IDs.)
 local input
-if m > 0 then
+if reads then
   local kind = type_of(KEYS[2])
   if kind ~= 'stream' and kind ~= 'none' then return {'TYPE', KEYS[2], kind} end
   local held = call('XRANGE', KEYS[2], '(' .. A[2], '+', 'COUNT', m)
@@ -87,7 +91,6 @@ for i = 1, 3 do
   refused = stream_refused(KEYS[2 + i], counts[i], A[firsts[i]])
   if refused then return refused end
 end
-local moves = A[9] ~= ''
 for i = 6, 5 + parts do
   if call('EXISTS', KEYS[i]) == 0 then return {'SNAPSHOT'} end
 end
@@ -96,22 +99,16 @@ end
 add_payloads(KEYS[3], m, first_out)
 add_payloads(KEYS[4], k, first_met)
 add_dead_letters(KEYS[5], r, first_dlq)
-if moves then
-  for i = 6, 5 + parts do call('PERSIST', KEYS[i]) end
-  call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5],
-    'snapshot', A[9], 'previous', A[10], 'marks', A[12])
-else
-  call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5])
-end
+for i = 6, 5 + parts do call('PERSIST', KEYS[i]) end
+call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5],
+  unpack(A, first_field, first_out - 1))
 if input and input['entries-added'] then call('HSET', KEYS[1], 'added', counted(input, m)) end
 
 -- The batch is committed. What follows is housekeeping: a failure must not look like a refusal.
-if m > 0 and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then
+if reads and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then
   pcall_('XGROUP', 'CREATE', KEYS[2], GROUP, cursor)
 end
 for i = 1, 3 do trim(KEYS[2 + i], counts[i], A[5 + i]) end
-if moves then
-  for i = 6 + parts, #KEYS do pcall_('UNLINK', KEYS[i]) end
-  if A[11] ~= '' then pcall_('XTRIM', KEYS[2], 'MINID', '=', A[11]) end
-end
+for i = 6 + parts, #KEYS do pcall_('UNLINK', KEYS[i]) end
+if A[10] ~= '' then pcall_('XTRIM', KEYS[2], 'MINID', '=', A[10]) end
 return {'OK'}
