@@ -1,22 +1,60 @@
-"""The stored feeds of tests/data: reading them, and putting them into a Redis as they were."""
+"""The stored feeds of tests/data: reading them, and putting them into a Redis as they were.
 
+While none is stored of the newest semantics, because its bytes still change, feeds that this
+version makes stand for them.
+"""
+
+import atexit
 import base64
 import gzip
 import json
+import subprocess
+import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
+from online_svm import semantics
+
 DATA = Path(__file__).parents[1] / "data"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "make_stored_feeds.py"
+NEWEST = f"semantics-{semantics.SEMANTICS}"
+KINDS = ("default", "lagging", "crossfit", "linear", "psvm", "classes", "dedupe", "combination")
+
+
+def given_up():
+    """Return (directory, name) of every stored feed whose semantics were given up."""
+    return _stored(semantics.GIVEN_UP)
 
 
 def stored_feeds():
-    """Return (semantics, name) of every stored feed."""
-    found = sorted(DATA.glob("semantics-*/*.json.gz"))
-    return [(path.parent.name, path.name.removesuffix(".json.gz")) for path in found]
+    """Return (directory, name) of every stored feed that this version continues."""
+    numbers = set(semantics.DEFAULTS) - set(semantics.GIVEN_UP)
+    stored = _stored(numbers)
+    return stored if (DATA / NEWEST).exists() else [*stored, *((NEWEST, name) for name in KINDS)]
 
 
-def read(semantics, name):
+def _stored(numbers):
+    found = (path for n in sorted(numbers) for path in (DATA / f"semantics-{n}").glob("*.json.gz"))
+    return sorted((path.parent.name, path.name.removesuffix(".json.gz")) for path in found)
+
+
+def read(directory, name):
     """Return the content of one file."""
-    return json.loads(gzip.decompress((DATA / semantics / f"{name}.json.gz").read_bytes()))
+    stored = DATA / directory
+    if directory == NEWEST and not stored.exists():
+        stored = _made()
+    return json.loads(gzip.decompress((stored / f"{name}.json.gz").read_bytes()))
+
+
+@cache
+def _made():
+    """Return a directory with feeds of this version."""
+    made = tempfile.TemporaryDirectory()
+    atexit.register(made.cleanup)
+    target = Path(made.name) / NEWEST
+    subprocess.run([sys.executable, str(SCRIPT), str(target)], check=True, timeout=300)
+    return target
 
 
 def unpacked(parts):

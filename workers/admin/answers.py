@@ -7,7 +7,21 @@ import orjson
 
 from workers.broker.store import Store
 from workers.errors import StateLost
+from workers.feed.agreement import check_computed
 from workers.feed.keys import FIELD
+
+
+def check_known(store: Store) -> None:
+    """Raise BadConfiguration if the answers of a feed are of semantics that were given up.
+
+    A state that cannot be read hides no answers: they can be shown all the same.
+    """
+    try:
+        state = store.state()
+    except StateLost:
+        return
+    if state is not None:
+        check_computed(store.keys.feed, state.agreement)
 
 
 def newest(store: Store, stream: str, count: int) -> list[Any]:

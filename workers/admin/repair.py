@@ -28,7 +28,7 @@ from workers.engine.answer import Outcome, process
 from workers.engine.consistency import find_ends, last_id
 from workers.engine.recovery import check_same
 from workers.errors import InvalidStoredSnapshot
-from workers.feed.agreement import check_whole
+from workers.feed.agreement import check_computed, check_whole
 from workers.feed.keys import FIELD
 from workers.feed.position import START, Position, parse_id
 from workers.feed.recent_ids import RecentIds
@@ -57,6 +57,8 @@ def repair(store: RepairStore) -> Repaired:
 
     Raises
     ------
+    BadConfiguration
+        If its semantics were given up.
     NoSuchFeed, FeedInUse
         If there is no such feed, or a live worker holds it.
     StateLost
@@ -74,6 +76,7 @@ def repair(store: RepairStore) -> Repaired:
     if is_held(held):
         raise FeedInUse(f"feed {store.keys.feed!r} is held by a worker: stop it first")
     check_whole(store.keys.feed, state.agreement)
+    check_computed(store.keys.feed, state.agreement)
     found, before = find_ends(store, state), state.position
     if found.is_behind:
         return Repaired(before, _move_state_forward(store, state, found.out, held))

@@ -9,6 +9,7 @@ from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.engine.snapshots import parts_of
 from workers.errors import BadConfiguration, OutputAhead, Unavailable, WrongKeyType
+from workers.feed.agreement import check_computed
 from workers.feed.position import Position
 from workers.feed.state import Pointer, initial_fields
 
@@ -49,6 +50,8 @@ def backup_of(store: Store) -> Backup:
     ------
     NoSuchSnapshot
         If the feed has none.
+    BadConfiguration
+        If its semantics were given up.
     InvalidStoredSnapshot
         If the newest one is damaged.
     """
@@ -59,6 +62,7 @@ def backup_of(store: Store) -> Backup:
         data = store.get_snapshot(state.snapshot)
         if data is not None:
             feed = store.keys.feed
+            check_computed(feed, state.agreement)
             backup = Backup(feed, state.epoch, state.agreement, state.snapshot, data)
             _ = backup.position  # raises if the snapshot is damaged
             return backup
@@ -85,7 +89,8 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
     Raises
     ------
     BadConfiguration
-        If the backup is of another feed, or the feed exists and may not be overwritten.
+        If the backup is of another feed, its semantics were given up, or the feed exists and may
+        not be overwritten.
     FeedInUse
         If a live worker holds it.
     OutputAhead, WrongKeyType
@@ -96,6 +101,7 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
         raise BadConfiguration(
             f"the backup is of feed {backup.feed!r}: online-svm restore {backup.feed} FILE"
         )
+    check_computed(feed, backup.agreement)
     check_not_in_use(store, force)
     position = backup.position
     before = set(store.snapshot_keys())

@@ -9,6 +9,7 @@ from workers.admin.answers import newest, payload
 from workers.admin.holder import holder
 from workers.admin.registry import require
 from workers.broker.store import Store
+from workers.feed.agreement import check_computed
 
 COUNTED = 1000
 """Largest number of waiting entries that are counted one by one, which reads them."""
@@ -67,9 +68,13 @@ def status(store: Store) -> Status:
     ------
     NoSuchFeed
         If the feed does not exist.
+    BadConfiguration
+        If its semantics were given up.
     """
     require(store)
     keys, state = store.keys, store.state()
+    if state is not None:
+        check_computed(keys.feed, state.agreement)
     cursor = b"0-0" if state is None else state.position.cursor
     pointers = () if state is None else (state.snapshot, state.previous)
     waits, is_at_least = waiting(store, cursor)

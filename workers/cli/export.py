@@ -54,12 +54,13 @@ def export(
     true_label is the label that was learned, is_right 1 or 0. Both are blank where the entry had
     no label, and where its input was trimmed since (a worker with --keep-input keeps it).
     """
-    from workers.admin.answers import newest
+    from workers.admin.answers import check_known, newest
     from workers.admin.registry import require
     from workers.history.spreadsheet import cell, raw_cell
 
     with feed_store(feed, redis, config) as store:
         require(store)
+        check_known(store)
         last = newest(store, store.keys.out, 1)
         table = _Table(store, last[0][0] if last else b"0-0", features)
         # The columns depend on all rows, because new classes appear in the stream. So there are two

@@ -9,6 +9,7 @@ from workers.plural import counted
 
 if TYPE_CHECKING:
     from workers.admin.fork import Fork
+    from workers.feed.stored_settings import Renewed
 
 
 def register(app: typer.Typer) -> None:
@@ -33,11 +34,14 @@ def fork(
     from workers.cli.progress import PlainProgress
     from workers.config import settings
     from workers.errors import Unavailable
+    from workers.feed.stored_settings import renewed_settings
 
-    settings.load({}, config)  # check the settings before anything is copied
+    given = settings.load({}, config)  # check the settings before anything is copied
     url = redis_url(redis, config)
     flag = f" --config {config}" if config else ""
     with feed_store(feed, url) as store:
+        state = store.state()
+        renewed = None if state is None else renewed_settings(given, feed, state.agreement)
         name = to or _free_name(url, feed)
         with Store(url, name) as target:
             entries = store.length(store.keys.input)
@@ -46,6 +50,9 @@ def fork(
             except (Unavailable, KeyboardInterrupt):
                 note(f"to go on with the copy: online-svm fork {feed} --to {name}{flag}")
                 raise
+            if renewed is not None:
+                forking.begin(target, renewed.settings)
+                note(carried(feed, renewed))
     note(f"{describe(made)}; to answer: online-svm worker {name}{flag}")
     print(name)
 
@@ -72,6 +79,29 @@ answered and trimmed'
             f"; the new feed begins with these, as {made.trimmed:,} {older} answered and trimmed"
         )
     return told
+
+
+def carried(feed: str, renewed: "Renewed") -> str:
+    """Return which settings the new feed has from one whose semantics were given up.
+
+    Examples
+    --------
+    >>> from workers.config.settings import WorkerSettings
+    >>> from workers.feed.stored_settings import Changed, Renewed
+    >>> kept = {"max_classes": Changed(None, 100)}
+    >>> carried("f", Renewed(WorkerSettings(), kept)).partition("; ")[0]
+    "it has the settings of 'f', with the defaults of then: max_classes none (now 100)"
+    """
+    from workers.config.text_values import text_of
+
+    kept = ", ".join(
+        f"{name} {text_of(then)} (now {text_of(now)})" for name, (then, now) in renewed.kept.items()
+    )
+    defaults = f", with the defaults of then: {kept}" if kept else ""
+    return (
+        f"it has the settings of {feed!r}{defaults}; for other settings: online-svm fork {feed} "
+        "--config FILE, to a new name"
+    )
 
 
 def _free_name(url: str, feed: str) -> str:

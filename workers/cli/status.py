@@ -85,20 +85,20 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
 
     Raises
     ------
-    NoSuchFeed, AccessDenied, StateLost
+    NoSuchFeed, AccessDenied, BadConfiguration, StateLost
         If the user named the feed.
     """
     from workers.admin.registry import NoSuchFeed
     from workers.admin.status import status
     from workers.broker.store import Store
-    from workers.errors import AccessDenied, InvalidFeedName, StateLost
+    from workers.errors import AccessDenied, BadConfiguration, InvalidFeedName, StateLost
 
     found = []
     for name in names:
         try:
             with Store(url, name) as store:
                 found.append(status(store))
-        except (NoSuchFeed, AccessDenied, InvalidFeedName, StateLost) as error:
+        except (NoSuchFeed, AccessDenied, BadConfiguration, InvalidFeedName, StateLost) as error:
             if is_named:
                 raise
             # Its keys are gone, damaged or not permitted: show the other feeds nevertheless.

@@ -44,12 +44,15 @@ def tail(
     --json prints the payloads with true_label and is_right added. Both are null where the entry
     had no label, and where its input was trimmed since (a worker with --keep-input keeps it).
     """
+    from workers.admin.answers import check_known
     from workers.admin.registry import require
     from workers.history.true_labels import TrueLabels
 
     with feed_store(feed, redis, config) as store:
         if not follow:
             require(store)
+        if not raw:
+            check_known(store)
         _tell_if_unanswered(store)
         key = store.keys.out if stream == "out" else store.keys.met
         truths = TrueLabels(store, features) if stream == "out" and not raw else None

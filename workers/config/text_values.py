@@ -55,11 +55,17 @@ def option(name: str, value: Any) -> str:
     >>> print(option("classes", ["a,b", "c"]))
     --classes '["a,b","c"]'
     """
-    return f"--{name.replace('_', '-')} {shlex.quote(_text(value))}"
+    return f"--{name.replace('_', '-')} {shlex.quote(text_of(value))}"
 
 
-def _text(value: Any) -> str:
-    """Return the text that `parse_text` reads as a value."""
+def text_of(value: Any) -> str:
+    """Return the text that `parse_text` reads as a value.
+
+    Examples
+    --------
+    >>> text_of(None), text_of(["a", "b"])
+    ('none', 'a,b')
+    """
     if value is None:
         return "none"
     if not isinstance(value, list | dict):

@@ -81,6 +81,7 @@ def stored_groups(feed: str, stored: Agreement) -> Groups:
         If it is damaged.
     """
     check_whole(feed, stored)
+    check_computed(feed, stored)
     try:
         return semantics.completed(json.loads(stored.config))
     except InvalidConfig as error:
@@ -90,6 +91,35 @@ def stored_groups(feed: str, stored: Agreement) -> Groups:
             f"feed {feed!r}: its configuration is damaged ({error!r}): restore it from a backup, "
             f"or: online-svm reset {feed}"
         ) from error
+
+
+def given_up(stored: Agreement) -> int | None:
+    """Return the semantics of a stored configuration if they are no longer computed.
+
+    None also where they cannot be read: what reads the configuration then says so.
+    """
+    try:
+        number = semantics.of(json.loads(stored.config))
+    except (AttributeError, TypeError, ValueError):
+        return None
+    return number if type(number) is int and number in semantics.GIVEN_UP else None
+
+
+def check_computed(feed: str, stored: Agreement) -> None:
+    """Raise BadConfiguration, with the way on, for semantics that were given up."""
+    number = given_up(stored)
+    if number is None:
+        return
+    sources = json.loads(stored.config).get("join", {}).get("feeds")
+    way = (
+        f"online-svm fork {feed} --to NEW (a new feed with its window and settings)"
+        if sources is None
+        else f"online-svm fork each of {', '.join(sources)}, and combine the new feeds"
+    )
+    raise BadConfiguration(
+        f"feed {feed!r} was begun by {semantics.GIVEN_UP[number]} (semantics {number}), whose "
+        f"answers are no longer computed. Go on with: {way}; or: online-svm reset {feed}"
+    )
 
 
 def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:

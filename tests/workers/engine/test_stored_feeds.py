@@ -1,4 +1,4 @@
-"""Feeds that earlier software stored are continued and verified by this one.
+"""Feeds that earlier software stored, under semantics still computed, are continued and verified.
 
 Bytes and digests are compared in the environment that the feeds were stored in, anywhere else the
 answers to rounding.
@@ -31,6 +31,7 @@ from workers.feed.stored_settings import stored_settings
 from workers.stop import Stop
 
 STREAMS = ("out", "met", "dlq")
+NEWEST = stored_feeds.NEWEST
 STORED = stored_feeds.stored_feeds()
 COMBINED = [(directory, name) for directory, name in STORED if name == "combination"]
 ANSWERED = [stored for stored in STORED if stored not in COMBINED]
@@ -82,8 +83,7 @@ def continued(url, directory, name):
 
 
 def test_there_is_a_stored_feed_of_each_kind():
-    kinds = {"default", "lagging", "crossfit", "linear", "psvm", "classes", "dedupe", "combination"}
-    assert kinds <= {name for _, name in STORED}
+    assert set(stored_feeds.KINDS) <= {name for _, name in STORED}
 
 
 @each_feed
@@ -189,7 +189,7 @@ def test_a_stored_feed_whose_input_is_kept_is_forked_to_the_same_answers(
 
 def restored(store, change, name="dedupe"):
     """Load a stored feed as it would be, had it been begun with another configuration text."""
-    content = stored_feeds.read("semantics-1", name)
+    content = stored_feeds.read(NEWEST, name)
     needs_its_environment(content)
     stored_feeds.load(store, content)
     state, key = store.state(), store.keys.state
@@ -239,7 +239,7 @@ def test_a_feed_that_was_stored_before_a_setting_existed_is_continued_and_verifi
 def test_a_setting_that_is_added_means_what_was_done_before_it(redis_url, monkeypatch):
     """`split` as if it were new: feeds had used the oldest, and new ones get another default."""
     assert WorkerSettings().split == "interleaved"
-    monkeypatch.setitem(semantics.DEFAULTS[1]["predictor"], "split", "oldest")
+    monkeypatch.setitem(semantics.DEFAULTS[semantics.SEMANTICS]["predictor"], "split", "oldest")
     with Store(redis_url, "dedupe") as store:
         content = restored(store, lambda config: config["predictor"].pop("split"))
         stored_feeds.push_later(store, content)
@@ -254,7 +254,7 @@ def test_a_setting_that_is_added_means_what_was_done_before_it(redis_url, monkey
 
 def test_only_what_is_given_and_differs_is_refused_with_the_options_that_fit(redis_url):
     with Store(redis_url, "psvm") as store:
-        stored_feeds.load(store, stored_feeds.read("semantics-1", "psvm"))
+        stored_feeds.load(store, stored_feeds.read(NEWEST, "psvm"))
         before = store.call("HGETALL", store.keys.state)
         told = given(learner="psvm", window=80, eta=0.2, missing="reject")
         with pytest.raises(ConfigurationChanged) as refused:
@@ -269,7 +269,7 @@ def test_only_what_is_given_and_differs_is_refused_with_the_options_that_fit(red
 def test_options_that_only_work_with_the_stored_settings_are_taken(redis_url):
     """Without the classes that are stored, this learner would be refused."""
     with Store(redis_url, "psvm") as store:
-        stored_feeds.load(store, stored_feeds.read("semantics-1", "psvm"))
+        stored_feeds.load(store, stored_feeds.read(NEWEST, "psvm"))
         told = load({"learner": "psvm", "taxonomy": "margin"}, is_whole=False)
         _, used = run_preflight(store, told, accept_environment=True)
         assert used.predictor.classes == ("a", "b")
@@ -295,7 +295,7 @@ def unreadable(config):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (numbered(9), "semantics 9 is not known here (known: 1): upgrade online-svm"),
+        (numbered(9), "semantics 9 is not known here (known: 2): upgrade online-svm"),
         (unreadable, "setting max_classes is not known here: upgrade online-svm"),
     ],
 )
@@ -319,43 +319,9 @@ def test_a_feed_of_newer_software_is_refused_in_one_line_by_all_that_compute(
         assert status(store).seq == 190  # it can still be looked at
 
 
-def test_a_feed_whose_semantics_were_given_up_is_refused_and_can_be_forked(
-    redis_url, feed, monkeypatch
-):
-    content = stored_feeds.read("semantics-1", "dedupe")
-    stored = json.loads(content["stored"]["st"]["config"])
-    later = {group: dict(settings) for group, settings in semantics.DEFAULTS[1].items()}
-    later["predictor"]["semantics"] = 2
-    monkeypatch.setitem(semantics.DEFAULTS, 2, later)
-    with Store(redis_url, "dedupe") as store, Store(redis_url, feed) as fork:
-        stored_feeds.load(store, content)
-        # While both are known a feed keeps its own.
-        _, used = run_preflight(store, given(), accept_environment=True)
-        assert used.predictor.semantics == 1
-        with pytest.raises(ConfigurationChanged, match="semantics: feed 1, here 2"):
-            run_preflight(store, given(semantics=2))
-        told_nothing = given()
-        monkeypatch.delitem(semantics.DEFAULTS, 1)
-        monkeypatch.setitem(semantics.GIVEN_UP, 1, "0.1")
-        with pytest.raises(BadConfiguration) as refused:
-            run_preflight(store, told_nothing)
-        told = str(refused.value)
-        assert told.startswith(
-            "feed 'dedupe': semantics 1 is no longer computed: go on with online-svm 0.1, or: "
-            "online-svm fork dedupe --to NEW"
-        )
-        forking.fork(store, fork)
-        # Refits in this process, which alone knows of these semantics.
-        changed = stored["predictor"] | {"semantics": 2, "refit_lag": 0}
-        settings = given(**changed, **stored["limits"])
-        work(redis_url, feed, content["pushed"], settings)
-        assert json.loads(fork.state().agreement.config)["predictor"]["semantics"] == 2
-        assert fork.state().position.seq == content["pushed"]
-
-
 def test_a_configuration_that_is_no_configuration_is_named_as_damaged(redis_url):
     with Store(redis_url, "dedupe") as store:
-        stored_feeds.load(store, stored_feeds.read("semantics-1", "dedupe"))
+        stored_feeds.load(store, stored_feeds.read(NEWEST, "dedupe"))
         rewritten(store, '{"predictor": 3}')
         with pytest.raises(StateLost, match="feed 'dedupe': its configuration is damaged"):
             run_preflight(store, given())
