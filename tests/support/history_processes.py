@@ -73,12 +73,13 @@ class Part:
         assert code in allowed, f"ended with {code}: {self._log.read_text()[-2000:]}"
         self.process, self._allowed = self._begin(), set()
 
-    def end(self):
+    def end(self, also=()):
         """Stop it in order."""
         self.signal(signal.SIGCONT)
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(30)
-        assert code in self._allowed | {OK}, f"ended with {code}: {self._log.read_text()[-2000:]}"
+        allowed = {OK, *self._allowed, *also}
+        assert code in allowed, f"ended with {code}: {self._log.read_text()[-2000:]}"
 
 
 class Processes:
@@ -119,8 +120,8 @@ class Processes:
             self._begin()
             while not self._is_done():
                 self._round()
-            for part in self._parts.values():
-                part.end()
+            for name, part in self._parts.items():
+                part.end(self._ends(name))
             self._consume(1000)
             read = self._consumer and self._consumer.answers
             return found_in(self._server.url, self.mode, read)
@@ -192,12 +193,17 @@ class Processes:
             time.sleep(PAUSE)
 
     def _tend(self):
-        # Either of two workers may take over from the other; a combination that starts while Redis
-        # is away does not wait for it.
-        pair = {FENCED} if "two" in self.mode else set()
-        also = {"worker": pair, "standby": pair, "combination": {UNAVAILABLE}}
         for name, part in self._parts.items():
-            part.tend(also.get(name, ()))
+            part.tend(self._ends(name))
+
+    def _ends(self, name):
+        """Return the exit codes that a part may have at any time.
+
+        Either of two workers may take over from the other; a combination that starts while Redis
+        is away does not wait for it.
+        """
+        pair = {FENCED} if "two" in self.mode else set()
+        return {"worker": pair, "standby": pair, "combination": {UNAVAILABLE}}.get(name, set())
 
     def _consume(self, count):
         if self._consumer is None:
