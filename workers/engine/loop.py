@@ -10,26 +10,23 @@ batch whole or not at all, so a worker may die at any instruction.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 import structlog
 
 from workers.broker.batch_size import BatchSize
 from workers.broker.lease import Lease
-from workers.broker.pipeline import Sent
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine import snapshots
 from workers.engine.answer import Outcome, process
+from workers.engine.commit_writer import CommitWriter, SentCommit
 from workers.engine.downstream import Gate, OpenGate
 from workers.engine.ownership import Ownership
 from workers.engine.read_ahead import InputReader
 from workers.engine.recovery import Recovery
-from workers.engine.snapshots import KeptSnapshots
-from workers.errors import BatchChanged, InputLost, InvalidStoredSnapshot, PositionMoved, Stopped
+from workers.engine.snapshots import PART_BYTES
+from workers.errors import BatchChanged, InputLost, PositionMoved, Stopped
 from workers.feed.commit import Commit
 from workers.feed.position import END, LAST_ID, parse_id
-from workers.feed.state import Pointer
 from workers.refit.background import Background, NoBackground
 from workers.stop import Stop
 
@@ -38,27 +35,6 @@ log = structlog.get_logger("online_svm.worker")
 _NO_SNAPSHOT = "stopped without a snapshot: the next start replays from the last one"
 
 Observer = Callable[[Outcome], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _PendingCommit:
-    """A commit that is not confirmed.
-
-    Attributes
-    ----------
-    commit : Commit
-    sent : Sent
-        The call of the script.
-    snapshot : (Pointer, list of Sent) or None
-        The snapshot it points at, and the writes of its parts.
-    outcome : Outcome or None
-        None if the commit only moves snapshot pointers.
-    """
-
-    commit: Commit
-    sent: Sent
-    snapshot: tuple[Pointer, list[Sent]] | None
-    outcome: Outcome | None
 
 
 class Engine:
@@ -111,29 +87,31 @@ class Engine:
         begins: bool = True,
         batch_bytes: int = 1 << 26,
         gate: Gate | None = None,
-        part_bytes: int = snapshots.PART_BYTES,
+        part_bytes: int = PART_BYTES,
         refits: Background | None = None,
     ) -> None:
         self._store, self._recovery, self._limits, self._stop = store, recovery, limits, stop
         self._batch = BatchSize(batch, batch_bytes)
         self._gate = gate or OpenGate()
-        self._part_bytes = part_bytes
         self._refits = refits or NoBackground()
-        self._snapshot_every, self._keep_input = snapshot_every, keep_input
+        self._snapshot_every = snapshot_every
+        self._keep_input, self._part_bytes = keep_input, part_bytes
         self._lease = lease
         self._observe = observe or _ignore
-        self._pending: _PendingCommit | None = None
         self._take_over(begins)
 
     def _take_over(self, begins: bool) -> None:
         recovered = self._recovery(begins)
         self._predictor, self.position = recovered.predictor, recovered.position
         self._reached = self.position  # of the predictor
-        self._pending = None
+        self._pending: tuple[SentCommit, Outcome] | None = None
         self._input = InputReader(self._store, self._batch)
-        self._recent, self._config_hash = recovered.recent, recovered.config_hash
+        self._recent = recovered.recent
+        self._commits = CommitWriter(
+            self._store, recovered.config_hash, self._predictor.config.window, recovered.kept,
+            self._keep_input, self._part_bytes,
+        )  # fmt: skip
         self._ownership = Ownership(self._store, recovered.epoch, self._lease)
-        self._kept = recovered.kept
         self._snapshot_seq = recovered.position.seq - recovered.replayed
         log.info(
             "at work", epoch=recovered.epoch, seq=self.position.seq, replayed=recovered.replayed
@@ -195,8 +173,8 @@ class Engine:
             self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
             outcome.met, outcome.dlq,
         )  # fmt: skip
-        due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
-        self._pending = self._sent(commit, due, outcome)
+        is_due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
+        self._pending = self._send(commit, is_due), outcome
 
     def finish_commit(self) -> bool:
         """Wait for the pending commit; return False if the position had to be read again.
@@ -210,30 +188,29 @@ class Engine:
 
     def _confirm_pending(self) -> bool:
         """Wait for the pending commit, as `finish_commit`, without beginning refits."""
-        pending, self._pending = self._pending, None
-        if pending is None:
+        if self._pending is None:
             return True
+        (sent, outcome), self._pending = self._pending, None
         try:
-            self._confirm(pending)
+            self._confirm(sent)
         except PositionMoved:
             self.reload()
         except BatchChanged:
-            self._check_input(pending.commit.before.cursor, pending.commit.ids)
+            self._check_input(outcome.before.cursor, outcome.ids)
             self.reload()
         else:
-            if pending.outcome is not None:
-                self._observe(pending.outcome)
+            self._observe(outcome)
             return True
         return False
 
     def snapshot(self) -> None:
         """Commit a snapshot of the present position, unless there is one already."""
         self.finish_commit()
-        if self._reached != self.position or self._newest_cursor() == self.position.cursor:
+        if self._reached != self.position or self._commits.newest == self.position.cursor:
             return  # the predictor is ahead of the commit, or there is nothing new
         pointers_only = Commit(self._ownership.epoch, self.position, self.position)
         try:
-            self._confirm(self._sent(pointers_only, moves=True))
+            self._confirm(self._send(pointers_only, with_snapshot=True))
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")
 
@@ -251,62 +228,18 @@ class Engine:
         before = 0 if waits_at is None else waits_at - 1 - self._predictor.n
         return before if before > 0 else None
 
-    def _sent(self, commit: Commit, moves: bool, outcome: Outcome | None = None) -> _PendingCommit:
-        """Send a commit, with a new snapshot if `moves`."""
-        if not moves:
-            return _PendingCommit(commit, self._store.send(commit), None, outcome)
-        snapshot, commit = self._with_snapshot(commit)
-        return _PendingCommit(commit, self._store.send(commit), snapshot, outcome)
+    def _send(self, commit: Commit, with_snapshot: bool) -> SentCommit:
+        """Send a commit; with a snapshot of the predictor, which stands at its end."""
+        body = self._recent.prepend_to(self._predictor.snapshot()) if with_snapshot else None
+        return self._commits.send(commit, body)
 
-    def _confirm(self, pending: _PendingCommit) -> None:
+    def _confirm(self, sent: SentCommit) -> None:
         """Wait until a commit is done, then update the position."""
-        commit, snapshot = pending.commit, pending.snapshot
-        try:
-            self._store.confirm(commit, pending.sent)
-        except InvalidStoredSnapshot:
-            assert snapshot is not None
-            if not self._is_committed_again(commit, snapshot[1]):
-                snapshot = None
-                self._store.commit(replace(commit, move=None))
-        if self.position.cursor != commit.after.cursor == LAST_ID:
+        if self._commits.confirm(sent):
+            self._snapshot_seq = sent.commit.after.seq
+        if self.position.cursor != sent.commit.after.cursor == LAST_ID:
             log.warning(f"{self._store.keys.input}: {END}")
-        self.position = commit.after
-        if snapshot is not None:
-            assert commit.move is not None
-            self._kept = KeptSnapshots(snapshot[0], self._kept.newest, marks=commit.move.marks)
-            self._snapshot_seq = commit.after.seq
-
-    def _is_committed_again(self, commit: Commit, writing: list[Sent]) -> bool:
-        """Write a missing snapshot again, then commit again; return whether that was accepted.
-
-        The first write was lost with a connection or refused, or Redis was away for so long that
-        the unreferenced snapshot expired. If it is missing again, the next batch brings another.
-        """
-        self._store.finish_snapshot(writing)
-        try:
-            self._store.commit(commit)
-        except InvalidStoredSnapshot:
-            log.warning("a snapshot was not kept", cursor=commit.after.cursor)
-            return False
-        return True
-
-    def _with_snapshot(self, commit: Commit) -> tuple[tuple[Pointer, list[Sent]], Commit]:
-        """Begin to write a snapshot of the predictor after this batch; let the commit point at it.
-
-        The write is large, so the next batch is answered while Redis does it.
-        """
-        store = self._store
-        body = self._recent.prepend_to(self._predictor.snapshot())
-        pointer, data = snapshots.encode(
-            store.keys.feed, self._config_hash, commit.after, body, self._part_bytes
-        )
-        window = self._predictor.config.window
-        move = snapshots.move_to(pointer, self._kept, store, self._keep_input, window)
-        sent = store.put_snapshot(pointer, data)
-        return (pointer, sent), replace(commit, move=move)
-
-    def _newest_cursor(self) -> bytes:
-        return b"0-0" if self._kept.newest is None else self._kept.newest.cursor
+        self.position = sent.commit.after
 
     def _may_go_on(self) -> bool:
         """Return whether the next batch may be answered: the feed is ours, the gate is open."""

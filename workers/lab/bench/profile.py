@@ -17,6 +17,7 @@ from online_svm.svm.kernel_model import KernelModel
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine import answer as answering
+from workers.engine.commit_writer import CommitWriter
 from workers.engine.loop import Engine
 from workers.lab.bench.feed import WARM_UP, our_worker, quiet, server, stream
 from workers.lab.bench.report import Result, Tell, silent
@@ -40,7 +41,8 @@ _PARTS: list[Part] = [
     (answering, "chain", "digest"),
     (Store, "send", "commit"),
     (Store, "confirm", "commit"),
-    (Engine, "_with_snapshot", "snapshot"),
+    (OnlinePredictor, "snapshot", "snapshot"),
+    (CommitWriter, "_with_snapshot", "snapshot"),
     (ActiveModel, "calibrate", REFIT),
     (ProcessRefitter, "submit", REFIT),
     (ProcessRefitter, "result", REFIT),
