@@ -7,8 +7,8 @@ import pytest
 import redis
 from fault_redis import Server
 
-from workers.broker.connection import translated
 from workers.broker.embedded import server_executable
+from workers.broker.redis_errors import translated
 from workers.cli import app as cli
 from workers.errors import RedisUnsuitable
 

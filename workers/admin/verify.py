@@ -9,7 +9,8 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.registry import require
 from workers.broker.batch_size import Entry
-from workers.broker.store import PAGE, Store
+from workers.broker.feed_reader import PAGE
+from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.engine import snapshots
 from workers.engine.answer import Outcome, process

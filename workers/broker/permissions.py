@@ -11,7 +11,8 @@ from typing import Any
 import redis
 
 from workers.broker.backoff import delays
-from workers.broker.connection import client, translated
+from workers.broker.connection import client
+from workers.broker.redis_errors import translated
 from workers.config.redis_url import redacted
 from workers.errors import AccessDenied, Stopped, Unavailable
 from workers.feed.keys import GROUP, REGISTRY, FeedKeys

@@ -12,7 +12,8 @@ from online_svm.stream.schema import MAX_LABEL, FeatureSchema
 from workers.admin.answers import payload
 from workers.admin.registry import NoSuchFeed
 from workers.broker.batch_size import BatchSize
-from workers.broker.store import PAGE_BYTES, Store
+from workers.broker.feed_reader import PAGE_BYTES
+from workers.broker.store import Store
 from workers.combine.join import Answer, Mark
 from workers.errors import BadConfiguration, InputLost, StateLost
 from workers.feed.position import LAST_ID

@@ -6,32 +6,33 @@ defaults. A setting has one name everywhere: `--refit-every`, `ONLINE_SVM_REFIT_
 The predictor's settings are inherited from the one model that declares them.
 """
 
-import difflib
-import os
 import tomllib
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
-    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from online_svm.config import PredictorConfig
-from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
+from workers.config.environment import PREFIX
 from workers.config.explain import explain
-from workers.config.text_values import parse_text
+from workers.config.setting_sources import (
+    EnvironmentSource,
+    FileSource,
+    parsed,
+    refuse_unknown,
+    refuse_unknown_variables,
+    settings_file,
+)
 from workers.errors import BadConfiguration
 
 Policy = Literal["trim", "block"]
-
-_TABLES = ("predictor", "limits", "worker")
 
 
 class Limits(BaseModel):
@@ -226,51 +227,11 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Order the sources: flags, environment, file."""
-        return init_settings, _Environment(settings_cls), _File(settings_cls)
+        return init_settings, EnvironmentSource(settings_cls), FileSource(settings_cls)
 
 
 _AGREED: dict[str, type[BaseModel]] = {"predictor": PredictorConfig, "limits": Limits}
 """Groups of settings that are fixed for a feed, by the names they are stored under."""
-
-
-class _Environment(EnvSettingsSource):
-    """The variables ONLINE_SVM_*, with lists written `a,b,c` and None written `none`."""
-
-    def __call__(self) -> dict[str, Any]:
-        # The inherited method drops None, which is the value of a variable set to "none".
-        found: dict[str, Any] = {}
-        for name, field in self.settings_cls.model_fields.items():
-            text, _, _ = self.get_field_value(field, name)
-            if text is not None:
-                found[name] = parse_text(name, field, text)
-        return found
-
-
-class _File(TomlConfigSettingsSource):
-    """The TOML file: keys at the top, or in the tables [worker], [predictor] and [limits]."""
-
-    def __call__(self) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for key, value in super().__call__().items():
-            found = value if key in _TABLES and isinstance(value, dict) else {key: value}
-            refuse_unknown(found, self.settings_cls.model_fields, "setting")
-            for name in found:
-                if name in values:
-                    raise BadConfiguration(
-                        f"setting {name}: the file gives it twice, in two tables or in one and at "
-                        "the top; keep one"
-                    )
-            values |= found
-        return parsed(values)
-
-
-def parsed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with the text of flags and files turned into lists, maps and None."""
-    fields = WorkerSettings.model_fields
-    return {
-        name: parse_text(name, fields[name], value) if isinstance(value, str) else value
-        for name, value in values.items()
-    }
 
 
 def load(
@@ -293,15 +254,15 @@ def load(
         The message names the setting and what is wrong; for an unknown name, also the nearest
         known one.
     """
-    chosen = _path(config)
-    _refuse_unknown_variables()
+    chosen = settings_file(config)
+    refuse_unknown_variables(WorkerSettings.model_fields)
     refuse_unknown(flags, WorkerSettings.model_fields, "setting")
 
     class Loaded(WorkerSettings):
         model_config = SettingsConfigDict(toml_file=chosen)
 
     try:
-        loaded = Loaded(**parsed(flags))
+        loaded = Loaded(**parsed(flags, WorkerSettings.model_fields))
     except ValidationError as error:
         raise BadConfiguration(explain(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -326,33 +287,8 @@ def origins(flags: Mapping[str, Any], config: Path | None = None) -> dict[str, s
     """
     given = {
         "option": flags,
-        "environment": _Environment(WorkerSettings)(),
-        "file": _File(WorkerSettings, _path(config))(),
+        "environment": EnvironmentSource(WorkerSettings)(),
+        "file": FileSource(WorkerSettings, settings_file(config))(),
     }
     first = ChainMap(*(dict.fromkeys(values, origin) for origin, values in given.items()))
     return {name: first.get(name, "default") for name in WorkerSettings.model_fields}
-
-
-def _path(config: Path | None) -> Path | None:
-    """Return the settings file: the given one, or the one that the environment names."""
-    named = os.environ.get("ONLINE_SVM_CONFIG")
-    path = config or (Path(named) if named else None)
-    if path is not None and not path.is_file():
-        raise BadConfiguration(f"{path}: no such file; give --config the path of a TOML file")
-    return path
-
-
-def _refuse_unknown_variables() -> None:
-    known = {PREFIX + name.upper() for name in WorkerSettings.model_fields} | {*PROCESS_ENVIRONMENT}
-    ours = [name for name in os.environ if name.startswith(PREFIX)]
-    refuse_unknown(ours, known, "environment variable")
-
-
-def refuse_unknown(given: Iterable[str], known: Iterable[str], kind: str) -> None:
-    """Raise BadConfiguration for the first unknown name, and suggest the nearest known one."""
-    names = list(known)
-    for name in given:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, 1, 0.5)
-            hint = f"did you mean {near[0]}?" if near else "see online-svm config show"
-            raise BadConfiguration(f"unknown {kind} {name[:80]!r}: {hint}")

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from workers.broker.connection import NO_CLUSTER
+from workers.broker.redis_errors import NO_CLUSTER
 from workers.broker.store import Store
 from workers.engine import snapshots
 from workers.engine.consistency import check_ends

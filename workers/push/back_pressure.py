@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import redis
 
-from workers.broker.connection import translated
-from workers.broker.store import PAGE
+from workers.broker.feed_reader import PAGE
+from workers.broker.redis_errors import translated
 from workers.errors import RedisUnsuitable
 from workers.feed.keys import FeedKeys
 from workers.feed.position import LAST_ID

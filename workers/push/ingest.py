@@ -13,7 +13,8 @@ import numpy as np
 import orjson
 import redis
 
-from workers.broker.connection import client, translated
+from workers.broker.connection import client
+from workers.broker.redis_errors import translated
 from workers.errors import RedisUnsuitable, WorkerError
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.plural import counted

@@ -5,7 +5,8 @@ from fault_feed import COUNT, drain, engine, payloads, push, rows
 
 from workers.admin import fork as forking
 from workers.admin.status import status
-from workers.broker.store import PAGE, Store
+from workers.broker.feed_reader import PAGE
+from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost, Unavailable
 from workers.feed.keys import REGISTRY
 

@@ -8,8 +8,8 @@ from workers.admin.holder import FeedInUse
 from workers.admin.repair import repair
 from workers.admin.repair_store import Change, RepairStore
 from workers.admin.restore import backup_of, restore
+from workers.broker.feed_reader import PAGE
 from workers.broker.lease import Holder
-from workers.broker.store import PAGE
 from workers.cli import app as cli
 from workers.config.settings import Limits
 from workers.engine import preflight

@@ -8,7 +8,8 @@ import pytest
 import redis
 
 from workers.broker.backoff import CAP, delays
-from workers.broker.connection import Connection, translated
+from workers.broker.connection import Connection
+from workers.broker.redis_errors import translated
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.config.redis_url import redacted

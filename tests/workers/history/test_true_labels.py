@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.broker.store import PAGE_BYTES
+from workers.broker.feed_reader import PAGE_BYTES
 from workers.feed.state import Agreement, initial_fields
 from workers.history.true_labels import TrueLabels
 

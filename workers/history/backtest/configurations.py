@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
 from workers.config.explain import explain
-from workers.config.settings import Limits, WorkerSettings, parsed, refuse_unknown
+from workers.config.setting_sources import parsed, refuse_unknown
+from workers.config.settings import Limits, WorkerSettings
 from workers.errors import BadConfiguration
 
 BASE = "base"
@@ -112,7 +113,9 @@ def configurations(given: WorkerSettings, sections: Sections) -> list[Configurat
 def _configured(name: str, given: WorkerSettings, changes: Mapping[str, Any]) -> Configuration:
     try:
         refuse_unknown(changes, _FIELDS, "setting")
-        values = {field: getattr(given, field) for field in _FIELDS} | parsed(changes)
+        values = {field: getattr(given, field) for field in _FIELDS} | parsed(
+            changes, WorkerSettings.model_fields
+        )
         predictor = PredictorConfig.model_validate(_part(values, PredictorConfig.model_fields))
         limits = Limits.model_validate(_part(values, Limits.model_fields))
     except ValidationError as error:

@@ -1,0 +1,106 @@
+"""Give each error of Redis the name that the rest of the program knows it by."""
+
+import re
+
+import redis
+
+from workers.broker.reply_limit import ReplyTooLarge
+from workers.config.redis_url import redacted
+from workers.errors import (
+    AccessDenied,
+    BadConfiguration,
+    EndOfStream,
+    ReadTooLarge,
+    RedisUnsuitable,
+    Unavailable,
+    WorkerError,
+    WrongKeyType,
+)
+from workers.feed.position import END
+
+# Redis refuses now but will accept the same command later.
+_TRANSIENT = frozenset(
+    [
+        "OOM",
+        "READONLY",
+        "LOADING",
+        "BUSY",
+        "MASTERDOWN",
+        "MISCONF",
+        "NOREPLICAS",
+    ]
+)
+_DENIED = frozenset(["NOAUTH", "WRONGPASS", "NOPERM"])
+_CODES = {
+    redis.exceptions.ReadOnlyError: "READONLY",
+    redis.exceptions.OutOfMemoryError: "OOM",
+    redis.exceptions.NoScriptError: "NOSCRIPT",
+    redis.exceptions.NoPermissionError: "NOPERM",
+    redis.exceptions.MasterDownError: "MASTERDOWN",
+}
+_OF_CLUSTERS = (
+    redis.exceptions.MovedError,
+    redis.exceptions.AskError,
+    redis.exceptions.ClusterCrossSlotError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.TryAgainError,
+)
+# Inside a script, and in older versions of redis-py, these errors are plain text.
+_IN_CLUSTER = re.compile(
+    r"(?:^|\s-)(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN|TRYAGAIN)\b|non local key in a cluster"
+)
+NO_CLUSTER = (
+    "is part of a Redis Cluster, which is not supported yet: use one Redis, with replicas if you "
+    "want them (cluster-enabled no)"
+)
+
+# An error inside a script has the code of the failing command in its text: "... -OOM command ...".
+_CODE = re.compile(r"(?:^|-)([A-Z]{3,})\b")
+# The text of NOPERM inside a script, before Redis 7.
+_SCRIPT_DENIED = re.compile(r"can't run this command|No permissions|no permissions")
+
+
+class UnknownScript(WorkerError):
+    """Redis was restarted or its scripts were flushed."""
+
+
+def translated(error: redis.RedisError, url: str) -> WorkerError:
+    """Return the named error for an error of redis-py; `Unavailable` if it may pass.
+
+    Examples
+    --------
+    >>> translated(redis.ResponseError("OOM command not allowed"), "redis://h")
+    Unavailable('Redis at redis://h refuses for now: OOM command not allowed')
+    """
+    text, where = str(error)[:300], f"Redis at {redacted(url)}"
+    if isinstance(error, ReplyTooLarge):
+        return ReadTooLarge(f"{where}: {text}")
+    if isinstance(error, _OF_CLUSTERS) or _IN_CLUSTER.search(text):
+        return RedisUnsuitable(f"{where} {NO_CLUSTER}")
+    if "exhausted the last possible ID" in text:
+        return EndOfStream(f"{where}: {END}")
+    code = _code_of(error)
+    if code in _DENIED or isinstance(error, redis.AuthenticationError):
+        return AccessDenied(f"{where} denies access: {text}; check the user, password and ACL")
+    if code == "NOSCRIPT":
+        return UnknownScript(text)
+    if code == "WRONGTYPE":
+        return WrongKeyType(f"{where}: a key of the feed holds another type: {text}")
+    if code in _TRANSIENT or isinstance(error, redis.exceptions.BusyLoadingError):
+        return Unavailable(f"{where} refuses for now: {text}")
+    if isinstance(error, redis.ConnectionError | redis.TimeoutError):
+        if "certificate" in text.lower():
+            return BadConfiguration(f"{where}: {text}; check the certificate and the CA")
+        return Unavailable(f"{where} does not answer: {text}; start it, or correct the URL")
+    return WorkerError(f"{where}: unexpected reply: {text}")
+
+
+def _code_of(error: redis.RedisError) -> str | None:
+    for kind, code in _CODES.items():
+        if isinstance(error, kind):
+            return code
+    text = str(error)
+    if _SCRIPT_DENIED.search(text):
+        return "NOPERM"
+    known = _TRANSIENT | _DENIED | {"NOSCRIPT", "WRONGTYPE"}
+    return next((code for code in _CODE.findall(text) if code in known), None)

@@ -1,0 +1,198 @@
+"""The formats of files: CSV, JSON lines, LIBSVM and ARFF, a reader each."""
+
+import csv
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TextIO, cast
+
+import orjson
+
+from workers.push.rows import (
+    BadSource,
+    Format,
+    Layout,
+    Reading,
+    Row,
+    find_layout,
+    label_text,
+    number,
+    refuse_columns,
+    with_targets,
+)
+
+WIDEST = 100_000
+"""Largest number of features of any feed; see `workers.config.settings.Limits`."""
+
+_INDEX = re.compile("[0-9]{1,10}")
+_ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)""", re.IGNORECASE)
+
+
+def _csv_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
+    from river.stream import iter_csv
+
+    filled = (line for line in lines if line.strip())
+    first = next(filled, "")
+    delimiter = max(",;\t ", key=first.count)
+    cells = next(csv.reader([first], delimiter=delimiter), [])
+    _check_width(len(cells), reading)
+    names = cells if reading.header else [f"x{i}" for i in range(1, len(cells) + 1)]
+    find_layout(names, reading, layout)
+    wanted, missing = layout.features(names), reading.missing
+    body = filled if reading.header else itertools.chain([first], filled)
+    # An extra cell gets the name None, which no column has, so it is noticed.
+    table: Any = iter_csv(cast(TextIO, body), fieldnames=[*names, None], delimiter=delimiter)
+    for x, _ in table:
+        if len(x) != len(names):
+            raise BadSource(f"not {len(names)} columns, as the first line has")
+        features = {name: number(name, x[name], missing) for name in wanted}
+        sent = features if reading.header else list(features.values())
+        y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
+        yield with_targets(sent, y, p, reading, id_)
+
+
+def _check_width(columns: int, reading: Reading) -> None:
+    """Raise BadSource where too many columns are left when label, id and others are taken out."""
+    most = WIDEST + len(reading.drop) + sum(map(bool, (reading.labelled, reading.prob, reading.id)))
+    if columns > most:
+        raise BadSource(f"more than {most} columns: a feed takes at most {WIDEST} features")
+
+
+def _json_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
+    """Read objects like an input entry (`x`, `y`, `p`, `id`), or flat ones: features and label.
+
+    Values are sent unchanged; the feed's answer says if one cannot be used.
+    """
+    layout.label = (reading.label or "y") if reading.labelled else None
+    layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
+    for line in lines:
+        if line.strip():
+            item = orjson.loads(line)
+            if not isinstance(item, dict):
+                raise ValueError("a line must be a JSON object")
+            yield _json_row(item, reading)
+
+
+def _json_row(item: dict[str, Any], reading: Reading) -> Row:
+    name, is_entry = reading.label or "y", isinstance(item.get("x"), list | dict)
+    prob = reading.prob or ("p" if is_entry else None)
+    id_name = reading.id or ("id" if is_entry else None)
+    p = None if prob is None else item.pop(prob, None)
+    sent = None if id_name is None else item.pop(id_name, None)
+    if reading.label is not None and name not in item and p is None:
+        raise BadSource(f"no {name!r} for the label")
+    y = item.pop(name, None) if reading.labelled else None
+    for dropped in reading.drop:
+        item.pop(dropped, None)
+    x = item.pop("x") if is_entry else item
+    if is_entry and item:
+        raise BadSource(f"unknown keys beside x, y, p and id: {', '.join(item)[:200]}")
+    return _json_targets(_json_features(x, reading), y, p, sent, reading)
+
+
+def _json_features(x: Any, reading: Reading) -> Any:
+    """Return the features without dropped columns, and with null for missing values."""
+    if isinstance(x, dict):
+        return {
+            name: None if isinstance(value, str) and value in reading.na else value
+            for name, value in x.items()
+            if name not in reading.drop
+        }
+    return [None if isinstance(value, str) and value in reading.na else value for value in x]
+
+
+def _json_targets(x: Any, y: object, p: object, sent: object, reading: Reading) -> Row:
+    """Return a row. In JSON a missing label is null, so any text but those of --na is a label."""
+    row = with_targets(x, y, p, reading, None)
+    label = label_text(y)
+    is_label = row.p is None and label is not None and label not in reading.na
+    return Row(x, label if is_label else row.y, None if sent is None else str(sent), row.p)
+
+
+def _libsvm_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
+    from river.stream import iter_libsvm
+
+    refuse_columns(reading, "a LIBSVM file")
+    layout.label = "the first of a line" if reading.labelled else None
+    # The reader needs a feature in each line; an explicit zero means the same as an empty row.
+    stripped = (line.split("#")[0].rstrip() for line in lines)
+    whole = (line if " " in line else f"{line} 1:0" for line in stripped if line)
+    width = reading.features
+    bound = width or WIDEST
+    narrow = (_checked_pairs(line, max(bound, WIDEST)) for line in whole)
+    pairs: Any = iter_libsvm(cast(TextIO, narrow), target_type=str)
+    checked: Iterator[tuple[dict[int, float], Any]] = ((_placed(x, bound), y) for x, y in pairs)
+    if width is None:
+        held = list(checked)
+        width = max((index for x, _ in held for index in x), default=0)
+        checked = iter(held)
+    for x, y in checked:
+        dense = [0.0] * width
+        for index, value in x.items():
+            dense[index - 1] = value
+        yield Row(dense, y if reading.labelled else None)
+
+
+def _checked_pairs(line: str, width: int) -> str:
+    """Return a line, if it has at most `width` features; checked before they are taken apart."""
+    count = line.count(":")
+    if count > width:
+        raise BadSource(f"{count} features in a line: a feed takes at most {width}")
+    return line
+
+
+def _placed(x: dict[str, float], width: int) -> dict[int, float]:
+    """Return the features of a row by index; check the indices before allocating a row."""
+    placed = {}
+    for text, value in x.items():
+        if not _INDEX.fullmatch(text) or not 1 <= int(text) <= width:
+            raise BadSource(
+                f"index {text[:40]} is outside 1 to {width}"
+                + (", the most features that a feed takes" if width == WIDEST else "")
+            )
+        if value - value != 0:
+            raise BadSource(f"feature {text} is {value}, not a finite number")
+        placed[int(text)] = value
+    return placed
+
+
+def _arff_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
+    from river.stream import iter_arff
+    from scipy.io.arff import ParseArffError
+
+    names: list[str] = []
+    buffer = cast(TextIO, _remember_attributes(lines, names, reading))
+    wanted, missing = None, reading.missing
+    try:
+        for x, _ in iter_arff(buffer, target=None):
+            if wanted is None:
+                find_layout(names, reading, layout)
+                wanted = layout.features(names)
+            # The reader omits missing values; the feed must be told that they are missing.
+            features = {name: number(name, x.get(name), missing) for name in wanted}
+            y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
+            text = y.strip(" '\"") if isinstance(y, str) else y
+            yield with_targets(features, text, p, reading, id_)
+    except ParseArffError as error:
+        raise BadSource(str(error)) from error
+    except RuntimeError as error:  # the reader's StopIteration, inside a generator
+        raise BadSource("the file ends before @data") from error
+
+
+def _remember_attributes(lines: Iterable[str], names: list[str], reading: Reading) -> Iterator[str]:
+    """Yield the lines without empty ones and comments; append the names of attributes."""
+    for line in lines:
+        if found := _ATTRIBUTE.match(line):
+            names.append(found[1].strip("'\""))
+            _check_width(len(names), reading)
+        if line.strip() and not line.startswith("%"):
+            yield line
+
+
+READERS: dict[Format, Callable[[Iterable[str], Reading, Layout], Iterator[Row]]] = {
+    "csv": _csv_rows,
+    "jsonl": _json_rows,
+    "libsvm": _libsvm_rows,
+    "arff": _arff_rows,
+}
+"""Reads the lines of a file, and fills in the roles of its columns."""
