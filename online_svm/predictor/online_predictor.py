@@ -267,9 +267,8 @@ class OnlinePredictor:
         """Freeze the examples available after the n-th, and submit a refit of them."""
         config, self._frozen = self.config, n
         start = 0 if config.window is None else max(0, n - config.window)
-        codes = self._examples.codes(start, n)
         is_first = self._active is None and self._pending is None
-        if is_first and len(np.unique(codes[codes >= 0])) < 2:
+        if is_first and not self._can_train(start, n):
             self._forget_before(start)
             return
         view = self.labels.view(self._examples.labels_before(n))
@@ -277,7 +276,8 @@ class OnlinePredictor:
         given = config.class_weight if isinstance(config.class_weight, dict) else {}
         weights = given_weights(given, view.classes[: view.n_known])
         probs = self._examples.probs(start, n).copy() if config.learner == "psvm" else None
-        self._refitter.submit(RefitTask(start, n, first, rows, view.columns(codes), weights, probs))
+        columns = view.columns(self._examples.codes(start, n))
+        self._refitter.submit(RefitTask(start, n, first, rows, columns, weights, probs))
         early = n < config.lags_from or is_early_refit(n, config.refit_every, config.dense_until)
         frozen = PendingRefit(start, n, n + (0 if early else config.lag), view)
         if self._pending is None:
@@ -285,6 +285,17 @@ class OnlinePredictor:
             self._examples.drop_given()
         else:
             self._following = frozen
+
+    def _can_train(self, start: int, n: int) -> bool:
+        """Return whether the proper training set of these examples has two classes.
+
+        Labels that calibrate are not looked at: whether an answer exists would else depend on them,
+        and no answer that follows would be calibrated.
+        """
+        config = self.config
+        trains, _ = window_parts(config.split, start, n, config.train_fraction, config.seed)
+        codes = self._examples.codes(start, n)[trains]
+        return len(np.unique(codes[codes >= 0])) > 1
 
     def _activate_if_due(self) -> None:
         pending = self._pending

@@ -1,11 +1,11 @@
-"""The answer before a refit has seen two classes: nothing is known, and it says so."""
+"""The answer before two classes could be trained on: nothing is known, and it says so."""
 
 import numpy as np
 
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Ints
 
-REASON = "warming up: no refit has seen two classes yet"
+REASON = "warming up: no proper training set had two classes yet"
 
 
 def warming_block(

@@ -17,7 +17,8 @@ class PredictionBlock:
     Attributes
     ----------
     status : {"ok", "warming"}
-        "warming" until a refit has seen two classes; then only `n` and `size` carry information.
+        "warming" until a proper training set had two classes; then only `n` and `size` carry
+        information.
     classes : tuple of (str or None)
         The K labels, sorted; a last None is the slot of labels not seen yet.
     n : ndarray of shape (m,)

@@ -117,7 +117,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self._begin(declared_classes(labels))
         codes = class_codes(self.classes_, labels)
         self._hold(rows, codes)
-        self._seen.update(codes.tolist())
         self._n = len(rows)
         self._warn_of_missing(self._refit())
         return self
@@ -155,7 +154,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes, 2)
-            Lower and upper probabilities; [0, 1] before two classes were seen.
+            Lower and upper probabilities; [0, 1] until a proper training set had two classes.
         """
         is_first = not hasattr(self, "classes_")
         self._check_parameters()
@@ -179,7 +178,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
             If the taxonomy has none: "venn-abers" with more than two classes.
         """
         rows = self._queries(X)
-        if self._latest is None or len(self._seen) < 2:
+        if self._latest is None:
             return multiprobabilities(np.zeros((len(rows), len(self.classes_)), dtype=np.int64))
         return self._latest.venn.multiprobabilities(self._scorer.score(rows))
 
@@ -212,7 +211,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self._scheme = VennScheme(self.taxonomy, self.taxonomy_bins, k, k, self.window)
         self._scorer = make_scorer(self.estimator, classes, self.window)
         self._n = 0
-        self._seen: set[int] = set()
         self._codes = Tail(np.empty(0, dtype=np.int64))
         self._latest: LatestSet | None = None
 
@@ -221,14 +219,11 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         scores, latest = self._hold(row, code), self._latest
         is_due = is_refit_due(self._n + 1, self.refit_every)
         if scores is not None and latest is not None:
-            warm = len(self._seen) > 1
-            if is_due and warm:  # the next refit scores and counts all of them again
+            if is_due:  # the next refit scores and counts all of them again
                 latest.answer_last(scores, bounds)
-            elif not is_due:
+            else:
                 met = latest.venn.answer(scores, code)
-                if warm:
-                    bounds[:, 0], bounds[:, 1] = met.lower[0], met.upper[0]
-        self._seen.add(int(code[0]))
+                bounds[:, 0], bounds[:, 1] = met.lower[0], met.upper[0]
         self._n += 1
         if is_due:
             self._refit()
@@ -249,10 +244,14 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
             self._scorer.forget(start - self._codes.first)
             self._codes.drop_before(start)
         split = parts(self.split, start, self._n, self.train_fraction)
+        codes = self._codes.since(start)
+        # The labels that calibrate have no say in whether there is an answer: it would not be
+        # calibrated then.
+        if self._latest is None and len(np.unique(codes[split.training])) < 2:
+            return split
         scores = self._scorer.train(split)
         fitted = self._scorer.training_scores() if self._scheme.uses_training else scores[:0]
-        codes = self._codes.since(start)[split.calibration]
-        self._latest = LatestSet(self._scheme, fitted, scores, codes)
+        self._latest = LatestSet(self._scheme, fitted, scores, codes[split.calibration])
         return split
 
     def _warn_of_missing(self, split: Parts) -> None:
@@ -285,6 +284,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     def _answers(self, X: ArrayLike) -> VennAnswers:
         """Answer rows, none of which joins the calibration set."""
         rows = self._queries(X)
-        if self._latest is None or len(self._seen) < 2:
+        if self._latest is None:
             return VennAnswers.vacuous(len(rows), len(self.classes_))
         return self._latest.venn.answer(self._scorer.score(rows), np.full(len(rows), -1))

@@ -44,7 +44,19 @@ def register(app: typer.Typer) -> None:
         help="Benchmarks; each prints ratios against a peer measured in the same run.",
         no_args_is_help=True,
     )
-    for command in (solver, worker, profile, methods, venn, quality, linear, latency, soak, start):
+    for command in (
+        solver,
+        worker,
+        profile,
+        methods,
+        venn,
+        theorem,
+        quality,
+        linear,
+        latency,
+        soak,
+        start,
+    ):
         group.command(command.__name__)(command)
     passing_on = {"allow_extra_args": True, "ignore_unknown_options": True}
     group.command("pairs", context_settings=passing_on)(pairs)
@@ -102,6 +114,24 @@ def venn(json: Json = False) -> None:
 
     with stage_progress() as tell:
         _show(run(tell), json)
+
+
+def theorem(
+    draws: Annotated[
+        int, typer.Option(min=100, metavar="N", help="Independent streams of each kind.")
+    ] = 8_000,
+    json: Json = False,
+) -> None:
+    """Test over independent streams that what is called exact is calibrated at each step.
+
+    Every taxonomy; classes of 1, 5 and 50 %, and four classes; 5 to 200 examples learned; also
+    among the answers with any given value. The largest |z| beside what noise gives; several
+    minutes.
+    """
+    from workers.lab.bench.theorem import run
+
+    with stage_progress() as tell:
+        _show(run(tell, draws), json)
 
 
 def linear(

@@ -77,8 +77,8 @@ class AnswerHead(Message):
 
     v: Literal[2] = Field(2, description="Version of this schema.")
     status: Status = Field(
-        description="`warming` until a refit has seen two classes: label, probability, svm_label "
-        "and category are then null, the maps and all lists but `classes` empty."
+        description="`warming` until a proper training set had two classes: label, probability, "
+        "svm_label and category are then null, the maps and all lists but `classes` empty."
     )
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")

@@ -99,7 +99,7 @@ def warming_block(m=3, map_intervals=None):
         venn_point=empty, venn_lower=empty, venn_upper=empty, maps={}, map_intervals=map_intervals,
         scores=empty, category=none, category_size=np.zeros(m, dtype=np.int64),
         model=0, calibration=0, taxonomy=0, guarantee="none",
-        reason="no refit has seen two classes yet", method=None, interval_level=None,
+        reason="no proper training set had two classes yet", method=None, interval_level=None,
     )  # fmt: skip
 
 

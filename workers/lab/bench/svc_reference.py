@@ -27,19 +27,24 @@ def svc_intervals(X: Floats, y: Labels, gamma: float, tol: float = 1e-3) -> Floa
     Returns
     -------
     ndarray of shape (n, n_classes, 2)
-        [0, 1] before two classes were seen.
+        [0, 1] until the proper training set has two classes.
     """
     classes, gram = np.unique(y), rbf_kernel(X, gamma=gamma)
     vacuous = np.tile([0.0, 1.0], (len(classes), 1))
     steps = [
-        _step(gram, y, n, classes, tol) if len(np.unique(y[:n])) > 1 else vacuous
+        _step(gram, y, n, classes, tol) if len(np.unique(y[: _training(n)])) > 1 else vacuous
         for n in range(len(y))
     ]
     return np.stack(steps)
 
 
+def _training(n: int) -> int:
+    """Return how many of n examples train."""
+    return math.ceil(0.7 * n)
+
+
 def _step(gram: Floats, y: Labels, n: int, classes: Labels, tol: float) -> Floats:
-    q = math.ceil(0.7 * n)
+    q = _training(n)
     scores = np.stack([_scores(gram, y[:q] == c, q, n, tol) for c in classes], axis=1)
     chosen = scores.argmax(axis=1)  # of q ... n: the calibration set and the new example
     inside = y[q:n][chosen[:-1] == chosen[-1]]

@@ -141,7 +141,7 @@ def follow(
     """Answer a shuffled data set example by example, each before it is learned.
 
     At step n the machine is trained on the first ceil(0.7 (n - 1)) of the n - 1 examples seen, the
-    rest calibrates. Answers begin once two classes were seen.
+    rest calibrates. Answers begin once the first have two classes.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def _steps(X: Floats, codes: Ints, n_classes: int, gamma: float) -> Iterator[tup
         machine.solve()
         training, calibration = machine.training_values(), machine.observer_values()
         example = machine.extend(X[n : n + 1], codes[n : n + 1])
-        if len(np.unique(codes[:n])) > 1:
+        if len(np.unique(codes[:q])) > 1:
             yield n, Step(training, codes[:q], calibration, codes[q:n], example)
 
 

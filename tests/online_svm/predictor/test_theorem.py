@@ -1,0 +1,95 @@
+"""The promise of `exact` at the predictor: it holds at each step, and labels that calibrate have
+no part in any score."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.split import training_mask
+from workers.lab.bench.theorem import (
+    SETTINGS,
+    SHARES,
+    Calibrated,
+    Case,
+    answers_of,
+    judged,
+    run,
+    stream,
+)
+
+EARLY = (5, 10, 11, 12, 15, 20, 21, 25, 40, 41)
+CASES = [
+    ("class", "5 %"), ("class-quantile", "50 %"), ("class-rank", "four classes"),
+    ("venn-abers", "50 %"), ("committee, venn-abers", "50 %"),
+]  # fmt: skip
+
+
+def early(taxonomy: str, kind: str, draws: int = 700) -> Calibrated:
+    case = Case(SHARES[kind], SETTINGS[taxonomy], draws, EARLY)
+    return judged(taxonomy, EARLY, answers_of(case, chunks=1))
+
+
+@pytest.mark.parametrize(("taxonomy", "kind"), CASES)
+def test_what_is_called_exact_is_calibrated_at_each_early_step(taxonomy: str, kind: str) -> None:
+    found = early(taxonomy, kind)
+    assert found.cells > 0
+    assert found.holds, str(found)
+
+
+def test_the_simulation_sees_that_the_first_refit_waited_for_labels_that_calibrate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def by_window(predictor: OnlinePredictor, start: int, n: int) -> bool:
+        return len(np.unique(predictor._examples.codes(start, n))) > 1
+
+    monkeypatch.setattr(OnlinePredictor, "_can_train", by_window)
+    found = early("class", "5 %", draws=1200)
+    assert not found.holds, str(found)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", SHARES)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_is_called_exact_is_calibrated_from_5_to_200_over_8000_streams(
+    name: str, kind: str
+) -> None:
+    for found in run(settings={name: SETTINGS[name]}, shares={kind: SHARES[kind]}):
+        assert found.holds, str(found)
+
+
+def answers(
+    X: np.ndarray, codes: np.ndarray, classes: int, settings: dict[str, Any]
+) -> list[PredictionBlock]:
+    config = PredictorConfig(classes=tuple(f"c{k}" for k in range(classes)), **settings)
+    said = OnlinePredictor(config).step_many(X, [f"c{code}" for code in codes])
+    return [block for block in said if isinstance(block, PredictionBlock)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *(SETTINGS[name] | {"refit_every": 50} for name in SETTINGS),
+        {"refit_every": 60, "window": 100, "class_weight": "balanced", "committee": "single"},
+        {"refit_every": 50, "refit_lag": 10, "learner": "linear", "n_components": 10, "window": 90},
+    ],
+)
+@pytest.mark.parametrize("shares", [(0.93, 0.07), (0.4, 0.3, 0.2, 0.1)])
+def test_no_score_depends_on_a_label_that_calibrates(
+    settings: dict[str, Any], shares: tuple[float, ...]
+) -> None:
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, codes = stream(rng, 260, shares)
+        trains = training_mask("interleaved", 0, len(X), 0.7)
+        changed = np.where(trains, codes, rng.integers(0, len(shares), len(X)))
+        assert (changed != codes).any()
+        here, there = (answers(X, y, len(shares), settings) for y in (codes, changed))
+        for a, b in zip(here, there, strict=True):
+            assert a.status == b.status
+            assert a.scores.tobytes() == b.scores.tobytes()
+            assert (a.model, a.taxonomy) == (b.model, b.taxonomy)
