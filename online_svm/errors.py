@@ -43,7 +43,7 @@ class InvalidExample(OnlineSVMError, ValueError):
 
 REJECTION_CODES = (
     "no_features",  # neither x nor xb
-    "unparsable",  # x is not JSON, or not an array or object of numbers
+    "unparsable",  # x is not JSON, or not an array or object
     "not_finite",  # NaN or an infinity
     "out_of_range",  # a finite number too large or too small (subnormal) to compute with
     "dimension",  # wrong number of features, or of bytes
@@ -54,5 +54,5 @@ REJECTION_CODES = (
     "unknown_field",
     "duplicate_field",  # a field, or a named feature, sent twice
     "too_large",  # more bytes than the entry limit, or far more values than features
-    "unsupported",  # a field that this version, or this learner, does not take
+    "unsupported",  # a field, or a kind of feature value, that is not taken yet, or not here
 )

@@ -17,6 +17,7 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 MAX_LABEL = 256
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _KINDS = {str: "text", bool: "true or false", list: "an array", dict: "an object"}
+"""Values of JSON that are no numbers."""
 
 
 class FeatureSchema:
@@ -201,8 +202,13 @@ class FeatureSchema:
             value, int | float | np.integer | np.floating
         ):
             label = repr(name) if name is not None else self.shown(index)
-            kind = _KINDS.get(type(value), "not a number")
-            raise InvalidExample("unparsable", f"feature {label} is {kind}; send a number")
+            if type(value) not in _KINDS:
+                raise InvalidExample("unparsable", f"feature {label} is not a number")
+            raise InvalidExample(
+                "unsupported",
+                f"feature {label} is {_KINDS[type(value)]}, which is not supported yet; send a "
+                "number",
+            )
         try:
             return float(value)
         except OverflowError:

@@ -23,8 +23,14 @@ MOST_FIELDS = 3
 LARGE = 1 << 16
 """Bytes of an `x` beyond which its values are counted before it is parsed."""
 
-_KNOWN = frozenset((b"x", b"xb", b"y", b"p", b"id"))
-_PLANNED = frozenset((b"for",))
+_NAMES = "x, xb, y, p, id"
+_KNOWN = frozenset(_NAMES.encode().split(b", "))
+_PLANNED = {
+    b"for": "the label of an earlier id",
+    b"time": "the time of an example",
+    b"s": "slices",
+    b"c": "a control entry",
+}
 _MAX_NAME = 256
 _MAX_P = 64  # characters: every 64-bit float can be written with far fewer
 _MAX_UTF8 = 4  # bytes of a character, at most
@@ -184,9 +190,10 @@ def _check_fields(fields: Fields, limits: Limits) -> None:
     names = list(fields) if isinstance(fields, Mapping) else fields[::2]
     for name in names:
         if name in _PLANNED:
-            raise InvalidExample("unsupported", f"field {_shown(name)} is not supported yet")
+            planned = f"field {_shown(name)}, {_PLANNED[name]}, is not supported yet"
+            raise InvalidExample("unsupported", f"{planned}; known: {_NAMES}")
         if name not in _KNOWN:
-            raise InvalidExample("unknown_field", f"field {_shown(name)}; known: x, xb, y, p, id")
+            raise InvalidExample("unknown_field", f"field {_shown(name)}; known: {_NAMES}")
         if names.count(name) > 1:
             raise InvalidExample("duplicate_field", f"field {_shown(name)} is sent twice")
     if b"x" in names and b"xb" in names:

@@ -16,8 +16,8 @@ from online_svm.stream.answer_columns import COLUMNS, Column, Probability, Statu
 
 CODES: dict[str, str] = {
     "no_features": "Neither `x` nor `xb` was sent; an empty entry is one such.",
-    "unparsable": "`x` is not JSON, or not a flat array or object of numbers; `p` is not a decimal "
-    "number; or text that is not UTF-8 or contains NUL.",
+    "unparsable": "`x` is not JSON, or not an array or object; `p` is not a decimal number; or "
+    "text that is not UTF-8 or contains NUL.",
     "not_finite": "A feature or `p` is NaN or infinite, or too large for a 64-bit float.",
     "out_of_range": "A feature is finite but beyond 1e100, or so small that it is subnormal; or "
     "`p` is not in [0, 1].",
@@ -32,8 +32,9 @@ CODES: dict[str, str] = {
     "both `y` and `p`.",
     "too_large": "More bytes than the entry limit, a longer id than the limit, or a large `x` of "
     "far more values than features.",
-    "unsupported": "A field that this version does not take yet, `for`; or `p` where the learner "
-    "takes labels only (`svc`).",
+    "unsupported": "Not supported yet: the fields `for` (the label of an earlier id), `time` (the "
+    "time of an example), `s` (slices) and `c` (a control entry), and features that are text, true "
+    "or false, an array or an object; or `p` where the learner takes labels only (`svc`).",
 }
 
 JOIN_CODES: dict[str, str] = {
@@ -255,7 +256,8 @@ class MetricsMessage(Message):
 class InputEntry(BaseModel):
     """An entry of `in`: fields of a Redis stream entry, not JSON as a whole.
 
-    Exactly one of `x` and `xb` is sent. Any other field, or one sent twice, is rejected.
+    Exactly one of `x` and `xb` is sent. Any other field, or one sent twice, is rejected. The fields
+    `for`, `time`, `s` and `c` are kept for what is to come, and rejected as not supported yet.
     """
 
     model_config = ConfigDict(extra="forbid")
