@@ -6,7 +6,7 @@ import numpy as np
 
 from online_svm.calibration.argument_checks import check_n_bins
 from online_svm.calibration.diagram import Blocks, TiedCounts, midpoints, sums
-from online_svm.calibration.fitted import PointMap, WeightedCountsMap
+from online_svm.calibration.fitted_map import PointMap, WeightedCountsMap
 from online_svm.storage.arrays import read_counts, read_floats, read_ints
 from online_svm.types import Arrays, Floats, Ints, Weights
 

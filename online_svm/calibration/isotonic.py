@@ -5,7 +5,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.calibration.diagram import TiedCounts, isotonic_blocks
-from online_svm.calibration.fitted import PointMap, WeightedCountsMap
+from online_svm.calibration.fitted_map import PointMap, WeightedCountsMap
 from online_svm.errors import InvalidSnapshot
 from online_svm.storage.arrays import read_floats
 from online_svm.types import Arrays, Floats

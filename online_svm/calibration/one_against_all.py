@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.argument_checks import check_fitted
-from online_svm.calibration.fitted import CountsMap, PointMap
+from online_svm.calibration.fitted_map import CountsMap, PointMap
 from online_svm.calibration.labelled_columns import LabelledColumns, check_columns
 from online_svm.calibration.score_map import IntervalMap, ScoreMap
 from online_svm.errors import InvalidInput

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from online_svm.calibration import sigmoid
-from online_svm.calibration.fitted import PointMap, WeightedMap
+from online_svm.calibration.fitted_map import PointMap, WeightedMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.storage.arrays import read_floats, read_ints
 from online_svm.types import Arrays, Bools, Floats, Weights

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.diagram import TiedCounts, hull_links
-from online_svm.calibration.fitted import CountsMap
+from online_svm.calibration.fitted_map import CountsMap
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.storage.arrays import read_floats

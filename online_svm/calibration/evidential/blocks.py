@@ -21,7 +21,7 @@ from online_svm.calibration.evidential.evidential_map import (
     check_option,
 )
 from online_svm.calibration.evidential.masses import vacuous
-from online_svm.calibration.fitted import CountsMap
+from online_svm.calibration.fitted_map import CountsMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.storage.arrays import read_floats, read_ints
 from online_svm.types import Arrays, Floats, Ints

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
-from online_svm.calibration.fitted import FittedMap
+from online_svm.calibration.fitted_map import FittedMap
 from online_svm.errors import InvalidInput
 from online_svm.types import Floats
 

@@ -7,7 +7,7 @@ import pytest
 
 from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning, VennAbers
 from online_svm.calibration.evidential import EvidentialBinning, EvidentialIsotonic
-from online_svm.calibration.fitted import CountsMap
+from online_svm.calibration.fitted_map import CountsMap
 from online_svm.calibration.labelled_columns import LabelledColumns
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.score_map import ScoreMap
