@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +22,7 @@ from workers.cli.push import (
     Prob,
     Shuffle,
     Width,
-    open_rows,
+    reading_of,
     selected,
     with_summary,
 )
@@ -32,11 +33,72 @@ if TYPE_CHECKING:
     from workers.history.backtest.configurations import Configuration
     from workers.history.backtest.kept_results import KeptResults
     from workers.history.backtest.run import Finished
+    from workers.push.rows import Reading
 
 Entries = Iterable[Sequence[bytes]]
 
 HEAD = 1000
 """Rows that are looked at before it is told how they are read."""
+
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|FEED",
+        help="What push takes: a file, - for standard input, a data set by name. Else a feed, "
+        "of which the kept input is read.",
+        show_default=False,
+    ),
+]
+Configs = Annotated[
+    Path | None,
+    typer.Option(
+        "--configs",
+        metavar="FILE",
+        help="TOML file with a section for each configuration: [name], then settings of the "
+        "predictor. The first is the base: the others change what they name of it.",
+        show_default=False,
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME:KEY=VALUE,...",
+        help="One more configuration, or more settings for one; may be repeated. Without "
+        "--configs the base is named base.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Keep the result of each finished configuration there; the same command goes on.",
+        show_default=False,
+    ),
+]
+Curves = Annotated[
+    Path | None,
+    typer.Option(
+        "--curves",
+        metavar="FILE.png",
+        help="Draw cumulative log loss and reliability.",
+        show_default=False,
+    ),
+]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes",
+        min=1,
+        max=1024,
+        metavar="N",
+        help="Configurations answered at a time; default one a processor.",
+        show_default=False,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,64 +107,12 @@ def register(app: typer.Typer) -> None:
 
 
 def backtest(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|FEED",
-            help="What push takes: a file, - for standard input, a data set by name. Else a feed, "
-            "of which the kept input is read.",
-            show_default=False,
-        ),
-    ],
-    configs: Annotated[
-        Path | None,
-        typer.Option(
-            "--configs",
-            metavar="FILE",
-            help="TOML file with a section for each configuration: [name], then settings of the "
-            "predictor. The first is the base: the others change what they name of it.",
-            show_default=False,
-        ),
-    ] = None,
-    set: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME:KEY=VALUE,...",
-            help="One more configuration, or more settings for one; may be repeated. Without "
-            "--configs the base is named base.",
-            show_default=False,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Keep the result of each finished configuration there; the same command goes on.",
-            show_default=False,
-        ),
-    ] = None,
-    curves: Annotated[
-        Path | None,
-        typer.Option(
-            "--curves",
-            metavar="FILE.png",
-            help="Draw cumulative log loss and reliability.",
-            show_default=False,
-        ),
-    ] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            "--processes",
-            min=1,
-            max=1024,
-            metavar="N",
-            help="Configurations answered at a time; default one a processor.",
-            show_default=False,
-        ),
-    ] = None,
+    source: Source,
+    configs: Configs = None,
+    set: Changes = None,
+    out: Out = None,
+    curves: Curves = None,
+    processes: Processes = None,
     json: Json = False,
     feed: Annotated[
         bool, typer.Option("--feed", help="It is a feed, though a file or data set has the name.")
@@ -138,28 +148,22 @@ def backtest(
     sections = compared.sections_of(configs, set or ())
     given = known.load({} if redis is None else {"redis": redis}, config, is_whole=False)
     kept = None if out is None else KeptResults(out)
-    reading = {
-        "--format": format, "--label": label, "--prob": prob, "--no-header": no_header,
-        "--features": features, "--drop": drop, "--id": id, "--na": na, "--arrays": arrays,
-        "--shuffle": shuffle, "--data-dir": data_dir,
-    }  # fmt: skip
     if feed or not _is_readable(source):
-        with _feed_history(source, redis, config, given, reading, feed) as (base, entries):
+        for_files = {
+            "--format": format, "--label": label, "--prob": prob, "--no-header": no_header,
+            "--features": features, "--drop": drop, "--id": id, "--na": na, "--arrays": arrays,
+            "--shuffle": shuffle, "--data-dir": data_dir,
+        }  # fmt: skip
+        with _feed_history(source, redis, config, given, for_files, feed) as (base, entries):
             chosen = compared.configurations(base, sections)
-            finished = _finished(chosen, _limited(entries, limit), kept, processes)
+            finished = _finished(chosen, islice(entries, limit), kept, processes)
     else:
-        from workers.push.ingest import encoded
-        from workers.push.rows import Layout
-
         chosen = compared.configurations(given, sections)
-        layout = Layout()
-        rows = open_rows(
-            source,
-            *(format, label, False, no_header, features, data_dir, prob),
-            *(tuple(drop or ()), id, tuple(na or ()), layout),
+        reading = reading_of(
+            format, label, prob, False, no_header, features, drop, id, na, data_dir
         )
-        rows = with_summary(selected(rows, shuffle, 0, limit)[0], layout, arrays, HEAD)
-        finished = _finished(chosen, (encoded(row, arrays) for row in rows), kept, processes)
+        entries = _source_history(source, reading, arrays, shuffle, limit)
+        finished = _finished(chosen, entries, kept, processes)
     _tell(finished, json)
     if curves is not None:
         from workers.history.backtest.curves import draw_curves
@@ -179,13 +183,26 @@ def _is_readable(source: str) -> bool:
     return is_there or source in NAMES or comes_with_river(source)
 
 
+def _source_history(
+    source: str, reading: "Reading", arrays: bool, shuffle: int | None, limit: int | None
+) -> Entries:
+    """Return the entries that `push` would send of a source; say how it is read."""
+    from workers.push.ingest import encoded
+    from workers.push.rows import Layout
+    from workers.push.sources import rows
+
+    layout = Layout()
+    chosen, _ = selected(rows(source, reading, layout), shuffle, 0, limit)
+    return (encoded(row, arrays) for row in with_summary(chosen, layout, arrays, HEAD))
+
+
 @contextmanager
 def _feed_history(
     name: str,
     redis: str | None,
     config: Path | None,
     given: "WorkerSettings",
-    reading: dict[str, Any],
+    for_files: dict[str, Any],
     is_meant: bool,
 ) -> "Iterator[tuple[WorkerSettings, Entries]]":
     """Yield the settings to start from and the entries of a feed.
@@ -200,7 +217,7 @@ def _feed_history(
     from workers.history.backtest.feed_history import FeedHistory
 
     FeedKeys(name)
-    for option, value in reading.items():
+    for option, value in for_files.items():
         if value not in (None, False):
             raise BadConfiguration(
                 f"{option} is for a file, and {name} is none: it is taken for a feed, whose "
@@ -226,12 +243,6 @@ def _told(entries: Iterator[list[bytes]], history: Any, name: str) -> Iterator[l
             f"feed {name} no longer has its {counted(history.trimmed, 'oldest entry', 'oldest')} "
             "entries: the history begins after them (a worker with --keep-input keeps all)"
         )
-
-
-def _limited(entries: Entries, limit: int | None) -> Entries:
-    from itertools import islice
-
-    return islice(entries, limit)
 
 
 def _finished(

@@ -10,58 +10,62 @@ if TYPE_CHECKING:
     from workers.combine.answers import Outcome
 
 
+Feeds = Annotated[list[str], typer.Argument(help="Feeds that score the same ids; at least two.")]
+Into = Annotated[str, typer.Option("--into", metavar="FEED", help="Feed to write the answers to.")]
+Rule = Annotated[
+    Literal["dempster", "cautious"] | None,
+    typer.Option(
+        help="Dempster's rule, or the cautious one, which counts overlap once (default dempster).",
+        show_default=False,
+    ),
+]
+Recalibration = Annotated[
+    Literal["platt", "isotonic"] | None,
+    typer.Option(
+        help="Map from the combined log odds to the probability (default platt).",
+        show_default=False,
+    ),
+]
+RecalibrateEvery = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Labels between two recalibrations (default 100).", show_default=False
+    ),
+]
+Window = Annotated[
+    int | None,
+    typer.Option(
+        min=10,
+        help="Labels that the recalibration is fitted on (default 2000).",
+        show_default=False,
+    ),
+]
+JoinWindow = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Places that the answers to one id may lie apart. An id that a feed lacks is "
+        "waited for until that feed is so far ahead (default 100).",
+        show_default=False,
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("combine")(combine)
 
 
 def combine(
-    feeds: Annotated[
-        list[str], typer.Argument(help="Feeds that score the same ids; at least two.")
-    ],
-    into: Annotated[
-        str, typer.Option("--into", metavar="FEED", help="Feed to write the answers to.")
-    ],
+    feeds: Feeds,
+    into: Into,
     redis: Redis = None,
     config: Config = None,
-    rule: Annotated[
-        Literal["dempster", "cautious"] | None,
-        typer.Option(
-            help="Dempster's rule, or the cautious one, which counts overlap once (default "
-            "dempster).",
-            show_default=False,
-        ),
-    ] = None,
-    recalibration: Annotated[
-        Literal["platt", "isotonic"] | None,
-        typer.Option(
-            help="Map from the combined log odds to the probability (default platt).",
-            show_default=False,
-        ),
-    ] = None,
-    recalibrate_every: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Labels between two recalibrations (default 100).", show_default=False
-        ),
-    ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option(
-            min=10,
-            help="Labels that the recalibration is fitted on (default 2000).",
-            show_default=False,
-        ),
-    ] = None,
-    join_window: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Places that the answers to one id may lie apart. An id that a feed lacks is "
-            "waited for until that feed is so far ahead (default 100).",
-            show_default=False,
-        ),
-    ] = None,
+    rule: Rule = None,
+    recalibration: Recalibration = None,
+    recalibrate_every: RecalibrateEvery = None,
+    window: Window = None,
+    join_window: JoinWindow = None,
     batch: Annotated[int, typer.Option(min=1, max=65_536, help="Answers committed at once.")] = 256,
     once: Annotated[bool, typer.Option("--once", help="Combine what is there, then end.")] = False,
 ) -> None:

@@ -13,7 +13,7 @@ from workers.cli.common import Config, Feed, Redis, embedded_url, given_url, not
 from workers.plural import counted
 
 if TYPE_CHECKING:
-    from workers.push.rows import Layout, Row
+    from workers.push.rows import Layout, Reading, Row
 
 Source = Annotated[
     str,
@@ -160,7 +160,7 @@ def push(
     from workers.cli.progress import push_progress
     from workers.config.redis_url import check_url
     from workers.feed.keys import FeedKeys
-    from workers.push import ingest
+    from workers.push import ingest, sources
     from workers.push.rows import Layout
 
     FeedKeys(feed)  # check the name and the settings before reading a large file
@@ -168,12 +168,8 @@ def push(
     if given:
         check_url(given)
     layout = Layout()
-    opened = open_rows(
-        source,
-        *(format, label, no_label, no_header, features, data_dir, prob),
-        *(tuple(drop or ()), id, tuple(na or ()), layout),
-    )
-    rows, total = selected(opened, shuffle, skip, limit)
+    reading = reading_of(format, label, prob, no_label, no_header, features, drop, id, na, data_dir)
+    rows, total = selected(sources.rows(source, reading, layout), shuffle, skip, limit)
     chunk = ingest.CHUNK if rate is None else ingest.Pace(rate).chunk
     chunk = min(chunk, high_water or chunk)
     rows = with_summary(rows, layout, arrays, chunk)
@@ -193,27 +189,33 @@ def push(
     note(f"{counted(sent, 'row')} pushed to feed {feed!r} in {seconds:.1f} s")
 
 
-def open_rows(
-    source: str,
+def reading_of(
     format: Literal["csv", "jsonl", "libsvm", "arff"] | None,
     label: str | None,
+    prob: str | None,
     no_label: bool,
     no_header: bool,
     features: int | None,
+    drop: list[str] | None,
+    id: str | None,
+    na: list[str] | None,
     data_dir: Path | None,
-    prob: str | None = None,
-    drop: tuple[str, ...] = (),
-    id: str | None = None,
-    na: tuple[str, ...] = (),
-    layout: "Layout | None" = None,
-) -> "Iterable[Row]":
-    """Return the rows that the reading options describe."""
-    from workers.push.sources import Reading, rows
+) -> "Reading":
+    """Return the options for reading a source."""
+    from workers.push.rows import Reading
 
-    reading = Reading(
-        format, label, not no_label, not no_header, features, data_dir, prob, drop, id, na
+    return Reading(
+        format=format,
+        label=label,
+        labelled=not no_label,
+        header=not no_header,
+        features=features,
+        data_dir=data_dir,
+        prob=prob,
+        drop=tuple(drop or ()),
+        id=id,
+        na=tuple(na or ()),
     )
-    return rows(source, reading, layout)
 
 
 def with_summary(

@@ -18,7 +18,7 @@ from workers.cli.push import (
     Prob,
     Shuffle,
     Width,
-    open_rows,
+    reading_of,
     selected,
 )
 from workers.printable import printable
@@ -66,17 +66,16 @@ def verify(
     from workers.admin.verify import verify_history
     from workers.errors import ReplayMismatch
     from workers.push.ingest import encoded
+    from workers.push.sources import rows
 
     with feed_store(feed, redis, config) as store:
         if input is None:
             found = recompute(store)
         else:
-            rows = open_rows(
-                input,
-                *(format, label, no_label, no_header, features, data_dir, prob),
-                *(tuple(drop or ()), id, tuple(na or ())),
+            reading = reading_of(
+                format, label, prob, no_label, no_header, features, drop, id, na, data_dir
             )
-            chosen, _ = selected(rows, shuffle, 0, None)
+            chosen, _ = selected(rows(input, reading), shuffle, 0, None)
             found = verify_history(store, (encoded(row, arrays) for row in chosen))
     print(_as_json(feed, found) if json else describe(found))
     if not found.is_identical:

@@ -68,7 +68,7 @@ def test_a_file_is_answered_under_each_configuration_without_redis(run, monkeypa
     assert base["changes"] == {"window": 100, "refit_every": 50}
     assert wide["changes"] == {"window": 100, "refit_every": 50, "gamma": 0.1}
     assert wide["settings"]["predictor"]["gamma"] == 0.1
-    assert list(base["methods"]) == ["probability", "platt", "isotonic", "binning"]
+    assert list(base["methods"]) == ["probability", "venn", "platt", "isotonic", "binning"]
     assert base["counts"]["entries"] == 150
     assert base["counts"]["scored"] + base["counts"]["warming"] == 150
     assert "label     its own" in err
