@@ -17,6 +17,11 @@ if TYPE_CHECKING:
         inverse_pignistic,
         pignistic,
     )
+    from online_svm.calibration.joint.estimators import (
+        MatrixScaling,
+        TemperatureScaling,
+        VectorScaling,
+    )
     from online_svm.config import PredictorConfig
     from online_svm.errors import InvalidExample, OnlineSVMError
     from online_svm.predictor.online_predictor import OnlinePredictor
@@ -38,6 +43,7 @@ _HOMES = {
     "InductiveVennClassifier": "venn.classifier",
     "InvalidExample": "errors",
     "IsotonicMap": "calibration.estimators",
+    "MatrixScaling": "calibration.joint.estimators",
     "OnlinePredictor": "predictor.online_predictor",
     "OnlineSVC": "svm.online_svc",
     "OnlineSVMError": "errors",
@@ -46,6 +52,8 @@ _HOMES = {
     "PredictorConfig": "config",
     "ProbabilisticSVC": "svm.probabilistic_svc",
     "ScoreBinning": "calibration.estimators",
+    "TemperatureScaling": "calibration.joint.estimators",
+    "VectorScaling": "calibration.joint.estimators",
     "VennAbers": "calibration.estimators",
     "dempster_combine": "calibration.evidential",
     "inverse_pignistic": "calibration.evidential",
@@ -64,6 +72,7 @@ __all__ = [
     "InductiveVennClassifier",
     "InvalidExample",
     "IsotonicMap",
+    "MatrixScaling",
     "OnlinePredictor",
     "OnlineSVC",
     "OnlineSVMError",
@@ -72,6 +81,8 @@ __all__ = [
     "PredictorConfig",
     "ProbabilisticSVC",
     "ScoreBinning",
+    "TemperatureScaling",
+    "VectorScaling",
     "VennAbers",
     "dempster_combine",
     "inverse_pignistic",

@@ -6,9 +6,14 @@ import numpy as np
 
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
-from online_svm.predictor.headline import Headline, VennHeadline
+from online_svm.predictor.headlines import headline_from_state, headline_of
 from online_svm.predictor.implied_map import implied_probabilities
-from online_svm.predictor.published_maps import fit_maps, interval_maps, maps_from_state
+from online_svm.predictor.published_maps import (
+    ClassMap,
+    fit_maps,
+    interval_maps,
+    maps_from_state,
+)
 from online_svm.refit.task import RefitResult
 from online_svm.storage.arrays import check_floats, check_indices, nest, under
 from online_svm.storage.state import State, as_array
@@ -65,8 +70,8 @@ class ActiveModel:
         self.scheme = VennScheme(
             config.taxonomy, config.taxonomy_bins, view.n_known, len(view.classes), config.window
         )
-        self.headline: Headline = VennHeadline()
-        self.maps: dict[str, OneAgainstAll] = {}
+        self.headline = headline_of(config, view.n_known)
+        self.maps: dict[str, ClassMap] = {}
         self.calibration_version = 0
         self.learned = 0  # examples since the activation
         self.has_probabilities = False
@@ -106,7 +111,7 @@ class ActiveModel:
         self.refit_maps(calibration_version)
 
     def refit_maps(self, calibration_version: int) -> None:
-        """Fit the maps on the calibration set as it is now (or on the training scores)."""
+        """Fit maps and headline on the calibration set as it is now (or on training scores)."""
         self.calibration_version = calibration_version
         if self.config.map_data == "training":
             scores, columns = self.result.training_scores, self.training_columns
@@ -115,6 +120,7 @@ class ActiveModel:
         # An unseen label has no machine to map; a probability (-1) is no label.
         known = (columns >= 0) & (columns < self.view.n_known)
         self.maps = fit_maps(self.config, scores[known], columns[known])
+        self.headline.fit(scores[known], columns[known])
 
     def answer(self, X: Floats, columns: Ints, n: Ints) -> PredictionBlock:
         """Answer rows in order; each labelled one joins the calibration set after its answer.
@@ -178,6 +184,7 @@ class ActiveModel:
             "training_columns": self.training_columns,
         }
         arrays |= nest("set", self.calibration.state())
+        arrays |= nest("headline", self.headline.state())
         for name, fitted in self.maps.items():
             arrays |= nest(f"map.{name}", fitted.state())
         return State(header, arrays)
@@ -201,6 +208,7 @@ class ActiveModel:
         active.has_probabilities = header["has_probabilities"]
         active._set = active.scheme.from_state(under("set", arrays), result.training_scores)
         active.maps = maps_from_state(under("map", arrays), config)
+        active.headline = headline_from_state(under("headline", arrays), config, view.n_known)
         return active
 
     def _make_set(self, scores: Floats, columns: Ints) -> VennSet:
@@ -235,9 +243,16 @@ class ActiveModel:
             return None
         unseen = np.tile([0.0, 1.0], (len(scores), len(self.view.classes) - self.view.n_known, 1))
         return {
-            name: np.concatenate([self.maps[name].predict_interval(scores), unseen], axis=1)
+            name: np.concatenate(
+                [self._interval_map(name).predict_interval(scores), unseen], axis=1
+            )
             for name in names
         }
+
+    def _interval_map(self, name: str) -> OneAgainstAll:
+        fitted = self.maps[name]
+        assert isinstance(fitted, OneAgainstAll)  # a joint map gives points
+        return fitted
 
     def _guarantee(self) -> tuple[Guarantee, str | None]:
         if self.calibration.reason is not None:

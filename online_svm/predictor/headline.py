@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from online_svm.types import Floats, Ints
+from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.protocol import VennAnswers
 
 
@@ -48,6 +48,12 @@ class Headline(Protocol):
     def interval_level(self) -> float | None:
         """Stated coverage of the interval; None where it is the Venn hull."""
 
+    def fit(self, scores: Floats, columns: Ints) -> None:
+        """Fit to the calibration set: its scores and class columns, of known classes."""
+
+    def follow(self, before: "Headline") -> None:
+        """Take over what outlives a model from the headline of the model before."""
+
     def answer(self, scores: Floats, venn: VennAnswers, columns: Ints) -> HeadlineAnswers:
         """Answer rows in turn; each labelled one may be learned after its answer.
 
@@ -59,6 +65,9 @@ class Headline(Protocol):
         columns : ndarray of shape (m,)
             Class columns of the labels; -1 where there is none.
         """
+
+    def state(self) -> Arrays:
+        """Return what a snapshot needs of it."""
 
 
 class VennHeadline:
@@ -75,6 +84,16 @@ class VennHeadline:
     method = "venn"
     interval_level = None
 
+    def fit(self, _scores: Floats, _columns: Ints) -> None:
+        """Do nothing: the calibration set itself answers."""
+
+    def follow(self, _before: Headline) -> None:
+        """Do nothing: there is nothing to take over."""
+
     def answer(self, _scores: Floats, venn: VennAnswers, _columns: Ints) -> HeadlineAnswers:
         """Return the Venn predictor's answers as they are."""
         return HeadlineAnswers(venn.point, venn.lower, venn.upper)
+
+    def state(self) -> Arrays:
+        """Return nothing."""
+        return {}

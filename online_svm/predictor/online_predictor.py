@@ -312,6 +312,8 @@ class OnlinePredictor:
         self._models += 1
         self._calibrations += 1
         active = ActiveModel(config, result, pending.view, self._models, codes[:frozen][trains])
+        if self._active is not None:
+            active.headline.follow(self._active.headline)
         since = self._examples.rows(pending.freeze, self.n)
         active.calibrate(outside, since, self._calibrations)
         self._active, self._pending, self._following = active, self._following, None

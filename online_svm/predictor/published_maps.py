@@ -1,11 +1,14 @@
 """The probability maps a predictor publishes, by name.
 
 All but "implied" (see implied.py) and "mixed" (see mixture.py) are maps of the scores, fitted on
-the calibration set. Some of them give an interval as well: belief and plausibility, or the two
-values of Venn-Abers.
+the calibration set: one map a class, normalised over the classes, or one joint map of all. Some
+give an interval as well: belief and plausibility, or the two values of Venn-Abers.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from numpy.typing import ArrayLike
 
 from online_svm.calibration.binning import BinningCalibrator
 from online_svm.calibration.isotonic import IsotonicCalibrator
@@ -18,6 +21,10 @@ from online_svm.config import MIXED, PredictorConfig
 from online_svm.storage.arrays import under
 from online_svm.types import Arrays, Floats, Ints
 
+if TYPE_CHECKING:
+    from online_svm.calibration.joint.maps import JointCalibrator
+
+JOINT_MAPS = ("temperature", "vector", "matrix")
 INTERVAL_MAPS = ("venn-abers", "evidential-binning", "evidential-isotonic", "evidential-logistic")
 
 
@@ -32,8 +39,18 @@ def interval_maps(config: PredictorConfig) -> tuple[str, ...]:
     return tuple(name for name in config.maps if name in INTERVAL_MAPS)
 
 
-def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str, OneAgainstAll]:
-    """Return the fitted maps of scores in `config`, one against all, in the order of its `maps`.
+class ClassMap(Protocol):
+    """A fitted map from rows of scores to probabilities of all classes."""
+
+    def predict(self, scores: ArrayLike) -> Floats:
+        """Return the probability of every class for each row of scores."""
+
+    def state(self) -> Arrays:
+        """Return the fitted map as arrays."""
+
+
+def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str, ClassMap]:
+    """Return the fitted maps of scores in `config`, in the order of its `maps`.
 
     Parameters
     ----------
@@ -43,18 +60,44 @@ def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str
         Class index of each example.
     """
     labelled = LabelledColumns(scores, columns)
-    return {
-        name: OneAgainstAll(_maker(config, name)).fit_columns(labelled)
-        for name in _score_maps(config)
-    }
+    return {name: _fitted(config, name, labelled, columns) for name in _score_maps(config)}
 
 
-def maps_from_state(state: Arrays, config: PredictorConfig) -> dict[str, OneAgainstAll]:
+def maps_from_state(state: Arrays, config: PredictorConfig) -> dict[str, ClassMap]:
     """Return the maps whose states lie in `state` under their names."""
+    return {name: _restored(under(name, state), config, name) for name in _score_maps(config)}
+
+
+def _fitted(
+    config: PredictorConfig, name: str, labelled: LabelledColumns, columns: Ints
+) -> ClassMap:
+    if name in JOINT_MAPS:
+        return joint_kind(name)().fit(labelled.scores, columns)
+    return OneAgainstAll(_maker(config, name)).fit_columns(labelled)
+
+
+def _restored(state: Arrays, config: PredictorConfig, name: str) -> ClassMap:
+    if name in JOINT_MAPS:
+        return joint_kind(name).from_state(state)
+    return OneAgainstAll.from_state(state, _maker(config, name))
+
+
+def joint_kind(name: str) -> "type[JointCalibrator]":
+    """Return the class of a joint map by its published name.
+
+    Examples
+    --------
+    >>> joint_kind("vector").__name__
+    'VectorCalibrator'
+    """
+    # Imported here, as the evidential maps: its kernels take time to load.
+    from online_svm.calibration.joint import maps
+
     return {
-        name: OneAgainstAll.from_state(under(name, state), _maker(config, name))
-        for name in _score_maps(config)
-    }
+        "temperature": maps.TemperatureCalibrator,
+        "vector": maps.VectorCalibrator,
+        "matrix": maps.MatrixCalibrator,
+    }[name]
 
 
 def _score_maps(config: PredictorConfig) -> list[str]:

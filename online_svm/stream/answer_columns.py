@@ -100,8 +100,9 @@ COLUMNS = (
         "constant",
         str | None,
         "What made `probability`, `lower`, `upper`, `probabilities` and `intervals`. `venn`: the "
-        "mean over the distributions of the multiprobability, and its hull. Null while warming. "
-        "It may change at a refit.",
+        "mean over the distributions of the multiprobability, and its hull. `joint`: maps of the "
+        "scores of all classes at once, weighed by how probable they made the labels so far. Null "
+        "while warming. It may change at a refit.",
     ),
     Column(
         "interval_level",

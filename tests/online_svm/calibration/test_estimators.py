@@ -130,14 +130,15 @@ def test_weights_are_metadata_and_scores_and_labels_are_not(map_: Any) -> None:
 
 def test_the_maps_of_a_worker_need_no_scikit_learn() -> None:
     maps = ("platt", "isotonic", "binning", "venn-abers", "mixed", "evidential-binning",
-            "evidential-isotonic", "evidential-logistic")  # fmt: skip
+            "evidential-isotonic", "evidential-logistic", "temperature", "vector",
+            "matrix")  # fmt: skip
     code = f"""
 import sys, numpy as np
 import online_svm.predictor.online_predictor, online_svm.predictor.combiner
 from online_svm.config import PredictorConfig
 from online_svm.predictor.published_maps import fit_maps
 fitted = fit_maps(PredictorConfig(maps={maps}), np.arange(8.0)[:, None], np.arange(8) % 2)
-assert len(fitted) == 7, fitted
+assert len(fitted) == 10, fitted
 found = [name for name in sys.modules if name.split('.')[0] == 'sklearn']
 assert not found, found
 """

@@ -1,0 +1,238 @@
+"""Temperature, vector and matrix scaling: joint maps of K scores to K probabilities.
+
+`estimators.py` documents them; these need no scikit-learn.
+"""
+
+import math
+from abc import abstractmethod
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from online_svm.calibration.argument_checks import check_fitted
+from online_svm.calibration.joint.lbfgs import minimise
+from online_svm.calibration.joint.softmax import probabilities_into
+from online_svm.calibration.joint.temperature_fit import inverse_temperature
+from online_svm.calibration.labelled_columns import check_codes, check_columns
+from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.storage.arrays import read_floats, read_ints
+from online_svm.types import Arrays, Floats, Ints
+
+LARGEST_LOGIT = 100.0
+"""Beyond it a scaled score says no more: its probability is 1 to the last bit."""
+
+RIDGE = 10.0
+
+MOST_CLASSES = 1_000_000
+"""Beyond this many no state is read; far more than a matrix of them could be held of."""
+
+
+class JointCalibrator:
+    """What the joint maps do alike: check, scale by the temperature, be stored.
+
+    A subclass says what follows the temperature: a function of the K scaled scores, given by the
+    vector that `softmax.py` describes.
+    """
+
+    _diagonal: ClassVar[bool] = True
+    _learned: ClassVar[str] = "inverse_temperature_"
+    n_classes_: int
+    inverse_temperature_: float
+    _theta: Floats
+
+    @abstractmethod
+    def _fit_theta(self, X: Floats, codes: Ints, highs: Floats) -> None:
+        """Fit the function to scaled scores, or leave it."""
+
+    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
+        """Fit to scores and classes.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            One column a class. A single column s stands for the two columns 0 and s.
+        labels : array-like of int of shape (n_samples,)
+            Class of each example, from 0.
+
+        Returns
+        -------
+        Self
+            The map itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, a class out of range, or the lengths differ.
+
+        Examples
+        --------
+        >>> from online_svm import TemperatureScaling
+        >>> fitted = TemperatureScaling().fit([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [0, 1])
+        >>> fitted.n_classes_
+        3
+        """
+        self._check_parameters()
+        values = _both_columns(check_columns(scores))
+        codes = check_codes(labels, *values.shape)
+        self.n_classes_ = values.shape[1]
+        highs = _targets(codes, self.n_classes_)
+        self.inverse_temperature_ = _inverse_temperature(values, codes, highs)
+        self._theta = _identity(self.n_classes_, self._diagonal)
+        if len(codes):
+            self._fit_theta(self._scaled(values), codes, highs)
+        return self
+
+    def predict(self, scores: ArrayLike) -> Floats:
+        """Return the probability of every class for each row of scores.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples, n_columns)
+            As many columns as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to one; a row does not depend on the others in the call.
+
+        Raises
+        ------
+        InvalidInput
+            If a score is not finite, the number of columns differs from that of `fit`, or nothing
+            is fitted.
+
+        Examples
+        --------
+        >>> from online_svm import VectorScaling
+        >>> VectorScaling().fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]]).round(3)
+        array([[0.5, 0.5]])
+        """
+        self._require_fit()
+        values = _both_columns(check_columns(scores))
+        if values.shape[1] != self.n_classes_:
+            raise InvalidInput(
+                f"scores: expected the columns of {self.n_classes_} classes, as in fit, got "
+                f"{values.shape[1]}"
+            )
+        found = np.empty(values.shape)
+        probabilities_into(self._scaled(values), self._theta, self._diagonal, found)
+        return found
+
+    def state(self) -> Arrays:
+        """Return the fitted map as arrays.
+
+        Examples
+        --------
+        >>> from online_svm import TemperatureScaling
+        >>> sorted(TemperatureScaling().fit([[-1.0], [1.0]], [0, 1]).state())
+        ['n_classes', 'parameters']
+        """
+        self._require_fit()
+        return {
+            "n_classes": np.array([self.n_classes_], dtype=np.int64),
+            "parameters": np.append(self._theta, self.inverse_temperature_),
+        }
+
+    @classmethod
+    def from_state(cls, state: Arrays) -> Self:
+        """Return the map that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If an array is absent or has another type, length or range.
+
+        Examples
+        --------
+        >>> from online_svm import MatrixScaling
+        >>> state = MatrixScaling().fit([[-1.0], [1.0]], [0, 1]).state()
+        >>> MatrixScaling.from_state(state).predict([[0.0]]).round(3)
+        array([[0.5, 0.5]])
+        """
+        restored = cls()
+        n_classes = restored.n_classes_ = int(read_ints(state, "n_classes", 1)[0])
+        if not 2 <= n_classes <= MOST_CLASSES:
+            raise InvalidSnapshot(f"map state: {n_classes} classes")
+        size = (n_classes if cls._diagonal else n_classes**2) + n_classes
+        parameters = read_floats(state, "parameters", size + 1)
+        if not np.isfinite(parameters).all():
+            raise InvalidSnapshot("map state: a parameter is not finite")
+        restored._theta = parameters[:-1].copy()
+        restored.inverse_temperature_ = float(parameters[-1])
+        return restored
+
+    def _check_parameters(self) -> None:
+        """Raise InvalidInput if a parameter is out of its range; most maps have none."""
+
+    def _require_fit(self) -> None:
+        check_fitted(hasattr(self, self._learned), type(self).__name__)
+
+    def _scaled(self, values: Floats) -> Floats:
+        """Return the scores divided by the temperature."""
+        with np.errstate(over="ignore"):
+            logits = values * self.inverse_temperature_
+        return np.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT)
+
+
+class TemperatureCalibrator(JointCalibrator):
+    """What `TemperatureScaling` does, which documents it."""
+
+    def _fit_theta(self, X: Floats, codes: Ints, highs: Floats) -> None:
+        """Leave the identity: the temperature is all there is."""
+
+
+class VectorCalibrator(JointCalibrator):
+    """What `VectorScaling` does, which documents it."""
+
+    def _fit_theta(self, X: Floats, codes: Ints, highs: Floats) -> None:
+        minimise(X, codes, highs, self._theta, True, 0.0)
+
+
+class MatrixCalibrator(JointCalibrator):
+    """What `MatrixScaling` does, which documents it."""
+
+    _diagonal = False
+
+    def __init__(self, ridge: float = RIDGE) -> None:
+        self.ridge = ridge
+        self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        if not (math.isfinite(self.ridge) and self.ridge >= 0.0):
+            raise InvalidInput(f"ridge: must be finite and not negative, not {self.ridge!r}")
+
+    def _fit_theta(self, X: Floats, codes: Ints, highs: Floats) -> None:
+        minimise(X, codes, highs, self._theta, False, float(self.ridge))
+
+
+def _both_columns(scores: Floats) -> Floats:
+    """Return one column a class, each row on its own in memory."""
+    if scores.shape[1] > 1:
+        return np.ascontiguousarray(scores)
+    return np.column_stack((np.zeros(len(scores)), scores))
+
+
+def _targets(codes: Ints, n_classes: int) -> Floats:
+    """Return the target of each class for its own examples: Platt's (N + 1) / (N + 2)."""
+    counts = np.bincount(codes, minlength=n_classes)
+    return np.asarray((counts + 1.0) / (counts + 2.0))
+
+
+def _identity(n_classes: int, diagonal: bool) -> Floats:
+    weights = np.ones(n_classes) if diagonal else np.eye(n_classes).ravel()
+    return np.append(weights, np.zeros(n_classes))
+
+
+def _inverse_temperature(values: Floats, codes: Ints, highs: Floats) -> float:
+    """Return the best inverse temperature; 0 where there is no example, or no difference."""
+    if not len(values):
+        return 0.0
+    # Halved first: the difference of two finite scores may be no finite number.
+    framed = 0.5 * values - 0.5 * values.max(axis=1, keepdims=True)
+    widest = float(-framed.min())
+    if widest < 1e-300:
+        return 0.0
+    width = math.ldexp(1.0, math.frexp(widest)[1] - 1)  # division by it is exact
+    beta = 0.5 * inverse_temperature(framed / width, codes, highs) / width
+    return beta if math.isfinite(beta) else 0.0

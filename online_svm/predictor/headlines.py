@@ -1,0 +1,42 @@
+"""Which headline the answers of a model have: by the settings and the number of known classes."""
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor.headline import Headline, VennHeadline
+from online_svm.types import Arrays
+
+
+def headline_of(config: PredictorConfig, n_known: int) -> Headline:
+    """Return the headline for `n_known` classes, not fitted yet.
+
+    Examples
+    --------
+    >>> headline_of(PredictorConfig(committee="default"), 3).method
+    'joint'
+    >>> headline_of(PredictorConfig(committee="single"), 3).method
+    'venn'
+    """
+    if not _is_joint(config, n_known):
+        return VennHeadline()
+    # Imported here: a worker with two classes starts without these kernels.
+    from online_svm.predictor.joint_headline import JointHeadline
+
+    return JointHeadline()
+
+
+def headline_from_state(state: Arrays, config: PredictorConfig, n_known: int) -> Headline:
+    """Return the headline that `state` describes.
+
+    Raises
+    ------
+    InvalidSnapshot
+        If an array is absent or has another type, length or range.
+    """
+    if not _is_joint(config, n_known):
+        return VennHeadline()
+    from online_svm.predictor.joint_headline import JointHeadline
+
+    return JointHeadline.from_state(state)
+
+
+def _is_joint(config: PredictorConfig, n_known: int) -> bool:
+    return bool(config.members) and n_known > 2
