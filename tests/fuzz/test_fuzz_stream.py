@@ -27,6 +27,7 @@ from workers.feed.agreement import agreement
 from workers.feed.commit import Retention
 from workers.feed.position import START
 from workers.message import entry_decode
+from workers.message.version import VERSION
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(
@@ -146,7 +147,7 @@ class Mixture:
             if is_real:
                 assert without_seq(payload) == next(answers)
             else:
-                assert payload.startswith(b'{"v":1,"status":"rejected"')
+                assert payload.startswith(b'{"v":%d,"status":"rejected"' % VERSION)
 
     def _push(self, entries):
         with self.store._connection._connected().client.pipeline(transaction=False) as pipeline:
