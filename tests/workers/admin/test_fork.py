@@ -30,16 +30,15 @@ def entries_of(store):
 
 
 class CutOff(Store):
-    """Loses its connection in the middle of the given page."""
+    """Loses its connection in the middle of a page."""
 
-    pages_left = 2
+    left = PAGE + 300
 
     def append(self, stream, entries):
-        self.pages_left -= 1
-        if self.pages_left == 0:
-            super().append(stream, entries[:300])
+        super().append(stream, entries[: self.left])
+        if len(entries) > self.left:
             raise Unavailable("the line is cut")
-        super().append(stream, entries)
+        self.left -= len(entries)
 
 
 def test_a_copy_that_was_cut_off_goes_on_where_it_ends(store, redis_url, target):

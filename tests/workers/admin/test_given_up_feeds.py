@@ -152,7 +152,7 @@ def work(url, name, count):
         with refitter(used, stop) as refits:
             engine = assemble(store, used, refits, stop, "later", begins=found.state is None)
             while engine.position.seq < count:
-                engine.turn()
+                engine.advance()
             engine.snapshot()
         return used
 
