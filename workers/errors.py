@@ -67,7 +67,7 @@ class RedisUnsuitable(BadConfiguration):
 
 
 class ReplyNotGiven(RedisUnsuitable):
-    """Redis closes the connection of whoever reads one entry, or a small part of one value."""
+    """Redis closes each connection that reads one entry, or a small part of one value."""
 
 
 class AccessDenied(BadConfiguration):

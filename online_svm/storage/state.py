@@ -1,9 +1,9 @@
 """How anything is saved and continued: `state`, and `from_state` in the same or another process.
 
-`from_state` is a class method. It takes the state first, and then what the state leaves out since
-whoever continues knows it: the configuration, a kernel, rows that are kept elsewhere. What it
-returns goes on as the original would have, bit for bit. It raises ValueError (`InvalidSnapshot` is
-one) or LookupError where the parts of a state are missing or do not fit one another.
+`from_state` is a class method. It takes the state first, and then what the state leaves out because
+the caller has it: the configuration, a kernel, rows that are kept elsewhere. What it returns
+continues as the original would have, bit for bit. It raises ValueError (`InvalidSnapshot` is one)
+or LookupError where parts of a state are missing or do not fit one another.
 
 A state has one of three forms:
 

@@ -103,7 +103,7 @@ def class_codes(classes: NDArray[Any], labels: NDArray[Any]) -> Ints:
 
 
 def warn_of_max_steps(max_steps: int, tol: float) -> None:
-    """Warn whoever called `fit` that the solver ended at its limit; `fit` calls what calls this."""
+    """Warn, at the line that called `fit`, that the solver ended at its limit."""
     warnings.warn(
         f"max_steps={max_steps} reached before tol={tol}; raise either",
         ConvergenceWarning,

@@ -51,7 +51,7 @@ def refused(
         )
     if code in (b"FENCED", b"CURSOR"):  # an older epoch: Redis lost its last writes
         raise PositionMoved(f"the feed stands elsewhere than at {commit.before.cursor!r}")
-    if code == b"ANEW":  # whoever takes the feed over is told whether that is a loss
+    if code == b"ANEW":  # the take-over tells whether that is a loss
         raise PositionMoved("the input is another stream, or was counted by another server")
     if code == b"GAP":
         raise BatchChanged("the entries after the cursor are not the ones that were read")

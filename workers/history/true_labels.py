@@ -86,7 +86,7 @@ class TrueLabels:
         messages : sequence
             Their payloads, parsed.
         """
-        if entries and not self._begun:  # not before: whoever follows may be there first
+        if entries and not self._begun:  # not before: a reader may follow a feed that has not begun
             self._begin()
         found = self._inputs(entries[0][0], entries[-1][0]) if entries else iter(())
         sent = next(found, None)

@@ -125,4 +125,4 @@ class HighWater:
 
 
 def _ignore(_waiting: int) -> None:
-    """Tell nobody."""
+    """Report nothing."""

@@ -19,7 +19,7 @@ class Background(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether one is being computed at this moment, and does not stand back."""
+        """Whether one is being computed now, at normal priority."""
 
     def begin(self) -> None:
         """Begin what was submitted."""

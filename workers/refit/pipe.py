@@ -13,7 +13,7 @@ from typing import IO
 from workers.errors import Stopped
 from workers.refit import child as refit_child
 from workers.refit.child import FAILED, HEAD, Child, Message, framed
-from workers.refit.priority import StandingBack
+from workers.refit.priority import ProcessPriority
 from workers.stop import Stop
 
 # Seconds between two looks at the stop, and at whether to hurry, while a reply is awaited.
@@ -46,7 +46,7 @@ class ChildPipe:
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         _widen(self._stdin, self._stdout)
         os.set_blocking(self._stdin.fileno(), False)
-        self._standing_back = StandingBack(self._process.pid)
+        self._priority = ProcessPriority(self._process.pid)
         self._waited = 0.0
         self._received = bytearray()
         self._unsent: SimpleQueue[memoryview | None] = SimpleQueue()
@@ -65,9 +65,9 @@ class ChildPipe:
         return bool(self._received or _is_ready(self._stdout, select.POLLIN, 0))
 
     @property
-    def stands_back(self) -> bool:
-        """Whether the process lets others come first."""
-        return self._standing_back.is_on
+    def has_low_priority(self) -> bool:
+        """Whether other processes run first."""
+        return self._priority.is_low
 
     def send(self, message: Message) -> None:
         """Send a message after the earlier ones; do not wait until it is written."""
@@ -98,8 +98,8 @@ class ChildPipe:
         return body
 
     def note_wait(self) -> None:
-        """Let the process stand back for others, or not, by how long its reply was waited for."""
-        self._standing_back.note(self._waited)
+        """Choose the priority of the process by how long its reply was waited for."""
+        self._priority.note(self._waited)
 
     def close(self) -> None:
         """Kill the process."""
@@ -117,7 +117,7 @@ class ChildPipe:
                     raise ChildFailed("it died")
                 self._received += more
                 continue
-            self._standing_back.hurry()
+            self._priority.restore()
             if stop.pressing:
                 raise Stopped("stopped while a refit was awaited")
             if time.monotonic() >= deadline:

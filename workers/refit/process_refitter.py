@@ -83,7 +83,7 @@ class ProcessRefitter(Refitter, Background):
     @override
     def is_busy(self) -> bool:
         child = self._child
-        return bool(self._asked) and not child.stands_back and not child.has_replied
+        return bool(self._asked) and not child.has_low_priority and not child.has_replied
 
     @override
     def submit(self, task: RefitTask) -> None:
@@ -135,7 +135,7 @@ class ProcessRefitter(Refitter, Background):
     def reset(self, state: bytes | None) -> None:
         if state is not None:
             opened(self._config, state)
-        self.is_patient = False  # a replay has nobody to wait for
+        self.is_patient = False  # in a replay no client waits
         is_busy = bool(self._asked)
         self._asked.clear()
         self._waiting.clear()

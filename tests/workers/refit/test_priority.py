@@ -1,4 +1,4 @@
-"""A process stands back in its scheduling group while nobody waits for it."""
+"""A process has a low priority in its scheduling group while no answer waits for it."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from processes import Process
 
-from workers.refit.priority import CREDIT, IN_TIME, StandingBack
+from workers.refit.priority import CREDIT, IN_TIME, ProcessPriority
 
 LATE = 2 * IN_TIME
 ENABLED = Path("/proc/sys/kernel/sched_autogroup_enabled")
@@ -41,30 +41,30 @@ def changed(process, change, expected):
     not ENABLED.exists() or ENABLED.read_text().strip() != "1",
     reason="this system has no scheduling groups of sessions",
 )
-def test_a_process_stands_back_while_it_is_nearly_always_in_time(process):
-    standing = StandingBack(process.pid)
+def test_the_priority_is_low_while_nearly_all_results_come_in_time(process):
+    priority = ProcessPriority(process.pid)
     for _ in range(CREDIT - 1):
-        standing.note(0.0)
+        priority.note(0.0)
     assert niceness(process) == 0
-    assert changed(process, lambda: standing.note(0.0), 19)
-    standing.note(LATE)
+    assert changed(process, lambda: priority.note(0.0), 19)
+    priority.note(LATE)
     assert niceness(process) == 19, "once is no rule"
-    assert standing.is_on
-    assert changed(process, lambda: standing.note(LATE), 0)
+    assert priority.is_low
+    assert changed(process, lambda: priority.note(LATE), 0)
     for _ in range(20 * CREDIT):
-        standing.note(0.0)
-        standing.note(LATE)
+        priority.note(0.0)
+        priority.note(LATE)
     assert niceness(process) == 0
-    assert changed(process, lambda: standing.note(0.0), 19)
-    assert changed(process, standing.hurry, 0)
-    assert not standing.is_on
+    assert changed(process, lambda: priority.note(0.0), 19)
+    assert changed(process, priority.restore, 0)
+    assert not priority.is_low
 
 
 def test_without_such_groups_nothing_happens(tmp_path, process):
-    standing = StandingBack(process.pid)
-    standing._group = tmp_path / "none" / "autogroup"
+    priority = ProcessPriority(process.pid)
+    priority._group = tmp_path / "none" / "autogroup"
     for _ in range(CREDIT):
-        standing.note(0.0)
-    standing.hurry()
-    assert not standing.is_on
+        priority.note(0.0)
+    priority.restore()
+    assert not priority.is_low
     assert list(tmp_path.iterdir()) == []

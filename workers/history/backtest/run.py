@@ -164,7 +164,7 @@ def _begin(cancelled: Any, done: Any) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that began it is gone: nobody would ask it for more."""
+    """End this process when its parent has ended, which alone gives it work."""
     parent = parent_process()
     if parent is not None:
         wait_for([parent.sentinel])

@@ -11,7 +11,7 @@ Tell = Callable[[str], None]
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 class Result(Protocol):
