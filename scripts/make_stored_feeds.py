@@ -56,6 +56,9 @@ FEEDS: dict[str, dict[str, Any]] = {
     "classes": SHORT | {"refit_lag": 10, "gamma": 0.5, "taxonomy": "class-quantile"},
     "dedupe": SHORT
     | {"classes": ("a", "b"), "dedupe_window": 60, "refit_lag": 10, "split": "oldest"},
+    "committee": SHORT | {"classes": ("a", "b"), "committee": "default"},
+    "several": SHORT
+    | {"classes": ("less", "much", "more"), "committee": "default", "refit_lag": 10},
 }
 
 TRIMMED = ("default", "lagging")
@@ -70,7 +73,7 @@ COMBINED = ("crossfit", "linear")
 
 def examples(name: str) -> list[list[bytes]]:
     """Return the fields of the input entries of a feed; the same at each call."""
-    generator = np.random.default_rng(sorted(FEEDS).index(name) if name not in COMBINED else 77)
+    generator = np.random.default_rng(77 if name in COMBINED else list(FEEDS).index(name))
     X = generator.normal(size=(COUNT, 3)).round(4)
     noise = generator.normal(size=COUNT)
     return [
@@ -103,6 +106,8 @@ def _label(name: str, i: int, score: float) -> list[bytes]:
         if score > 1.5 and i > 20:
             return [b"y", b"very much" if i > STORED and i % 2 else b"much"]
         return [b"y", "größer".encode() if score > 0 else b"less"]
+    if name == "several":
+        return [b"y", b"much" if score > 1.5 else b"more" if score > 0 else b"less"]
     return [b"y", b"b" if score > 0 else b"a"]
 
 

@@ -19,7 +19,9 @@ from online_svm import semantics
 DATA = Path(__file__).parents[1] / "data"
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_stored_feeds.py"
 NEWEST = f"semantics-{semantics.SEMANTICS}"
-KINDS = ("default", "lagging", "crossfit", "linear", "psvm", "classes", "dedupe", "combination")
+FIRST = ("default", "lagging", "crossfit", "linear", "psvm", "classes", "dedupe", "combination")
+"""Feeds of the first semantics."""
+KINDS = (*FIRST, "committee", "several")
 
 
 def given_up():

@@ -67,7 +67,7 @@ def contents(store):
 
 
 def test_feeds_of_each_kind_are_there():
-    assert set(stored_feeds.KINDS) == {name for _, name in GIVEN_UP}
+    assert set(stored_feeds.FIRST) == {name for _, name in GIVEN_UP}
 
 
 @pytest.mark.parametrize(("directory", "name"), FORKED)
