@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.cli.common import Config, Json, Redis, feed_store, note, show, writing
-from workers.cli.push import (
+from workers.cli.reading import (
     Arrays,
     DataDir,
     Drop,

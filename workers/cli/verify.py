@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workers.cli.common import Config, Feed, Json, Redis, feed_store
-from workers.cli.push import (
+from workers.cli.reading import (
     Arrays,
     DataDir,
     Drop,
