@@ -85,7 +85,7 @@ def test_the_help_shows_what_a_setting_may_be(run, command):
     }.items():
         assert f" {written} " in rows[flag]
     text = " ".join(word for word in out.split() if word != "│")
-    assert "Of platt, isotonic, binning, venn-abers, evidential-binning," in text
+    assert "Of platt, isotonic, binning, venn-abers, temperature, vector," in text
     assert "implied, mixed; separated by commas. (default platt,isotonic,binning)" in text
 
 
