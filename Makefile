@@ -43,7 +43,7 @@ soak: $(VENV)/.run   ## 2 million examples: memory, key sizes and rate must stay
 		--curve $${SOAK_CURVE:-build/soak.png}
 
 # FUZZ_ENTRIES fuzzed entries in a real stream, and FUZZ_FACTOR times the examples of the suite.
-fuzz: $(VENV)/.dev   ## feed everything that parses with garbage, at length (about five minutes)
+fuzz: $(VENV)/.dev   ## feed everything that parses with garbage, at length (20 minutes on two busy cores)
 	FUZZ_FACTOR=$${FUZZ_FACTOR:-10} $(BIN)/python -m pytest -m "fuzz or not fuzz" -s tests/fuzz
 
 lint: $(VENV)/.dev   ## ruff: rules and format
