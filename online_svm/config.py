@@ -176,6 +176,13 @@ class PredictorConfig(BaseModel):
     taxonomy_bins: int = Field(
         4, ge=1, le=100, description="Parts of a class in class-quantile, class-rank and margin."
     )
+    interval_level: float | None = Field(
+        0.9,
+        gt=0,
+        lt=1,
+        description="Stated coverage of the headline's interval, for the frequency of a class at "
+        "scores like this one; none takes the hull of the Venn predictor.",
+    )
 
     metrics_every: int = Field(100, ge=1, description="Learned examples between two reports.")
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of the split.")
@@ -319,6 +326,7 @@ class PredictorConfig(BaseModel):
             "refit_lag": 0,
             "window": None,
             "scale": "none",
+            "interval_level": None,
         }
         return cls.model_validate(protocol | changes)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
+from online_svm.predictor.frequency_interval import FrequencyIntervals
 from online_svm.predictor.headlines import headline_from_state, headline_of
 from online_svm.predictor.implied_map import implied_probabilities
 from online_svm.predictor.published_maps import (
@@ -76,6 +77,7 @@ class ActiveModel:
         self.learned = 0  # examples since the activation
         self.has_probabilities = False
         self._set: VennSet | None = None
+        self._intervals: FrequencyIntervals | None = None
 
     @property
     def calibration(self) -> VennSet:
@@ -108,6 +110,7 @@ class ActiveModel:
         scores = np.concatenate([old[first:], self.score(X_since[max(first - len(old), 0) :])])
         columns, labelled = columns[first:], labelled[first:]
         self._set = self._make_set(scores[labelled], columns[labelled])
+        self._intervals = self._make_intervals()
         self.refit_maps(calibration_version)
 
     def refit_maps(self, calibration_version: int) -> None:
@@ -137,6 +140,10 @@ class ActiveModel:
         scores = self.result.model.scores(rows)
         venn = self.calibration.answer(scores, columns)
         headline = self.headline.answer(scores, venn, columns)
+        lower, upper, level = headline.lower, headline.upper, self.headline.interval_level
+        if self._intervals is not None:
+            level = self.config.interval_level
+            lower, upper = self._intervals.answer(scores, columns, headline.point)
         guarantee, reason = self._guarantee()
         return PredictionBlock(
             status="ok",
@@ -145,8 +152,8 @@ class ActiveModel:
             label=headline.labels(),
             svm_label=svm_classes(scores),
             point=headline.point,
-            lower=headline.lower,
-            upper=headline.upper,
+            lower=lower,
+            upper=upper,
             venn_point=venn.point,
             venn_lower=venn.lower,
             venn_upper=venn.upper,
@@ -161,7 +168,7 @@ class ActiveModel:
             guarantee=guarantee,
             reason=reason,
             method=self.headline.method,
-            interval_level=self.headline.interval_level,
+            interval_level=level,
         )
 
     def note_learned(self, codes: Ints) -> None:
@@ -207,12 +214,27 @@ class ActiveModel:
         active.learned = header["learned"]
         active.has_probabilities = header["has_probabilities"]
         active._set = active.scheme.from_state(under("set", arrays), result.training_scores)
+        active._intervals = active._make_intervals()
         active.maps = maps_from_state(under("map", arrays), config)
         active.headline = headline_from_state(under("headline", arrays), config, view.n_known)
         return active
 
     def _make_set(self, scores: Floats, columns: Ints) -> VennSet:
         return self.scheme.begin(self.result.training_scores, scores, columns)
+
+    def _make_intervals(self) -> FrequencyIntervals | None:
+        """Return the intervals over the calibration set as it is, if any are asked for."""
+        if self.config.interval_level is None:
+            return None
+        return FrequencyIntervals(
+            self.config.interval_level,
+            self.view.n_known,
+            len(self.view.classes),
+            self.result.training_scores,
+            self.calibration.scores,
+            self.calibration.codes,
+            self.config.window,
+        )
 
     def _padded(self, probabilities: Floats) -> Floats:
         """Append a zero for the slot of unseen labels, to which a map gives nothing."""

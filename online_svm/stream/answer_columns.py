@@ -108,7 +108,9 @@ COLUMNS = (
         "interval_level",
         "constant",
         Probability | None,
-        "Stated coverage of `intervals`; null where they are those of `venn`.",
+        "Stated coverage of `intervals`: if the examples are i.i.d., an interval holds the "
+        "frequency of its class among the examples whose scores lie in the same bin, at least so "
+        "often. Null where the intervals are those of `venn`.",
     ),
     Column(
         "classes",
@@ -183,8 +185,9 @@ COLUMNS = (
         "guarantee",
         "constant",
         Guarantee,
-        "Whether the validity theorem holds for the multiprobability, whose hull `venn` is. It is "
-        "a statement about `venn` alone.",
+        "Whether the validity theorem holds for the multiprobability, whose hull `venn` is: if the "
+        "examples are i.i.d., the distribution for the true label is calibrated at each step. A "
+        "statement about `venn` alone, void if the settings were chosen on the same feed.",
     ),
     Column("reason", "constant", str | None, "Why the guarantee is not exact; null where it is."),
 )

@@ -1,0 +1,202 @@
+"""The interval of the headline: how often a class comes at scores like this one, at a stated level.
+
+The scores are cut into bins of about equal count by those of the proper training set, so the bins
+do not depend on the labels that are counted in them. In a bin with k hits among n calibration
+examples the interval is that of Clopper and Pearson: for i.i.d. examples it holds the frequency of
+the class in the bin with at least the stated probability, whatever the frequency is. It is widened
+to hold the headline's own probability.
+"""
+
+import math
+
+import numpy as np
+
+from online_svm.calibration.binning import equal_count_bins
+from online_svm.calibration.diagram import midpoints, pool_ties
+from online_svm.compiled.jit import jit
+from online_svm.metrics.binomial_interval import BinomialIntervals, binomial_intervals, interval
+from online_svm.stream.tail import Tail
+from online_svm.types import Floats, Ints
+
+
+class FrequencyIntervals:
+    """Intervals of the classes from the counts of a calibration set, which grows as answers do.
+
+    Two classes share one score. More have one each: the interval of a class is then of its
+    frequency against the rest at its own score. Labels that have no machine share the last slot,
+    if there is one; its interval is of their frequency at any score.
+
+    Parameters
+    ----------
+    level : float
+        Stated coverage, in (0, 1).
+    n_known, n_classes : int
+        Classes that have a machine; those and the slot of unseen labels, if there is one.
+    training_scores : ndarray of shape (n_training, n_scores)
+        Scores of the proper training set, from which the bins are taken.
+    scores : ndarray of shape (n, n_scores)
+        Scores of the calibration set in order of arrival.
+    columns : ndarray of shape (n,)
+        Their class columns.
+    limit : int or None
+        The newest calibration examples that are kept.
+
+    Examples
+    --------
+    >>> scores, columns = np.array([[-1.0], [-1.0], [1.0]]), np.array([0, 0, 1])
+    >>> held = FrequencyIntervals(0.9, 2, 2, scores, scores, columns, None)
+    >>> lower, upper = held.answer(np.array([[1.0]]), np.array([-1]), np.array([[0.4, 0.6]]))
+    >>> lower.round(2).tolist(), upper.round(2).tolist()
+    ([[0.02, 0.14]], [[0.86, 0.98]])
+    """
+
+    def __init__(
+        self,
+        level: float,
+        n_known: int,
+        n_classes: int,
+        training_scores: Floats,
+        scores: Floats,
+        columns: Ints,
+        limit: int | None,
+    ) -> None:
+        first = 0 if limit is None else max(0, len(columns) - limit)
+        self._intervals = binomial_intervals(level)
+        self._limit, self._n_classes = limit, n_classes
+        self._edges = bin_edges(training_scores)
+        # Of the last list, with one bin, the unseen labels are the hits.
+        self._first_hits = np.append(
+            [1] if scores.shape[1] == 1 else np.arange(scores.shape[1]), n_known
+        )
+        self._bins = Tail(_bins(self._edges, scores[first:]))
+        self._columns = Tail(columns[first:])
+        shape = (scores.shape[1] + 1, self._edges.shape[1] + 1)
+        self._totals, self._hits = (np.zeros(shape, dtype=np.int64) for _ in range(2))
+        _count_all(
+            self._held(self._bins), self._held(self._columns), self._first_hits, self._totals,
+            self._hits,
+        )  # fmt: skip
+
+    def answer(self, scores: Floats, columns: Ints, point: Floats) -> tuple[Floats, Floats]:
+        """Return the interval of every class in turn; each labelled row joins after its answer.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (m, n_scores)
+        columns : ndarray of shape (m,)
+            Class columns of the labels; -1 where there is none.
+        point : ndarray of shape (m, n_classes)
+            Probabilities of the headline, which the intervals hold.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (m, n_classes)
+        """
+        bins, joins = _bins(self._edges, scores), columns >= 0
+        size = len(self._held(self._columns))
+        self._bins.append(bins[joins])
+        self._columns.append(columns[joins])
+        bounds = np.empty((len(columns), len(self._first_hits), 2))
+        gone = _answer(
+            self._intervals, bins, columns, size, self._held(self._bins),
+            self._held(self._columns), -1 if self._limit is None else self._limit,
+            self._first_hits, self._totals, self._hits, bounds,
+        )  # fmt: skip
+        self._bins.drop_before(self._bins.first + gone)
+        self._columns.drop_before(self._columns.first + gone)
+        known = bounds[:, :-1]
+        if known.shape[1] == 1:  # the first class is what the second is not
+            known = np.concatenate([1.0 - known[:, :, ::-1], known], axis=1)
+        if self._n_classes > known.shape[1]:
+            known = np.concatenate([known, bounds[:, -1:]], axis=1)
+        return np.minimum(known[:, :, 0], point), np.maximum(known[:, :, 1], point)
+
+    @staticmethod
+    def _held(tail: Tail) -> Ints:
+        items: Ints = tail.since(tail.first)
+        return items
+
+
+def bin_edges(training_scores: Floats) -> Floats:
+    """Return the edges between the bins of each score, shape (n_scores, most); inf where fewer.
+
+    There are about n^(1/3) bins, the usual balance of width and noise, of about equal count.
+
+    Examples
+    --------
+    >>> bin_edges(np.arange(27.0)[:, None])
+    array([[ 8.5, 17.5]])
+    """
+    n_bins = max(1, round(len(training_scores) ** (1 / 3)))
+    none = np.zeros(len(training_scores), dtype=np.bool_)
+    found = []
+    for scores in training_scores.T:
+        blocks = equal_count_bins(pool_ties(scores, none), n_bins) if len(scores) else None
+        found.append(
+            np.empty(0) if blocks is None else midpoints(blocks.upper[:-1], blocks.lower[1:])
+        )
+    edges = np.full((len(found), max(map(len, found))), math.inf)
+    for row, values in zip(edges, found, strict=True):
+        row[: len(values)] = values
+    return edges
+
+
+def _bins(edges: Floats, scores: Floats) -> Ints:
+    """Return the bin of each score, shape (m, n_scores + 1); the last list has one bin."""
+    bins = np.zeros((len(scores), scores.shape[1] + 1), dtype=np.int64)
+    _fill(edges, scores, bins)
+    return bins
+
+
+@jit
+def _fill(edges: Floats, scores: Floats, bins: Ints) -> None:
+    for i in range(len(scores)):
+        for g in range(scores.shape[1]):
+            low, high = 0, edges.shape[1]
+            while low < high:  # how many edges lie below the score
+                middle = (low + high) // 2
+                if edges[g, middle] < scores[i, g]:
+                    low = middle + 1
+                else:
+                    high = middle
+            bins[i, g] = low
+
+
+@jit
+def _count(
+    bins: Ints, column: int, first_hits: Ints, totals: Ints, hits: Ints, change: int
+) -> None:
+    """Add an example to the counts, or take it out where `change` is -1."""
+    last = len(first_hits) - 1
+    for g in range(len(first_hits)):
+        totals[g, bins[g]] += change
+        if column == first_hits[g] or (g == last and column > first_hits[g]):
+            hits[g, bins[g]] += change
+
+
+@jit
+def _count_all(bins: Ints, columns: Ints, first_hits: Ints, totals: Ints, hits: Ints) -> None:
+    for i in range(len(columns)):
+        _count(bins[i], columns[i], first_hits, totals, hits, 1)
+
+
+@jit
+def _answer(
+    intervals: BinomialIntervals, bins: Ints, columns: Ints, size: int, held: Ints,
+    held_columns: Ints, limit: int, first_hits: Ints, totals: Ints, hits: Ints, bounds: Floats,
+) -> int:  # fmt: skip
+    """Answer and join in turn, `size` examples being held at first; return how many left."""
+    gone = 0
+    for i in range(len(columns)):
+        for g in range(len(first_hits)):
+            b = bins[i, g]
+            bounds[i, g, 0], bounds[i, g, 1] = interval(intervals, hits[g, b], totals[g, b])
+        if columns[i] < 0:
+            continue
+        _count(bins[i], columns[i], first_hits, totals, hits, 1)
+        size += 1
+        if limit >= 0 and size > limit:
+            _count(held[gone], held_columns[gone], first_hits, totals, hits, -1)
+            gone += 1
+            size -= 1
+    return gone
