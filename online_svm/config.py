@@ -29,8 +29,8 @@ MapName = Literal[
 MIXED: MapName = "mixed"
 EARLY_UNTIL = 2000  # as many as the default window holds
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
-MemberName = Literal["rbf", "rbf-narrow", "cauchy", "logistic"]
-DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "rbf-narrow", "cauchy", "logistic")
+MemberName = Literal["rbf", "rbf-wide", "rbf-narrow", "cauchy", "logistic"]
+DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "cauchy", "logistic")
 Label = Annotated[str, Field(min_length=1, max_length=256)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -71,7 +71,8 @@ class PredictorConfig(BaseModel):
     committee: Literal["single", "default"] | tuple[MemberName, ...] | None = Field(
         None,
         description="One machine, or several unlike ones, weighed by what they said of training "
-        "examples before they learned them: 'default' or their names.",
+        "examples before they learned them: 'default' or their names. Default: "
+        "'default' where learner = 'svc', split = 'interleaved' and kernel = 'rbf', else 'single'.",
     )
     feature_map: Literal["nystroem", "fourier"] = Field(
         "nystroem", description="Feature map of the linear learner; fourier is of rbf only."
@@ -170,8 +171,11 @@ class PredictorConfig(BaseModel):
     evidential_alpha: float = Field(
         0.05, gt=0, lt=1, description="One minus the confidence level, where that is 'confidence'."
     )
-    taxonomy: TaxonomyName = Field(
-        "class", description="How examples are put into the categories of the Venn predictor."
+    taxonomy: TaxonomyName | None = Field(
+        None,
+        description="How examples are put into the categories of the Venn predictor. Default: "
+        "'class' for a single machine, for a committee 'venn-abers' while two classes are known "
+        "and 'class-rank' for more.",
     )
     taxonomy_bins: int = Field(
         4, ge=1, le=100, description="Parts of a class in class-quantile, class-rank and margin."
@@ -261,10 +265,28 @@ class PredictorConfig(BaseModel):
         """
         committee = self.committee
         if committee is None:
-            committee = "single"
+            taken = (self.learner, self.split, self.kernel)
+            committee = "default" if taken == ("svc", "interleaved", "rbf") else "single"
         if isinstance(committee, tuple):
             return committee
         return DEFAULT_MEMBERS if committee == "default" else ()
+
+    def taxonomy_of(self, n_known: int) -> TaxonomyName:
+        """Return the taxonomy where so many classes are known.
+
+        Examples
+        --------
+        >>> config = PredictorConfig()
+        >>> config.taxonomy_of(2), config.taxonomy_of(3)
+        ('venn-abers', 'class-rank')
+        >>> PredictorConfig(committee="single").taxonomy_of(2)
+        'class'
+        """
+        if self.taxonomy is not None:
+            return self.taxonomy
+        if not self.members:
+            return "class"
+        return "venn-abers" if n_known == 2 else "class-rank"
 
     @property
     def lag(self) -> int:

@@ -135,7 +135,7 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "implied_models": 99,
             "evidential_model": "likelihood",
             "evidential_alpha": 0.05,
-            "taxonomy": "class",
+            "taxonomy": None,
             "taxonomy_bins": 4,
             "interval_level": 0.9,
             "metrics_every": 100,

@@ -68,8 +68,9 @@ class ActiveModel:
         self.config, self.result, self.view = config, result, view
         self.version = version
         self.training_columns = view.columns(training_codes)
+        taxonomy = config.taxonomy_of(view.n_known)
         self.scheme = VennScheme(
-            config.taxonomy, config.taxonomy_bins, view.n_known, len(view.classes), config.window
+            taxonomy, config.taxonomy_bins, view.n_known, len(view.classes), config.window
         )
         self.headline = headline_of(config, view.n_known)
         self.maps: dict[str, ClassMap] = {}

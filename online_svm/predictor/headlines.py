@@ -1,6 +1,7 @@
 """Which headline the answers of a model have: by the settings and the number of known classes."""
 
 from online_svm.config import PredictorConfig
+from online_svm.predictor.clipped_headline import ClippedHeadline
 from online_svm.predictor.headline import Headline, VennHeadline
 from online_svm.types import Arrays
 
@@ -12,9 +13,13 @@ def headline_of(config: PredictorConfig, n_known: int) -> Headline:
     --------
     >>> headline_of(PredictorConfig(committee="default"), 3).method
     'joint'
+    >>> headline_of(PredictorConfig(committee="default"), 2).method
+    'venn-abers-clip'
     >>> headline_of(PredictorConfig(committee="single"), 3).method
     'venn'
     """
+    if _is_clipped(config, n_known):
+        return ClippedHeadline()
     if not _is_joint(config, n_known):
         return VennHeadline()
     # Imported here: a worker with two classes starts without these kernels.
@@ -32,7 +37,7 @@ def headline_from_state(state: Arrays, config: PredictorConfig, n_known: int) ->
         If an array is absent or has another type, length or range.
     """
     if not _is_joint(config, n_known):
-        return VennHeadline()
+        return headline_of(config, n_known)
     from online_svm.predictor.joint_headline import JointHeadline
 
     return JointHeadline.from_state(state)
@@ -40,3 +45,8 @@ def headline_from_state(state: Arrays, config: PredictorConfig, n_known: int) ->
 
 def _is_joint(config: PredictorConfig, n_known: int) -> bool:
     return bool(config.members) and n_known > 2
+
+
+def _is_clipped(config: PredictorConfig, n_known: int) -> bool:
+    is_pair = n_known == 2 and config.taxonomy_of(n_known) == "venn-abers"
+    return bool(config.members) and is_pair

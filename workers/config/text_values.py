@@ -29,6 +29,8 @@ def parse_text(name: str, field: FieldInfo, text: str) -> Any:
     >>> fields = PredictorConfig.model_fields
     >>> parse_text("classes", fields["classes"], "ham,spam")
     ['ham', 'spam']
+    >>> parse_text("committee", fields["committee"], "single")
+    'single'
     >>> parse_text("window", fields["window"], "none") is None
     True
     """
@@ -36,6 +38,8 @@ def parse_text(name: str, field: FieldInfo, text: str) -> Any:
     stripped = text.strip()
     if stripped.lower() == "none" and type(None) in kinds:
         return None
+    if stripped in kinds:  # one of the words that the setting may be
+        return stripped
     if stripped[:1] in ("[", "{") and {tuple, dict} & kinds:
         return _json(name, stripped)
     if dict in kinds and "=" in stripped:

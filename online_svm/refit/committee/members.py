@@ -31,8 +31,12 @@ class Member:
         return Kernel("rbf", self.gamma * gamma)
 
 
+# Of the default three, C and gamma were chosen by the log loss of the clipped headline on thirteen
+# streams (3,000 examples of each, train_fraction .8): .2973 with this rbf machine, .2977 with the
+# narrow one instead, .2977 with the wide one, .2976 with both, at 1.6 times the processor time.
 MEMBERS: dict[MemberName, Member] = {
-    "rbf": Member("rbf", C=10.0),
+    "rbf": Member("rbf", C=3.0, gamma=2.0),
+    "rbf-wide": Member("rbf", C=10.0),
     "rbf-narrow": Member("rbf", gamma=3.0),
     "cauchy": Member("cauchy", C=10.0),
     "logistic": Member("logistic"),

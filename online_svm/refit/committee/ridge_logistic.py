@@ -4,7 +4,7 @@ import numpy as np
 
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import inner, jit
-from online_svm.compiled.kernels import exp_nonpositive
+from online_svm.compiled.logistic import logistic
 from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes
 from online_svm.types import Floats
 
@@ -13,19 +13,6 @@ FORCING = 1e-3
 MOST_PRODUCTS = 60  # with the Hessian, for one direction
 OVERSHOOT = 0.1  # of the slope that a step begins with: as much uphill it may end with
 MOST_HALVINGS = 30
-
-
-@jit
-def logistic(value: float) -> float:
-    """Return 1 / (1 + exp(-value)), without overflow.
-
-    Examples
-    --------
-    >>> logistic(0.0), logistic(-800.0)
-    (0.5, 0.0)
-    """
-    e = exp_nonpositive(-abs(value))
-    return 1.0 / (1.0 + e) if value >= 0.0 else e / (1.0 + e)
 
 
 @inner

@@ -224,7 +224,7 @@ def test_only_labelled_examples_answered_after_warming_change_the_weights() -> N
 
 def test_the_slot_of_unseen_labels_has_the_share_of_the_venn_predictor_and_the_floors() -> None:
     X, labels = stream(60)
-    predictor = OnlinePredictor(config_of(mixed_share=0.0))
+    predictor = OnlinePredictor(config_of(mixed_share=0.0, committee="single"))
     run(predictor, X, labels, 60)
     assert predictor._mixture is not None
     weights = predictor._mixture.weights

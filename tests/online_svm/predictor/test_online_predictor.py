@@ -155,7 +155,9 @@ def test_intervals_are_those_of_the_specification_read_literally(
 ) -> None:
     X, labels = stream(160, n_classes)
     classes = [f"c{k}" for k in range(n_classes)]
-    config = PredictorConfig(classes=tuple(classes), split=split, gamma=0.3, tol=1e-6, **schedule)
+    config = PredictorConfig(
+        classes=tuple(classes), split=split, gamma=0.3, tol=1e-6, committee="single", **schedule
+    )
     reference = WaitingReference(config, classes)
     expected = [reference.step(x, str(y)) for x, y in zip(X, labels, strict=True)]
     answers = rows(OnlinePredictor(config).step_many(X, labels))
@@ -173,10 +175,11 @@ CONFIGS = [
         map_data="training",
     ),
     PredictorConfig.paper(("c0", "c1"), gamma=0.5, maps=("platt",)),
+    PredictorConfig(window=60, refit_every=25, committee="single"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=["discovered", "windowed", "paper"])
+@pytest.mark.parametrize("config", CONFIGS, ids=["discovered", "windowed", "paper", "single"])
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_answers_and_state_do_not_depend_on_the_batch_size(
     config: PredictorConfig, size: int
@@ -200,7 +203,7 @@ def test_any_batches_of_any_stream_give_the_same_bytes(
     assert run(config, data, sorted(cuts)) == run(config, data)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=["discovered", "windowed", "paper"])
+@pytest.mark.parametrize("config", CONFIGS, ids=["discovered", "windowed", "paper", "single"])
 def test_a_restored_predictor_continues_byte_for_byte(config: PredictorConfig) -> None:
     X, labels = stream(120)
     whole = OnlinePredictor(config)
@@ -240,28 +243,43 @@ def test_a_refused_snapshot_leaves_the_state_as_it_was() -> None:
     assert predictor.snapshot() == before
 
 
-def test_models_take_effect_exactly_lag_examples_after_their_freeze() -> None:
+@pytest.mark.parametrize(
+    ("committee", "expected"),
+    [("single", [10, 20, 40, 63, 113]), ("default", [10, 14, 20, 28, 40, 63, 113])],
+)
+def test_models_take_effect_exactly_lag_examples_after_their_freeze(
+    committee: Any, expected: list[int]
+) -> None:
     X, labels = stream(130)
-    config = PredictorConfig(window=60, refit_every=50, refit_lag=13)
+    config = PredictorConfig(window=60, refit_every=50, refit_lag=13, committee=committee)
     versions = [p.model for p in rows(OnlinePredictor(config).step_many(X, labels))]
     changes = [n for n in range(1, 130) if versions[n] != versions[n - 1]]
-    assert changes == [10, 20, 40, 63, 113]
+    assert changes == expected
 
 
-def test_refits_that_begin_early_take_effect_at_once() -> None:
+@pytest.mark.parametrize(
+    ("committee", "expected"),
+    [
+        ("single", [10, 20, 40, 50, 100, 163, 213]),
+        ("default", [10, 14, 20, 28, 40, 50, 56, 80, 100, 110, 145, 163, 213]),
+    ],
+)
+def test_refits_that_begin_early_take_effect_at_once(committee: Any, expected: list[int]) -> None:
     X, labels = stream(260)
-    config = PredictorConfig(window=60, refit_every=50, refit_lag=13, early_until=150)
+    config = PredictorConfig(
+        window=60, refit_every=50, refit_lag=13, early_until=150, committee=committee
+    )
     answers = rows(OnlinePredictor(config).step_many(X, labels))
     versions = [p.model for p in answers]
     changes = [n for n in range(1, 260) if versions[n] != versions[n - 1]]
-    assert changes == [10, 20, 40, 50, 100, 163, 213]
+    assert changes == expected
     predictor = OnlinePredictor(config)
     assert [predictor.step(Example(x, y)) for x, y in zip(X, labels, strict=True)] == answers
 
 
 def test_maps_are_refitted_at_every_multiple_since_activation() -> None:
     X, labels = stream(100)
-    config = PredictorConfig(refit_every=40, refit_lag=0, maps_every=15)
+    config = PredictorConfig(refit_every=40, refit_lag=0, maps_every=15, committee="single")
     versions = [p.calibration for p in rows(OnlinePredictor(config).step_many(X, labels))]
     changes = [n for n in range(1, 100) if versions[n] != versions[n - 1]]
     assert changes == [10, 20, 35, 40, 55, 70, 80, 95]

@@ -164,7 +164,9 @@ def test_with_labels_only_the_scores_are_those_of_the_svm(kernel: str) -> None:
         "classes": ("a", "b"), "window": 70, "refit_every": 30, "kernel": kernel, "tol": 1e-7,
         "class_weight": {"b": 2.0}, "coef0": 1.0, "degree": 2,
     }  # fmt: skip
-    plain = rows(OnlinePredictor(PredictorConfig(**shared)).step_many(X, labels))
+    plain = rows(
+        OnlinePredictor(PredictorConfig(**shared, committee="single")).step_many(X, labels)
+    )
     tubes = rows(OnlinePredictor(PredictorConfig(**shared, learner="psvm")).step_many(X, labels))
     assert [p.status for p in plain] == [p.status for p in tubes]
     for one, other in zip(plain, tubes, strict=True):
