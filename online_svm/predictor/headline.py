@@ -37,6 +37,18 @@ class HeadlineAnswers:
         return labels
 
 
+def held_answers(point: Floats, venn: VennAnswers) -> HeadlineAnswers:
+    """Return points with the Venn hull as interval, widened to hold them.
+
+    Examples
+    --------
+    >>> venn = VennAnswers.counted(np.array([[1, 2]]), np.array([0]))
+    >>> held_answers(np.array([[0.1, 0.9]]), venn).lower.tolist()
+    [[0.1, 0.5]]
+    """
+    return HeadlineAnswers(point, np.minimum(venn.lower, point), np.maximum(venn.upper, point))
+
+
 class Headline(Protocol):
     """A way to make the headline of an answer from scores and the Venn predictor's answer."""
 

@@ -13,8 +13,9 @@ from online_svm.calibration.joint.maps import (
 )
 from online_svm.compiled.jit import jit
 from online_svm.compiled.kernels import exp_nonpositive
-from online_svm.predictor.headline import Headline, HeadlineAnswers
+from online_svm.predictor.headline import Headline, HeadlineAnswers, held_answers
 from online_svm.predictor.mixture import Mixture
+from online_svm.predictor.recent_map import RecentMap
 from online_svm.storage.arrays import nest, under
 from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.protocol import VennAnswers
@@ -31,13 +32,20 @@ KINDS: dict[str, type[JointCalibrator]] = {
 """The maps; the last one is of the logarithms of the one-against-all probabilities."""
 
 
+N_COMPONENTS = len(KINDS) + 2
+RECENT = 500
+"""Examples that the map of recent scores is fitted to."""
+
+
 class JointHeadline:
     """A mixture of temperature, vector and matrix scaling, and of the Venn predictor's point.
 
     The scores are log-odds of each class against the rest. Where one class is nearly certain,
     softmax of log-odds is the sharper map; where several are probable it exaggerates, and what
     should be scaled is log p = -log(1 + exp(-s)). So matrix scaling is fitted to both. The Venn
-    predictor's point counts categories; it is coarse, and the last to go wrong under drift.
+    predictor's point counts categories; it is coarse, and late to go wrong under drift. One more
+    matrix is fitted to what the models said of the last 500 examples before they learned them, see
+    `RecentMap`: where the stream moves, that one is right.
 
     Weights follow the labels, and outlive the maps: see `Mixture`. A class that is not known yet
     has the Venn predictor's share.
@@ -57,7 +65,8 @@ class JointHeadline:
 
     def __init__(self) -> None:
         self._maps: dict[str, JointCalibrator] = {}
-        self._mixture = Mixture(len(KINDS) + 1, SHARE)
+        self._mixture = Mixture(N_COMPONENTS, SHARE)
+        self._recent = RecentMap(RECENT, _recent_matrix, MatrixCalibrator.from_state)
 
     def fit(self, scores: Floats, columns: Ints) -> None:
         """Fit the maps to scores, shape (n, K), and class columns, shape (n,)."""
@@ -68,24 +77,21 @@ class JointHeadline:
     def follow(self, before: Headline) -> None:
         """Begin with the weights that the headline of the model before has now."""
         if isinstance(before, JointHeadline):
-            self._mixture = before._mixture
+            self._mixture, self._recent = before._mixture, before._recent
 
     def answer(self, scores: Floats, venn: VennAnswers, columns: Ints) -> HeadlineAnswers:
         """Mix rows in turn; each labelled one changes the weights after its answer."""
         n_known = scores.shape[1]
-        rest = venn.point[:, n_known:]
-        known = 1.0 - rest.sum(axis=1, keepdims=True) if rest.shape[1] else 1.0
-        components = [
-            np.concatenate([known * map_.predict(_input(name, scores)), rest], axis=1)
-            for name, map_ in self._maps.items()
-        ]
+        said = [map_.predict(_input(name, scores)) for name, map_ in self._maps.items()]
+        of_known = np.where(columns < n_known, columns, -1)
+        said.append(self._recent.answer(_input("log-matrix", scores), of_known, said[0]))
+        components = [_with_rest(values, venn.point) for values in said]
         point = self._mixture.answer([*components, venn.point], columns)
-        lower, upper = np.minimum(venn.lower, point), np.maximum(venn.upper, point)
-        return HeadlineAnswers(point, lower, upper)
+        return held_answers(point, venn)
 
     def state(self) -> Arrays:
         """Return the fitted maps, and the weights."""
-        arrays = nest("mixture", self._mixture.state())
+        arrays = nest("mixture", self._mixture.state()) | nest("recent", self._recent.state())
         for name, map_ in self._maps.items():
             arrays |= nest(name, map_.state())
         return arrays
@@ -101,9 +107,22 @@ class JointHeadline:
         """
         restored = cls()
         weights = under("mixture", state)
-        restored._mixture = Mixture.from_state(weights, len(KINDS) + 1, SHARE)
+        restored._mixture = Mixture.from_state(weights, N_COMPONENTS, SHARE)
         restored._maps = {name: kind.from_state(under(name, state)) for name, kind in KINDS.items()}
+        restored._recent.load(under("recent", state), restored._maps["matrix"].n_classes_)
         return restored
+
+
+def _recent_matrix(logs: Floats, columns: Ints) -> MatrixCalibrator:
+    return MatrixCalibrator().fit(logs, columns)
+
+
+def _with_rest(known: Floats, venn_point: Floats) -> Floats:
+    """Return probabilities of known classes, and what the Venn predictor gives to others."""
+    rest = venn_point[:, known.shape[1] :]
+    if not rest.shape[1]:
+        return known
+    return np.concatenate([(1.0 - rest) * known, rest], axis=1)
 
 
 def _input(name: str, scores: Floats) -> Floats:

@@ -80,7 +80,7 @@ class JointCalibrator:
         self.inverse_temperature_ = _inverse_temperature(values, codes, highs)
         self._theta = _identity(self.n_classes_, self._diagonal)
         if len(codes):
-            self._fit_theta(self._scaled(values), codes, highs)
+            self._fit_centred(self._scaled(values), codes, highs)
         return self
 
     def predict(self, scores: ArrayLike) -> Floats:
@@ -168,6 +168,16 @@ class JointCalibrator:
     def _require_fit(self) -> None:
         check_fitted(hasattr(self, self._learned), type(self).__name__)
 
+    def _fit_centred(self, X: Floats, codes: Ints, highs: Floats) -> None:
+        """Fit to rows less their mean, which takes fewer iterations, and move the offsets back."""
+        n_classes, centre = self.n_classes_, np.array([math.fsum(column) for column in X.T])
+        centre /= len(X)
+        weights, offsets = self._theta[:-n_classes], self._theta[-n_classes:]
+        shaped = weights if self._diagonal else weights.reshape(n_classes, n_classes)
+        offsets += _applied(shaped, centre)
+        self._fit_theta(X - centre, codes, highs)
+        offsets -= _applied(shaped, centre)
+
     def _scaled(self, values: Floats) -> Floats:
         """Return the scores divided by the temperature."""
         with np.errstate(over="ignore"):
@@ -204,6 +214,13 @@ class MatrixCalibrator(JointCalibrator):
 
     def _fit_theta(self, X: Floats, codes: Ints, highs: Floats) -> None:
         minimise(X, codes, highs, self._theta, False, float(self.ridge))
+
+
+def _applied(weights: Floats, x: Floats) -> Floats:
+    """Return a * x, or W x with each sum rounded once."""
+    if weights.ndim == 1:
+        return weights * x
+    return np.array([math.fsum(row * x) for row in weights])
 
 
 def _both_columns(scores: Floats) -> Floats:

@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 
 from online_svm import MatrixScaling, TemperatureScaling, VectorScaling
+from online_svm.calibration.joint.maps import MatrixCalibrator
 from online_svm.config import PredictorConfig
-from online_svm.predictor.joint_headline import SHARE, JointHeadline
+from online_svm.predictor.joint_headline import (
+    N_COMPONENTS,
+    RECENT,
+    SHARE,
+    JointHeadline,
+    _recent_matrix,
+)
 from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.recent_map import RecentMap
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats
 
@@ -49,7 +57,9 @@ def test_the_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_did() -
     active = predictor._active
     assert active is not None
     assert isinstance(active.headline, JointHeadline)
-    mixture = Mixture.from_state(active.headline._mixture.state(), 5, SHARE)
+    mixture = Mixture.from_state(active.headline._mixture.state(), N_COMPONENTS, SHARE)
+    recent = RecentMap(RECENT, _recent_matrix, MatrixCalibrator.from_state)
+    recent.load({k: v.copy() for k, v in active.headline._recent.state().items()}, 3)
     assert np.ptp(mixture.weights) > 0.01
     scores, codes = active.calibration.scores.copy(), active.calibration.codes.copy()
     (block,) = (b for b in predictor.step_many(X[120:], labels[120:]) if len(b.n) == 40)
@@ -67,6 +77,7 @@ def test_the_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_did() -
         )
     ]
     truth = np.array([DECLARED.index(label) for label in labels[120:]])
+    components.append(recent.answer(logs(block.scores), truth, components[0]))
     expected = mixture.answer([*components, block.venn_point], truth)
     np.testing.assert_allclose(block.point, expected, rtol=1e-9)
     assert block.method == "joint"

@@ -44,7 +44,7 @@ def test_the_first_examples_are_answered_but_not_scored(monkeypatch):
 
     monkeypatch.setitem(cells_module.METHODS, "known", method)
     found = measure(Cell("phishing", 0, "known", examples=400))
-    assert seen == [60, 400]
+    assert seen == [260, 400]
     assert found.examples == 400
     assert found.rows["known"].log_loss == pytest.approx(np.log(2.0))
 

@@ -10,11 +10,13 @@ from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type inf
 )
 
 from workers.errors import BadConfiguration
-from workers.history.backtest.prequential import WARM_UP
 from workers.history.backtest.result import Scores, scores
 from workers.lab.bench.quality.answers import EVERY
 from workers.lab.bench.quality.rows import METHODS
 from workers.lab.bench.quality.streams import STREAMS, stream
+
+WARM_UP = EVERY + 10
+"""Examples answered and thrown away before the clock starts: every method has then fitted once."""
 
 
 @dataclass(frozen=True, slots=True)

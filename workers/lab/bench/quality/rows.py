@@ -18,11 +18,13 @@ SIGMOID = f"{ROLLING_SVC}, sigmoid"
 BOOSTED = "rolling boosted trees, calibrated"
 RIVER = "river"
 
-MAPS = ("platt", "isotonic", "binning", "venn-abers", "mixed")
+JOINT = ("temperature", "vector", "matrix")
+MAPS = ("platt", "isotonic", "binning", "venn-abers", *JOINT, "mixed")
 EVIDENTIAL = ("evidential-binning", "evidential-isotonic", "evidential-logistic")
 
 OURS: dict[str, Method] = {
     HEADLINE: partial(ours, row=HEADLINE),
+    SINGLE: partial(ours, row=SINGLE, committee="single"),
     LINEAR: partial(ours, row=LINEAR, learner="linear"),
     "crossfit": partial(ours, row="crossfit", split="crossfit"),
     "maps": partial(ours, row="maps", maps=MAPS),

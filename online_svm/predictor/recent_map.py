@@ -1,0 +1,123 @@
+"""A map fitted to what the models said of the last examples before they learned them."""
+
+from collections.abc import Callable
+from typing import Self
+
+import numpy as np
+
+from online_svm.predictor.published_maps import ClassMap
+from online_svm.storage.arrays import check_floats, check_indices, nest, read_ints, require, under
+from online_svm.types import Arrays, Floats, Ints
+
+EVERY = 50
+"""Learned examples between two fits."""
+
+Fit = Callable[[Floats, Ints], ClassMap]
+Restore = Callable[[Arrays], ClassMap]
+
+
+class RecentMap:
+    """A map of progressive scores: each was given by the model of its time, before its label.
+
+    A model that is fitted on a moving stream looks better on its calibration set, which is as old
+    as what it learned, than on what comes next. The scores it gave to what came next know that.
+    They are of several models, so nothing exact can be said of them.
+
+    Parameters
+    ----------
+    size : int
+        Labelled examples that are kept: the last ones.
+    fit, restore : callable
+        Fit a map to scores of shape (n, S) and class columns; read it back from its state.
+
+    Examples
+    --------
+    >>> from online_svm.calibration.joint.maps import TemperatureCalibrator as Map
+    >>> recent = RecentMap(100, lambda s, y: Map().fit(s, y), Map.from_state)
+    >>> scores, columns = np.eye(3)[[0, 1, 2] * 20], np.array([0, 1, 2] * 20)
+    >>> said = recent.answer(scores, columns, np.full((60, 3), 1 / 3))
+    >>> bool(said[49, 1] > 0.4), bool(said[50, 2] > 0.8)
+    (False, True)
+    """
+
+    def __init__(self, size: int, fit: Fit, restore: Restore) -> None:
+        self._size, self._fit, self._restore = size, fit, restore
+        self._forget(1)
+
+    def _forget(self, n_scores: int) -> None:
+        self._scores = np.empty((0, n_scores))
+        self._columns = np.empty(0, dtype=np.int64)
+        self._since = 0  # the last fit
+        self._map: ClassMap | None = None
+
+    def answer(self, scores: Floats, columns: Ints, otherwise: Floats) -> Floats:
+        """Answer rows in turn; each labelled one is learned after its answer.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (m, S)
+            Another S than before means other classes: what was learned is forgotten.
+        columns : ndarray of shape (m,)
+            Columns of known classes; -1 where there is no label, or an unknown one.
+        otherwise : ndarray of shape (m, K)
+            The answers while there is no fit yet.
+
+        Returns
+        -------
+        ndarray of shape (m, K)
+        """
+        if scores.shape[1] != self._scores.shape[1]:
+            self._forget(scores.shape[1])
+        found = otherwise.copy()
+        learned = np.cumsum(columns >= 0)
+        begin = 0
+        while begin < len(scores):
+            before = learned[begin - 1] if begin else 0
+            end = int(np.searchsorted(learned, before + EVERY - self._since)) + 1
+            rows = slice(begin, min(end, len(scores)))
+            if self._map is not None:
+                found[rows] = self._map.predict(scores[rows])
+            self._learn(scores[rows], columns[rows])
+            begin = rows.stop
+        return found
+
+    def _learn(self, scores: Floats, columns: Ints) -> None:
+        labelled = columns >= 0
+        self._scores = np.concatenate([self._scores, scores[labelled]])[-self._size :]
+        self._columns = np.concatenate([self._columns, columns[labelled]])[-self._size :]
+        self._since += int(np.count_nonzero(labelled))
+        if self._since == EVERY:
+            self._map, self._since = self._fit(self._scores, self._columns), 0
+
+    def state(self) -> Arrays:
+        """Return the scores, the class columns and the map."""
+        arrays: Arrays = {
+            "scores": self._scores,
+            "columns": self._columns,
+            "since": np.array([self._since], dtype=np.int64),
+        }
+        if self._map is not None:
+            arrays |= nest("map", self._map.state())
+        return arrays
+
+    def load(self, state: Arrays, n_classes: int) -> Self:
+        """Take over what `state` describes; return the map itself.
+
+        Raises
+        ------
+        InvalidSnapshot, LookupError, ValueError
+            If an array is absent or has another type, length or range.
+        """
+        self._scores, self._columns = state["scores"], state["columns"]
+        n = len(self._columns)
+        if not n:
+            self._forget(1)
+            return self
+        require(n <= self._size, "columns")
+        check_floats(state, "scores", (n, 1 if n_classes == 2 else n_classes))
+        check_indices(state, "columns", (n,), n_classes)
+        self._since = int(read_ints(state, "since", 1)[0])
+        require(0 <= self._since < EVERY, "since")
+        fitted = under("map", state)
+        self._map = self._restore(fitted) if fitted else None
+        return self
