@@ -1,10 +1,11 @@
 """`fork`: answer the same input under another configuration."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from workers.cli.common import Config, Feed, Redis, feed_store, note, redis_url
+from workers.config.text_values import text_of
 from workers.plural import counted
 
 if TYPE_CHECKING:
@@ -88,20 +89,29 @@ def carried(feed: str, renewed: "Renewed") -> str:
     --------
     >>> from workers.config.settings import WorkerSettings
     >>> from workers.feed.stored_settings import Changed, Renewed
-    >>> kept = {"max_classes": Changed(None, 100)}
-    >>> carried("f", Renewed(WorkerSettings(), kept)).partition("; ")[0]
-    "it has the settings of 'f', with the defaults of then: max_classes none (now 100)"
+    >>> kept = {"committee": Changed("single", None), "max_classes": Changed(None, 100)}
+    >>> told = carried("f", Renewed(WorkerSettings(), kept)).split("; ")
+    >>> told[0]
+    "it has the settings of 'f', with the defaults of then: committee single, max_classes none"
+    >>> told[1].partition(" FILE ")[2]
+    'with committee = "default", max_classes = 100'
     """
-    from workers.config.text_values import text_of
-
-    kept = ", ".join(
-        f"{name} {text_of(then)} (now {text_of(now)})" for name, (then, now) in renewed.kept.items()
-    )
-    defaults = f", with the defaults of then: {kept}" if kept else ""
+    if not renewed.kept:
+        return f"it has the settings of {feed!r}"
+    then = ", ".join(f"{name} {text_of(kept.then)}" for name, kept in renewed.kept.items())
+    now = ", ".join(f"{name} = {_toml(name, kept.now)}" for name, kept in renewed.kept.items())
     return (
-        f"it has the settings of {feed!r}{defaults}; for other settings: online-svm fork {feed} "
-        "--config FILE, to a new name"
+        f"it has the settings of {feed!r}, with the defaults of then: {then}; for those of now, or "
+        f"some of them: online-svm fork {feed} --to OTHER --config FILE with {now}"
     )
+
+
+def _toml(name: str, value: Any) -> str:
+    """Return a value as the settings file has it."""
+    if isinstance(value, bool | int | float):
+        return str(value).lower()
+    # Unset, it is the default one wherever the other settings allow a committee.
+    return '"default"' if (name, value) == ("committee", None) else f'"{text_of(value)}"'
 
 
 def _free_name(url: str, feed: str) -> str:

@@ -225,13 +225,26 @@ def test_what_a_file_gives_is_taken_in_place_of_what_is_stored(run, redis_url, f
             run_preflight(fork, given)
 
 
-def test_the_defaults_that_have_changed_since_are_named_with_both_values(run, redis_url, feed):
+def test_the_defaults_that_have_changed_since_are_named_with_both_values(
+    run, redis_url, feed, tmp_path
+):
     _, store = loaded(redis_url, "semantics-1", "classes")
     with store:
         _, _, err = run("fork", "classes", "--to", feed)
         told = next(line for line in err.splitlines() if "it has the settings of" in line)
-        assert re.search(r"with the defaults of then: .*max_classes none \(now 100\)", told)
-        assert "online-svm fork classes --config FILE" in told
+        before, _, after = told.partition("; ")
+        assert "with the defaults of then: committee single" in before
+        assert "max_classes none" in before
+        assert "online-svm fork classes --to OTHER --config FILE with committee = " in after
+        # What it names works: the file gives all of it, and nothing else is left to name.
+        file = tmp_path / "settings.toml"
+        file.write_text("\n".join(re.findall(r"\w+ = (?:\"[^\"]*\"|[\w.]+)", after)))
+        code, _, err = run("fork", "classes", "--to", f"{feed}-now", "--config", str(file))
+        assert (code, "the defaults of then" in err) == (0, False), err
+        with Store(redis_url, f"{feed}-now") as other:
+            config, limits = stored_settings(feed, other.state().agreement)
+        assert (config.committee, config.taxonomy) == ("default", "class-quantile")
+        assert limits.max_classes == 100
 
 
 def test_settings_that_cannot_work_are_refused_before_anything_is_copied(
