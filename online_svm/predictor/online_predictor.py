@@ -104,6 +104,11 @@ class OnlinePredictor:
         return tuple(label for label in self.labels.view().classes if label is not None)
 
     @property
+    def active(self) -> ActiveModel | None:
+        """The model that answers now; None while warming up."""
+        return self._active
+
+    @property
     def waits_at(self) -> int | None:
         """Learned examples at which the refit under way takes effect; None if none is.
 

@@ -134,6 +134,23 @@ def theorem(
         _show(run(tell, draws), json)
 
 
+def coverage(
+    draws: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Independent streams of each kind.")
+    ] = 40,
+    json: Json = False,
+) -> None:
+    """Measure how often each published interval holds what it is about, and how wide it is.
+
+    The frequency in the bin of the score, and P(y | score), where both are known: i.i.d. examples,
+    300 to 5,000 of them, classes of 2, 10 and 50 %, and four classes; several minutes.
+    """
+    from workers.lab.bench.coverage import run
+
+    with stage_progress() as tell:
+        _show(run(tell, draws), json)
+
+
 def linear(
     examples: Annotated[
         int,

@@ -15,7 +15,7 @@ _wrapped = partial(wrap, width=WIDTH, initial_indent="  ", subsequent_indent="  
 
 _NAME = 21
 _COLUMNS = (("log loss", 9), ("vs base", 9), ("Brier", 7), ("acc.", 6), ("AUC", 6), ("calib.", 7))
-_COVERAGE = (("cover", 8), ("width", 7))
+_COVERAGE = (("cover", 9), ("width", 6))
 
 LEGEND = (
     f"vs base  log loss less that of {HEADLINE} in the first configuration",
@@ -83,7 +83,7 @@ def _figures(scores: Scores, base: Scores | None) -> str:
 def _coverage(scores: Scores) -> str:
     if scores.coverage is None or scores.coverage_of_perfect is None:
         return ""
-    return f"{100 * scores.coverage:.0f} ({100 * scores.coverage_of_perfect:.0f})"
+    return f"{100 * scores.coverage:.0f}({100 * scores.coverage_of_perfect:.0f})"
 
 
 def _decimals(value: float | None, places: int) -> str:

@@ -33,6 +33,8 @@ LEAST_VARIANCE = 10.0
 SIGNS = 2_000
 QUANTILE = 0.999
 CHUNKS = 16
+APART = 1.5
+"""Radius of the circle on which the classes lie; each has the standard deviation 1."""
 TAXONOMIES = ("class", "class-quantile", "class-rank", "margin", "venn-abers")
 SHARES: Mapping[str, tuple[float, ...]] = {
     "1 %": (0.99, 0.01),
@@ -258,9 +260,19 @@ def _pick(answers: Answers, i: int, steps: Ints, block: PredictionBlock, codes: 
     answers.picked[i, places] = np.where(is_true, block.venn_upper[rows], block.venn_lower[rows])
 
 
-def stream(
-    rng: np.random.Generator, n: int, shares: Sequence[float], apart: float = 1.5
-) -> tuple[Floats, Ints]:
+def centres(n_classes: int) -> Floats:
+    """Return the middle of each class of `stream`, shape (n_classes, 2).
+
+    Examples
+    --------
+    >>> centres(2).round(1).tolist()
+    [[1.5, 0.0], [-1.5, 0.0]]
+    """
+    angles = 2.0 * math.pi * np.arange(n_classes) / n_classes
+    return APART * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def stream(rng: np.random.Generator, n: int, shares: Sequence[float]) -> tuple[Floats, Ints]:
     """Return i.i.d. examples: two features, normal around a point of a circle for each class.
 
     Examples
@@ -270,6 +282,4 @@ def stream(
     ((5, 2), [1, 0, 0, 0, 1])
     """
     codes = rng.choice(len(shares), size=n, p=shares)
-    angles = 2.0 * math.pi * codes / len(shares)
-    centres = apart * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    return rng.normal(size=(n, 2)) + centres, codes
+    return rng.normal(size=(n, 2)) + centres(len(shares))[codes], codes
