@@ -1,4 +1,4 @@
-"""The headline of two classes: the stack of a committee, held to the pair of Venn-Abers."""
+"""A headline of two classes: the stack of a committee, held to the pair of Venn-Abers."""
 
 import numpy as np
 

@@ -3,6 +3,7 @@
 from online_svm.config import PredictorConfig
 from online_svm.predictor.clipped_headline import ClippedHeadline
 from online_svm.predictor.headline import Headline, VennHeadline
+from online_svm.predictor.recent_headline import RecentHeadline
 from online_svm.types import Arrays
 
 
@@ -14,12 +15,12 @@ def headline_of(config: PredictorConfig, n_known: int) -> Headline:
     >>> headline_of(PredictorConfig(committee="default"), 3).method
     'joint'
     >>> headline_of(PredictorConfig(committee="default"), 2).method
-    'venn-abers-clip'
+    'venn-abers-mixed'
     >>> headline_of(PredictorConfig(committee="single"), 3).method
     'venn'
     """
     if _is_clipped(config, n_known):
-        return ClippedHeadline()
+        return RecentHeadline(ClippedHeadline())
     if not _is_joint(config, n_known):
         return VennHeadline()
     # Imported here: a worker with two classes starts without these kernels.
@@ -36,8 +37,10 @@ def headline_from_state(state: Arrays, config: PredictorConfig, n_known: int) ->
     InvalidSnapshot
         If an array is absent or has another type, length or range.
     """
+    if _is_clipped(config, n_known):
+        return RecentHeadline.from_state(state, ClippedHeadline())
     if not _is_joint(config, n_known):
-        return headline_of(config, n_known)
+        return VennHeadline()
     from online_svm.predictor.joint_headline import JointHeadline
 
     return JointHeadline.from_state(state)

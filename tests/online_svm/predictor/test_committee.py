@@ -59,17 +59,22 @@ def test_labels_that_calibrate_change_no_bit_of_any_score(
     assert any((a.point != b.point).any() for a, b in zip(before, after, strict=True))
 
 
-def test_the_headline_of_two_classes_is_the_stack_clipped_to_the_pair() -> None:
+def test_the_headline_of_two_classes_is_the_stack_clipped_to_the_pair_and_mixed() -> None:
     X, labels = stream(400, 2)
     config = PredictorConfig(classes=("c0", "c1"), window=200, refit_every=50)
+    points, clipped = [], []
     for block in blocks(config, X, labels):
         stacked = 1.0 / (1.0 + np.exp(-block.scores[:, 0]))
-        expected = np.clip(stacked, block.venn_lower[:, 1], block.venn_upper[:, 1])
-        np.testing.assert_allclose(block.point[:, 1], expected, rtol=1e-14)
+        clipped.append(np.clip(stacked, block.venn_lower[:, 1], block.venn_upper[:, 1]))
+        points.append(block.point[:, 1])
         np.testing.assert_allclose(block.point.sum(axis=1), 1.0, rtol=1e-15)
         assert (block.lower <= block.point).all()
         assert (block.point <= block.upper).all()
-        assert (block.method, block.guarantee) == ("venn-abers-clip", "exact")
+        assert (block.method, block.guarantee) == ("venn-abers-mixed", "exact")
+    found, expected = np.concatenate(points), np.concatenate(clipped)
+    # The maps of recent scores say nothing before they have fifty of them.
+    np.testing.assert_allclose(found[:50], expected[:50], rtol=1e-12)
+    assert 0.0 < np.abs(found[50:] - expected[50:]).mean() < 0.05
 
 
 def test_a_class_that_is_discovered_changes_the_method_at_the_next_refit() -> None:
@@ -83,7 +88,7 @@ def test_a_class_that_is_discovered_changes_the_method_at_the_next_refit() -> No
         assert block.classes[-1] is None
         assert (block.point[:, -1] <= block.upper[:, -1]).all()
     methods = [block.method for block in made]
-    assert methods[0] == "venn-abers-clip" != methods[-1]
+    assert methods[0] == "venn-abers-mixed" != methods[-1]
 
 
 def test_a_committee_of_one_linear_machine_learns_a_linear_rule_and_no_other() -> None:
