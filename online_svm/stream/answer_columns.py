@@ -99,8 +99,8 @@ COLUMNS = (
         "method",
         "constant",
         str | None,
-        "What made `probability`, `lower`, `upper`, `probabilities` and `intervals`. `venn`: the "
-        "mean over the distributions of the multiprobability, and its hull. `venn-abers-mixed`: "
+        "What made `probability` and `probabilities`, which `lower`, `upper` and `intervals` hold. "
+        "`venn`: the mean over the distributions of the multiprobability. `venn-abers-mixed`: "
         "the stack of a committee, clipped to the pair of Venn-Abers, and sigmoids of the most "
         "recent scores; `joint`: maps of the scores of all classes at once; both weighed by how "
         "probable they made the labels so far. Null while warming. It may change at a refit.",

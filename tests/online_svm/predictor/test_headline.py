@@ -6,6 +6,7 @@ import pytest
 from online_svm.config import PredictorConfig
 from online_svm.metrics.scores import accuracy, brier, log_loss
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.answer_columns import COLUMNS
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 
 SHORT = {"window": 80, "refit_every": 40, "refit_lag": 0, "metrics_every": 240}
@@ -85,3 +86,9 @@ def test_a_report_scores_headline_and_venn_predictor_each_by_its_own_probabiliti
         assert found.predicted.probability == pytest.approx(point[chosen].mean(), rel=1e-12)
         assert found.predicted.lower == pytest.approx(lower[chosen].mean(), rel=1e-12)
         assert found.predicted.upper == pytest.approx(upper[chosen].mean(), rel=1e-12)
+
+
+def test_every_method_that_an_answer_may_name_is_described(run):
+    (column,) = [column for column in COLUMNS if column.name == "method"]
+    for block in run[0]:
+        assert f"`{block.method}`:" in column.description
