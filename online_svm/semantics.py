@@ -122,7 +122,7 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "rescale_every": 20,
             "split": "interleaved",
             "folds": 5,
-            "train_fraction": 0.7,
+            "train_fraction": None,
             "window": 2000,
             "refit_every": 250,
             "refit_lag": None,

@@ -298,7 +298,7 @@ class OnlinePredictor:
         and no answer that follows would be calibrated.
         """
         config = self.config
-        trains, _ = window_parts(config.split, start, n, config.train_fraction, config.seed)
+        trains, _ = window_parts(config.split, start, n, config.training_share, config.seed)
         codes = self._examples.codes(start, n)[trains]
         return len(np.unique(codes[codes >= 0])) > 1
 
@@ -309,7 +309,7 @@ class OnlinePredictor:
         config = self.config
         result = pending.result or self._refitter.result()
         trains, calibrates = window_parts(
-            config.split, pending.start, pending.freeze, config.train_fraction, config.seed
+            config.split, pending.start, pending.freeze, config.training_share, config.seed
         )
         codes = self._examples.codes(pending.start, self.n)
         frozen = len(trains)

@@ -146,7 +146,7 @@ class Learner:
         """Return which of `count` examples from number `start` on are in T."""
         config = self.config
         stop = start + count
-        return window_parts(config.split, start, stop, config.train_fraction, config.seed)[0]
+        return window_parts(config.split, start, stop, config.training_share, config.seed)[0]
 
     def _hold(self, task: RefitTask, forgotten: int) -> None:
         kept = self._rows[forgotten:].reshape(-1, task.X.shape[1])

@@ -67,7 +67,7 @@ def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
         check = _check_folds if config.split == "crossfit" else _check_machine
         check(config, own["n_classes"], own["machine"], under("machine", parts), (n, d))
     trains = window_parts(
-        config.split, own["start"], own["start"] + n, config.train_fraction, config.seed
+        config.split, own["start"], own["start"] + n, config.training_share, config.seed
     )[0]
     training = int(trains.sum())
     if config.members:

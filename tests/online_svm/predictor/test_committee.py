@@ -40,7 +40,7 @@ def test_labels_that_calibrate_change_no_bit_of_any_score(
         class_weight=weight,
     )  # fmt: skip
     X, labels = stream(500, n_classes)
-    trains = training_mask("interleaved", 0, 500, config.train_fraction, config.seed)
+    trains = training_mask("interleaved", 0, 500, config.training_share, config.seed)
     outside = np.flatnonzero(~trains)
     values = {
         "shuffled": list(np.random.default_rng(1).permutation(np.array(labels)[outside])),

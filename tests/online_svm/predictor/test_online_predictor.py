@@ -90,7 +90,7 @@ class Reference:
         start = 0 if config.window is None else max(0, n - config.window)
         if self.active is None and len({label for _, label in self.seen[start:]}) < 2:
             return
-        trains = training_mask(config.split, start, n, config.train_fraction, config.seed)
+        trains = training_mask(config.split, start, n, config.training_share, config.seed)
         T = [i for i in range(start, n) if trains[i - start]]
         rest = [i for i in range(start, n) if not trains[i - start]]
         early = n < config.lags_from or is_early_refit(n, config.refit_every)

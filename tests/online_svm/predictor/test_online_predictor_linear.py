@@ -97,7 +97,7 @@ class Literal:
     def refit(self, X: Floats, y: Floats, start: int, freeze: int) -> Floats:
         """Return the scores of the examples start ... freeze - 1; y is -1 or 1."""
         config = self.config
-        trains = training_mask(config.split, start, freeze, config.train_fraction, config.seed)
+        trains = training_mask(config.split, start, freeze, config.training_share, config.seed)
         T, is_full = start + np.flatnonzero(trains), freeze - start == config.window
         if not self.settled and (len(T) >= 2 * self.fitted_on or is_full):
             self.fit_map(X[T])

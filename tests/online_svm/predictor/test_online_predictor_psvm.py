@@ -102,7 +102,7 @@ class Reference:
         known = {label for _, label, _ in self.seen[start:] if label is not None}
         if self.active is None and len(known) < 2:
             return
-        trains = training_mask(config.split, start, n, config.train_fraction, config.seed)
+        trains = training_mask(config.split, start, n, config.training_share, config.seed)
         early = n < config.lags_from or is_early_refit(n, config.refit_every)
         lag = 0 if early else config.lag
         self.pending = self.fit([i for i in range(start, n) if trains[i - start]]) | {

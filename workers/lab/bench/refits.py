@@ -65,7 +65,7 @@ class RefitBench:
     def split(self, freeze: int) -> tuple[slice, Bools]:
         """Return the window before `freeze`, and which of it trains."""
         config, start = self.config, freeze - self.window
-        mask = training_mask(config.split, start, freeze, config.train_fraction, config.seed)
+        mask = training_mask(config.split, start, freeze, config.training_share, config.seed)
         return slice(start, freeze), mask
 
     def refit(self, freeze: int, since: int) -> ActiveModel:
