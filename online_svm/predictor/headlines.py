@@ -1,9 +1,10 @@
 """Which headline the answers of a model have: by the settings and the number of known classes."""
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.clipped_headline import ClippedHeadline
 from online_svm.predictor.headline import Headline, VennHeadline
+from online_svm.predictor.pair_headline import PairHeadline
 from online_svm.predictor.recent_headline import RecentHeadline
+from online_svm.storage.arrays import under
 from online_svm.types import Arrays
 
 
@@ -19,8 +20,8 @@ def headline_of(config: PredictorConfig, n_known: int) -> Headline:
     >>> headline_of(PredictorConfig(committee="single"), 3).method
     'venn'
     """
-    if _is_clipped(config, n_known):
-        return RecentHeadline(ClippedHeadline())
+    if _is_pair(config, n_known):
+        return RecentHeadline(PairHeadline())
     if not _is_joint(config, n_known):
         return VennHeadline()
     # Imported here: a worker with two classes starts without these kernels.
@@ -37,8 +38,8 @@ def headline_from_state(state: Arrays, config: PredictorConfig, n_known: int) ->
     InvalidSnapshot
         If an array is absent or has another type, length or range.
     """
-    if _is_clipped(config, n_known):
-        return RecentHeadline.from_state(state, ClippedHeadline())
+    if _is_pair(config, n_known):
+        return RecentHeadline.from_state(state, PairHeadline.from_state(under("inner", state)))
     if not _is_joint(config, n_known):
         return VennHeadline()
     from online_svm.predictor.joint_headline import JointHeadline
@@ -50,6 +51,6 @@ def _is_joint(config: PredictorConfig, n_known: int) -> bool:
     return bool(config.members) and n_known > 2
 
 
-def _is_clipped(config: PredictorConfig, n_known: int) -> bool:
+def _is_pair(config: PredictorConfig, n_known: int) -> bool:
     is_pair = n_known == 2 and config.taxonomy_of(n_known) == "venn-abers"
     return bool(config.members) and is_pair

@@ -7,7 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from online_svm.config import PredictorConfig
+from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.pair_headline import COMPONENTS, SHARE
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
 
@@ -59,21 +61,26 @@ def test_labels_that_calibrate_change_no_bit_of_any_score(
     assert any((a.point != b.point).any() for a, b in zip(before, after, strict=True))
 
 
-def test_the_headline_of_two_classes_is_the_stack_clipped_to_the_pair_and_mixed() -> None:
+def test_the_headline_of_two_classes_mixes_the_stack_and_what_the_pair_makes_of_it() -> None:
     X, labels = stream(400, 2)
     config = PredictorConfig(classes=("c0", "c1"), window=200, refit_every=50)
-    points, clipped = [], []
+    mixture = Mixture(COMPONENTS, SHARE)  # one for all models
+    points, mixed = [], []
     for block in blocks(config, X, labels):
         stacked = 1.0 / (1.0 + np.exp(-block.scores[:, 0]))
-        clipped.append(np.clip(stacked, block.venn_lower[:, 1], block.venn_upper[:, 1]))
+        clipped = np.clip(stacked, block.venn_lower[:, 1], block.venn_upper[:, 1])
+        mean = 0.5 * (block.venn_lower[:, 1] + block.venn_upper[:, 1])
+        parts = [np.stack([1.0 - p, p], axis=1) for p in (stacked, clipped, mean)]
+        codes = np.array([int(labels[n][1]) for n in block.n])
+        mixed.append(mixture.answer(parts, codes)[:, 1])
         points.append(block.point[:, 1])
         np.testing.assert_allclose(block.point.sum(axis=1), 1.0, rtol=1e-15)
         assert (block.lower <= block.point).all()
         assert (block.point <= block.upper).all()
         assert (block.method, block.guarantee) == ("venn-abers-mixed", "exact")
-    found, expected = np.concatenate(points), np.concatenate(clipped)
+    found, expected = np.concatenate(points), np.concatenate(mixed)
     # The maps of recent scores say nothing before they have fifty of them.
-    np.testing.assert_allclose(found[:50], expected[:50], rtol=1e-12)
+    np.testing.assert_allclose(found[:50], expected[:50], rtol=1e-9)
     assert 0.0 < np.abs(found[50:] - expected[50:]).mean() < 0.05
 
 

@@ -1,0 +1,88 @@
+"""The headline of two classes: a mixture of the stack of a committee and of Venn-Abers."""
+
+from typing import Self
+
+import numpy as np
+
+from online_svm.compiled.logistic import logistic_of
+from online_svm.predictor.headline import Headline, HeadlineAnswers, held_answers
+from online_svm.predictor.mixture import Mixture
+from online_svm.types import Arrays, Floats, Ints
+from online_svm.venn.protocol import VennAnswers
+
+COMPONENTS = 3
+SHARE = 0.005
+"""Part of its weights that the mixture spreads evenly after each label."""
+
+
+class PairHeadline:
+    """A mixture of the stack, of the stack clipped to the pair (p0, p1), and of the pair's mean.
+
+    For two known classes, and scores that are log-odds of class 1. The stack was fitted on what its
+    members said of training examples, and is the freshest. Clipped to the pair it is mended where
+    it was wrong for long; of the merges of the pair this does best, since the mean is biased where
+    a class is rare, and p1 - p0 then wide on one side. The mean is the last to go wrong under
+    drift. Weights follow the labels, and outlive a model: see `Mixture`. On thirteen streams (3,000
+    examples of each) the clipped stack had a mean log loss of .2975, the stack .2997, the mean
+    .3021, the mixture .2849; with the sigmoids of `RecentHeadline` around it .2798, and .2820 with
+    those around the clipped stack alone.
+
+    A mixture has no guarantee of its own; the pair's stands beside it.
+
+    Examples
+    --------
+    >>> lower, upper = np.array([[0.3, 0.6]]), np.array([[0.4, 0.7]])
+    >>> venn = VennAnswers(0.5 * (lower + upper), lower, upper, np.array([1]), np.array([9]))
+    >>> headline = PairHeadline()
+    >>> for odds in (-3.0, 0.5, 3.0):  # the stack says 0.047, 0.622 and 0.953
+    ...     said = headline.answer(np.array([[odds]]), venn, np.array([-1]))
+    ...     print(said.point.round(3).tolist())
+    [[0.568, 0.432]]
+    [[0.368, 0.632]]
+    [[0.232, 0.768]]
+    """
+
+    method = "venn-abers-pair"
+    interval_level = None
+
+    def __init__(self) -> None:
+        self._mixture = Mixture(COMPONENTS, SHARE)
+
+    def fit(self, _scores: Floats, _columns: Ints) -> None:
+        """Do nothing: the calibration set itself answers."""
+
+    def follow(self, before: Headline) -> None:
+        """Begin with the weights that the headline of the model before has now."""
+        if isinstance(before, PairHeadline):
+            self._mixture = before._mixture
+
+    def answer(self, scores: Floats, venn: VennAnswers, columns: Ints) -> HeadlineAnswers:
+        """Mix rows in turn; each labelled one changes the weights after its answer."""
+        stacked = logistic_of(scores[:, 0])
+        clipped = np.clip(stacked, venn.lower[:, 1], venn.upper[:, 1])
+        components = [_both(stacked), _both(clipped), venn.point[:, :2]]
+        point = np.zeros_like(venn.point)  # an unseen label has 0
+        point[:, :2] = self._mixture.answer(components, np.where(columns < 2, columns, -1))
+        return held_answers(point, venn)
+
+    def state(self) -> Arrays:
+        """Return the weights."""
+        return self._mixture.state()
+
+    @classmethod
+    def from_state(cls, state: Arrays) -> Self:
+        """Return the headline that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the weights are absent, of another number or not finite.
+        """
+        restored = cls()
+        restored._mixture = Mixture.from_state(state, COMPONENTS, SHARE)
+        return restored
+
+
+def _both(positive: Floats) -> Floats:
+    """Return the probabilities of both classes, shape (m, 2), given those of class 1."""
+    return np.stack([1.0 - positive, positive], axis=1)
