@@ -35,6 +35,12 @@ SELECTED = (
     "all only if which they get does not depend on the example"
 )
 
+# An entry without a label is answered and not kept. The same holds as for probabilities.
+UNLABELLED = (
+    "an entry without a label lies in the window: exact for those that get a label, for all only "
+    "if which get one does not depend on the example"
+)
+
 CROSSFIT = (
     "split is crossfit: the calibration scores are out of fold, by machines that trained on the "
     "rest of the calibration set"
@@ -126,7 +132,9 @@ class ActiveModel:
         self.maps = fit_maps(self.config, scores[known], columns[known])
         self.headline.fit(scores[known], columns[known])
 
-    def answer(self, X: Floats, columns: Ints, n: Ints) -> PredictionBlock:
+    def answer(
+        self, X: Floats, columns: Ints, n: Ints, *, all_labelled: bool = True
+    ) -> PredictionBlock:
         """Answer rows in order; each labelled one joins the calibration set after its answer.
 
         Parameters
@@ -136,6 +144,8 @@ class ActiveModel:
             Class columns of the labels; -1 where there is none.
         n : ndarray of shape (m,)
             Examples learned before each row.
+        all_labelled : bool
+            Whether every entry of the window before these rows had a label.
         """
         rows = self.result.scaling.transform(X)
         scores = self.result.model.scores(rows)
@@ -145,7 +155,7 @@ class ActiveModel:
         if self._intervals is not None:
             level = self.config.interval_level
             lower, upper = self._intervals.answer(scores, columns, headline.point)
-        guarantee, reason = self._guarantee()
+        guarantee, reason = self._guarantee(all_labelled=all_labelled)
         return PredictionBlock(
             status="ok",
             classes=self.view.classes,
@@ -277,7 +287,7 @@ class ActiveModel:
         assert isinstance(fitted, OneAgainstAll)  # a joint map gives points
         return fitted
 
-    def _guarantee(self) -> tuple[Guarantee, str | None]:
+    def _guarantee(self, *, all_labelled: bool) -> tuple[Guarantee, str | None]:
         if self.calibration.reason is not None:
             return "none", self.calibration.reason
         if not self.view.declared:
@@ -286,6 +296,8 @@ class ActiveModel:
             return "approximate", CROSSFIT
         if self.has_probabilities:
             return "approximate", SELECTED
+        if not all_labelled:
+            return "approximate", UNLABELLED
         return "exact", None
 
 

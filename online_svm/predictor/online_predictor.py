@@ -96,6 +96,7 @@ class OnlinePredictor:
         self._models = self._calibrations = 0
         self._mixture = Mixture.of(config)
         self._frozen = 0  # examples learned at the last freeze that was due
+        self._unlabelled: int | None = None  # examples learned before the last without a label
         self._validity = StreamValidity(config.published)
 
     @property
@@ -190,9 +191,14 @@ class OnlinePredictor:
             due = self._next_change()
             stop = len(labels) if due is None else int(np.searchsorted(before, due))
             stop = self._until_selected(probs, begin, stop) if are_taken else stop
-            rows = slice(begin, stop)
+            stop = self._until_unlabelled(learns, begin, stop)
+            rows, all_labelled = slice(begin, stop), not self._awaits_label
             self.n = int(before[stop - 1]) + int(learns[stop - 1])
-            answers += self._answer(X[rows], codes[rows], learns[rows], before[rows])
+            answers += self._answer(
+                X[rows], codes[rows], learns[rows], before[rows], all_labelled=all_labelled
+            )
+            if not learns[rows].all():
+                self._unlabelled = int(before[rows][~learns[rows]][-1])
             if self.n == due:
                 self._change()
             begin = stop
@@ -205,8 +211,21 @@ class OnlinePredictor:
         given = np.flatnonzero(~np.isnan(probs[begin:stop]))
         return begin + int(given[0]) + 1 if len(given) else stop
 
+    def _until_unlabelled(self, learns: Bools, begin: int, stop: int) -> int:
+        """Return where the block must end: the first entry without a label does the same."""
+        if self._active is None or self._awaits_label:
+            return stop
+        without = np.flatnonzero(~learns[begin:stop])
+        return begin + int(without[0]) + 1 if len(without) else stop
+
+    @property
+    def _awaits_label(self) -> bool:
+        """Whether an entry without a label came since the window began; it is not kept itself."""
+        window, since = self.config.window, self._unlabelled
+        return since is not None and (window is None or self.n - since < window)
+
     def _answer(
-        self, X: Floats, codes: Ints, learns: Bools, before: Ints
+        self, X: Floats, codes: Ints, learns: Bools, before: Ints, *, all_labelled: bool
     ) -> list[PredictionBlock | ValidityReport]:
         """Answer rows that one model answers, with one fit of its maps, and report on them."""
         active = self._active
@@ -216,7 +235,7 @@ class OnlinePredictor:
             block = warming_block(self._declared, before, map_intervals=intervals)
         else:
             columns = active.view.columns(codes)
-            block = active.answer(X, columns, before)
+            block = active.answer(X, columns, before, all_labelled=all_labelled)
             if self._mixture is not None:
                 block = self._mixture.added_to(block, columns)
             active.note_learned(codes[learns])
@@ -243,6 +262,9 @@ class OnlinePredictor:
         """Return the smallest n above the present one at which the answering changes."""
         config, active = self.config, self._active
         due = [] if self._pending is None else [self._pending.activation]
+        if active is not None and self._awaits_label and config.window is not None:
+            assert self._unlabelled is not None
+            due.append(self._unlabelled + config.window)
         if active is not None and config.maps_every is not None:
             due.append(self.n + config.maps_every - active.learned % config.maps_every)
         return min(due, default=None)
@@ -341,6 +363,7 @@ class OnlinePredictor:
             "dimension": self.schema.dimension,
             "models": self._models,
             "calibrations": self._calibrations,
+            "unlabelled": self._unlabelled,
         }
         numbers, arrays = self._examples.state()
         header |= self.labels.state().header | numbers
@@ -392,6 +415,9 @@ class OnlinePredictor:
             State(header, arrays), len(self.labels.labels)
         )
         self._models, self._calibrations = header["models"], header["calibrations"]
+        self._unlabelled = header["unlabelled"]
+        if self._unlabelled is not None and type(self._unlabelled) is not int:
+            raise ValueError(f"unlabelled is {self._unlabelled!r}")
         published = self.config.published
         self._validity = StreamValidity.from_state(under("validity", arrays), published)
         if self._mixture is not None:

@@ -90,7 +90,7 @@ class Coverage(Result):
 
     def __str__(self) -> str:
         return (
-            f"{self.name:<32}{self.interval:<22}bin {self.of_bin:6.1%}  score {self.of_score:6.1%}"
+            f"{self.name:<34}{self.interval:<20}bin {self.of_bin:6.1%}  score {self.of_score:6.1%}"
             f"  width {self.width:.3f}"
         )
 
@@ -153,6 +153,7 @@ def measured(case: Case, draw: int) -> Measured:
     if active is None:
         return {}
     asked, _ = stream(rng, ASKED, case.shares)
+    predictor.step_many(asked[:1], [None])  # the first without a label ends a block
     (block,) = predictor.step_many(asked, [None] * ASKED)
     assert isinstance(block, PredictionBlock)
     truth, edges = posterior(asked, case.shares), bin_edges(active.result.training_scores)
