@@ -8,8 +8,11 @@ from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Floats, Ints
 
 INTERCEPT_RIDGE = 0.1
-STEPS = 20
-TOL = 1e-3  # of the gradient, a sum over the examples: no probability is off in its third digit
+# A fit goes on where the last one ended, so a few steps suffice: with twenty, and a tenth of the
+# tolerance, the log loss on streams of 9, 108 and 300 features was the same to .0004, at up to 1.7
+# times the time.
+STEPS = 4
+TOL = 1e-2  # of the gradient, a sum over the examples
 
 
 class LogisticMachine:

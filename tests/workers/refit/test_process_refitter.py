@@ -20,7 +20,9 @@ from workers.refit import process_refitter
 from workers.refit.child import CONFIG, DONE, TASK, read_message, write_message
 from workers.refit.process_refitter import ProcessRefitter
 
-SETTINGS = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, gamma=0.5)
+SETTINGS = PredictorConfig(
+    classes=("a", "b"), window=60, refit_every=20, gamma=0.5, committee="single"
+)
 
 
 @pytest.fixture(scope="module")

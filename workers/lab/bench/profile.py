@@ -7,12 +7,13 @@ take is not. Only the worker's own thread is looked at; Redis and the refit proc
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import override
 
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.committee.model import CommitteeModel
 from online_svm.svm.kernel_model import KernelModel
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
@@ -26,6 +27,7 @@ from workers.lab.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIE
 from workers.refit.process_refitter import ProcessRefitter
 
 REFIT = "refit"
+SINGLE: Literal["single"] = "single"
 
 # Object, the name of its function, and the part it belongs to.
 _PARTS: list[Part] = [
@@ -34,6 +36,7 @@ _PARTS: list[Part] = [
     (Store, "receive_read", "read"),
     (answering, "decode", "parse"),
     (KernelModel, "scores", "score"),
+    (CommitteeModel, "scores", "score"),
     (ActiveModel, "answer", "calibrated probabilities"),
     (OnlinePredictor, "step_many", "learn, validity"),
     (answering, "encode_block", "encode"),
@@ -83,7 +86,7 @@ class Profile(Result):
 def run(
     entries: int = ENTRIES, tell: Tell = silent, url: str | None = None, batch: int = 256
 ) -> Iterator[Profile]:
-    """Yield the profiles of the engine and of the default configuration.
+    """Yield the profiles of the engine, of a single machine and of the default configuration.
 
     Parameters
     ----------
@@ -91,12 +94,13 @@ def run(
         As for `workers.lab.bench.worker.run`.
     """
     engine = WorkerSettings(batch=batch, refit_every=ENGINE_REFIT_EVERY)
+    single = WorkerSettings(batch=batch, committee=SINGLE)
     default = WorkerSettings(batch=batch)
     examples = stream(WARM_UP + entries)
     with quiet(), server(url) as where:
         tell("warm-up")
         our_worker(where, "bench-warm-up", default, examples[: WARM_UP + batch])
-        for name, settings in ((ENGINE, engine), (DEFAULT, default)):
+        for name, settings in ((ENGINE, engine), (SINGLE, single), (DEFAULT, default)):
             tell(name)
             yield _profile(name, settings, where, examples)
 
