@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from workers.lab.bench.quality.goals import is_on_front
 from workers.lab.bench.quality.report import GROUPS, Mean, means
 from workers.lab.bench.quality.rows import OURS
 from workers.lab.bench.quality.run import Quality
@@ -33,9 +32,7 @@ def draw(found: Sequence[Quality], path: Path) -> None:
 
 
 def _panel(axes: Any, rows: Sequence[Mean]) -> None:
-    front = sorted(
-        (one for one in rows if is_on_front(one, rows)), key=lambda one: one.microseconds
-    )
+    front = _front(rows)
     axes.plot(
         [one.microseconds for one in front],
         [one.log_loss for one in front],
@@ -56,8 +53,21 @@ def _panel(axes: Any, rows: Sequence[Mean]) -> None:
         )
     axes.set_xscale("log")
     axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("{x:.2g}" if axis is axes.yaxis else "")
+    axes.margins(x=0.2)
     axes.set_xlabel("processor time an example, microseconds")
     axes.set_ylabel("log loss")
+
+
+def _front(rows: Sequence[Mean]) -> list[Mean]:
+    """Return the rows that are better than every cheaper one, the cheapest first."""
+    front: list[Mean] = []
+    for one in sorted(rows, key=lambda one: (one.microseconds, one.log_loss)):
+        if not front or one.log_loss < front[-1].log_loss:
+            front.append(one)
+    return front
 
 
 def _is_ours(row: str) -> bool:
