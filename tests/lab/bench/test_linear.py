@@ -15,7 +15,9 @@ def test_accuracy_and_log_loss_are_those_of_the_published_answers(data_set):
     found = quality("Elec2, first 10,000", limit=600)
     examples = data_set("elec2")
     for learner in ("linear", "svc"):
-        config = PredictorConfig(classes=("0", "1"), learner=learner, maps=("platt",))
+        config = PredictorConfig(
+            classes=("0", "1"), learner=learner, maps=("platt",), committee="single"
+        )
         answers = OnlinePredictor(config).step_many(examples.X[:600], examples.y[:600].tolist())
         points = np.concatenate([b.point for b in answers if getattr(b, "status", "") == "ok"])
         truth = (examples.y[600 - len(points) : 600] == "1").astype(int)

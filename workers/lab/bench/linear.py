@@ -121,7 +121,7 @@ def quality(
     codes = np.unique(data.y, return_inverse=True)[1].astype(np.int64)[: limit or count]
     X = data.X[: len(codes)]
     linear = _scores(X, codes, learner="linear", feature_map=feature_map)
-    kernel = _scores(X, codes)
+    kernel = _scores(X, codes, committee="single")
     bounds = (f">= {1 - TOLERATED:.2f}", f"<= {1 + TOLERATED:.2f}")
     return [
         Ratio(f"{name}: {measure} / kernel machine", linear[k], kernel[k], bound=bounds[k])
@@ -133,7 +133,9 @@ def cost(examples: int, feature_map: FeatureMap = "nystroem") -> Iterator[Ratio]
     """Yield the cost of an example at 10 thousand, and at more over that at 10 thousand."""
     linear = PredictorConfig(classes=("a", "b"), learner="linear", feature_map=feature_map)
     sizes = [size for size in SIZES if size <= examples]
-    kernel = dict(costs(PredictorConfig(classes=("a", "b")), [PEER_SIZE]))[PEER_SIZE]
+    kernel = dict(costs(PredictorConfig(classes=("a", "b"), committee="single"), [PEER_SIZE]))[
+        PEER_SIZE
+    ]
     first = None
     for size, seconds in costs(linear, sizes):
         if first is None:
