@@ -109,7 +109,10 @@ class JointHeadline:
         weights = under("mixture", state)
         restored._mixture = Mixture.from_state(weights, N_COMPONENTS, SHARE)
         restored._maps = {name: kind.from_state(under(name, state)) for name, kind in KINDS.items()}
-        restored._recent.load(under("recent", state), restored._maps["matrix"].n_classes_)
+        restored._recent = RecentMap.from_state(
+            under("recent", state), RECENT, _recent_matrix, MatrixCalibrator.from_state,
+            restored._maps["matrix"].n_classes_,
+        )  # fmt: skip
         return restored
 
 

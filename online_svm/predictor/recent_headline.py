@@ -92,8 +92,10 @@ class RecentHeadline:
         """
         restored = cls(inner)
         restored._mixture = Mixture.from_state(under("mixture", state), 1 + len(SIZES), SHARE)
-        for size, recent in zip(SIZES, restored._recent, strict=True):
-            recent.load(under(str(size), state), 2)
+        restored._recent = [
+            RecentMap.from_state(under(str(size), state), size, _sigmoid, _restored, 2)
+            for size in SIZES
+        ]
         return restored
 
 

@@ -100,24 +100,27 @@ class RecentMap:
             arrays |= nest("map", self._map.state())
         return arrays
 
-    def load(self, state: Arrays, n_classes: int) -> Self:
-        """Take over what `state` describes; return the map itself.
+    @classmethod
+    def from_state(
+        cls, state: Arrays, size: int, fit: Fit, restore: Restore, n_classes: int
+    ) -> Self:
+        """Return the map of `n_classes` classes that `state` describes.
 
         Raises
         ------
         InvalidSnapshot, LookupError, ValueError
             If an array is absent or has another type, length or range.
         """
-        self._scores, self._columns = state["scores"], state["columns"]
-        n = len(self._columns)
+        recent = cls(size, fit, restore)
+        n = len(state["columns"])
         if not n:
-            self._forget(1)
-            return self
-        require(n <= self._size, "columns")
+            return recent
+        recent._scores, recent._columns = state["scores"], state["columns"]
+        require(n <= size, "columns")
         check_floats(state, "scores", (n, 1 if n_classes == 2 else n_classes))
         check_indices(state, "columns", (n,), n_classes)
-        self._since = int(read_ints(state, "since", 1)[0])
-        require(0 <= self._since < EVERY, "since")
+        recent._since = int(read_ints(state, "since", 1)[0])
+        require(0 <= recent._since < EVERY, "since")
         fitted = under("map", state)
-        self._map = self._restore(fitted) if fitted else None
-        return self
+        recent._map = restore(fitted) if fitted else None
+        return recent

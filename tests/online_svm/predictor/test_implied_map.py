@@ -33,6 +33,7 @@ def stream(n: int, n_classes: int = 2) -> tuple[Floats, list[str | None]]:
 
 def config_of(**changes: Any) -> PredictorConfig:
     settings = {"maps": ("platt", "implied"), "implied_models": 9, "gamma": 0.3, "refit_every": 40}
+    settings |= {"train_fraction": 0.7}
     return PredictorConfig.model_validate(settings | {"window": 80, "rescale_every": 1} | changes)
 
 

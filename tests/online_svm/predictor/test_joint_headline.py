@@ -58,8 +58,10 @@ def test_the_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_did() -
     assert active is not None
     assert isinstance(active.headline, JointHeadline)
     mixture = Mixture.from_state(active.headline._mixture.state(), N_COMPONENTS, SHARE)
-    recent = RecentMap(RECENT, _recent_matrix, MatrixCalibrator.from_state)
-    recent.load({k: v.copy() for k, v in active.headline._recent.state().items()}, 3)
+    recent = RecentMap.from_state(
+        {k: v.copy() for k, v in active.headline._recent.state().items()},
+        RECENT, _recent_matrix, MatrixCalibrator.from_state, 3,
+    )  # fmt: skip
     assert np.ptp(mixture.weights) > 0.01
     scores, codes = active.calibration.scores.copy(), active.calibration.codes.copy()
     (block,) = (b for b in predictor.step_many(X[120:], labels[120:]) if len(b.n) == 40)

@@ -9,7 +9,7 @@ from online_svm.predictor.headline import VennHeadline
 from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.recent_headline import SHARE, SIZES, RecentHeadline
 from online_svm.predictor.recent_map import EVERY, RecentMap
-from online_svm.types import Floats, Ints
+from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.protocol import VennAnswers
 
 SIZE = 120
@@ -21,6 +21,10 @@ def fit(scores: Floats, columns: Ints) -> TemperatureCalibrator:
 
 def recent_map() -> RecentMap:
     return RecentMap(SIZE, fit, TemperatureCalibrator.from_state)
+
+
+def restored(state: Arrays) -> RecentMap:
+    return RecentMap.from_state(state, SIZE, fit, TemperatureCalibrator.from_state, 3)
 
 
 def sample(n: int, n_classes: int = 3) -> tuple[Floats, Ints, Floats]:
@@ -64,13 +68,13 @@ def test_a_restored_map_goes_on(n: int) -> None:
     scores, columns, otherwise = sample(400)
     whole = recent_map()
     whole.answer(scores[:n], columns[:n], otherwise[:n])
-    again = recent_map().load(whole.state(), 3)
+    again = restored(whole.state())
     asked = (scores[n:], columns[n:], otherwise[n:])
     np.testing.assert_array_equal(again.answer(*asked), whole.answer(*asked))
 
 
 def test_a_map_that_was_never_asked_is_restored() -> None:
-    again, asked = recent_map().load(recent_map().state(), 3), sample(90)
+    again, asked = restored(recent_map().state()), sample(90)
     np.testing.assert_array_equal(again.answer(*asked), recent_map().answer(*asked))
 
 
@@ -91,7 +95,7 @@ def test_a_damaged_state_is_refused() -> None:
         state | {"since": np.array([EVERY])},
     ):
         with pytest.raises(ValueError, match="does not fit"):
-            recent_map().load(damaged, 3)
+            restored(damaged)
 
 
 def test_a_headline_of_two_classes_is_mixed_with_sigmoids_of_the_recent_scores() -> None:

@@ -144,11 +144,12 @@ def test_progressive_intervals_are_those_of_the_online_predictor(
     venn = InductiveVennClassifier(OnlineSVC(gamma=0.5), **protocol)
     ours = venn.progressive_interval(X, y)
     config = PredictorConfig(
-        classes=tuple(np.unique(y)), gamma=0.5, scale="none", refit_lag=0, maps=(), **protocol
-    )
+        classes=tuple(np.unique(y)), gamma=0.5, scale="none", refit_lag=0, maps=(),
+        committee="single", **protocol,
+    )  # fmt: skip
     blocks = OnlinePredictor(config).step_many(X, y.tolist())
     theirs = [
-        np.stack([b.lower, b.upper], axis=2)
+        np.stack([b.venn_lower, b.venn_upper], axis=2)
         if b.status == "ok"
         else np.tile([0.0, 1.0], (len(b), n_classes, 1))
         for b in blocks

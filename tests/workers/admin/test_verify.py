@@ -32,7 +32,7 @@ def answer(store, **options):
     recovery = Recovery(
         store, agreement(CONFIG, limits), limits, lambda: OnlinePredictor(CONFIG), "tester", stop
     )
-    engine = Engine(store, recovery, limits, stop, batch=20, **options)
+    engine = Engine(store, recovery, limits, stop, batch=10, **options)
     while engine.position.seq < COUNT:
         engine.advance()
     return store
@@ -103,7 +103,7 @@ def test_a_changed_entry_is_found_with_both_versions(answered, stream, entry):
     assert found.n_differences == 1
     (difference,) = found.differences
     assert (difference.stream, difference.id, difference.committed) == (key, entry, b"{}")
-    assert difference.computed.startswith(b'{"v":1')
+    assert difference.computed.startswith(b'{"v":2')
 
 
 def test_a_missing_entry_is_found(answered):

@@ -107,7 +107,7 @@ def test_what_no_configuration_names_is_as_the_feed_has_it(run, own_redis, feed,
     report = orjson.loads(reports[0][1][1])
     limited = run(feed, "--limit", str(report["n"]), "--json", "--redis", own_redis.url)
     ours = figures(limited[1])[0]["methods"]["probability"]
-    assert ours["log_loss"] == pytest.approx(report["venn"]["log_loss"], rel=1e-12)
+    assert ours["log_loss"] == pytest.approx(report["headline"]["log_loss"], rel=1e-12)
 
 
 @pytest.mark.slow

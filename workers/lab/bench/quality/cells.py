@@ -58,7 +58,7 @@ class Measured:
     rows: dict[str, Scores]
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the cell, and each row as its own JSON."""
         rows = {name: one.model_dump(mode="json") for name, one in self.rows.items()}
         return asdict(self) | {"rows": rows}
 

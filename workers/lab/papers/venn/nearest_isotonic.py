@@ -37,7 +37,7 @@ class NearestIsotonic:
         return np.asarray(self.values_[np.searchsorted(self.edges_, values)], dtype=np.float64)
 
     def state(self) -> Arrays:
-        """Return the fitted map as arrays."""
+        """Return its edges and values."""
         return {"edges": self.edges_, "values": self.values_}
 
     @classmethod
