@@ -78,7 +78,7 @@ def panels(lines):
     heads = [i for i, line in enumerate(lines) if " answered " in line]
     for i in heads:
         answered = re.search(r"([\d,]+) of [\d,]+ answered", lines[i])
-        yield int(answered[1].replace(",", "")), numbers(" ".join(lines[i + 3 : i + 7]))
+        yield int(answered[1].replace(",", "")), numbers(" ".join(lines[i + 3 : i + 8]))
 
 
 def test_the_curves_of_the_readme_are_those_of_the_present_code(reports):
