@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from workers import failpoints
-from workers.broker import lease, store
+from workers.broker import feed_reader, lease, store
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.failpoints import CALLS, EXIT_CODE, VARIABLE, Failpoint
+
+MODULES = (store, feed_reader, lease)
+"""Where a worker calls Redis, but for what it asks once a read was cut (`large_replies`)."""
 
 
 def calls_of(module):
@@ -28,13 +31,13 @@ def calls_of(module):
 
 
 def test_every_call_to_redis_has_its_failpoints_and_no_other_is_listed():
-    assert {*calls_of(store), *calls_of(lease)} == {*CALLS}
+    assert {name for module in MODULES for name in calls_of(module)} == {*CALLS}
 
 
 def test_every_script_of_the_worker_has_a_name_of_its_own():
     scripts = [
         value
-        for module in (store, lease)
+        for module in MODULES
         for value in vars(module).values()
         if isinstance(value, Script)
     ]
