@@ -9,9 +9,9 @@ from workers.stop import Stop
 
 
 class Refusing(Store):
-    """A store whose next commit comes to nothing; from then on it works again."""
+    """A store whose next commit comes to nothing while a stop is requested; then it works again."""
 
-    refusal = None
+    refusal = stop = None
 
     def send(self, commit):
         return super().send(commit) if self.refusal is None else None
@@ -19,6 +19,7 @@ class Refusing(Store):
     def confirm(self, commit, sent):
         refusal, self.refusal = self.refusal, None
         if refusal is not None:
+            self.stop.request()
             raise refusal
         super().confirm(commit, sent)
 
@@ -34,13 +35,7 @@ def test_a_stop_in_a_batch_that_was_not_committed_leaves_no_snapshot_of_it(
         drain(engine(store), 50)
         running = engine(store, stop=stop)
         drain(running, 70)
-        store.refusal = refusal
-
-        def ask_and_read(*arguments):
-            stop.request()
-            return Store.read(store, *arguments)
-
-        store.read = ask_and_read
+        store.refusal, store.stop = refusal, stop
         running.run()
         assert store.state().snapshot is None
         assert store.state().position.seq == 70

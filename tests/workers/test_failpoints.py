@@ -36,10 +36,7 @@ def test_every_call_to_redis_has_its_failpoints_and_no_other_is_listed():
 
 def test_every_script_of_the_worker_has_a_name_of_its_own():
     scripts = [
-        value
-        for module in MODULES
-        for value in vars(module).values()
-        if isinstance(value, Script)
+        value for module in MODULES for value in vars(module).values() if isinstance(value, Script)
     ]
     assert len({script.name for script in scripts}) == len(scripts) == 7
 
