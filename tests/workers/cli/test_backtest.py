@@ -147,8 +147,16 @@ def test_the_curves_are_a_picture_that_tells_its_figures(run, tmp_path):
     assert b"wide: log loss 0." in path.read_bytes()
 
 
+@pytest.fixture
+def heeds_interrupts():
+    """Let processes begin with Ctrl-C in force; the background jobs of a shell ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
-def test_a_run_that_is_interrupted_goes_on_where_it_was(run, tmp_path):
+def test_a_run_that_is_interrupted_goes_on_where_it_was(run, heeds_interrupts, tmp_path):
     out = tmp_path / "out"
     command = ["Phishing", *SMALL, "--set", SLOW, "--out", str(out), "--json", "--processes", "1"]
     whole = [sys.executable, "-m", "workers.cli", "backtest", *command]
