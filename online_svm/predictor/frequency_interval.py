@@ -47,7 +47,7 @@ class FrequencyIntervals:
     >>> held = FrequencyIntervals(0.9, 2, 2, scores, scores, columns, None)
     >>> lower, upper = held.answer(np.array([[1.0]]), np.array([-1]), np.array([[0.4, 0.6]]))
     >>> lower.round(2).tolist(), upper.round(2).tolist()
-    ([[0.02, 0.14]], [[0.86, 0.98]])
+    ([[0.14, 0.02]], [[0.98, 0.86]])
     """
 
     def __init__(

@@ -29,7 +29,7 @@ def ours(X: Floats, codes: Ints, n_classes: int, /, row: str = "", **changes: An
     --------
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> list(ours(X, (X[:, 0] > 0.0).astype(np.int64), 2, row="small", window=40))[:2]
-    ['small', 'small: platt']
+    ['small', 'small: venn']
     """
     classes = tuple(str(code) for code in range(n_classes))
     config = PredictorConfig.model_validate({"classes": classes} | changes)
