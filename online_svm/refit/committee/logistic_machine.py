@@ -64,5 +64,6 @@ class LogisticMachine:
 
     def model(self) -> KernelModel:
         """Return the regressions as a scorer: each is one vector of a linear kernel."""
-        vectors, intercept = self.weights[:, :-1], self.weights[:, -1]
+        # A copy: the next fit moves the weights, and this model may still answer then.
+        vectors, intercept = self.weights[:, :-1].copy(), self.weights[:, -1]
         return KernelModel.build(Kernel("linear"), vectors, np.eye(len(vectors)), intercept)

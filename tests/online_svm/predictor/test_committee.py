@@ -126,3 +126,20 @@ def test_values_however_large_give_finite_answers() -> None:
         for block in blocks(config, X, labels):
             assert np.isfinite(block.scores).all()
             assert np.isfinite(block.point).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_snapshot_while_a_refit_is_under_way_changes_no_later_answer(n_classes: int) -> None:
+    """It waits for the next model, while the present one goes on answering."""
+    X, labels = stream(400, n_classes)
+    classes = tuple(sorted(set(labels)))
+    config = PredictorConfig(classes=classes, window=100, refit_every=50, refit_lag=40)
+    undisturbed, disturbed = OnlinePredictor(config), OnlinePredictor(config)
+    for i in range(0, 400, 10):
+        expected = undisturbed.step_many(X[i : i + 10], labels[i : i + 10])
+        found = disturbed.step_many(X[i : i + 10], labels[i : i + 10])
+        disturbed.snapshot()
+        for one, other in zip(expected, found, strict=True):
+            if isinstance(one, PredictionBlock) and isinstance(other, PredictionBlock):
+                np.testing.assert_array_equal(one.scores, other.scores)
+                np.testing.assert_array_equal(one.point, other.point)
