@@ -14,6 +14,7 @@ import numpy as np
 from online_svm.calibration.diagram import TiedCounts, pool_ties
 from online_svm.compiled.jit import jit
 from online_svm.types import Bools, Floats, Ints
+from online_svm.venn.sorted_scores import place
 
 LEAST_WIDTH = 32  # below that, buckets cost more than what they hold
 
@@ -140,7 +141,7 @@ def insert(lists: PooledScores, g: int, score: float, hit: int) -> None:
     """Add an example, positive where `hit` is 1, to list g; see `with_room`."""
     rank = _rank(lists, g, score)
     b = lists.order[g, rank]
-    at = _place(lists.scores[g, b], lists.lengths[g, b], score)
+    at = place(lists.scores[g, b], lists.lengths[g, b], score)
     lists.sizes[g] += 1
     if at < lists.lengths[g, b] and lists.scores[g, b, at] == score:
         lists.totals[g, b, at] += 1
@@ -169,7 +170,7 @@ def remove(lists: PooledScores, g: int, score: float, hit: int) -> None:
     rank = _rank(lists, g, score)
     b = lists.order[g, rank]
     scores, totals, hits = lists.scores[g, b], lists.totals[g, b], lists.hits[g, b]
-    at = _place(scores, lists.lengths[g, b], score)
+    at = place(scores, lists.lengths[g, b], score)
     lists.sizes[g] -= 1
     totals[at] -= 1
     hits[at] -= hit
@@ -198,7 +199,7 @@ def isotonic_pair(lists: PooledScores, g: int, score: float, work: Ints, pair: F
     rank = _rank(lists, g, score)
     b = lists.order[g, rank]
     totals, hits, length = lists.totals[g, b], lists.hits[g, b], lists.lengths[g, b]
-    at = _place(lists.scores[g, b], length, score)
+    at = place(lists.scores[g, b], length, score)
     has_tie = at < length and lists.scores[g, b, at] == score
     # 1. The blocks of what lies below the score, the nearest on top of the stack.
     below_hits, below_totals, below = work[0], work[1], -1
@@ -269,19 +270,6 @@ def _rank(lists: PooledScores, g: int, score: float) -> int:
             low = middle
         else:
             high = middle - 1
-    return low
-
-
-@jit
-def _place(scores: Floats, size: int, score: float) -> int:
-    """Return how many of the first `size` ascending `scores` are below `score`."""
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) // 2
-        if scores[middle] < score:
-            low = middle + 1
-        else:
-            high = middle
     return low
 
 
