@@ -39,6 +39,10 @@ def explain(error: ValidationError) -> str:
 def _sentence(items: Sequence[ErrorDetails]) -> str:
     """Return one sentence for a setting; pydantic reports an error for each form it may have."""
     faults = [item for item in items if not _is_another_form(item)]
+    if faults and all(map(_is_of_words, faults)):
+        # A word that no form has: name those of every form.
+        words = [item for item in items if _is_of_words(item)]
+        return " or ".join(_plain(words)).replace(" or must be ", " or ")
     if faults:
         return "; ".join(_plain(faults))
     return " or ".join(_plain(items)).replace(" or must be ", " or ")
@@ -48,6 +52,10 @@ def _is_another_form(item: ErrorDetails) -> bool:
     """Return whether the value has another form; the error for this form is then left out."""
     is_whole = len(item["loc"]) <= 2  # the setting and the form; a part of the value comes third
     return is_whole and item["type"].endswith(("_type", "_parsing", "literal_error"))
+
+
+def _is_of_words(item: ErrorDetails) -> bool:
+    return item["type"] == "literal_error"
 
 
 def _plain(items: Sequence[ErrorDetails]) -> dict[str, None]:

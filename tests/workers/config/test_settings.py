@@ -146,6 +146,12 @@ def test_a_value_that_cannot_work_is_named_in_one_line():
         ("class_weight", "heavy", "must be label=weight,label=weight or 'balanced'"),
         ("class_weight", "a=0", "must be greater than or equal to 0.000001"),
         ("class_weight", "a=x", "must be a number"),
+        (
+            "committee",
+            "nonsense",
+            "must be 'single' or 'default' or "
+            "'rbf', 'rbf-wide', 'rbf-narrow', 'cauchy' or 'logistic'",
+        ),
         ("features", 1.5, "must be an integer, got a number with a fractional part"),
     ],
 )
