@@ -13,9 +13,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.argument_checks import check_labels
+from online_svm.calibration.argument_checks import check_n_bins
+from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
+from online_svm.metrics.equal_mass import bin_ends
 from online_svm.metrics.equal_mass_bins import EqualMassBins
+from online_svm.metrics.sorted_events import sorted_events
+from online_svm.types import Bools, Floats
 
 DRAWS = 200  # the standard error of the floor is then below 2 % of it
 
@@ -53,18 +57,40 @@ def squared_calibration_error(
     >>> round(squared_calibration_error([0.5, 0.5, 0.5, 0.5], [0, 1, 0, 1]), 4)
     -0.0833
     """
-    happened = np.asarray(outcomes)
-    if happened.ndim != 1 or len(happened) < 2:
+    events = sorted_events(probabilities, outcomes)
+    check_n_bins(n_bins)
+    if len(events.happened) < 2:
         raise InvalidInput("outcomes: the calibration error needs at least two examples")
-    bins = EqualMassBins.of(probabilities, min(n_bins, len(happened) // 2))
-    residuals = check_labels(outcomes, len(bins.probabilities)) - bins.probabilities
-    means = bins.means(residuals)
-    many = bins.counts > 1
-    counts = bins.counts[many]
-    spread = (bins.sorted(residuals) - np.repeat(means, bins.counts)) ** 2
-    variances = np.add.reduceat(spread, bins.first)[many] / (counts - 1)
-    gaps = means[many] ** 2 - variances / counts
-    return float(np.average(gaps, weights=counts))
+    return debiased_square(*events, n_bins)
+
+
+@jit
+def debiased_square(p: Floats, happened: Bools, n_bins: int) -> float:
+    """Return it for events that `sorted_events` sorted; NaN for fewer than two.
+
+    Examples
+    --------
+    >>> debiased_square(np.array([0.5, 0.5]), np.array([True, True]), 15)
+    0.25
+    """
+    n = len(p)
+    if n < 2:
+        return math.nan
+    ends = bin_ends(p, min(n_bins, n // 2))
+    total, used, begin = 0.0, 0, 0
+    for end in ends:
+        count = end - begin
+        if count > 1:
+            residual = 0.0
+            for i in range(begin, end):
+                residual += happened[i] - p[i]
+            mean, spread = residual / count, 0.0
+            for i in range(begin, end):
+                spread += (happened[i] - p[i] - mean) ** 2
+            total += count * mean * mean - spread / (count - 1)
+            used += count
+        begin = end
+    return total / used
 
 
 def calibration_error(probabilities: ArrayLike, outcomes: ArrayLike, n_bins: int = 15) -> float:
