@@ -7,9 +7,10 @@ were begun before.
 from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from online_svm.errors import InvalidConfig
+from online_svm.monitor_config import MonitorConfig
 from online_svm.semantics import SEMANTICS, check
 
 MapName = Literal[
@@ -35,7 +36,7 @@ Label = Annotated[str, Field(min_length=1, max_length=256)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-class PredictorConfig(BaseModel):
+class PredictorConfig(MonitorConfig):
     """Settings of `OnlinePredictor`. Two equal configurations give equal answers, byte for byte.
 
     Examples

@@ -76,6 +76,10 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "interval_level": None,
             "metrics_every": 100,
             "seed": 0,
+            "monitors": "off",
+            "tolerance": 0.02,
+            "alarm_level": 0.01,
+            "monitor_every": 10000,
         },
         "limits": {
             "max_entry_bytes": 1 << 20,
@@ -140,6 +144,10 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "interval_level": 0.9,
             "metrics_every": 100,
             "seed": 0,
+            "monitors": "off",
+            "tolerance": 0.02,
+            "alarm_level": 0.01,
+            "monitor_every": 10000,
         },
         "limits": {
             "max_entry_bytes": 1 << 20,

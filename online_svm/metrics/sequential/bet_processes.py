@@ -1,0 +1,136 @@
+"""Several processes of bets side by side, each with its threshold."""
+
+import math
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.sequential.bets import BETS, bet_until
+from online_svm.storage.arrays import check_floats, check_indices
+from online_svm.types import Arrays, Floats, Ints
+
+
+class BetProcesses:
+    """Several wealth processes of `bets`, each with its own tolerance and level.
+
+    A process that reached its threshold begins anew with `restart`; its k-th test has the level
+    `level` / (k (k + 1)), so that all of them together have `level`.
+
+    Parameters
+    ----------
+    tolerances : sequence of float
+        Of each process, >= 0.
+    levels : sequence of float
+        Probability that the process ever reaches its threshold while its null holds.
+
+    Examples
+    --------
+    >>> bets = BetProcesses([0.02], [0.01])
+    >>> bets.update(np.full((40, 1), 0.5))
+    22
+    >>> bets.rejected, bool(bets.log_wealth[0] >= bets.thresholds[0])
+    (array([ True]), True)
+    """
+
+    def __init__(self, tolerances: Sequence[float], levels: Sequence[float]) -> None:
+        self._tolerances = np.array(tolerances, dtype=np.float64)
+        self._levels = np.array(levels, dtype=np.float64)
+        self._sizes = BETS / (1.0 + self._tolerances.max(initial=0.0))
+        m = len(self._tolerances)
+        self._stakes = np.zeros((m, 2, len(BETS)))
+        self._waiting, self._wealth = np.ones(m), np.ones(m)
+        self.ages: Ints = np.zeros(m, dtype=np.int64)
+        self.tests: Ints = np.ones(m, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._tolerances)
+
+    @property
+    def log_wealth(self) -> Floats:
+        """Natural logarithm of the wealth of each process."""
+        return np.array([math.log(w) for w in self._wealth])
+
+    @property
+    def thresholds(self) -> Floats:
+        """Natural logarithm of the wealth at which each process rejects its null."""
+        return np.array([math.log(limit) for limit in self._limits])
+
+    @property
+    def rejected(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Whether each process has reached its threshold."""
+        return np.asarray(self._wealth >= self._limits)
+
+    @property
+    def _limits(self) -> Floats:
+        return np.asarray(self.tests * (self.tests + 1) / self._levels)
+
+    def update(self, values: Floats, begin: int = 0) -> int:
+        """Add rows from `begin` on, up to the first at which a process reaches its threshold.
+
+        Parameters
+        ----------
+        values : ndarray of shape (m, n_processes)
+            Each in [-1, 1].
+        begin : int
+
+        Returns
+        -------
+        int
+            The row after the last one that was added. What was `rejected` at it has to `restart`.
+        """
+        return bet_until(
+            values,
+            begin,
+            self._tolerances,
+            self._limits,
+            self._sizes,
+            self._stakes,
+            self._waiting,
+            self.ages,
+            self._wealth,
+        )
+
+    def restart(self, process: int) -> None:
+        """Begin the next test of a process, from the next row on."""
+        self._stakes[process] = 0.0
+        self._waiting[process] = self._wealth[process] = 1.0
+        self.ages[process] = 0
+        self.tests[process] += 1
+
+    def state(self) -> Arrays:
+        """Return the stakes of all processes."""
+        return {
+            "stakes": self._stakes.copy(),
+            "waiting": self._waiting.copy(),
+            "wealth": self._wealth.copy(),
+            "ages": self.ages.copy(),
+            "tests": self.tests.copy(),
+        }
+
+    @classmethod
+    def from_state(
+        cls, state: Arrays, tolerances: Sequence[float], levels: Sequence[float]
+    ) -> Self:
+        """Return the processes that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If an array is absent or does not fit.
+        """
+        restored = cls(tolerances, levels)
+        m = len(restored)
+        try:
+            check_floats(state, "stakes", (m, 2, len(BETS)))
+            for name in ("waiting", "wealth"):
+                check_floats(state, name, (m,))
+            for name in ("ages", "tests"):
+                check_indices(state, name, (m,), 1 << 62)
+        except (KeyError, ValueError) as error:
+            raise InvalidSnapshot(f"bets: {error}") from error
+        restored._stakes = state["stakes"].copy()
+        restored._waiting, restored._wealth = state["waiting"].copy(), state["wealth"].copy()
+        restored.ages, restored.tests = state["ages"].copy(), state["tests"].copy()
+        return restored

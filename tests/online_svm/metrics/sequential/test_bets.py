@@ -1,0 +1,86 @@
+"""Wealth processes: a plain re-derivation, Ville's inequality, cuts and states."""
+
+import math
+
+import numpy as np
+import pytest
+
+from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.sequential.bet_processes import BetProcesses
+from online_svm.metrics.sequential.bets import BETS
+
+
+def share_of_start(t):
+    group = t.bit_length() - 1
+    return 1 / ((group + 1) * (group + 2) * 2**group)
+
+
+def plain_wealth(values, tolerance):
+    """The definition: a stake for each start, direction and size, multiplied out."""
+    sizes = BETS / (1.0 + tolerance)
+    wealth = 1.0 - sum(share_of_start(t) for t in range(1, len(values) + 1))
+    for t in range(1, len(values) + 1):
+        bets = [math.prod(1 + s * (v - tolerance) for v in values[t - 1 :]) for s in sizes]
+        bets += [math.prod(1 - s * (v + tolerance) for v in values[t - 1 :]) for s in sizes]
+        wealth += share_of_start(t) * sum(bets) / len(bets)
+    return wealth
+
+
+def test_the_wealth_is_the_sum_over_starts_directions_and_sizes():
+    values = np.random.default_rng(0).uniform(-0.7, 0.8, 70)
+    bets = BetProcesses([0.03], [1e-12])
+    assert bets.update(values[:, None]) == 70
+    assert math.exp(bets.log_wealth[0]) == pytest.approx(plain_wealth(values, 0.03), rel=1e-12)
+
+
+def test_the_shares_of_all_starts_sum_to_one():
+    whole = sum(share_of_start(t) for t in range(1, 2**16))
+    assert whole == pytest.approx(1 - 1 / 17)  # the groups up to the 16th: 1 - 1 / (16 + 1)
+
+
+def test_at_the_edge_of_the_null_at_most_a_share_of_the_level_ever_rejects():
+    rng, level, runs = np.random.default_rng(1), 0.1, 400
+    bets = BetProcesses([0.02] * runs, [level] * runs)
+    rejected = np.zeros(runs, dtype=bool)
+    # The mean wanders between the two edges of the null, depending on the past.
+    for block in range(20):
+        mean = 0.02 * (-1) ** block
+        values = np.where(rng.random((50, runs)) < 0.3 + mean, 0.7, -0.3)
+        at = 0
+        while at < len(values):
+            at = bets.update(values, at)
+            for j in np.flatnonzero(bets.rejected):
+                rejected[j] = True
+                bets.restart(j)
+    # Beyond it lie less than one in a thousand of the draws of a binomial(400, .1).
+    assert rejected.sum() <= 59
+
+
+def test_a_test_that_begins_anew_has_a_smaller_level():
+    bets = BetProcesses([0.02], [0.01])
+    bets.restart(0)
+    assert bets.thresholds[0] == pytest.approx(math.log(6 / 0.01))
+
+
+def test_wealth_does_not_depend_on_how_rows_are_cut_and_continues_from_a_state():
+    values = np.random.default_rng(2).uniform(-0.5, 0.5, (300, 3))
+    levels, tolerances = [1e-9] * 3, [0.0, 0.02, 0.1]
+    whole, parts = BetProcesses(tolerances, levels), BetProcesses(tolerances, levels)
+    whole.update(values)
+    for begin, stop in ((0, 1), (1, 70), (70, 300)):
+        parts.update(values[begin:stop])
+        parts = BetProcesses.from_state(parts.state(), tolerances, levels)
+    assert whole.log_wealth.tolist() == parts.log_wealth.tolist()
+
+
+def test_wealth_is_cut_before_it_overflows():
+    bets = BetProcesses([0.0], [1e-300])
+    bets.update(np.ones((5000, 1)))
+    assert math.isfinite(bets.log_wealth[0])
+
+
+@pytest.mark.parametrize("name", ["stakes", "waiting", "wealth", "ages", "tests"])
+def test_a_state_with_a_part_that_does_not_fit_is_refused(name):
+    state = BetProcesses([0.02], [0.01]).state()
+    with pytest.raises(InvalidSnapshot, match=name):
+        BetProcesses.from_state(state | {name: np.zeros(7)}, [0.02], [0.01])
