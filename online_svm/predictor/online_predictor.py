@@ -17,35 +17,23 @@ gives it more time where it is computed elsewhere. When it is computed changes n
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
+from online_svm.errors import InvalidExample, InvalidInput
 from online_svm.predictor.active_model import ActiveModel
-from online_svm.predictor.mixture import Mixture
-from online_svm.predictor.pending_refit import PendingRefit
+from online_svm.predictor.learning_order import LearningOrder
 from online_svm.predictor.published_maps import interval_maps
-from online_svm.predictor.stream_validity import StreamValidity
+from online_svm.predictor.refit_cycle import RefitCycle
 from online_svm.predictor.warm_up import warming_block
-from online_svm.refit.task import RefitTask, Refitter
-from online_svm.semantics import are_equal
-from online_svm.storage.arrays import nest, under
-from online_svm.storage.snapshot import pack, unpack
-from online_svm.storage.state import State, as_array
-from online_svm.stream.available_examples import AvailableExamples
 from online_svm.stream.example import Example
-from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.stream.schema import FeatureSchema
-from online_svm.stream.split import is_early_refit, next_refit, window_parts
 from online_svm.stream.targets import checked_probabilities
-from online_svm.svm.hyperparameters import given_weights
-from online_svm.types import Arrays, Bools, Floats, Ints
+from online_svm.types import Bools, Floats, Ints
 
 
-class OnlinePredictor:
+class OnlinePredictor(RefitCycle):
     """Answers a stream of examples, each before its label is learned.
 
     Parameters
@@ -67,6 +55,7 @@ class OnlinePredictor:
 
     Examples
     --------
+    >>> from online_svm.config import PredictorConfig
     >>> predictor = OnlinePredictor(PredictorConfig(classes=["no", "yes"], refit_every=10))
     >>> for i in range(30):
     ...     prediction = predictor.step(Example([float(i % 2), 1.0], "yes" if i % 2 else "no"))
@@ -77,27 +66,6 @@ class OnlinePredictor:
     >>> copy.step(Example([0.0, 1.0])) == predictor.step(Example([0.0, 1.0]))
     True
     """
-
-    def __init__(self, config: PredictorConfig, refitter: Refitter | None = None) -> None:
-        self.config = config
-        self._refitter = _inline(config) if refitter is None else refitter
-        self._reset()
-
-    def _reset(self) -> None:
-        config = self.config
-        self.n = 0
-        self.schema = FeatureSchema(config)
-        self.labels = LabelIndex(config.classes)
-        self._declared = None if config.classes is None else self.labels.view().classes
-        self._examples = AvailableExamples(len(self.labels.labels))
-        self._active: ActiveModel | None = None
-        self._pending: PendingRefit | None = None
-        self._following: PendingRefit | None = None  # within `step_many` only
-        self._models = self._calibrations = 0
-        self._mixture = Mixture.of(config)
-        self._frozen = 0  # examples learned at the last freeze that was due
-        self._unlabelled: int | None = None  # examples learned before the last without a label
-        self._validity = StreamValidity(config.published)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -176,47 +144,43 @@ class OnlinePredictor:
         probs = checked_probabilities(probabilities, has_label, are_taken=are_taken)
         if schema is not None and len(X):
             self.schema = schema
-        codes = self.labels.codes(labels)
-        learns = has_label | ~np.isnan(probs)
-        before = self.n + np.cumsum(learns) - learns  # examples learned before each row
-        n_labels = len(self.labels.labels)
-        if learns.all():
-            self._examples.append(X, codes, probs, n_labels)
-        else:
-            self._examples.append(X[learns], codes[learns], probs[learns], n_labels)
+        order = LearningOrder.at_once(X, self.labels.codes(labels), probs, self.n)
+        return self._follow(order)
+
+    def _follow(self, order: LearningOrder) -> list[PredictionBlock | ValidityReport]:
+        """Answer and learn rows in this order, in blocks between which the answering changes."""
+        held = order.learned()
+        self._examples.append(held.X, held.codes, held.probs, len(self.labels.labels))
         answers: list[PredictionBlock | ValidityReport] = []
         begin = 0
-        while begin < len(labels):
+        while begin < len(order):
             self._freeze_what_is_held()
             due = self._next_change()
-            stop = len(labels) if due is None else int(np.searchsorted(before, due))
-            stop = self._until_selected(probs, begin, stop) if are_taken else stop
-            stop = self._until_unlabelled(learns, begin, stop)
-            rows, all_labelled = slice(begin, stop), not self._awaits_label
-            self.n = int(before[stop - 1]) + int(learns[stop - 1])
-            answers += self._answer(
-                X[rows], codes[rows], learns[rows], before[rows], all_labelled=all_labelled
-            )
-            if not learns[rows].all():
-                self._unlabelled = int(before[rows][~learns[rows]][-1])
+            block = order.part(begin, self._end_of_block(order, begin, due))
+            all_labelled = not self._awaits_label
+            self.n = block.after
+            answers += self._answer(block, all_labelled=all_labelled)
+            if not block.learns.all():
+                self._unlabelled = int(block.before[~block.learns][-1])
             if self.n == due:
                 self._change()
-            begin = stop
+            begin += len(block)
         return answers
 
-    def _until_selected(self, probs: Floats, begin: int, stop: int) -> int:
-        """Return where the block must end: the first probability changes the guarantee."""
-        if self._active is None or self._active.has_probabilities:
-            return stop
-        given = np.flatnonzero(~np.isnan(probs[begin:stop]))
-        return begin + int(given[0]) + 1 if len(given) else stop
+    def _end_of_block(self, order: LearningOrder, begin: int, due: int | None) -> int:
+        """Return the row before which the answering changes, at `due` learned examples or before.
 
-    def _until_unlabelled(self, learns: Bools, begin: int, stop: int) -> int:
-        """Return where the block must end: the first entry without a label does the same."""
-        if self._active is None or self._awaits_label:
+        The first row with a probability changes the guarantee, and so does the first without a
+        label.
+        """
+        stop = len(order) if due is None else int(np.searchsorted(order.before, due))
+        if self._active is None:
             return stop
-        without = np.flatnonzero(~learns[begin:stop])
-        return begin + int(without[0]) + 1 if len(without) else stop
+        if self.config.learner == "psvm" and not self._active.has_probabilities:
+            stop = begin + _with_first(~np.isnan(order.probs[begin:stop]))
+        if not self._awaits_label:
+            stop = begin + _with_first(~order.learns[begin:stop])
+        return stop
 
     @property
     def _awaits_label(self) -> bool:
@@ -225,20 +189,20 @@ class OnlinePredictor:
         return since is not None and (window is None or self.n - since < window)
 
     def _answer(
-        self, X: Floats, codes: Ints, learns: Bools, before: Ints, *, all_labelled: bool
+        self, order: LearningOrder, *, all_labelled: bool
     ) -> list[PredictionBlock | ValidityReport]:
         """Answer rows that one model answers, with one fit of its maps, and report on them."""
-        active = self._active
+        active, before = self._active, order.before
         if active is None:
             intervals = bool(interval_maps(self.config))
-            columns = codes
+            columns = order.codes
             block = warming_block(self._declared, before, map_intervals=intervals)
         else:
-            columns = active.view.columns(codes)
-            block = active.answer(X, columns, before, all_labelled=all_labelled)
+            columns = active.view.columns(order.codes)
+            block = active.answer(order.X, columns, before, all_labelled=all_labelled)
             if self._mixture is not None:
                 block = self._mixture.added_to(block, columns)
-            active.note_learned(codes[learns])
+            active.note_learned(order.learned().codes)
         answers: list[PredictionBlock | ValidityReport] = []
         begin, every = 0, self.config.metrics_every
         for due in range((int(before[0]) // every + 1) * every, self.n + 1, every):
@@ -281,158 +245,14 @@ class OnlinePredictor:
         self._calibrations += 1
         active.refit_maps(self._calibrations)
 
-    def _freeze_what_is_held(self) -> None:
-        """Submit the refits whose examples are held; the second waits in line behind the first."""
-        while self._following is None:
-            config = self.config
-            due = next_refit(self._frozen, config.refit_every, config.dense_until)
-            if due > self._examples.stop:
-                break
-            self._freeze(due)
 
-    def _freeze(self, n: int) -> None:
-        """Freeze the examples available after the n-th, and submit a refit of them."""
-        config, self._frozen = self.config, n
-        start = 0 if config.window is None else max(0, n - config.window)
-        is_first = self._active is None and self._pending is None
-        if is_first and not self._can_train(start, n):
-            self._forget_before(start)
-            return
-        view = self.labels.view(self._examples.labels_before(n))
-        first, rows = self._examples.give(start, n)
-        given = config.class_weight if isinstance(config.class_weight, dict) else {}
-        weights = given_weights(given, view.classes[: view.n_known])
-        probs = self._examples.probs(start, n).copy() if config.learner == "psvm" else None
-        columns = view.columns(self._examples.codes(start, n))
-        self._refitter.submit(RefitTask(start, n, first, rows, columns, weights, probs))
-        early = n < config.lags_from or is_early_refit(n, config.refit_every, config.dense_until)
-        frozen = PendingRefit(start, n, n + (0 if early else config.lag), view)
-        if self._pending is None:
-            self._pending = frozen
-            self._examples.drop_given()
-        else:
-            self._following = frozen
+def _with_first(marked: Bools) -> int:
+    """Return how many rows there are up to the first marked one, with it; all if none is.
 
-    def _can_train(self, start: int, n: int) -> bool:
-        """Return whether the proper training set of these examples has two classes.
-
-        Labels that calibrate are not looked at: whether an answer exists would else depend on them,
-        and no answer that follows would be calibrated.
-        """
-        config = self.config
-        trains, _ = window_parts(config.split, start, n, config.training_share, config.seed)
-        codes = self._examples.codes(start, n)[trains]
-        return len(np.unique(codes[codes >= 0])) > 1
-
-    def _activate_if_due(self) -> None:
-        pending = self._pending
-        if pending is None or pending.activation != self.n:
-            return
-        config = self.config
-        result = pending.result or self._refitter.result()
-        trains, calibrates = window_parts(
-            config.split, pending.start, pending.freeze, config.training_share, config.seed
-        )
-        codes = self._examples.codes(pending.start, self.n)
-        frozen = len(trains)
-        outside = np.concatenate([codes[:frozen][calibrates], codes[frozen:]])
-        self._models += 1
-        self._calibrations += 1
-        active = ActiveModel(config, result, pending.view, self._models, codes[:frozen][trains])
-        if self._active is not None:
-            active.headline.follow(self._active.headline)
-        since = self._examples.rows(pending.freeze, self.n)
-        active.calibrate(outside, since, self._calibrations)
-        self._active, self._pending, self._following = active, self._following, None
-        self._examples.drop_given()
-        self._forget_before(0 if config.window is None else self.n - config.window)
-
-    def _forget_before(self, number: int) -> None:
-        """Give up what no later refit can use."""
-        self._examples.drop_before(number, with_rows=self._active is None)
-
-    def snapshot(self) -> bytes:
-        """Return the whole state; `restore` continues from it byte for byte.
-
-        A refit under way is waited for, and its result is part of the snapshot.
-        """
-        header: dict[str, Any] = {
-            "config": self.config.model_dump(mode="json"),
-            "n": self.n,
-            "names": self.schema.names,
-            "dimension": self.schema.dimension,
-            "models": self._models,
-            "calibrations": self._calibrations,
-            "unlabelled": self._unlabelled,
-        }
-        numbers, arrays = self._examples.state()
-        header |= self.labels.state().header | numbers
-        arrays |= nest("validity", self._validity.state())
-        if self._mixture is not None:
-            arrays |= nest("mixture", self._mixture.state())
-        if self._pending is not None:
-            self._pending.result = self._pending.result or self._refitter.result()
-            header["pending"], parts = self._pending.state()
-            arrays |= parts
-        if self._active is not None:
-            header["active"], parts = self._active.state()
-            arrays |= nest("active", parts)
-        if self._active is not None or self._pending is not None:
-            arrays["learner"] = as_array(self._refitter.state())
-        return pack(header, arrays)
-
-    def restore(self, data: bytes) -> None:
-        """Continue from a snapshot of a predictor with the same configuration.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If the bytes are damaged, or the configuration differs; nothing has changed then.
-        """
-        header, arrays = unpack(data)
-        ours = self.config.model_dump(mode="json")
-        if not are_equal("predictor", header.get("config"), ours):
-            raise InvalidSnapshot("the snapshot was made under another configuration")
-        restored = OnlinePredictor(self.config, self._refitter)
-        try:
-            restored._load(header, arrays)
-            needs_learner = restored._active is not None or restored._pending is not None
-            self._refitter.reset(arrays["learner"].tobytes() if needs_learner else None)
-        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
-            raise InvalidSnapshot(f"the snapshot lacks or contradicts itself: {error}") from error
-        self.__dict__.update(restored.__dict__)
-
-    def _load(self, header: dict[str, Any], arrays: Arrays) -> None:
-        declared = self.config.classes is not None
-        self.n = header["n"]
-        if type(self.n) is not int or self.n < 0:
-            raise ValueError(f"n is {self.n!r}")
-        names = None if header["names"] is None else tuple(header["names"])
-        self.schema = self.schema.of_features(names, header["dimension"])
-        self.labels = LabelIndex.from_state(State(header, arrays), self.config.classes)
-        self._frozen = self.n
-        self._examples = AvailableExamples.from_state(
-            State(header, arrays), len(self.labels.labels)
-        )
-        self._models, self._calibrations = header["models"], header["calibrations"]
-        self._unlabelled = header["unlabelled"]
-        if self._unlabelled is not None and type(self._unlabelled) is not int:
-            raise ValueError(f"unlabelled is {self._unlabelled!r}")
-        published = self.config.published
-        self._validity = StreamValidity.from_state(under("validity", arrays), published)
-        if self._mixture is not None:
-            logs, share = under("mixture", arrays), self.config.mixed_share
-            self._mixture = Mixture.from_state(logs, len(published), share)
-        if "pending" in header:
-            pending = State(header["pending"], arrays)
-            self._pending = PendingRefit.from_state(pending, declared)
-        if "active" in header:
-            active = State(header["active"], under("active", arrays))
-            self._active = ActiveModel.from_state(active, self.config)
-
-
-def _inline(config: PredictorConfig) -> Refitter:
-    # Imported where it is used: a process whose refits are elsewhere starts without the solver.
-    from online_svm.refit.inline import InlineRefitter
-
-    return InlineRefitter(config)
+    Examples
+    --------
+    >>> _with_first(np.array([False, True, True]))
+    2
+    """
+    places = np.flatnonzero(marked)
+    return int(places[0]) + 1 if len(places) else len(marked)

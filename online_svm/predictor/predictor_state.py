@@ -1,0 +1,130 @@
+"""What a predictor remembers between two calls, and how that is saved and continued."""
+
+from typing import Any
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.mixture import Mixture
+from online_svm.predictor.pending_refit import PendingRefit
+from online_svm.predictor.stream_validity import StreamValidity
+from online_svm.refit.task import Refitter
+from online_svm.semantics import are_equal
+from online_svm.storage.arrays import nest, under
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.state import State, as_array
+from online_svm.stream.available_examples import AvailableExamples
+from online_svm.stream.labels import LabelIndex
+from online_svm.stream.schema import FeatureSchema
+from online_svm.types import Arrays
+
+
+class PredictorState:
+    """The state of an `OnlinePredictor`, whose parameters and attributes these are."""
+
+    def __init__(self, config: PredictorConfig, refitter: Refitter | None = None) -> None:
+        self.config = config
+        self._refitter = _inline(config) if refitter is None else refitter
+        self._reset()
+
+    def _reset(self) -> None:
+        config = self.config
+        self.n = 0
+        self.schema = FeatureSchema(config)
+        self.labels = LabelIndex(config.classes)
+        self._declared = None if config.classes is None else self.labels.view().classes
+        self._examples = AvailableExamples(len(self.labels.labels))
+        self._active: ActiveModel | None = None
+        self._pending: PendingRefit | None = None
+        self._following: PendingRefit | None = None  # within `step_many` only
+        self._models = self._calibrations = 0
+        self._mixture = Mixture.of(config)
+        self._frozen = 0  # examples learned at the last freeze that was due
+        self._unlabelled: int | None = None  # examples learned before the last without a label
+        self._validity = StreamValidity(config.published)
+
+    def snapshot(self) -> bytes:
+        """Return the whole state; `restore` continues from it byte for byte.
+
+        A refit under way is waited for, and its result is part of the snapshot.
+        """
+        header: dict[str, Any] = {
+            "config": self.config.model_dump(mode="json"),
+            "n": self.n,
+            "names": self.schema.names,
+            "dimension": self.schema.dimension,
+            "models": self._models,
+            "calibrations": self._calibrations,
+            "unlabelled": self._unlabelled,
+        }
+        numbers, arrays = self._examples.state()
+        header |= self.labels.state().header | numbers
+        arrays |= nest("validity", self._validity.state())
+        if self._mixture is not None:
+            arrays |= nest("mixture", self._mixture.state())
+        if self._pending is not None:
+            self._pending.result = self._pending.result or self._refitter.result()
+            header["pending"], parts = self._pending.state()
+            arrays |= parts
+        if self._active is not None:
+            header["active"], parts = self._active.state()
+            arrays |= nest("active", parts)
+        if self._active is not None or self._pending is not None:
+            arrays["learner"] = as_array(self._refitter.state())
+        return pack(header, arrays)
+
+    def restore(self, data: bytes) -> None:
+        """Continue from a snapshot of a predictor with the same configuration.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the bytes are damaged, or the configuration differs; nothing has changed then.
+        """
+        header, arrays = unpack(data)
+        ours = self.config.model_dump(mode="json")
+        if not are_equal("predictor", header.get("config"), ours):
+            raise InvalidSnapshot("the snapshot was made under another configuration")
+        restored = type(self)(self.config, self._refitter)
+        try:
+            restored._load(header, arrays)
+            needs_learner = restored._active is not None or restored._pending is not None
+            self._refitter.reset(arrays["learner"].tobytes() if needs_learner else None)
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+            raise InvalidSnapshot(f"the snapshot lacks or contradicts itself: {error}") from error
+        self.__dict__.update(restored.__dict__)
+
+    def _load(self, header: dict[str, Any], arrays: Arrays) -> None:
+        declared = self.config.classes is not None
+        self.n = header["n"]
+        if type(self.n) is not int or self.n < 0:
+            raise ValueError(f"n is {self.n!r}")
+        names = None if header["names"] is None else tuple(header["names"])
+        self.schema = self.schema.of_features(names, header["dimension"])
+        self.labels = LabelIndex.from_state(State(header, arrays), self.config.classes)
+        self._frozen = self.n
+        self._examples = AvailableExamples.from_state(
+            State(header, arrays), len(self.labels.labels)
+        )
+        self._models, self._calibrations = header["models"], header["calibrations"]
+        self._unlabelled = header["unlabelled"]
+        if self._unlabelled is not None and type(self._unlabelled) is not int:
+            raise ValueError(f"unlabelled is {self._unlabelled!r}")
+        published = self.config.published
+        self._validity = StreamValidity.from_state(under("validity", arrays), published)
+        if self._mixture is not None:
+            logs, share = under("mixture", arrays), self.config.mixed_share
+            self._mixture = Mixture.from_state(logs, len(published), share)
+        if "pending" in header:
+            pending = State(header["pending"], arrays)
+            self._pending = PendingRefit.from_state(pending, declared)
+        if "active" in header:
+            active = State(header["active"], under("active", arrays))
+            self._active = ActiveModel.from_state(active, self.config)
+
+
+def _inline(config: PredictorConfig) -> Refitter:
+    # Imported where it is used: a process whose refits are elsewhere starts without the solver.
+    from online_svm.refit.inline import InlineRefitter
+
+    return InlineRefitter(config)

@@ -1,0 +1,84 @@
+"""The refits of a predictor: freeze examples, have a refit computed, activate its result."""
+
+import numpy as np
+
+from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.pending_refit import PendingRefit
+from online_svm.predictor.predictor_state import PredictorState
+from online_svm.refit.task import RefitTask
+from online_svm.stream.split import is_early_refit, next_refit, window_parts
+from online_svm.svm.hyperparameters import given_weights
+
+
+class RefitCycle(PredictorState):
+    """The part of an `OnlinePredictor` that keeps its model new; the schedule goes by n alone."""
+
+    def _freeze_what_is_held(self) -> None:
+        """Submit the refits whose examples are held; the second waits in line behind the first."""
+        while self._following is None:
+            config = self.config
+            due = next_refit(self._frozen, config.refit_every, config.dense_until)
+            if due > self._examples.stop:
+                break
+            self._freeze(due)
+
+    def _freeze(self, n: int) -> None:
+        """Freeze the examples available after the n-th, and submit a refit of them."""
+        config, self._frozen = self.config, n
+        start = 0 if config.window is None else max(0, n - config.window)
+        is_first = self._active is None and self._pending is None
+        if is_first and not self._can_train(start, n):
+            self._forget_before(start)
+            return
+        view = self.labels.view(self._examples.labels_before(n))
+        first, rows = self._examples.give(start, n)
+        given = config.class_weight if isinstance(config.class_weight, dict) else {}
+        weights = given_weights(given, view.classes[: view.n_known])
+        probs = self._examples.probs(start, n).copy() if config.learner == "psvm" else None
+        columns = view.columns(self._examples.codes(start, n))
+        self._refitter.submit(RefitTask(start, n, first, rows, columns, weights, probs))
+        early = n < config.lags_from or is_early_refit(n, config.refit_every, config.dense_until)
+        frozen = PendingRefit(start, n, n + (0 if early else config.lag), view)
+        if self._pending is None:
+            self._pending = frozen
+            self._examples.drop_given()
+        else:
+            self._following = frozen
+
+    def _can_train(self, start: int, n: int) -> bool:
+        """Return whether the proper training set of these examples has two classes.
+
+        Labels that calibrate are not looked at: whether an answer exists would else depend on them,
+        and no answer that follows would be calibrated.
+        """
+        config = self.config
+        trains, _ = window_parts(config.split, start, n, config.training_share, config.seed)
+        codes = self._examples.codes(start, n)[trains]
+        return len(np.unique(codes[codes >= 0])) > 1
+
+    def _activate_if_due(self) -> None:
+        pending = self._pending
+        if pending is None or pending.activation != self.n:
+            return
+        config = self.config
+        result = pending.result or self._refitter.result()
+        trains, calibrates = window_parts(
+            config.split, pending.start, pending.freeze, config.training_share, config.seed
+        )
+        codes = self._examples.codes(pending.start, self.n)
+        frozen = len(trains)
+        outside = np.concatenate([codes[:frozen][calibrates], codes[frozen:]])
+        self._models += 1
+        self._calibrations += 1
+        active = ActiveModel(config, result, pending.view, self._models, codes[:frozen][trains])
+        if self._active is not None:
+            active.headline.follow(self._active.headline)
+        since = self._examples.rows(pending.freeze, self.n)
+        active.calibrate(outside, since, self._calibrations)
+        self._active, self._pending, self._following = active, self._following, None
+        self._examples.drop_given()
+        self._forget_before(0 if config.window is None else self.n - config.window)
+
+    def _forget_before(self, number: int) -> None:
+        """Give up what no later refit can use."""
+        self._examples.drop_before(number, with_rows=self._active is None)
