@@ -11,11 +11,14 @@ from pydantic import BaseModel
 
 from workers.message.schema import (
     CODES,
+    EVENT_CODES,
     JOIN_CODES,
     STREAMS,
+    AlarmsMessage,
     CombinedMessage,
     CombinedSource,
     DuplicateMessage,
+    EventMessage,
     PredictionMessage,
     RejectedMessage,
 )
@@ -28,10 +31,11 @@ _HEAD = f"# Messages\n\nSchema version {VERSION}. "
 _INTRODUCTION = """\
 This page is made from `workers/message/schema.py` by `scripts/make_message_docs.py`.
 
-A feed `F` has four streams in Redis: `osvm:{F}:in`, `osvm:{F}:out`, `osvm:{F}:met` and
-`osvm:{F}:dlq`. Entries of `out` and `met` have one field, `p`: a JSON object, compact, its keys in
-the order below. An answer has the entry ID of the input entry it answers, and there is exactly one
-for each, rejected entries included. A payload is a function of the examples alone: no time, no
+A feed `F` has six streams in Redis: `osvm:{F}:in`, `osvm:{F}:out`, `osvm:{F}:met`,
+`osvm:{F}:alarms`, `osvm:{F}:dlq` and `osvm:{F}:events`. Entries of `out`, `met`, `alarms` and
+`events` have one field, `p`: a JSON object, compact, its keys in the order below. An answer has
+the entry ID of the input entry it answers, and there is exactly one for each, rejected entries
+included. A payload is a function of the examples alone, but for those of `events`: no time, no
 entry ID, never NaN or an infinity. Numbers are written with as many digits as bring back the same
 64-bit float.
 
@@ -41,7 +45,9 @@ _TITLES = {
     "in": "Input: `osvm:{F}:in`",
     "out": "Answers: `osvm:{F}:out`",
     "met": "Validity reports: `osvm:{F}:met`",
+    "alarms": "Alarms: `osvm:{F}:alarms`",
     "dlq": "Rejected input: `osvm:{F}:dlq`",
+    "events": "Events: `osvm:{F}:events`",
 }
 _TYPES = {str: "text", int: "integer", float: "number", bytes: "bytes", NoneType: "null"}
 
@@ -112,6 +118,32 @@ _COMBINATION = CombinedMessage.model_validate(
 )
 
 
+_ALARMS = AlarmsMessage.model_validate(
+    {
+        "seq": 5049,
+        "alarms": [
+            {
+                "n": 5040,
+                "kind": "calibration",
+                "scope": "overall",
+                "name": None,
+                "monitor": "tolerant",
+                "log_wealth": 4.75,
+                "threshold": 4.5,
+                "since": 4000,
+                "estimate": 0.0625,
+                "lower": 0.03125,
+                "upper": 0.09375,
+                "action": "report",
+            }
+        ],
+    }
+)
+_EVENT = EventMessage(
+    code="snapshot_unusable", writer="host-a", epoch=3, detail="at 1042-0: it is gone"
+)
+
+
 def render() -> str:
     """Return the page."""
     parts = [_HEAD + _INTRODUCTION]
@@ -124,6 +156,8 @@ def render() -> str:
         "Of a combination, in `out` and `dlq` of the feed it writes; a dead letter there has the "
         "number of\nthe letter as its entry ID, and an answer of a source as its head:\n",
         _table(("code", "when"), [(f"`{c}`", t) for c, t in JOIN_CODES.items()]),
+        "## Codes of events\n",
+        _table(("code", "when"), [(f"`{c}`", t) for c, t in EVENT_CODES.items()]),
     ]
     return "\n".join(parts)
 
@@ -142,6 +176,8 @@ def _section(model: type[BaseModel]) -> str:
         RejectedMessage: _REJECTION,
         DuplicateMessage: _DUPLICATE,
         CombinedMessage: _COMBINATION,
+        AlarmsMessage: _ALARMS,
+        EventMessage: _EVENT,
     }
     if model in examples:
         text += f"\n```json\n{examples[model].payload().decode()}\n```\n"

@@ -87,6 +87,7 @@ def _in_process(
         if isinstance(answer, ValidityReport):
             met.append(encode_report(answer, len(out) - 1))
             continue
+        assert isinstance(answer, PredictionBlock)  # no monitors, no alarms
         seqs = range(len(out), len(out) + len(answer))
         out += encode_block(answer, seqs, [None] * len(answer))
         intervals.append(_intervals(answer, len(np.unique(y))))

@@ -15,13 +15,13 @@ EXIT_CODE = 86
 """Exit code of a process that died at its failpoint; nothing else ends with it."""
 
 CALLS = (
-    "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd",
+    "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd", "xadd",
     "fence", "check-input", "adopt", "put", "commit", "lease-replace", "lease-release",
 )  # fmt: skip
 """The calls of a worker to Redis: commands, then scripts."""
 
-SENT_AHEAD = ("xread", "put", "commit")
-"""Calls whose reply is read later."""
+SENT_AHEAD = ("xread", "put", "commit", "xadd")
+"""Calls whose reply is read later, or never asked for."""
 
 NAMES = (
     *(f"{side}-{call}" for call in CALLS for side in ("before", "after")),

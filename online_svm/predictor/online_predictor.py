@@ -26,6 +26,7 @@ from online_svm.predictor.learning_order import LearningOrder
 from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.refit_cycle import RefitCycle
 from online_svm.predictor.warm_up import warming_block
+from online_svm.stream.alarm import Alarm
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.stream.schema import FeatureSchema
@@ -111,7 +112,7 @@ class OnlinePredictor(RefitCycle):
         labels: Sequence[str | None],
         probabilities: Floats | None = None,
         schema: FeatureSchema | None = None,
-    ) -> list[PredictionBlock | ValidityReport]:
+    ) -> list[PredictionBlock | ValidityReport | Alarm]:
         """Answer and learn rows in order; the same as `step` on each.
 
         Parameters
@@ -129,8 +130,9 @@ class OnlinePredictor(RefitCycle):
 
         Returns
         -------
-        list of (PredictionBlock or ValidityReport)
-            Blocks that cover the rows in order; a report follows the block that completed it.
+        list of (PredictionBlock, ValidityReport or Alarm)
+            Blocks that cover the rows in order; a report follows the block that completed it, and
+            an alarm the block, and the report, of the example that raised it.
 
         Raises
         ------
@@ -147,11 +149,11 @@ class OnlinePredictor(RefitCycle):
         order = LearningOrder.at_once(X, self.labels.codes(labels), probs, self.n)
         return self._follow(order)
 
-    def _follow(self, order: LearningOrder) -> list[PredictionBlock | ValidityReport]:
+    def _follow(self, order: LearningOrder) -> list[PredictionBlock | ValidityReport | Alarm]:
         """Answer and learn rows in this order, in blocks between which the answering changes."""
         held = order.learned()
         self._examples.append(held.X, held.codes, held.probs, len(self.labels.labels))
-        answers: list[PredictionBlock | ValidityReport] = []
+        answers: list[PredictionBlock | ValidityReport | Alarm] = []
         begin = 0
         while begin < len(order):
             self._freeze_what_is_held()

@@ -19,6 +19,7 @@ class Left:
     position: Position
     out: tuple
     met: tuple
+    alarms: tuple
     dlq: tuple
 
 
@@ -45,7 +46,7 @@ def digest_of(found):
 def difference(found, expected):
     """Return in one line what differs first, or nothing."""
     for feed, left in expected.items():
-        for name in ("out", "met", "dlq"):
+        for name in ("out", "met", "alarms", "dlq"):
             here, there = getattr(found[feed], name), getattr(left, name)
             for mine, wanted in zip(here, there, strict=False):
                 if mine != wanted:
@@ -97,10 +98,10 @@ def _left(url, feed, read):
         for entry_id, payload in out.items():
             assert read is None or read.get(entry_id, payload) == payload
         out = sorted((out | (read or {})).items(), key=lambda entry: parse_id(entry[0]))
-        met, dlq = ([*store.call("XRANGE", key, "-", "+")] for key in (keys.met, keys.dlq))
+        met, alarms, dlq = (store.call("XRANGE", key, "-", "+") for key in keys.outputs[1:])
         state = store.state()
         assert state is not None, f"{feed} is gone"
         return Left(
             state.position, tuple(out), tuple((e[0], *e[1]) for e in met),
-            tuple((e[0], *e[1]) for e in dlq),
+            tuple((e[0], *e[1]) for e in alarms), tuple((e[0], *e[1]) for e in dlq),
         )  # fmt: skip

@@ -118,7 +118,7 @@ def _move_state_forward(store: RepairStore, state: FeedState, end: bytes, held: 
             f"the answers end at {end.decode()}, the input to replay at "
             f"{replay.position.cursor.decode()}",
         )
-    for stream in (store.keys.met, store.keys.dlq):
+    for stream in store.keys.outputs[1:]:
         last = last_id(store, stream)
         if last is not None and parse_id(last) > parse_id(end):
             raise refusal(store.keys.feed, f"{stream} holds {last.decode()}, beyond the answers")
@@ -131,7 +131,7 @@ def _append_missing(store: RepairStore, state: FeedState, end: bytes, held: byte
     upto = state.position.cursor
     # Replay twice: first to check that it ends at the digest in the state, then to write.
     check_same(store.keys.feed, _Replay(store, state, end).run(upto), state.position)
-    ends = [last_id(store, stream) or end for stream in _streams(store)]
+    ends = [last_id(store, stream) or end for stream in store.keys.outputs]
     replay = _Replay(store, state, end)
     replay.run(end)
     appended, epoch = 0, state.epoch
@@ -147,7 +147,7 @@ def _append_missing(store: RepairStore, state: FeedState, end: bytes, held: byte
 
 def _compare(store: Store, outcome: Outcome) -> None:
     """Raise NotRepairable unless the streams have the entries of an outcome, and no others."""
-    for stream, computed in zip(_streams(store), _entries(outcome), strict=True):
+    for stream, computed in zip(store.keys.outputs, _entries(outcome), strict=True):
         pages = store.pages(stream, outcome.before.cursor, outcome.ids[-1])
         stored = [(entry[0], list(entry[1])) for page in pages for entry in page]
         if stored != computed:
@@ -163,16 +163,13 @@ def _compare(store: Store, outcome: Outcome) -> None:
             )
 
 
-def _streams(store: Store) -> tuple[str, str, str]:
-    return store.keys.out, store.keys.met, store.keys.dlq
-
-
-def _entries(outcome: Outcome) -> tuple[list[Entry], list[Entry], list[Entry]]:
-    """Return the entries that a commit of an outcome adds to `out`, `met` and `dlq`."""
+def _entries(outcome: Outcome) -> tuple[list[Entry], ...]:
+    """Return the entries that a commit of an outcome adds to `out`, `met`, `alarms` and `dlq`."""
     name = FIELD.encode()
     return (
         [(at, [name, payload]) for at, payload in zip(outcome.ids, outcome.out, strict=True)],
         [(at, [name, payload]) for at, payload in outcome.met],
+        [(at, [name, payload]) for at, payload in outcome.alarms],
         [(entry.id, dead_letter_fields(entry)) for entry in outcome.dlq],
     )
 

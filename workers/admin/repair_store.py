@@ -31,8 +31,8 @@ class Change:
         Value of the lease of a worker that is gone; empty if there is none.
     end : bytes
         The last ID added to `out`.
-    missing : (entries, entries, entries)
-        To append to `out`, `met` and `dlq`.
+    missing : (entries, entries, entries, entries)
+        To append to `out`, `met`, `alarms` and `dlq`.
     """
 
     epoch: int
@@ -40,7 +40,7 @@ class Change:
     after: Position
     lease: bytes
     end: bytes
-    missing: tuple[Sequence[Entry], ...] = ((), (), ())
+    missing: tuple[Sequence[Entry], ...] = ((), (), (), ())
 
 
 class RepairStore(Store):
@@ -57,7 +57,7 @@ class RepairStore(Store):
             If nothing was written, and the feed cannot be repaired.
         """
         keys, after = self.keys, change.after
-        named = [keys.state, keys.input, keys.out, keys.met, keys.dlq, keys.lease]
+        named = [keys.state, keys.input, *keys.outputs, keys.lease]
         args: list[Argument] = [change.epoch, change.before.cursor, change.lease, change.end]
         args += [after.cursor, after.seq, after.n, after.digest.hex()]
         args += [len(entries) for entries in change.missing]

@@ -25,7 +25,7 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     """
     check_not_in_use(store, force)
     keys = store.keys
-    dropped = [keys.state, keys.out, keys.met, keys.dlq, keys.lease, *store.snapshot_keys()]
+    dropped = [keys.state, *keys.outputs, keys.events, keys.lease, *store.snapshot_keys()]
     if with_input:
         dropped.append(keys.input)
     else:

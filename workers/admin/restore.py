@@ -131,7 +131,7 @@ def exists(store: Store) -> bool:
 
 def _streams(store: Store) -> list[str]:
     keys = store.keys
-    return [keys.state, keys.input, keys.out, keys.met, keys.dlq]
+    return [keys.state, keys.input, *keys.outputs]
 
 
 def _fields(backup: Backup, position: Position, pointer: Pointer) -> list[bytes | str | int]:

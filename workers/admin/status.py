@@ -30,7 +30,7 @@ class Status:
         Whether more may wait: counting stopped at `COUNTED`.
     cursor : str
         ID of the last entry answered.
-    out, met, dlq : int
+    out, met, alarms, dlq : int
         Entries kept in the output streams.
     epoch : int
         Number of writers so far.
@@ -52,6 +52,7 @@ class Status:
     cursor: str
     out: int
     met: int
+    alarms: int
     dlq: int
     epoch: int
     writer: str | None
@@ -87,6 +88,7 @@ def status(store: Store) -> Status:
         cursor=cursor.decode(),
         out=store.length(keys.out),
         met=store.length(keys.met),
+        alarms=store.length(keys.alarms),
         dlq=store.length(keys.dlq),
         epoch=0 if state is None else state.epoch,
         writer=None if state is None else state.writer,

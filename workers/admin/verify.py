@@ -56,8 +56,8 @@ class Verification:
         Where recomputing ended.
     committed : Position
         The committed position of the feed.
-    answers, reports : int
-        Entries of `out` and `met` that were compared.
+    answers, reports, alarms : int
+        Entries of `out`, `met` and `alarms` that were compared.
     trimmed : int
         Entries that were recomputed but are no longer kept.
     has_ids : bool
@@ -72,6 +72,7 @@ class Verification:
     committed: Position
     answers: int = 0
     reports: int = 0
+    alarms: int = 0
     trimmed: int = 0
     has_ids: bool = True
     differences: list[Difference] = field(default_factory=list)
@@ -153,7 +154,7 @@ class _Comparison:
         self.found = Verification(start, start, state.position)
         self._store, self._limits = store, settings_of(store.keys.feed, state)[1]
         self._predictor, self._recent = predictor, recent
-        self._streams = (store.keys.out, store.keys.met)
+        self._streams = store.keys.outputs[:-1]
         self._oldest = {stream: self._first_kept(stream) for stream in self._streams}
 
     def answer(self, entries: Sequence[tuple[bytes, Fields]]) -> Outcome:
@@ -164,18 +165,19 @@ class _Comparison:
 
     def skip(self, outcome: Outcome) -> None:
         """Count answers that are no longer kept."""
-        self.found.trimmed += len(outcome.out) + len(outcome.met)
+        self.found.trimmed += len(outcome.out) + len(outcome.met) + len(outcome.alarms)
         # The comparison begins at the oldest answer that is kept.
         oldest = self._oldest[self._streams[0]]
         if oldest is not None:
             self.position = replace(outcome.after, cursor=_just_before(oldest))
 
     def check(self, outcome: Outcome) -> None:
-        """Compare recomputed answers and reports with the committed ones."""
-        out, met = self._streams
+        """Compare recomputed answers, reports and alarms with the committed ones."""
+        out, met, alarms = self._streams
         answers = dict(zip(outcome.ids, outcome.out, strict=True))
         self.found.answers += self._compare(out, answers, outcome)
         self.found.reports += self._compare(met, dict(outcome.met), outcome)
+        self.found.alarms += self._compare(alarms, dict(outcome.alarms), outcome)
 
     def result(self) -> Verification:
         """Return the result; entries beyond the committed position count as differences."""

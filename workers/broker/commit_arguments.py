@@ -8,7 +8,7 @@ from workers.feed.state import encode_marks
 
 def keys_of(commit: Commit, keys: FeedKeys) -> list[str]:
     """Return the keys of a commit."""
-    named = [keys.state, keys.input, keys.out, keys.met, keys.dlq]
+    named = [keys.state, keys.input, *keys.outputs]
     if commit.move is None:
         return named
     return [*named, *commit.move.newest.keys(keys), *commit.move.dropped]
@@ -26,17 +26,19 @@ def arguments_of(commit: Commit, keep: Retention, reads_input: bool) -> list[Arg
     """
     after, move = commit.after, commit.move
     args: list[Argument] = [commit.epoch, commit.before.cursor]
-    args += [after.seq, after.n, after.digest.hex(), keep.out, keep.met, keep.dlq]
+    args += [after.seq, after.n, after.digest.hex()]
+    args += [keep.out, keep.met, keep.alarms, keep.dlq]
     args += [int(reads_input)]
     args += [b"", 0] if move is None else [move.trim, move.newest.parts]
     fields = {**commit.fields, **({} if move is None else _pointers(move))}
-    args += [len(fields), len(commit.ids), len(commit.met), len(commit.dlq)]
+    args += [len(fields), len(commit.ids)]
+    args += [len(commit.met), len(commit.alarms), len(commit.dlq)]
     for field in fields.items():
         args += field
     answers: list[Argument] = [b""] * (2 * len(commit.ids))
     answers[::2], answers[1::2] = commit.ids, commit.out
     args += answers
-    for pair in commit.met:
+    for pair in (*commit.met, *commit.alarms):
         args += pair
     for dead_letter in commit.dlq:
         args += (dead_letter.id, dead_letter.code, dead_letter.reason)

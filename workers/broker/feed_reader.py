@@ -88,7 +88,7 @@ class FeedReader:
     def expected_types(self) -> dict[str, str]:
         """Return the type that each key of the feed must have."""
         keys = self.keys
-        streams = dict.fromkeys((keys.input, keys.out, keys.met, keys.dlq), "stream")
+        streams = dict.fromkeys((keys.input, *keys.outputs), "stream")
         return streams | {keys.state: "hash", keys.lease: "string"}
 
     def has_snapshots(self) -> bool:

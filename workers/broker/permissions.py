@@ -33,9 +33,10 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
         The consumer group of `out` that the worker waits for.
     """
     st, lease, snap = keys.state, keys.lease, keys.snapshot(0, "0" * 8)
+    outputs = keys.outputs
     reads: list[Command] = [
-        *[(name, key) for key in (keys.out, keys.met, keys.dlq) for name in ("TYPE", "XLEN")],
-        *[("XINFO", "STREAM", key) for key in (keys.out, keys.met, keys.dlq, keys.input)],
+        *[(name, key) for key in outputs for name in ("TYPE", "XLEN")],
+        *[("XINFO", "STREAM", key) for key in (*outputs, keys.input)],
         ("INFO", "server"), ("SCAN", "0"), ("TYPE", keys.input), ("EXISTS", snap), ("GET", snap),
         ("HGETALL", st), ("HGET", st, "epoch"), ("HMGET", st, "epoch"), ("EXISTS", st),
         ("TYPE", st), ("TYPE", lease), ("GET", lease), ("XRANGE", keys.input, "-", "+"),
@@ -43,8 +44,8 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
         ("EVALSHA", "0" * 40, "1", st),
     ]  # fmt: skip
     writes: list[Command] = [
-        *[("XADD", key, "*", "p", "") for key in (keys.out, keys.met, keys.dlq)],
-        *[("XTRIM", key, "MAXLEN", "1") for key in (keys.out, keys.met, keys.dlq, keys.input)],
+        *[("XADD", key, "*", "p", "") for key in outputs],
+        *[("XTRIM", key, "MAXLEN", "1") for key in (*outputs, keys.input)],
         ("HSET", st, "epoch", "0"), ("HINCRBY", st, "epoch", "1"), ("PERSIST", st),
         ("PERSIST", snap), ("SET", snap, "", "EX", "1"), ("UNLINK", snap), ("SADD", REGISTRY, "f"),
         ("SET", lease, "", "PX", "1"), ("DEL", lease), ("XGROUP", "SETID", keys.input, GROUP, "0"),

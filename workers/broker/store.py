@@ -13,8 +13,9 @@ from workers.broker.pipeline import Sent
 from workers.broker.script import Script
 from workers.errors import Fenced, WrongKeyType
 from workers.feed.commit import Commit, Retention
-from workers.feed.keys import REGISTRY
+from workers.feed.keys import FIELD, REGISTRY
 from workers.feed.state import Agreement, FeedState, Pointer, initial_fields
+from workers.message.event import KEPT, EventCode, encode_event
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
@@ -63,6 +64,7 @@ class Store(FeedReader):
     ) -> None:
         super().__init__(url, feed, stop, patience, block_ms)
         self.retention = retention or Retention()
+        self._writer, self._epoch = "", 0
 
     def append(self, stream: str, entries: Sequence[Entry]) -> None:
         """Append entries under their IDs; all are sent before the first reply is read."""
@@ -102,8 +104,10 @@ class Store(FeedReader):
         )
         if reply[0] == b"LOST":
             raise lost(self.keys)
+        state = FeedState.parse(pairs_of(reply[2:]), self.keys.state)
+        self._writer, self._epoch = writer, state.epoch
         self._tell_of_input(reply)
-        return FeedState.parse(pairs_of(reply[2:]), self.keys.state)
+        return state
 
     def check_input(self, epoch: int) -> None:
         """See whether the input is still the stream that the feed answers.
@@ -122,6 +126,7 @@ class Store(FeedReader):
             raise input_lost(reply, self.keys, self.expected_types())
         if reply[1]:
             log.warning(_UNCOUNTED, key=self.keys.input)
+            self.note("input_uncounted", _UNCOUNTED)
 
     def adopt_environment(self, epoch: int, environment: str) -> None:
         """Record that this environment computes the feed from now on.
@@ -133,6 +138,20 @@ class Store(FeedReader):
         """
         if not self._connection.evaluate(_ADOPT, [self.keys.state], [epoch, environment]):
             raise Fenced(f"feed {self.keys.feed!r}: a newer worker has taken over")
+
+    def note(self, code: EventCode, detail: str) -> None:
+        """Add an operational event to `events`, best effort, once this writer has the feed.
+
+        Its reply is not awaited: whatever becomes of it, no answer is late. Only the first event
+        of a writer makes the stream, so that a feed that was deleted stays so.
+        """
+        if not self._epoch:
+            return
+        payload = encode_event(code, self._writer, self._epoch, detail)
+        new = () if code == "began" else ("NOMKSTREAM",)
+        self._connection.send(
+            "XADD", self.keys.events, *new, "MAXLEN", "~", KEPT, "*", FIELD, payload
+        )
 
     def put_snapshot(self, pointer: Pointer, data: bytes) -> list[Sent]:
         """Begin to write a snapshot in parts; a commit that is sent afterwards may point at it.

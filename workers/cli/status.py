@@ -128,7 +128,8 @@ def describe(found: "Status") -> str:
         f"feed {found.feed}",
         f"  answered   {found.seq:,} entries, {found.n:,} learned, up to {found.cursor}",
         f"  waiting    {found.waiting:,}{or_more}",
-        f"  kept       {found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected",
+        f"  kept       {found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected"
+        + f", {counted(found.alarms, 'alarm')}" * bool(found.alarms),
         f"  worker     {_worker(found)}",
         f"  snapshots  {_snapshots(found.snapshots)}",
         f"  digest     {found.digest[:16]}",

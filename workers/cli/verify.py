@@ -21,6 +21,7 @@ from workers.cli.reading import (
     reading_of,
     selected,
 )
+from workers.plural import counted
 from workers.printable import printable
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ def verify(
 
 def describe(found: "Verification") -> str:
     """Return what was compared, as text."""
+    alarms = f" and {counted(found.alarms, 'alarm')}" if found.alarms else ""
     lines = [
         f"recomputed seq {found.start.seq:,} to {found.end.seq:,}: {found.answers:,} answers and "
-        f"{found.reports:,} reports compared, {found.trimmed:,} no longer kept",
+        f"{found.reports:,} reports{alarms} compared, {found.trimmed:,} no longer kept",
         f"digest computed  {found.end.digest.hex()}",
         f"digest committed {found.committed.digest.hex()}"
         + ("" if found.has_ids else " (not comparable: early IDs are no longer kept)"),
@@ -129,6 +131,7 @@ def _as_json(feed: str, found: "Verification") -> str:
             "to_seq": found.end.seq,
             "answers": found.answers,
             "reports": found.reports,
+            "alarms": found.alarms,
             "trimmed": found.trimmed,
             "differences": found.n_differences,
             "digest": found.end.digest.hex(),

@@ -125,6 +125,7 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     )
     retain_out: int = Field(1_000_000, ge=1, description="Entries kept in `out`.")
     retain_met: int = Field(100_000, ge=1, description="Entries kept in `met`.")
+    retain_alarms: int = Field(100_000, ge=1, description="Entries kept in `alarms`.")
     retain_dlq: int = Field(1_000_000, ge=1, description="Entries kept in `dlq`.")
     downstream: Policy = Field(
         "trim",

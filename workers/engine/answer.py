@@ -10,15 +10,17 @@ from itertools import accumulate
 
 from online_svm.errors import InvalidExample
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from workers.config.settings import Limits
 from workers.engine.admission import admit
 from workers.feed.commit import HEAD_BYTES, DeadLetter
-from workers.feed.position import MET, OUT, Position, chain
+from workers.feed.position import ALARMS, MET, OUT, Position, chain
 from workers.feed.recent_ids import RecentIds
 from workers.message import entry_decode
 from workers.message.decode import Decoded, Fields, decode
 from workers.message.encode import (
+    encode_alarms,
     encode_block,
     encode_duplicate,
     encode_rejected,
@@ -39,6 +41,8 @@ class Outcome:
         One payload an input entry.
     met : list of (bytes, bytes)
         Of each validity report: the ID of the entry that completed it, and the payload.
+    alarms : list of (bytes, bytes)
+        The same of the alarms; those of one entry share a payload.
     dlq : list of DeadLetter
     reports : list of ValidityReport
         The reports themselves, for progress lines.
@@ -49,6 +53,7 @@ class Outcome:
     ids: list[bytes]
     out: list[bytes]
     met: list[tuple[bytes, bytes]]
+    alarms: list[tuple[bytes, bytes]]
     dlq: list[DeadLetter]
     reports: list[ValidityReport]
 
@@ -84,6 +89,7 @@ def process(
     out, dead_letters = _answer_others(decoded, repeats, before, entries)
     met: list[tuple[bytes, bytes]] = []
     reports: list[ValidityReport] = []
+    raised: dict[int, list[Alarm]] = {}  # by the position of their entry
     done = 0
     probabilities = decoded.probability_column()
     for answer in predictor.step_many(decoded.X, decoded.labels, probabilities, decoded.schema):
@@ -91,13 +97,16 @@ def process(
             last = decoded.accepted[done - 1]
             met.append((entries[last][0], encode_report(answer, before.seq + last)))
             reports.append(answer)
+        elif isinstance(answer, Alarm):
+            raised.setdefault(decoded.accepted[done - 1], []).append(answer)
         else:
             _place(answer, decoded, done, before.seq, out)
             done += len(answer)
     ids = [entry[0] for entry in entries]
-    digest = chain(before.digest, _links(ids, out, dict(met)))
+    alarms = [(ids[i], encode_alarms(found, before.seq + i)) for i, found in raised.items()]
+    digest = chain(before.digest, _links(ids, out, dict(met), dict(alarms)))
     after = Position(ids[-1], before.seq + len(ids), predictor.n, digest)
-    return Outcome(before, after, ids, out, met, dead_letters, reports)
+    return Outcome(before, after, ids, out, met, alarms, dead_letters, reports)
 
 
 def _place(block: PredictionBlock, decoded: Decoded, done: int, seq: int, out: list[bytes]) -> None:
@@ -146,9 +155,14 @@ def _dead_letter(entry: tuple[bytes, Fields], error: InvalidExample) -> DeadLett
 
 
 def _links(
-    ids: list[bytes], out: list[bytes], met: dict[bytes, bytes]
+    ids: list[bytes],
+    out: list[bytes],
+    met: dict[bytes, bytes],
+    alarms: dict[bytes, bytes],
 ) -> Iterator[tuple[bytes, bytes, bytes]]:
     for entry_id, payload in zip(ids, out, strict=True):
         yield OUT, entry_id, payload
         if entry_id in met:
             yield MET, entry_id, met[entry_id]
+        if entry_id in alarms:
+            yield ALARMS, entry_id, alarms[entry_id]

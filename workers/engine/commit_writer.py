@@ -107,6 +107,7 @@ class CommitWriter:
             self._store.commit(commit)
         except InvalidStoredSnapshot:
             log.warning("a snapshot was not kept", cursor=commit.after.cursor)
+            self._store.note("snapshot_not_kept", f"at {commit.after.cursor.decode()}")
             return False
         return True
 

@@ -127,17 +127,21 @@ class Engine:
         StateLost, ReplayMismatch
             If the feed cannot be continued from what is stored.
         """
+        seq, epoch = self.position.seq, self._ownership.epoch
+        self._store.note("began", f"epoch {epoch}, seq {seq}")
         while not self._stop.requested:
             try:
                 self.advance()
             except Stopped:
                 # The predictor learned examples that are not committed: no snapshot may hold them.
                 log.warning(_NO_SNAPSHOT)
+                self._store.note("stopped", _NO_SNAPSHOT)
                 return
         try:
             self.snapshot()
         except Stopped:
             log.warning(_NO_SNAPSHOT)
+        self._store.note("stopped", f"seq {self.position.seq}")
 
     def advance(self) -> None:
         """Answer one batch and send its commit; return after a wait if there is no input.
@@ -171,7 +175,7 @@ class Engine:
         self._reached = outcome.after
         commit = Commit(
             self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
-            outcome.met, outcome.dlq,
+            outcome.met, outcome.dlq, alarms=outcome.alarms,
         )  # fmt: skip
         is_due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
         self._pending = self._send(commit, is_due), outcome
@@ -213,10 +217,12 @@ class Engine:
             self._confirm(self._send(pointers_only, with_snapshot=True))
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")
+            self._store.note("snapshot_not_kept", "the feed moved")
 
     def reload(self) -> None:
         """Drop uncommitted results and continue from what is stored."""
         log.warning("reading the position again", cursor=self.position.cursor)
+        self._store.note("position_read_again", f"after {self.position.cursor.decode()}")
         self._take_over(begins=False)
 
     def _before_waiting(self) -> int | None:
@@ -239,6 +245,7 @@ class Engine:
             self._snapshot_seq = sent.commit.after.seq
         if self.position.cursor != sent.commit.after.cursor == LAST_ID:
             log.warning(f"{self._store.keys.input}: {END}")
+            self._store.note("input_ended", END)
         self.position = sent.commit.after
 
     def _may_go_on(self) -> bool:

@@ -163,7 +163,7 @@ def check_types(store: Store) -> None:
 def check_nothing_is_left(store: Store) -> None:
     """Raise StateLost if a feed without state has outputs or snapshots."""
     keys, found = store.keys, store.types()
-    left = [key for key in (keys.out, keys.met) if key in found]
+    left = [key for key in keys.outputs[:-1] if key in found]
     if not left and store.has_snapshots():
         left = [keys.snapshots]
     if left:

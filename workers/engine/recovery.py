@@ -137,6 +137,7 @@ class Recovery:
             except InvalidStoredSnapshot as error:
                 assert pointer is not None
                 log.warning("a snapshot cannot be used", cursor=pointer.cursor, problem=str(error))
+                self.store.note("snapshot_unusable", f"at {pointer.cursor.decode()}: {error}")
                 unusable.append(pointer)
                 problems.append(f"{self.store.keys.snapshot(pointer.n, pointer.sha256)}: {error}.")
                 continue

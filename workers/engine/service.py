@@ -13,6 +13,7 @@ from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
 from workers.engine.preflight import Preflight
+from workers.errors import WorkerError
 from workers.fast_imports import importing
 from workers.feed.agreement import agreement
 from workers.feed.commit import Retention
@@ -85,7 +86,8 @@ def run(
                         store, used, refits, stop, writer, lease, observe, accept_environment,
                         begins=found.state is None,
                     )  # fmt: skip
-                    engine.run()
+                    with _telling(store):
+                        engine.run()
 
 
 def run_preflight(
@@ -130,10 +132,21 @@ def check_permissions(store: Store, settings: WorkerSettings, stop: Stop | None 
     )
 
 
+@contextmanager
+def _telling(store: Store) -> Iterator[None]:
+    """Note the error that ends the work, for those who look at the feed later."""
+    try:
+        yield
+    except WorkerError as error:
+        store.note("failed", f"{type(error).__name__}: {error}")
+        raise
+
+
 def _retention(settings: WorkerSettings) -> Retention:
     """Return what commits retain: all of `out` if the gate trims it."""
     out = settings.retain_out if settings.downstream == "trim" else 0
-    return Retention(out, settings.retain_met, settings.retain_dlq)
+    alarms = settings.retain_alarms
+    return Retention(out, settings.retain_met, alarms, settings.retain_dlq)
 
 
 @contextmanager

@@ -27,6 +27,7 @@ class Retention:
 
     out: int = 1_000_000
     met: int = 100_000
+    alarms: int = 100_000
     dlq: int = 1_000_000
 
 
@@ -70,6 +71,8 @@ class Commit:
     move : SnapshotMove or None
     fields : mapping of str to bytes
         Further fields of the state that change with the batch.
+    alarms : sequence of (bytes, bytes)
+        ID and payload of each entry of `alarms`.
     """
 
     epoch: int
@@ -81,3 +84,4 @@ class Commit:
     dlq: Sequence[DeadLetter] = ()
     move: SnapshotMove | None = None
     fields: Mapping[str, bytes] = field(default_factory=dict)
+    alarms: Sequence[tuple[bytes, bytes]] = ()

@@ -15,7 +15,7 @@ GROUP = "osvm"
 """Consumer group of `in` at the committed cursor, for people and autoscalers."""
 
 FIELD = "p"
-"""The one field of an entry of `out` and `met`."""
+"""The one field of an entry of `out`, `met`, `alarms` and `events`."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -79,9 +79,24 @@ class FeedKeys:
         return self._key("met")
 
     @property
+    def alarms(self) -> str:
+        """Stream of alarms; entry ID = ID of the input entry that raised them."""
+        return self._key("alarms")
+
+    @property
     def dlq(self) -> str:
         """Stream of rejected input."""
         return self._key("dlq")
+
+    @property
+    def outputs(self) -> tuple[str, str, str, str]:
+        """The streams that a commit adds to, in the order in which it does: the digest's."""
+        return self.out, self.met, self.alarms, self.dlq
+
+    @property
+    def events(self) -> str:
+        """Stream of operational events: no function of the input, and no part of the digest."""
+        return self._key("events")
 
     @property
     def state(self) -> str:

@@ -9,6 +9,7 @@ Digest = bytes
 
 OUT = b"o"
 MET = b"m"
+ALARMS = b"a"
 
 _MOST = 2**64 - 1
 
@@ -99,7 +100,8 @@ def chain(digest: Digest, links: Iterable[tuple[bytes, bytes, bytes]]) -> Digest
     digest : bytes
         Before these entries.
     links : iterable of (bytes, bytes, bytes)
-        Stream (`OUT` or `MET`), entry ID, payload; in ID order, `out` before `met` at one ID.
+        Stream (`OUT`, `MET` or `ALARMS`), entry ID, payload; in ID order, and at one ID in the
+        order `out`, `met`, `alarms`.
 
     Examples
     --------

@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 
 from online_svm.errors import InvalidExample
+from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import COLUMNS, Column, Kind
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from online_svm.types import Floats, Ints
@@ -247,3 +248,15 @@ def encode_report(report: ValidityReport, seq: int) -> bytes:
     return orjson.dumps(
         head | {"headline": report.headline, "venn": report.venn, "maps": report.maps}
     )
+
+
+def encode_alarms(alarms: Sequence[Alarm], seq: int) -> bytes:
+    """Return the payload of the alarms that one entry raised, as `AlarmsMessage` describes it.
+
+    Examples
+    --------
+    >>> alarm = Alarm(5040, "calibration", "overall", None, "tolerant", 4.75, 4.5, 5000)
+    >>> encode_alarms([alarm], 5039)[:58]
+    b'{"v":2,"seq":5039,"alarms":[{"n":5040,"kind":"calibration"'
+    """
+    return orjson.dumps({"v": VERSION, "seq": seq, "alarms": alarms})

@@ -12,7 +12,9 @@ from typing import Any, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from online_svm.stream.alarm import AlarmAction, AlarmKind, AlarmScope
 from online_svm.stream.answer_columns import COLUMNS, Column, Probability, Status
+from workers.message.event import EventCode
 
 CODES: dict[str, str] = {
     "no_features": "Neither `x` nor `xb` was sent; an empty entry is one such.",
@@ -44,6 +46,19 @@ JOIN_CODES: dict[str, str] = {
     "label": "The sources carry different labels; the answer stands, and learns none of them.",
 }
 """Reason codes of a combination."""
+
+
+EVENT_CODES: dict[EventCode, str] = {
+    "began": "A worker has taken the feed over and begins to answer.",
+    "stopped": "It stopped in order.",
+    "failed": "It ended with an error, which `detail` tells.",
+    "position_read_again": "It dropped what was not committed and read the position again: Redis "
+    "lost its last writes, or the input changed.",
+    "snapshot_not_kept": "A snapshot could not be kept; the next one follows later.",
+    "snapshot_unusable": "A kept snapshot is damaged or gone; the worker replayed from another.",
+    "input_uncounted": "Entries that were taken from the input unread before are not missed.",
+    "input_ended": "The input has reached the last ID that Redis has.",
+}
 
 
 OPTIONAL = ("id", "map_intervals")  # keys that are absent where others would be null
@@ -253,6 +268,52 @@ class MetricsMessage(Message):
     maps: dict[str, MethodValidity] = Field(description="Each published map.")
 
 
+class AlarmMessage(Message):
+    """One alarm: a sequential test was rejected."""
+
+    n: int = Field(ge=0, description="Examples learned when it was raised, that one included.")
+    kind: AlarmKind = Field(
+        description="`calibration`: the probabilities are off by more than the tolerance. "
+        "`exchangeability`: the examples are not independent draws of one distribution; only this "
+        "kind makes the guarantee `none`. `comparison`: one method beats another."
+    )
+    scope: AlarmScope = Field(description="What the test watched.")
+    name: str | None = Field(description="Name of the class, category, bin or slice; null without.")
+    monitor: str = Field(description="Name of the test.")
+    log_wealth: float = Field(description="Evidence of the test: the natural log of its wealth.")
+    threshold: float = Field(description="What it had to reach, on the same scale.")
+    since: int = Field(ge=0, description="Examples learned when the test began.")
+    estimate: float | None = Field(description="Mean of y - p since then; null without.")
+    lower: float | None = Field(description="Lower end of its confidence sequence.")
+    upper: float | None = Field(description="Upper end.")
+    action: AlarmAction = Field(
+        description="What was done, by `on_drift`: nothing but this (`report`), refits from later "
+        "examples alone (`refit`), or a predictor that begins anew (`reset`)."
+    )
+
+
+class AlarmsMessage(Message):
+    """The alarms that one entry raised, in `alarms`; its entry ID is the ID of the input entry."""
+
+    v: Literal[2] = Field(2, description="Version of this schema.")
+    seq: int = Field(ge=0, description="`seq` of the input entry.")
+    alarms: list[AlarmMessage] = Field(description="At least one.")
+
+
+class EventMessage(Message):
+    """An operational event, in `events`, which keeps about a thousand. Best effort.
+
+    Its entry ID is given by Redis, and holds the time. Events are no function of the examples and
+    no part of the digest.
+    """
+
+    v: Literal[2] = Field(2, description="Version of this schema.")
+    code: EventCode = Field(description="What happened; see the table of events.")
+    writer: str = Field(description="Name of the worker.")
+    epoch: int = Field(ge=0, description="Number of writers so far, this one included.")
+    detail: str = Field(description="For a person; at most 1,000 characters.")
+
+
 class InputEntry(BaseModel):
     """An entry of `in`: fields of a Redis stream entry, not JSON as a whole.
 
@@ -305,5 +366,7 @@ STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
     "in": (InputEntry,),
     "out": (PredictionMessage, RejectedMessage, DuplicateMessage, CombinedMessage, CombinedSource),
     "met": (MetricsMessage, MethodValidity, LabelValidity),
+    "alarms": (AlarmsMessage, AlarmMessage),
     "dlq": (DeadLetter,),
+    "events": (EventMessage,),
 }

@@ -14,7 +14,7 @@ from workers.errors import (
     WrongKeyType,
 )
 from workers.feed.commit import Commit, DeadLetter, Retention, SnapshotMove
-from workers.feed.position import MET, OUT, START, Position, chain
+from workers.feed.position import ALARMS, MET, OUT, START, Position, chain
 from workers.feed.state import Agreement, Pointer
 
 AGREEMENT = Agreement("{}", "00", "{}")
@@ -28,23 +28,23 @@ def push(store, count, first=1):
     return ids
 
 
-def commit_of(ids, epoch=1, before=START, met=(), dlq=(), move=None):
+def commit_of(ids, epoch=1, before=START, met=(), dlq=(), move=None, alarms=()):
     """Return a commit that answers `ids` with one distinct payload each."""
     out = [b"answer to " + entry_id for entry_id in ids]
     links = [(OUT, i, p) for i, p in zip(ids, out, strict=True)] + [(MET, i, p) for i, p in met]
+    links += [(ALARMS, i, p) for i, p in alarms]
     digest = chain(before.digest, links)
     seq = before.seq + len(ids)
     after = Position(ids[-1] if ids else before.cursor, seq, seq, digest)
-    return Commit(epoch, before, after, ids, out, met, dlq, move)
+    return Commit(epoch, before, after, ids, out, met, dlq, move, alarms=alarms)
 
 
 def contents(store):
     """Return everything the feed has in Redis but the input, to show that nothing was written."""
     keys = store.keys
-    streams = (keys.out, keys.met, keys.dlq)
     return (
         store.call("HGETALL", keys.state),
-        [store.call("XRANGE", key, "-", "+") for key in streams],
+        [store.call("XRANGE", key, "-", "+") for key in keys.outputs],
         store.call("XINFO", "GROUPS", keys.input),
     )
 
@@ -62,15 +62,18 @@ def begun(store):
     return store
 
 
-def test_a_commit_writes_answers_reports_dead_letters_position_and_bookmark(begun):
+def test_a_commit_writes_answers_reports_alarms_dead_letters_position_and_bookmark(begun):
     ids = [b"1-0", b"2-0", b"3-0"]
     letter = DeadLetter(b"2-0", "not_finite", "x[0] is NaN", 8, b"x=[NaN]\n")
-    commit = commit_of(ids, met=[(b"3-0", b"report")], dlq=[letter])
+    alarms = [(b"1-0", b"first"), (b"3-0", b"second")]
+    commit = commit_of(ids, met=[(b"3-0", b"report")], dlq=[letter], alarms=alarms)
     begun.commit(commit)
     keys = begun.keys
     out = begun.call("XRANGE", keys.out, "-", "+")
     assert out == [[i, [b"p", b"answer to " + i]] for i in ids]
     assert begun.call("XRANGE", keys.met, "-", "+") == [[b"3-0", [b"p", b"report"]]]
+    found = begun.call("XRANGE", keys.alarms, "-", "+")
+    assert found == [[b"1-0", [b"p", b"first"]], [b"3-0", [b"p", b"second"]]]
     (dead,) = begun.call("XRANGE", keys.dlq, "-", "+")
     assert dead[0] == b"2-0"
     assert dict(zip(dead[1][::2], dead[1][1::2], strict=True)) == {
@@ -160,13 +163,15 @@ def test_a_deleted_state_is_not_recreated(begun):
     assert begun.types() == {begun.keys.input: "stream"}
 
 
-@pytest.mark.parametrize("stream", ["out", "met", "dlq"])
+@pytest.mark.parametrize("stream", ["out", "met", "alarms", "dlq"])
 def test_an_output_that_is_ahead_is_refused_whole(begun, stream):
     begun.call("XADD", getattr(begun.keys, stream), "2-0", "p", "foreign")
     before = contents(begun)
     letter = DeadLetter(b"2-0", "label", "", 1, b"")
     with pytest.raises(OutputAhead, match=stream):
-        begun.commit(commit_of([b"1-0", b"2-0"], met=[(b"2-0", b"r")], dlq=[letter]))
+        begun.commit(
+            commit_of([b"1-0", b"2-0"], met=[(b"2-0", b"r")], dlq=[letter], alarms=[(b"2-0", b"a")])
+        )
     assert contents(begun) == before
 
 
@@ -177,7 +182,7 @@ def test_an_output_is_ahead_even_if_its_top_entry_was_deleted(begun):
         begun.commit(commit_of([b"1-0"]))
 
 
-@pytest.mark.parametrize("key", ["input", "out", "met", "dlq", "state"])
+@pytest.mark.parametrize("key", ["input", "out", "met", "alarms", "dlq", "state"])
 def test_a_key_of_another_type_is_refused_before_any_write(begun, key):
     name = getattr(begun.keys, key)
     begun.call("DEL", name)
@@ -257,17 +262,19 @@ def test_a_pointer_to_a_snapshot_that_expired_is_refused(begun):
 
 
 def test_outputs_are_trimmed_to_their_retention(redis_url, feed):
-    with Store(redis_url, feed, retention=Retention(out=150, met=0, dlq=0)) as store:
+    with Store(redis_url, feed, retention=Retention(out=150, met=0, alarms=150, dlq=0)) as store:
         ids = push(store, 1000)
         store.fence("tester", AGREEMENT)
         before = START
         for begin in range(0, 1000, 100):
             batch = ids[begin : begin + 100]
-            commit = commit_of(batch, before=before, met=[(batch[-1], b"report")])
+            alarms = [(entry_id, b"alarm") for entry_id in batch]
+            commit = commit_of(batch, before=before, met=[(batch[-1], b"report")], alarms=alarms)
             store.commit(commit)
             before = commit.after
         # Redis trims whole nodes of 100 entries, so a little more than asked for stays.
         assert 150 <= store.length(store.keys.out) <= 250
+        assert 150 <= store.length(store.keys.alarms) <= 250
         assert store.length(store.keys.met) == 10
         assert store.state().position.seq == 1000
 

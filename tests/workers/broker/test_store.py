@@ -23,7 +23,7 @@ from workers.errors import (
     WrongKeyType,
 )
 from workers.feed.keys import FeedKeys
-from workers.feed.position import MET, OUT, chain
+from workers.feed.position import ALARMS, MET, OUT, chain
 from workers.feed.state import Agreement
 from workers.stop import Stop
 
@@ -75,9 +75,9 @@ def test_a_feed_name_that_cannot_be_in_a_key_is_refused(name):
 
 def test_all_keys_of_a_feed_share_a_hash_slot():
     keys = FeedKeys("f.1")
-    names = (keys.input, keys.out, keys.met, keys.dlq, keys.state, keys.lease)
+    names = (keys.input, *keys.outputs, keys.events, keys.state, keys.lease)
     assert all("{f.1}" in name for name in (*names, keys.snapshot(1, "ab" * 32)))
-    assert len(set(names)) == 6
+    assert len(set(names)) == 8
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,13 @@ def test_a_state_survives_the_way_through_redis(store):
 
 
 def test_the_digest_tells_streams_ids_and_payloads_apart():
-    links = [(OUT, b"1-2", b"ab"), (MET, b"1-2", b"ab"), (OUT, b"1-3", b"ab"), (OUT, b"1-2", b"a")]
+    links = [
+        (OUT, b"1-2", b"ab"),
+        (ALARMS, b"1-2", b"ab"),
+        (MET, b"1-2", b"ab"),
+        (OUT, b"1-3", b"ab"),
+        (OUT, b"1-2", b"a"),
+    ]
     digests = {chain(bytes(32), [link]) for link in links}
-    assert len(digests) == 4
+    assert len(digests) == 5
     assert chain(chain(bytes(32), links[:1]), links[1:]) == chain(bytes(32), links)

@@ -68,7 +68,7 @@ def test_input_alone_is_a_new_feed(store):
     assert preflight.check(store, OURS).state is None
 
 
-@pytest.mark.parametrize("left", ["out", "met"])
+@pytest.mark.parametrize("left", ["out", "met", "alarms"])
 def test_outputs_without_state_mean_that_the_state_was_lost(store, left):
     store.call("XADD", getattr(store.keys, left), "*", "p", "{}")
     with pytest.raises(StateLost, match="reset"):
@@ -81,7 +81,7 @@ def test_a_snapshot_without_state_means_that_the_state_was_lost(store):
         preflight.check(store, OURS)
 
 
-@pytest.mark.parametrize("key", ["input", "out", "met", "dlq", "state", "lease"])
+@pytest.mark.parametrize("key", ["input", "out", "met", "alarms", "dlq", "state", "lease"])
 def test_a_key_of_another_type_is_named(store, key):
     store.call("SADD", getattr(store.keys, key), "foreign")
     with pytest.raises(WrongKeyType, match=f"{getattr(store.keys, key)} holds a set"):

@@ -1,12 +1,13 @@
--- Commit one batch: its answers, its reports, its dead letters and the feed's new position, all
--- visible at once or not at all.
+-- Commit one batch: its answers, its reports, its alarms, its dead letters and the feed's new
+-- position, all visible at once or not at all.
 --
 -- KEYS  1 st     hash    position of the feed
 --       2 in     stream  examples; neither read nor written where the feed answers other feeds
 --       3 out    stream  predictions
 --       4 met    stream  validity reports
---       5 dlq    stream  what was rejected, or could not be joined
---       6 ..     string  the parts of the snapshot that becomes the newest one  (only when it moves)
+--       5 alarms stream  alarms
+--       6 dlq    stream  what was rejected, or could not be joined
+--       7 ..     string  the parts of the snapshot that becomes the newest one  (only when it moves)
 --         ..     string  parts of snapshots that are no longer needed           (only when it moves)
 --
 -- ARGV  1 epoch    of the writer
@@ -14,15 +15,16 @@
 --       3 seq      input entries answered      \
 --       4 n        examples learned             > after this batch
 --       5 digest   chained SHA-256, hex        /
---       6 keep_out, 7 keep_met, 8 keep_dlq   entries to retain, about; 0 keeps all
---       9 reads    "1" where the feed answers what is in `in`, "0" where it answers other feeds
---      10 trim     input before this ID is no longer needed; "" trims nothing
---      11 parts    of the snapshot that becomes the newest one; 0 where none does
---      12 f        further fields of st that change with the batch, such as snapshot pointers
---      13 m, 14 k, 15 r   entries for out, met, dlq
+--       6 keep_out, 7 keep_met, 8 keep_alarms, 9 keep_dlq   entries to retain, about; 0 keeps all
+--      10 reads    "1" where the feed answers what is in `in`, "0" where it answers other feeds
+--      11 trim     input before this ID is no longer needed; "" trims nothing
+--      12 parts    of the snapshot that becomes the newest one; 0 where none does
+--      13 f        further fields of st that change with the batch, such as snapshot pointers
+--      14 m, 15 k, 16 a, 17 r   entries for out, met, alarms, dlq
 --      then f times  name, value
 --           m times  id, payload                        every input entry of the batch, in order
 --           k times  id, payload
+--           a times  id, payload
 --           r times  id, code, reason, size, head
 --   m = 0 writes fields of st and nothing else (at a graceful stop).
 --
@@ -34,13 +36,14 @@
 --   SNAPSHOT               a part of the snapshot to point at is not there (it expired, unreferenced)
 
 local GROUP = 'osvm'
-local parts, f = tonumber(A[11]), tonumber(A[12])
-local m, k, r = tonumber(A[13]), tonumber(A[14]), tonumber(A[15])
-local first_field = 16
+local parts, f = tonumber(A[12]), tonumber(A[13])
+local m, k, a, r = tonumber(A[14]), tonumber(A[15]), tonumber(A[16]), tonumber(A[17])
+local first_field = 18
 local first_out = first_field + 2 * f
 local first_met = first_out + 2 * m
-local first_dlq = first_met + 2 * k
-local reads = m > 0 and A[9] == '1'
+local first_alarm = first_met + 2 * k
+local first_dlq = first_alarm + 2 * a
+local reads = m > 0 and A[10] == '1'
 local cursor = A[2]
 if m > 0 then cursor = A[first_met - 2] end
 
@@ -86,20 +89,21 @@ if reads then
 end
 
 -- 3. Can everything be written?
-local counts, firsts = {m, k, r}, {first_out, first_met, first_dlq}
-for i = 1, 3 do
+local counts, firsts = {m, k, a, r}, {first_out, first_met, first_alarm, first_dlq}
+for i = 1, 4 do
   refused = stream_refused(KEYS[2 + i], counts[i], A[firsts[i]])
   if refused then return refused end
 end
-for i = 6, 5 + parts do
+for i = 7, 6 + parts do
   if call('EXISTS', KEYS[i]) == 0 then return {'SNAPSHOT'} end
 end
 
 -- 4. Write.
 add_payloads(KEYS[3], m, first_out)
 add_payloads(KEYS[4], k, first_met)
-add_dead_letters(KEYS[5], r, first_dlq)
-for i = 6, 5 + parts do call('PERSIST', KEYS[i]) end
+add_payloads(KEYS[5], a, first_alarm)
+add_dead_letters(KEYS[6], r, first_dlq)
+for i = 7, 6 + parts do call('PERSIST', KEYS[i]) end
 call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5],
   unpack(A, first_field, first_out - 1))
 if input and input['entries-added'] then call('HSET', KEYS[1], 'added', counted(input, m)) end
@@ -108,7 +112,7 @@ if input and input['entries-added'] then call('HSET', KEYS[1], 'added', counted(
 if reads and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then
   pcall_('XGROUP', 'CREATE', KEYS[2], GROUP, cursor)
 end
-for i = 1, 3 do trim(KEYS[2 + i], counts[i], A[5 + i]) end
-for i = 6 + parts, #KEYS do pcall_('UNLINK', KEYS[i]) end
-if A[10] ~= '' then pcall_('XTRIM', KEYS[2], 'MINID', '=', A[10]) end
+for i = 1, 4 do trim(KEYS[2 + i], counts[i], A[5 + i]) end
+for i = 7 + parts, #KEYS do pcall_('UNLINK', KEYS[i]) end
+if A[11] ~= '' then pcall_('XTRIM', KEYS[2], 'MINID', '=', A[11]) end
 return {'OK'}

@@ -4,8 +4,9 @@
 --       2 in     stream  examples
 --       3 out    stream  predictions
 --       4 met    stream  validity reports
---       5 dlq    stream  rejected input
---       6 ..     string  parts of the snapshot, written before
+--       5 alarms stream  alarms
+--       6 dlq    stream  rejected input
+--       7 ..     string  parts of the snapshot, written before
 --
 -- ARGV  1 cursor     ID of the last input entry that the snapshot has seen
 --       2 seq        input entries answered then
@@ -24,7 +25,7 @@ local cursor, seq = A[1], tonumber(A[2])
 local kind = type_of(KEYS[1])
 if kind ~= 'none' and kind ~= 'hash' then return {'TYPE', KEYS[1], kind} end
 if kind == 'hash' and A[3] ~= '1' then return {'EXISTS'} end
-for i = 2, 5 do
+for i = 2, 6 do
   kind = type_of(KEYS[i])
   if kind ~= 'none' and kind ~= 'stream' then return {'TYPE', KEYS[i], kind} end
   if kind == 'stream' and i > 2 then
@@ -32,7 +33,7 @@ for i = 2, 5 do
     if is_before(cursor, last) then return {'AHEAD', KEYS[i], last} end
   end
 end
-for i = 6, #KEYS do
+for i = 7, #KEYS do
   if call('EXISTS', KEYS[i]) == 0 then return {'SNAPSHOT'} end
 end
 
@@ -66,5 +67,5 @@ if info['entries-added'] then
   call('HSET', KEYS[1], 'gone',
     string.format('%.0f', trimmed) .. ' ' .. info['max-deleted-entry-id'])
 end
-for i = 6, #KEYS do call('PERSIST', KEYS[i]) end
+for i = 7, #KEYS do call('PERSIST', KEYS[i]) end
 return {'OK'}

@@ -41,7 +41,7 @@ def stream(entries: int) -> Pairs:
 def push(store: Store, examples: Pairs) -> None:
     """Fill the input of a feed that is begun anew."""
     keys = store.keys
-    store.call("DEL", keys.input, keys.out, keys.met, keys.dlq, keys.state)
+    store.call("DEL", keys.input, *keys.outputs, keys.state)
     with redis.Redis.from_url(store.url) as client:
         for begin in range(0, len(examples), _PUSH):
             with client.pipeline(transaction=False) as pipeline:

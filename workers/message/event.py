@@ -1,0 +1,45 @@
+"""Operational events of a feed: what happened to its workers, not to its examples.
+
+They go to a stream of their own, best effort. No answer depends on one, and none is in the digest.
+"""
+
+import json
+from typing import Literal, get_args
+
+from workers.message.version import VERSION
+
+EventCode = Literal[
+    "began",
+    "stopped",
+    "failed",
+    "position_read_again",
+    "snapshot_not_kept",
+    "snapshot_unusable",
+    "input_uncounted",
+    "input_ended",
+]
+
+CODES: tuple[EventCode, ...] = get_args(EventCode)
+
+KEPT = 1000
+"""Events that are kept, about."""
+
+_DETAIL = 1000  # characters
+
+
+def encode_event(code: EventCode, writer: str, epoch: int, detail: str) -> str:
+    """Return the payload of an event, as `EventMessage` describes it; a long detail is cut.
+
+    Examples
+    --------
+    >>> encode_event("stopped", "host-a", 3, "in order, at seq 1200")
+    '{"v":2,"code":"stopped","writer":"host-a","epoch":3,"detail":"in order, at seq 1200"}'
+    """
+    message = {
+        "v": VERSION,
+        "code": code,
+        "writer": writer,
+        "epoch": epoch,
+        "detail": detail[:_DETAIL],
+    }
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=True)
