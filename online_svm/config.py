@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 from online_svm.errors import InvalidConfig
 from online_svm.monitor_config import MonitorConfig
 from online_svm.semantics import SEMANTICS, check
+from online_svm.window_config import WindowConfig
 
 MapName = Literal[
     "platt",
@@ -36,7 +37,7 @@ Label = Annotated[str, Field(min_length=1, max_length=256)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-class PredictorConfig(MonitorConfig):
+class PredictorConfig(MonitorConfig, WindowConfig):
     """Settings of `OnlinePredictor`. Two equal configurations give equal answers, byte for byte.
 
     Examples

@@ -80,6 +80,9 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "tolerance": 0.02,
             "alarm_level": 0.01,
             "monitor_every": 10000,
+            "metrics_window": None,
+            "slices": [],
+            "max_slices": 20,
         },
         "limits": {
             "max_entry_bytes": 1 << 20,
@@ -148,6 +151,9 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "tolerance": 0.02,
             "alarm_level": 0.01,
             "monitor_every": 10000,
+            "metrics_window": None,
+            "slices": [],
+            "max_slices": 20,
         },
         "limits": {
             "max_entry_bytes": 1 << 20,

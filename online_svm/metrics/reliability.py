@@ -1,7 +1,5 @@
 """Reliability bins: how often an event happened beside how probable it was said to be."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -11,35 +9,13 @@ from online_svm.errors import InvalidInput
 from online_svm.metrics.consistency_band import binomial_range
 from online_svm.metrics.equal_mass import bin_ends
 from online_svm.metrics.sorted_events import sorted_events
+from online_svm.stream.windowed_report import ReliabilityBin
 from online_svm.types import Bools, Floats
 
 N_BINS = 10
 LEVEL = 0.9
 
 COUNT, PROBABILITY, FREQUENCY, LOWER, UPPER = range(5)
-
-
-@dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    """One bin.
-
-    Attributes
-    ----------
-    count : int
-        Its examples.
-    probability : float
-        Mean of what was said.
-    frequency : float
-        Share of its examples where the event happened.
-    lower, upper : float
-        Where that share lies by chance if the probabilities are right: `consistency_band`.
-    """
-
-    count: int
-    probability: float
-    frequency: float
-    lower: float
-    upper: float
 
 
 def reliability_bins(

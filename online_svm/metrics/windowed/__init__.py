@@ -1,0 +1,1 @@
+"""Figures over the most recent scored examples."""

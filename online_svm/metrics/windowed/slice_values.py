@@ -1,0 +1,89 @@
+"""Which values of a slice are told apart."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from online_svm.types import Ints
+
+SliceValue = tuple[str | None, ...]
+"""Of one example: its value of each slice, None where it has none."""
+
+
+class SliceValues:
+    """Codes of the values of some slices, in order of arrival, in bounded memory.
+
+    The first `most` values of a slice get codes 0, 1, ...; all later ones share the code `most`. An
+    example without a value has code -1.
+
+    Parameters
+    ----------
+    n_slices : int
+    most : int
+        Values of a slice that are told apart.
+
+    Examples
+    --------
+    >>> values = SliceValues(1, most=2)
+    >>> values.codes([("DE",), None, ("FR",), ("IT",), ("DE",), ("ES",)]).ravel().tolist()
+    [0, -1, 1, 2, 0, 2]
+    >>> values.named(0)
+    ['DE', 'FR', None]
+    """
+
+    def __init__(self, n_slices: int, most: int) -> None:
+        self.most = most
+        self._codes: list[dict[str, int]] = [{} for _ in range(n_slices)]
+
+    def codes(self, sent: Sequence[SliceValue | None] | None, count: int = 0) -> Ints:
+        """Return the codes of the values of some examples, shape (m, n_slices).
+
+        Parameters
+        ----------
+        sent : sequence of m (tuple of (str or None), or None)
+            Without it, `count` examples have no values.
+        """
+        rows = [None] * count if sent is None else sent
+        found = np.full((len(rows), len(self._codes)), -1, dtype=np.int64)
+        for row, values in enumerate(rows):
+            for j, value in enumerate(values or ()):
+                if value is not None:
+                    found[row, j] = self._code(j, value)
+        return found
+
+    def named(self, j: int) -> list[str | None]:
+        """Return the values of the j-th slice by code; the last, None, is that of all others."""
+        return [*self._codes[j], *[None] * (self.most + 1 - len(self._codes[j]))]
+
+    def header(self) -> list[list[str]]:
+        """Return the values of each slice in the order of their codes, as JSON has them."""
+        return [list(codes) for codes in self._codes]
+
+    @classmethod
+    def from_header(cls, stored: Any, n_slices: int, most: int) -> Self:
+        """Return the codes that `header` described.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit.
+        """
+        values = cls(n_slices, most)
+        fits = isinstance(stored, list) and len(stored) == n_slices
+        for codes, names in zip(values._codes, stored if fits else (), strict=False):
+            fits = fits and isinstance(names, list) and len(set(map(str, names))) <= most
+            if fits and all(isinstance(name, str) for name in names):
+                codes.update((name, code) for code, name in enumerate(names))
+        if not fits or values.header() != stored:
+            raise ValueError("slices do not fit")
+        return values
+
+    def _code(self, j: int, value: str) -> int:
+        codes = self._codes[j]
+        code = codes.get(value)
+        if code is None:
+            if len(codes) == self.most:
+                return self.most
+            code = codes[value] = len(codes)
+        return code

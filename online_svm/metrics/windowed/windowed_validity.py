@@ -1,0 +1,207 @@
+"""The windowed part of a validity report."""
+
+from typing import Self
+
+import numpy as np
+
+from online_svm.metrics.calibration_statistics import cumulative_statistics
+from online_svm.metrics.reliability import LEVEL, N_BINS, as_bins, bin_rows
+from online_svm.metrics.windowed import figures as f
+from online_svm.metrics.windowed.slice_values import SliceValues
+from online_svm.metrics.windowed.window_ring import (
+    BRIER,
+    HIT,
+    LOG_LOSS,
+    LOWER,
+    PROBABILITY,
+    UPPER,
+    WEIGHT,
+    WindowRing,
+)
+from online_svm.storage.state import State
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.windowed_report import (
+    ClassFigures,
+    Descriptive,
+    SliceScores,
+    WeightedScores,
+    WindowedReport,
+    WindowScores,
+)
+from online_svm.types import Floats
+from online_svm.window_config import WindowConfig
+
+MOST_CLASSES = 32
+"""Classes that a report names: it is made often, and must not grow with the number of labels."""
+
+
+class WindowedValidity:
+    """The headline's figures over the last `metrics_window` scored examples, and weighted.
+
+    They do not depend, to the last bit, on how the examples are cut into rows. Memory is that of a
+    window: of each example the probability of each class.
+
+    Parameters
+    ----------
+    config : WindowConfig
+        With a `metrics_window`.
+
+    Examples
+    --------
+    >>> report = WindowedValidity(WindowConfig()).report()
+    >>> report.overall.scored, report.overall.accuracy, report.window
+    (0, None, 1000)
+    """
+
+    def __init__(self, config: WindowConfig) -> None:
+        assert config.metrics_window is not None
+        self.config = config
+        self._ring = WindowRing(config.metrics_window, len(config.slices))
+
+    def update(self, rows: ScoredRows) -> None:
+        """Add answers whose label is known."""
+        self._ring.add(rows)
+
+    def report(self, values: SliceValues | None = None) -> WindowedReport:
+        """Return the figures of the window as it is.
+
+        Parameters
+        ----------
+        values : SliceValues, optional
+            The values behind the codes of the slices; needed where there are slices.
+        """
+        ring = self._ring
+        weighted = _weighted(ring.sums)
+        if not ring.held:
+            return WindowedReport(ring.size, NOTHING, weighted, [], [], {}, None)
+        classes = f.class_events(ring)
+        by_class = f.event_figures(classes.p, classes.happened)
+        if len(ring.classes) == 2:
+            announced, said, happened = classes, classes.p[0], classes.happened[0]
+            square, index = by_class[0, [f.CALIBRATION_SQUARE, f.CALIBRATION_INDEX]]
+        else:
+            announced = f.announced_events(ring)
+            said, happened = announced.p[0], announced.happened[0]
+            of = f.event_figures(announced.p, announced.happened)[0]
+            square, index = of[f.CALIBRATION_SQUARE], of[f.CALIBRATION_INDEX]
+        z, greatest, span = cumulative_statistics(said, happened)
+        return WindowedReport(
+            window=ring.size,
+            overall=self._overall(by_class, float(square)),
+            weighted=weighted,
+            reliability=as_bins(bin_rows(said, happened, N_BINS, (1.0 - LEVEL) / 2.0)),
+            classes=self._classes(by_class),
+            slices={} if values is None else self._slices(values, classes, announced),
+            descriptive=Descriptive(None if np.isnan(z) else z, greatest, span, float(index)),
+        )
+
+    def _overall(self, by_class: Floats, square: float) -> WindowScores:
+        ring, held = self._ring, self._ring.held
+        values = ring.values[:, :held]
+        all_of_them = np.zeros(held, dtype=np.int64)
+        found = f.group_figures(values, ring.truth[:held], ring.label[:held], all_of_them, 1)[0]
+        found[: f.GROUP_SQUARE] = by_class[:, : f.GROUP_SQUARE].sum(axis=0)
+        found[f.GROUP_SQUARE] = square
+        return _scores(found)
+
+    def _slices(
+        self, values: SliceValues, classes: f.Events, announced: f.Events
+    ) -> dict[str, list[SliceScores]]:
+        ring, held = self._ring, self._ring.held
+        truth, label, kept = ring.truth[:held], ring.label[:held], ring.values[:, :held]
+        report: dict[str, list[SliceScores]] = {}
+        for j, name in enumerate(self.config.slices):
+            codes, named = ring.codes[j, :held], values.named(j)
+            found = f.group_figures(kept, truth, label, codes, len(named))
+            f.add_events(found, codes, classes, announced)
+            report[name] = [
+                SliceScores(value, _scores(of))
+                for value, of in zip(named, found, strict=True)
+                if of[f.GROUP_SIZE]
+            ]
+        return report
+
+    def _classes(self, by_class: Floats) -> list[ClassFigures]:
+        ring, held = self._ring, self._ring.held
+        k = len(ring.classes)
+        truth, label, values = ring.truth[:held], ring.label[:held], ring.values[:, :held]
+        predicted = f.predicted_figures(values, truth, label, k).tolist()
+        figures = by_class.tolist()
+        if k == 2:  # what does not happen to one class happens to the other
+            figures = [[*figures[0]], figures[0]]
+            figures[0][f.EXPECTED] = float(ring.point[0, :held].sum())
+            figures[0][f.HAPPENED] = held - figures[1][f.HAPPENED]
+        report = [
+            ClassFigures(
+                label=name,
+                examples=int(of[f.HAPPENED]),
+                frequency=of[f.HAPPENED] / held,
+                probability=of[f.EXPECTED] / held,
+                z=f.standardised(of[f.HAPPENED] - of[f.EXPECTED], of[f.VARIANCE]),
+                brier=of[f.BRIER],
+                miscalibration=of[f.MISCALIBRATION],
+                discrimination=of[f.DISCRIMINATION],
+                uncertainty=of[f.UNCERTAINTY],
+                calibration_error=f.root(of[f.CALIBRATION_SQUARE]),
+                predicted=int(count),
+                accuracy=hits / count if count else None,
+                announced=said / count if count else None,
+            )
+            for name, of, (count, hits, said) in zip(ring.classes, figures, predicted, strict=True)
+        ]
+        if k <= MOST_CLASSES:
+            return report
+        worst = sorted(range(k), key=lambda c: -abs(report[c].z or 0.0))[:MOST_CLASSES]
+        return [report[c] for c in sorted(worst)]
+
+    def state(self) -> State:
+        """Return the window."""
+        return self._ring.state()
+
+    @classmethod
+    def from_state(cls, state: State, config: WindowConfig) -> Self:
+        """Return what `state` describes.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            If a part is missing or does not fit.
+        """
+        validity = cls(config)
+        size, n_slices = validity._ring.size, len(config.slices)
+        validity._ring = WindowRing.from_state(state, size, n_slices, config.max_slices)
+        return validity
+
+
+NOTHING = WindowScores(0, *[None] * 11)
+
+
+def _scores(of: Floats) -> WindowScores:
+    """Return the figures of a group, at least one example, as scores."""
+    row = of.tolist()
+    size = row[f.GROUP_SIZE]
+    return WindowScores(
+        scored=int(size),
+        accuracy=row[f.GROUP_HITS] / size,
+        lower=row[f.GROUP_LOWER] / size,
+        probability=row[f.GROUP_PROBABILITY] / size,
+        upper=row[f.GROUP_UPPER] / size,
+        z=f.standardised(row[f.GROUP_HITS] - row[f.GROUP_PROBABILITY], row[f.GROUP_VARIANCE]),
+        log_loss=row[f.GROUP_LOG_LOSS] / size,
+        brier=row[f.BRIER],
+        miscalibration=row[f.MISCALIBRATION],
+        discrimination=row[f.DISCRIMINATION],
+        uncertainty=row[f.UNCERTAINTY],
+        calibration_error=f.root(row[f.GROUP_SQUARE]),
+    )
+
+
+def _weighted(sums: Floats) -> WeightedScores:
+    row = sums.tolist()
+    weight = row[WEIGHT]
+    if not weight:
+        return WeightedScores(0.0, *[None] * 6)
+    accuracy, lower, probability, upper, log_loss, brier = (
+        row[j] / weight for j in (HIT, LOWER, PROBABILITY, UPPER, LOG_LOSS, BRIER)
+    )
+    return WeightedScores(weight, accuracy, lower, probability, upper, log_loss, brier)

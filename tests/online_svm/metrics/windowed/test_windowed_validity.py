@@ -1,0 +1,302 @@
+import math
+from collections import deque
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from sklearn.isotonic import IsotonicRegression
+
+from online_svm.metrics.calibration_error import calibration_error
+from online_svm.metrics.calibration_statistics import calibration_statistics
+from online_svm.metrics.reliability import reliability_bins
+from online_svm.metrics.windowed.slice_values import SliceValues
+from online_svm.metrics.windowed.windowed_validity import MOST_CLASSES, WindowedValidity
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.window_config import WindowConfig
+
+TWO = ("no", "yes")
+FOUR = ("a", "b", "c", None)
+
+
+def made(m, classes, n_slices=0, seed=0):
+    """Return m rows of probabilities in twentieths, so that some are tied, and their labels."""
+    rng = np.random.default_rng(seed)
+    k = len(classes)
+    point = rng.multinomial(20, np.full(k, 1 / k), size=m) / 20
+    columns = np.array([rng.choice(k, p=0.7 * p + 0.3 / k) for p in point], dtype=np.int64)
+    width = rng.random((m, k)) * 0.1
+    lower, upper = np.maximum(point - width, 0), np.minimum(point + width, 1)
+    codes = rng.integers(-1, 4, (m, n_slices))
+    n = np.arange(m)
+    return ScoredRows(
+        n, classes, columns, point, lower, upper, point, point, n, 1, codes if n_slices else None
+    )
+
+
+def validity(window=50, **settings):
+    return WindowedValidity(WindowConfig(metrics_window=window, **settings))
+
+
+def scores_by_hand(point, columns, lower, upper):
+    """The figures of `WindowScores` from the definitions, with scikit-learn's isotonic fit."""
+    rows, k = np.arange(len(point)), point.shape[1]
+    label = np.argmax(point, axis=1)
+    said, hits = point[rows, label], label == columns
+    brier = miscalibration = discrimination = uncertainty = 0.0
+    for c in [1] if k == 2 else range(k):
+        p, y = point[:, c], (columns == c).astype(float)
+        fitted = IsotonicRegression().fit_transform(p, y)
+        brier += np.mean((p - y) ** 2)
+        miscalibration += np.mean((p - y) ** 2) - np.mean((fitted - y) ** 2)
+        discrimination += np.mean((y.mean() - y) ** 2) - np.mean((fitted - y) ** 2)
+        uncertainty += np.mean((y.mean() - y) ** 2)
+    event = (point[:, 1], columns == 1) if k == 2 else (said, hits)
+    spread = math.sqrt(np.sum(said * (1 - said)))
+    return {
+        "scored": len(point),
+        "accuracy": hits.mean(),
+        "lower": lower[rows, label].mean(),
+        "probability": said.mean(),
+        "upper": upper[rows, label].mean(),
+        "z": (hits - said).sum() / spread if spread else None,
+        "log_loss": -np.log(np.maximum(point[rows, columns], 1e-6)).mean(),
+        "brier": brier,
+        "miscalibration": miscalibration,
+        "discrimination": discrimination,
+        "uncertainty": uncertainty,
+        "calibration_error": calibration_error(*event) if len(point) > 1 else None,
+    }
+
+
+def near(found):
+    return pytest.approx(found, abs=1e-12)
+
+
+@pytest.mark.parametrize("classes", [TWO, FOUR])
+@pytest.mark.parametrize("m", [1, 2, 30, 50, 173])
+def test_the_figures_are_those_of_the_last_examples_and_of_no_other(classes, m):
+    rows, window = made(m, classes), validity()
+    window.update(rows)
+    last = rows.part(max(0, m - 50), m)
+    found = asdict(window.report().overall)
+    assert found == near(scores_by_hand(last.point, last.columns, last.lower, last.upper))
+
+
+@pytest.mark.parametrize("classes", [TWO, FOUR])
+def test_bins_and_statistics_are_of_the_last_of_two_classes_or_of_the_predicted_label(classes):
+    rows, window = made(120, classes), validity(100)
+    window.update(rows)
+    last, report = rows.part(20, 120), window.report()
+    label = np.argmax(last.point, axis=1)
+    if classes == TWO:
+        p, y = last.point[:, 1], last.columns == 1
+    else:
+        p, y = last.point[np.arange(100), label], label == last.columns
+    assert report.reliability == reliability_bins(p, y)
+    statistics = calibration_statistics(p, y)
+    fitted = IsotonicRegression().fit_transform(p, y.astype(float))
+    assert report.descriptive is not None
+    assert asdict(report.descriptive) == near(
+        statistics._asdict() | {"integrated_calibration_index": np.abs(p - fitted).mean()}
+    )
+
+
+@pytest.mark.parametrize("classes", [TWO, FOUR])
+def test_a_class_has_its_frequency_beside_its_mean_probability_and_parts_against_the_rest(classes):
+    rows, window = made(80, classes), validity(80)
+    window.update(rows)
+    label = np.argmax(rows.point, axis=1)
+    report = window.report().classes
+    assert [found.label for found in report] == list(classes)
+    for c, found in enumerate(report):
+        p, y = rows.point[:, c], rows.columns == c
+        against = np.stack([1 - p, p], axis=1)
+        parts = scores_by_hand(against, y.astype(int), against, against)
+        chosen = label == c
+        z = (y - p).sum() / math.sqrt(np.sum(p * (1 - p)))
+        assert asdict(found) == near(
+            {name: parts[name] for name in asdict(found) if name in parts}
+            | {
+                "label": classes[c],
+                "examples": int(y.sum()),
+                "frequency": y.mean(),
+                "probability": p.mean(),
+                "z": z,
+                "predicted": int(chosen.sum()),
+                "accuracy": y[chosen].mean(),
+                "announced": p[chosen].mean(),
+            }
+        )
+
+
+@pytest.mark.parametrize("classes", [TWO, FOUR])
+def test_a_slice_has_the_figures_of_its_own_examples(classes):
+    rows, window = made(90, classes, n_slices=2), validity(60, slices=("country", "age"))
+    window.update(rows)
+    values = SliceValues(2, most=3)
+    values.codes([("DE", "old"), ("FR", "young"), ("IT", "other")])
+    last = rows.part(30, 90)
+    report = window.report(values).slices
+    assert list(report) == ["country", "age"]
+    for j, named in enumerate(report.values()):
+        assert [one.value for one in named] == values.named(j)
+        assert last.slices is not None
+        for code, found in enumerate(named):
+            inside = last.slices[:, j] == code
+            taken = (last.point, last.columns, last.lower, last.upper)
+            expected = scores_by_hand(*(array[inside] for array in taken))
+            assert asdict(found.scores) == near(expected)
+
+
+def test_the_weighted_figures_give_each_example_a_weight_that_shrinks_with_its_age():
+    rows, window = made(400, FOUR), validity(50)
+    window.update(rows)
+    weights = (1 - 2 / 51) ** np.arange(400)[::-1]
+    label, each = np.argmax(rows.point, axis=1), np.arange(400)
+    truth = np.eye(4)[rows.columns]
+    of = {
+        "accuracy": label == rows.columns,
+        "lower": rows.lower[each, label],
+        "probability": rows.point[each, label],
+        "upper": rows.upper[each, label],
+        "log_loss": -np.log(np.maximum(rows.point[each, rows.columns], 1e-6)),
+        "brier": ((rows.point - truth) ** 2).sum(axis=1),
+    }
+    expected = {name: np.average(value, weights=weights) for name, value in of.items()}
+    assert asdict(window.report().weighted) == near(expected | {"weight": weights.sum()})
+
+
+def pieces(rows, lengths):
+    begin = 0
+    for length in lengths:
+        yield rows.part(begin, begin + length)
+        begin += length
+    yield rows.part(begin, len(rows))
+
+
+@pytest.mark.parametrize("lengths", [(), (0, 1, 0), (1,) * 150, (49, 1, 1, 60), (120, 7)])
+def test_where_rows_are_cut_changes_no_bit(lengths):
+    rows, values = made(150, FOUR, n_slices=1), SliceValues(1, most=3)
+    whole, cut = (validity(50, slices=("country",), max_slices=3) for _ in range(2))
+    whole.update(rows)
+    for piece in pieces(rows, lengths):
+        cut.update(piece)
+    assert cut.report(values) == whole.report(values)
+    assert cut.state().header == whole.state().header
+    for name, array in whole.state().arrays.items():
+        assert np.array_equal(cut.state().arrays[name], array)
+
+
+@pytest.mark.parametrize("m", [0, 20, 50, 133])
+def test_a_stored_window_goes_on_as_the_original(m):
+    config = WindowConfig(metrics_window=50, slices=("country",), max_slices=3)
+    rows, values = made(200, FOUR, n_slices=1), SliceValues(1, most=3)
+    window = WindowedValidity(config)
+    window.update(rows.part(0, m))
+    stored = WindowedValidity.from_state(window.state(), config)
+    for one in (window, stored):
+        one.update(rows.part(m, 200))
+    assert stored.report(values) == window.report(values)
+
+
+def test_a_class_that_is_met_later_takes_its_place_and_had_no_probability_before():
+    early, late = made(30, ("b", None), seed=1), made(30, ("a", "b", None), seed=2)
+    window = validity(60)
+    window.update(early)
+    window.update(late)
+    padded = np.hstack([np.zeros((30, 1)), early.point])
+    point = np.vstack([padded, late.point])
+    columns = np.concatenate([early.columns + 1, late.columns])
+    expected = scores_by_hand(point, columns, point, point)
+    found = asdict(window.report().overall)
+    for name in ("accuracy", "log_loss", "brier", "miscalibration", "calibration_error"):
+        assert found[name] == near(expected[name])
+    assert [one.label for one in window.report().classes] == ["a", "b", None]
+
+
+def test_answers_that_knew_fewer_classes_may_follow_those_that_knew_more():
+    more, fewer = made(20, ("a", "b", "c"), seed=1), made(20, ("a", "c"), seed=2)
+    one, other = validity(20), validity(20)
+    one.update(more)
+    one.update(fewer)
+    padded = np.insert(fewer.point, 1, 0.0, axis=1)
+    wide = ScoredRows(
+        fewer.n,
+        more.classes,
+        fewer.columns * 2,
+        padded,
+        np.insert(fewer.lower, 1, 0.0, axis=1),
+        np.insert(fewer.upper, 1, 0.0, axis=1),
+        padded,
+        fewer.scores,
+        fewer.category,
+        1,
+    )
+    other.update(wide)
+    assert one.report().overall == other.report().overall
+    assert one.report().classes == other.report().classes
+
+
+def test_of_many_classes_those_farthest_off_are_named():
+    classes = tuple(f"c{i:03d}" for i in range(100))
+    rows, window = made(500, classes), validity(500)
+    window.update(rows)
+    named = window.report().classes
+    labels = [found.label for found in named]
+    assert len(named) == MOST_CLASSES
+    assert labels == sorted(labels)
+    share = np.bincount(rows.columns, minlength=100) - rows.point.sum(axis=0)
+    z = np.abs(share / np.sqrt(np.sum(rows.point * (1 - rows.point), axis=0)))
+    assert set(labels) == {classes[c] for c in np.argsort(-z)[:MOST_CLASSES]}
+
+
+def test_inverted_labels_show_in_the_window_and_hardly_in_all_examples():
+    rng = np.random.default_rng(1)
+    p = rng.random(6000)
+    y = rng.random(6000) < p
+    y[5000:5250] = ~y[5000:5250]
+    point = np.stack([1 - p, p], axis=1)
+    n = np.arange(6000)
+    rows = ScoredRows(n, TWO, y.astype(np.int64), point, point, point, point, point, n, 1)
+    window = validity(250)
+    window.update(rows.part(0, 5000))
+    before = window.report().overall
+    window.update(rows.part(5000, 5250))
+    during = window.report().overall
+    assert before.z is not None
+    assert abs(before.z) < 3
+    assert during.z is not None
+    assert during.z < -15
+    assert during.miscalibration > 10 * before.miscalibration
+    assert during.calibration_error > 0.4
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("truth", lambda a: a + 3),
+        ("label", lambda a: a - 5),
+        ("codes", lambda a: a + 9),
+        ("point", lambda a: a[:1]),
+        ("point", lambda a: a * np.nan),
+        ("values", lambda a: a.astype(np.float32)),
+        ("sums", lambda a: a[1:]),
+    ],
+)
+def test_a_damaged_state_is_refused(name, bad):
+    config = WindowConfig(metrics_window=50, slices=("country",), max_slices=3)
+    window = WindowedValidity(config)
+    window.update(made(30, TWO, n_slices=1))
+    state = window.state()
+    state.arrays[name] = bad(state.arrays[name])
+    with pytest.raises(ValueError, match=name):
+        WindowedValidity.from_state(state, config)
+
+
+def test_memory_is_that_of_a_window_whatever_the_length_of_the_stream():
+    window = validity(50)
+    sizes = deque(maxlen=2)
+    for seed in range(8):
+        window.update(made(100, TWO, seed=seed))
+        sizes.append(sum(array.nbytes for array in window.state().arrays.values()))
+    assert len(set(sizes)) == 1
