@@ -17,6 +17,7 @@ gives it more time where it is computed elsewhere. When it is computed changes n
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from online_svm.stream.alarm import Alarm
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.stream.schema import FeatureSchema
+from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.targets import checked_probabilities
 from online_svm.types import Bools, Floats, Ints
 
@@ -209,7 +211,7 @@ class OnlinePredictor(RefitCycle):
         begin, every = 0, self.config.metrics_every
         for due in range((int(before[0]) // every + 1) * every, self.n + 1, every):
             stop = int(np.searchsorted(before, due))
-            answers += [self._scored(block, columns, begin, stop), self._validity.report(due)]
+            answers += [self._scored(block, columns, begin, stop), self._report(due)]
             begin = stop
         if begin < len(before):
             answers.append(self._scored(block, columns, begin, len(before)))
@@ -218,11 +220,20 @@ class OnlinePredictor(RefitCycle):
     def _scored(
         self, block: PredictionBlock, columns: Ints, begin: int, stop: int
     ) -> PredictionBlock:
-        """Return some rows of a block, added to the cumulative validity."""
+        """Return some rows of a block, added to the cumulative and the windowed validity."""
         part = block.part(begin, stop)
         if part.status == "ok":
             self._validity.update(part, columns[begin:stop])
+            if self._windows is not None:
+                self._windows.update(ScoredRows.of(part, columns[begin:stop]))
         return part
+
+    def _report(self, n: int) -> ValidityReport:
+        """Return the report after `n` learned examples, which have all been scored."""
+        report = self._validity.report(n)
+        if self._windows is None:
+            return report
+        return replace(report, windowed=self._windows.report())
 
     def _next_change(self) -> int | None:
         """Return the smallest n above the present one at which the answering changes."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.pending_refit import PendingRefit
@@ -42,6 +43,7 @@ class PredictorState:
         self._frozen = 0  # examples learned at the last freeze that was due
         self._unlabelled: int | None = None  # examples learned before the last without a label
         self._validity = StreamValidity(config.published)
+        self._windows = WindowedValidity.of(config)
 
     def snapshot(self) -> bytes:
         """Return the whole state; `restore` continues from it byte for byte.
@@ -60,6 +62,9 @@ class PredictorState:
         numbers, arrays = self._examples.state()
         header |= self.labels.state().header | numbers
         arrays |= nest("validity", self._validity.state())
+        if self._windows is not None:
+            header["windowed"], parts = self._windows.state()
+            arrays |= nest("windowed", parts)
         if self._mixture is not None:
             arrays |= nest("mixture", self._mixture.state())
         if self._pending is not None:
@@ -112,6 +117,9 @@ class PredictorState:
             raise ValueError(f"unlabelled is {self._unlabelled!r}")
         published = self.config.published
         self._validity = StreamValidity.from_state(under("validity", arrays), published)
+        if self._windows is not None:
+            windowed = State(header["windowed"], under("windowed", arrays))
+            self._windows = WindowedValidity.from_state(windowed, self.config)
         if self._mixture is not None:
             logs, share = under("mixture", arrays), self.config.mixed_share
             self._mixture = Mixture.from_state(logs, len(published), share)

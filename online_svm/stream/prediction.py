@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from online_svm.stream.answer_columns import COLUMNS, Column, Guarantee, Kind, Status
+from online_svm.stream.windowed_report import WindowedReport
 from online_svm.types import Floats, Ints
 
 Intervals = tuple[tuple[float, float], ...]
@@ -152,6 +153,8 @@ class ValidityReport:
         The Venn predictor's point probability with its hull.
     maps : dict of str to MethodReport
         The same for each published map.
+    windowed : WindowedReport or None
+        The headline over the last scored examples; None where the configuration asks for none.
     """
 
     n: int
@@ -159,6 +162,7 @@ class ValidityReport:
     headline: "MethodReport"
     venn: "MethodReport"
     maps: dict[str, "MethodReport"]
+    windowed: WindowedReport | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,9 +245,9 @@ def encode_duplicate(seq: int, n: int, id: str | None, first: int) -> bytes:
 def encode_report(report: ValidityReport, seq: int) -> bytes:
     """Return the payload of a validity report, as `MetricsMessage` describes it."""
     head = {"v": VERSION, "n": report.n, "seq": seq, "scored": report.scored}
-    return orjson.dumps(
-        head | {"headline": report.headline, "venn": report.venn, "maps": report.maps}
-    )
+    body = {"headline": report.headline, "venn": report.venn, "maps": report.maps}
+    windowed = {} if report.windowed is None else {"windowed": report.windowed}
+    return orjson.dumps(head | body | windowed)
 
 
 def encode_alarms(alarms: Sequence[Alarm], seq: int) -> bytes:

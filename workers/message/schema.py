@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from online_svm.stream.alarm import AlarmAction, AlarmKind, AlarmScope
 from online_svm.stream.answer_columns import COLUMNS, Column, Probability, Status
 from workers.message.event import EventCode
+from workers.message.windowed_schema import WINDOWED, Windowed
 
 CODES: dict[str, str] = {
     "no_features": "Neither `x` nor `xb` was sent; an empty entry is one such.",
@@ -61,7 +62,7 @@ EVENT_CODES: dict[EventCode, str] = {
 }
 
 
-OPTIONAL = ("id", "map_intervals")  # keys that are absent where others would be null
+OPTIONAL = ("id", "map_intervals", "windowed")  # keys that are absent where others would be null
 
 
 class Message(BaseModel):
@@ -248,7 +249,7 @@ class MethodValidity(Message):
 
 
 class MetricsMessage(Message):
-    """Cumulative validity, in `met`, every `metrics_every` learned examples.
+    """Validity, in `met`: cumulative, and recent. Every `metrics_every` learned examples.
 
     Its entry ID is the ID of the last input entry it covers.
     """
@@ -266,6 +267,10 @@ class MetricsMessage(Message):
         description="The Venn predictor: the mean over its multiprobability, and `venn`."
     )
     maps: dict[str, MethodValidity] = Field(description="Each published map.")
+    windowed: Windowed | None = Field(
+        None,
+        description="The headline over the last scored examples. Only if `metrics_window` is set.",
+    )
 
 
 class AlarmMessage(Message):
@@ -365,7 +370,7 @@ class DeadLetter(BaseModel):
 STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
     "in": (InputEntry,),
     "out": (PredictionMessage, RejectedMessage, DuplicateMessage, CombinedMessage, CombinedSource),
-    "met": (MetricsMessage, MethodValidity, LabelValidity),
+    "met": (MetricsMessage, MethodValidity, LabelValidity, *WINDOWED),
     "alarms": (AlarmsMessage, AlarmMessage),
     "dlq": (DeadLetter,),
     "events": (EventMessage,),

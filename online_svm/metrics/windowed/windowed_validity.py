@@ -58,6 +58,17 @@ class WindowedValidity:
         self.config = config
         self._ring = WindowRing(config.metrics_window, len(config.slices))
 
+    @classmethod
+    def of(cls, config: WindowConfig) -> Self | None:
+        """Return the figures that a configuration asks for; None if it asks for none.
+
+        Examples
+        --------
+        >>> WindowedValidity.of(WindowConfig(metrics_window=None)) is None
+        True
+        """
+        return None if config.metrics_window is None else cls(config)
+
     def update(self, rows: ScoredRows) -> None:
         """Add answers whose label is known."""
         self._ring.add(rows)

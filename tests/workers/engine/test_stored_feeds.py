@@ -180,7 +180,7 @@ def test_a_stored_feed_whose_input_is_kept_is_forked_to_the_same_answers(
     with Store(redis_url, name) as store, Store(redis_url, feed) as fork:
         stored_feeds.load(store, content)
         assert forking.fork(store, fork).total == content["pushed"]
-        stored = json.loads(content["stored"]["st"]["config"])
+        stored = semantics.completed(json.loads(content["stored"]["st"]["config"]))
         settings = given(**stored["predictor"], **stored["limits"])
         work(redis_url, feed, content["pushed"], settings)
         for stream in STREAMS:

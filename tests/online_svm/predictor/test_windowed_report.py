@@ -1,0 +1,130 @@
+"""The windowed part of a report, made from the answers of the predictor itself."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.corp import corp_decomposition
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.stream.prediction import PredictionBlock, ValidityReport
+
+SETTINGS = {
+    "committee": "single",
+    "maps": (),
+    "window": 100,
+    "refit_every": 50,
+    "metrics_every": 40,
+    "metrics_window": 60,
+}
+
+
+def stream(m=320, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 2))
+    return X, np.where(X[:, 0] + rng.normal(size=m) > 0, "yes", "no").tolist()
+
+
+def predictor(**changes):
+    return OnlinePredictor(PredictorConfig(**SETTINGS | {"classes": ("no", "yes")} | changes))
+
+
+def reports(answers):
+    return [answer for answer in answers if isinstance(answer, ValidityReport)]
+
+
+def test_a_report_has_the_figures_of_the_last_answers_that_were_given():
+    X, labels = stream()
+    answers = predictor().step_many(X, labels)
+    rows = [
+        answer.row(i)
+        for answer in answers
+        if isinstance(answer, PredictionBlock) and answer.status == "ok"
+        for i in range(len(answer))
+    ]
+    for report in reports(answers):
+        last = [row for row in rows if row.n < report.n][-60:]
+        truth = np.array([labels[row.n] for row in last])
+        found = report.windowed.overall
+        assert found.scored == len(last)
+        said = [row.label for row in last]
+        assert found.accuracy == pytest.approx(np.mean(truth == said) if last else None)
+        if last:
+            assert found.probability == pytest.approx(np.mean([row.probability for row in last]))
+            parts = corp_decomposition([row.probabilities[1] for row in last], truth == "yes")
+            assert found.brier == pytest.approx(parts.brier, abs=1e-12)
+            assert found.miscalibration == pytest.approx(parts.miscalibration, abs=1e-12)
+    assert report.windowed.overall.scored == 60
+
+
+@pytest.mark.parametrize("classes", [("no", "yes"), None])
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_where_the_rows_of_a_stream_are_cut_changes_no_bit_of_a_windowed_report(classes, size):
+    X, labels = stream(200)
+    whole, cut = predictor(classes=classes), predictor(classes=classes)
+    expected, found = whole.step_many(X, labels), []
+    for begin in range(0, len(X), size):
+        found += cut.step_many(X[begin : begin + size], labels[begin : begin + size])
+    assert reports(found) == reports(expected)
+    assert cut.snapshot() == whole.snapshot()
+
+
+def test_a_restored_predictor_goes_on_with_the_same_windowed_reports():
+    X, labels = stream()
+    original = predictor()
+    original.step_many(X[:150], labels[:150])
+    restored = predictor()
+    restored.restore(original.snapshot())
+    later = [one.step_many(X[150:], labels[150:]) for one in (original, restored)]
+    assert reports(later[0]) == reports(later[1])
+    assert original.snapshot() == restored.snapshot()
+
+
+def test_examples_without_a_label_are_not_scored():
+    X, labels = stream()
+    some = [label if i % 3 else None for i, label in enumerate(labels)]
+    whole, learned = predictor(), predictor()
+    answers = whole.step_many(X, some)
+    kept = [i for i, label in enumerate(some) if label is not None]
+    only = learned.step_many(X[kept], [some[i] for i in kept])
+    assert [report.windowed for report in reports(answers)] == [
+        report.windowed for report in reports(only)
+    ]
+
+
+def test_without_a_window_no_report_has_windowed_figures_and_nothing_is_stored_of_them():
+    X, labels = stream()
+    plain = predictor(metrics_window=None)
+    answers = reports(plain.step_many(X, labels))
+    header, arrays = unpack(plain.snapshot())
+    assert [report.windowed for report in answers] == [None] * len(answers)
+    assert "windowed" not in header
+    assert not [name for name in arrays if name.startswith("windowed")]
+
+
+def test_the_window_changes_no_answer_and_no_cumulative_figure():
+    X, labels = stream()
+    with_window, without = predictor(), predictor(metrics_window=None)
+    for one, other in zip(
+        with_window.step_many(X, labels), without.step_many(X, labels), strict=True
+    ):
+        if isinstance(one, ValidityReport):
+            assert asdict(one) | {"windowed": None} == asdict(other)
+        else:
+            assert [one.row(i) for i in range(len(one))] == [
+                other.row(i) for i in range(len(other))
+            ]
+
+
+@pytest.mark.parametrize("count", [-1, 3, "60", None])
+def test_a_snapshot_whose_window_contradicts_itself_is_refused(count):
+    X, labels = stream(80)
+    original = predictor()
+    original.step_many(X, labels)
+    header, arrays = unpack(original.snapshot())
+    header["windowed"]["count"] = count
+    with pytest.raises(InvalidSnapshot):
+        predictor().restore(pack(header, arrays))
