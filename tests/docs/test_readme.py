@@ -71,6 +71,7 @@ def test_the_first_real_use_goes_as_the_readme_says(environment, state):
     environment = environment | {"XDG_STATE_HOME": state}
     work, push, tail = block_with("online-svm worker web").splitlines()
     assert "`online-svm status web` then says `1,250 learned`" in README
+    (recent,) = re.findall(r"`(over the last [\d,]+ scored)`", README)
     covered = re.search(r"`over ([\d,]+) scored of the\s+first ([\d,]+) learned`", README)
     with Path(os.devnull).open("w") as nobody:
         worker = shell(work, environment, stderr=nobody)
@@ -80,6 +81,7 @@ def test_the_first_real_use_goes_as_the_readme_says(environment, state):
             follower = shell(tail, environment, stdout=subprocess.PIPE, stderr=nobody)
             assert any("  exact" in answer for answer in follower.stdout)  # after the warm-up
             said = wait_for("online-svm status web", environment, "1,250 learned")
+            assert recent in said
             assert f"over {covered[1]} scored of the first {covered[2]} learned" in said
             follower.send_signal(signal.SIGTERM)
             assert follower.wait(PATIENCE) == -signal.SIGTERM  # 143 in a shell

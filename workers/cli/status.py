@@ -2,11 +2,12 @@
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers.cli.common import Config, Json, Redis, note, redis_url
+from workers.cli.validity_text import newest_accuracy, validity_lines
 from workers.feed.position import END, LAST_ID
 from workers.plural import counted
 from workers.printable import printable, printable_json
@@ -39,7 +40,8 @@ def status(
 ) -> None:
     """Show the status of a feed: answered and waiting entries, its worker, its validity.
 
-    Without a name, show a table with a line for each feed.
+    The figures of the last scored examples come first. Without a name, show a table with a line
+    for each feed.
     """
     from workers.errors import EmbeddedNotRunning
 
@@ -125,20 +127,19 @@ def describe(found: "Status") -> str:
     """Return a status as lines of text."""
     or_more = " or more" if found.waiting_is_at_least else ""
     lines = [
-        f"feed {found.feed}",
-        f"  answered   {found.seq:,} entries, {found.n:,} learned, up to {found.cursor}",
-        f"  waiting    {found.waiting:,}{or_more}",
-        f"  kept       {found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected"
-        + f", {counted(found.alarms, 'alarm')}" * bool(found.alarms),
-        f"  worker     {_worker(found)}",
-        f"  snapshots  {_snapshots(found.snapshots)}",
-        f"  digest     {found.digest[:16]}",
+        ("answered", f"{found.seq:,} entries, {found.n:,} learned, up to {found.cursor}"),
+        ("waiting", f"{found.waiting:,}{or_more}"),
+        ("kept", f"{found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected"),
+        ("worker", _worker(found)),
+        ("snapshots", _snapshots(found.snapshots)),
+        ("digest", found.digest[:16]),
     ]
     if found.cursor == LAST_ID.decode():
-        lines.append(f"  ended      {END}")
+        lines.append(("ended", END))
     if found.validity is not None:
-        lines.append(f"  validity   {_validity(found.validity)}")
-    return "\n".join(map(printable, lines))
+        lines = [*validity_lines(found.validity), *lines]
+    told = [f"feed {found.feed}", *(f"  {name:<9}  {text}" for name, text in lines)]
+    return "\n".join(map(printable, told))
 
 
 def _print_table(found: "list[Status]") -> None:
@@ -160,8 +161,7 @@ def _print_table(found: "list[Status]") -> None:
 
 def _cells(found: "Status") -> tuple[str, ...]:
     """Return the cells of a line."""
-    own = {} if found.validity is None else found.validity["headline"]["predicted"]
-    shown = (own.get("accuracy"), own.get("probability"))
+    shown = (None, None) if found.validity is None else newest_accuracy(found.validity)
     valid = ("-" if value is None else f"{value:.3f}" for value in shown)
     holder = "none" if found.holder is None else printable(found.holder)
     waiting = f"{found.waiting:,}" + "+" * found.waiting_is_at_least
@@ -184,22 +184,3 @@ def _snapshots(at: list[int]) -> str:
     ('none yet', 'at n = 20,000 and 10,000')
     """
     return f"at n = {' and '.join(f'{n:,}' for n in at)}" if at else "none yet"
-
-
-def _validity(message: dict[str, Any]) -> str:
-    """Return the last report as a line, with the number of examples that it covers.
-
-    Examples
-    --------
-    >>> own = {"accuracy": 0.887, "lower": 0.872, "probability": 0.88, "upper": 0.888}
-    >>> _validity({"n": 1200, "scored": 1190, "headline": {"predicted": own}}).split("] ")[1]
-    'over 1,190 scored of the first 1,200 learned'
-    """
-    own = message["headline"]["predicted"]
-    if own["accuracy"] is None:
-        return "nothing scored yet"
-    return (
-        f"accuracy {own['accuracy']:.3f} against probability {own['probability']:.3f} in "
-        f"[{own['lower']:.3f}, {own['upper']:.3f}] over {message['scored']:,} scored of the first "
-        f"{message['n']:,} learned"
-    )

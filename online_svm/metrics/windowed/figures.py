@@ -23,7 +23,7 @@ CALIBRATION_BINS = 15  # as of `squared_calibration_error`
 # Figures of an event; BRIER to UNCERTAINTY are those of `BrierParts`, in its order.
 BRIER, MISCALIBRATION, DISCRIMINATION, UNCERTAINTY, CALIBRATION_INDEX = range(5)
 CALIBRATION_SQUARE = 5
-EXPECTED, VARIANCE, HAPPENED, N_EVENT = 6, 7, 8, 9
+EXPECTED, VARIANCE, HAPPENED, EXCESS, N_EVENT = range(6, 11)
 
 # Figures of a group of examples; the first four are those of an event.
 GROUP_SQUARE, GROUP_HITS, GROUP_LOWER, GROUP_PROBABILITY, GROUP_UPPER = range(4, 9)
@@ -95,6 +95,7 @@ def event_figures(p: Floats, happened: Bools) -> Floats:
             of[EXPECTED] += p[e, i]
             of[VARIANCE] += p[e, i] * (1.0 - p[e, i])
             of[HAPPENED] += happened[e, i]
+        of[EXCESS] = of[HAPPENED] - of[EXPECTED]
     return found
 
 

@@ -140,15 +140,16 @@ class WindowedValidity:
         figures = by_class.tolist()
         if k == 2:  # what does not happen to one class happens to the other
             figures = [[*figures[0]], figures[0]]
-            figures[0][f.EXPECTED] = float(ring.point[0, :held].sum())
+            figures[0][f.EXPECTED] = held - figures[1][f.EXPECTED]
             figures[0][f.HAPPENED] = held - figures[1][f.HAPPENED]
+            figures[0][f.EXCESS] = -figures[1][f.EXCESS]
         report = [
             ClassFigures(
                 label=name,
                 examples=int(of[f.HAPPENED]),
                 frequency=of[f.HAPPENED] / held,
                 probability=of[f.EXPECTED] / held,
-                z=f.standardised(of[f.HAPPENED] - of[f.EXPECTED], of[f.VARIANCE]),
+                z=f.standardised(of[f.EXCESS], of[f.VARIANCE]),
                 brier=of[f.BRIER],
                 miscalibration=of[f.MISCALIBRATION],
                 discrimination=of[f.DISCRIMINATION],

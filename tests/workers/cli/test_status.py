@@ -4,12 +4,21 @@ import os
 import pty
 import re
 import sys
+from dataclasses import replace
 
+import numpy as np
 import orjson
 import pytest
 from processes import Process
 
 from online_svm.config import PredictorConfig
+from online_svm.metrics.windowed.slice_values import SliceValues
+from online_svm.metrics.windowed.windowed_validity import WindowedValidity
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.stream_validity import StreamValidity
+from online_svm.stream.prediction import ValidityReport
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.window_config import WindowConfig
 from workers.admin.status import COUNTED
 from workers.broker import embedded
 from workers.broker.lease import Holder
@@ -18,6 +27,7 @@ from workers.cli import app as cli
 from workers.config.settings import Limits
 from workers.feed.agreement import agreement
 from workers.feed.keys import REGISTRY
+from workers.message.encode import encode_report
 
 
 @pytest.fixture
@@ -163,3 +173,92 @@ def test_the_table_fits_a_terminal_of_80_columns_and_is_whole_in_a_pipe(run, url
     assert lines[0].split()[-1] == "announced"
     assert "0.850" in lines[1] + lines[2]
     assert f"{long}  a-host-of-a-cloud-with-a-name.eu-central-1.example " in run()[1]
+
+
+def made_report(labels, probability_of_yes, slices=None, **settings):
+    """Return the payload of a report made of these answers."""
+    rows = len(labels)
+    point = np.stack([1 - probability_of_yes, probability_of_yes], axis=1)
+    n, columns = np.arange(rows), np.array([label == "yes" for label in labels], dtype=np.int64)
+    config = WindowConfig(slices=() if slices is None else ("country",), **settings)
+    values = SliceValues(len(config.slices), config.max_slices)
+    sent = None if slices is None else [(value,) for value in slices]
+    windows, validity = WindowedValidity(config), StreamValidity([])
+    windows.update(
+        ScoredRows(
+            n, ("no", "yes"), columns, point, point, point, point, point, n, 1,
+            values.codes(sent, rows),
+        )
+    )  # fmt: skip
+    report = replace(validity.report(rows), windowed=windows.report(values))
+    return orjson.loads(encode_report(report, rows))
+
+
+def test_the_recent_figures_come_first_with_the_parts_of_the_brier_score(run, url):
+    labels, p = ["yes", "no"] * 100, np.tile([0.75, 0.25], 100)
+    begin(url, "f", report=made_report(labels, p))
+    lines = run("f")[1].splitlines()
+    assert lines[:6] == [
+        "feed f",
+        "  recent     accuracy 1.000 against probability 0.750 in [0.750, 0.750] over the last "
+        "200 scored (+8.2 standard deviations)",
+        "             log loss 0.288, Brier score 0.062 = miscalibration 0.062 - discrimination "
+        "0.250 + uncertainty 0.250",
+        "             calibration error 0.250, debiased",
+        "             worst class yes: frequency 0.500 against probability 0.500 "
+        "(+0.0 standard deviations)",
+        "  validity   nothing scored yet",
+    ]
+
+
+def test_the_worst_class_and_the_worst_slice_are_those_farthest_off_by_chance(run, url):
+    labels = ["no"] * 90 + ["yes"] * 10
+    countries = ["DE"] * 80 + ["\x1b[2J"] * 20
+    begin(url, "f", report=made_report(labels, np.full(100, 0.05), countries))
+    out = run("f")[1]
+    assert "worst class yes: frequency 0.100 against probability 0.050 (+2.3 standard" in out
+    assert (
+        "worst slice country \\x1b[2J: accuracy 0.500 against probability 0.950 in [0.950, 0.950] "
+        "over 20 (-9.2 standard deviations)" in out
+    )
+    found = orjson.loads(run("f", "--json")[1])
+    assert found["validity"]["windowed"]["slices"]["country"][0]["value"] == "DE"
+
+
+def test_values_beyond_the_limit_are_shown_together(run, url):
+    labels = ["no"] * 30
+    countries = ["DE"] * 10 + [f"v{i}" for i in range(20)]
+    begin(url, "f", report=made_report(labels, np.full(30, 0.4), countries, max_slices=1))
+    assert "worst slice country any other: accuracy 1.000" in run("f")[1]
+
+
+def test_the_table_shows_the_recent_accuracy_of_a_feed_that_has_one(run, url):
+    report = made_report(["yes", "no"] * 10, np.full(20, 0.7)) | {"headline": REPORT["headline"]}
+    begin(url, "f", report=report)
+    assert run()[1].splitlines()[1].split()[-2:] == ["0.500", "0.700"]
+
+
+def test_inverted_labels_show_in_the_recent_figures_and_hardly_in_those_of_all(run, url):
+    rng = np.random.default_rng(14)
+    X = rng.normal(size=(6000, 2))
+    y = np.where(X[:, 0] + X[:, 1] + rng.normal(size=6000) > 0, "yes", "no")
+    y[5000:5250] = np.where(y[5000:5250] == "yes", "no", "yes")
+    config = PredictorConfig(
+        classes=("no", "yes"), committee="single", maps=(), metrics_every=250, metrics_window=250
+    )
+    reports = [
+        answer
+        for answer in OnlinePredictor(config).step_many(X, y.tolist())
+        if isinstance(answer, ValidityReport)
+    ]
+    (during,) = (report for report in reports if report.n == 5250)
+    begin(url, "f", report=orjson.loads(encode_report(during, during.n)))
+    shown = run("f")[1].splitlines()
+    accuracy, announced, *_, z = (float(x) for x in re.findall(r"-?\d+\.\d+", shown[1]))
+    assert shown[1].startswith("  recent ")
+    assert accuracy < 0.3
+    assert announced > 0.7
+    assert z < -15
+    (whole,) = (line for line in shown if line.startswith("  validity "))
+    accuracy, announced = (float(x) for x in re.findall(r"\d+\.\d+", whole)[:2])
+    assert abs(accuracy - announced) < 0.03

@@ -1,0 +1,111 @@
+"""The newest validity report as lines of text: the recent figures first, then those of all."""
+
+from collections.abc import Iterator
+from typing import Any
+
+Figures = dict[str, Any]
+
+
+def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a report, each after its name; lines that go on have no name.
+
+    Examples
+    --------
+    >>> own = {"accuracy": 0.887, "lower": 0.872, "probability": 0.88, "upper": 0.888}
+    >>> message = {"n": 1200, "scored": 1190, "headline": {"predicted": own}}
+    >>> [(name, text.split("] ")[1]) for name, text in validity_lines(message)]
+    [('validity', 'over 1,190 scored of the first 1,200 learned')]
+    """
+    if message.get("windowed") is not None:
+        name = "recent"
+        for text in _windowed(message["windowed"]):
+            yield name, text
+            name = ""
+    yield "validity", _cumulative(message)
+
+
+def newest_accuracy(message: Figures) -> tuple[float | None, float | None]:
+    """Return accuracy and announced probability: of the last examples, or of all without those.
+
+    Examples
+    --------
+    >>> newest_accuracy({"headline": {"predicted": {"accuracy": 0.5, "probability": 0.6}}})
+    (0.5, 0.6)
+    """
+    windowed = message.get("windowed")
+    own = message["headline"]["predicted"] if windowed is None else windowed["overall"]
+    return own["accuracy"], own["probability"]
+
+
+def _cumulative(message: Figures) -> str:
+    own = message["headline"]["predicted"]
+    if own["accuracy"] is None:
+        return "nothing scored yet"
+    return (
+        f"{_accuracy(own)} over {message['scored']:,} scored of the first {message['n']:,} learned"
+    )
+
+
+def _windowed(windowed: Figures) -> Iterator[str]:
+    overall = windowed["overall"]
+    if not overall["scored"]:
+        yield "nothing scored yet"
+        return
+    yield f"{_accuracy(overall)} over the last {overall['scored']:,} scored{_z(overall)}"
+    parts = " ".join(
+        f"{sign} {name} {overall[name]:.3f}"
+        for sign, name in (("=", "miscalibration"), ("-", "discrimination"), ("+", "uncertainty"))
+    )
+    yield f"log loss {overall['log_loss']:.3f}, Brier score {overall['brier']:.3f} {parts}"
+    if overall["calibration_error"] is not None:
+        yield f"calibration error {overall['calibration_error']:.3f}, debiased"
+    worst = _farthest_off(windowed["classes"])
+    if worst is not None:
+        label = "a label not seen yet" if worst["label"] is None else worst["label"]
+        yield (
+            f"worst class {label}: frequency {worst['frequency']:.3f} against probability "
+            f"{worst['probability']:.3f}{_z(worst)}"
+        )
+    slices = [
+        {"name": name, "value": one["value"]} | one["scores"]
+        for name, values in windowed["slices"].items()
+        for one in values
+    ]
+    worst = _farthest_off(slices)
+    if worst is not None:
+        value = "any other" if worst["value"] is None else worst["value"]
+        yield (
+            f"worst slice {worst['name']} {value}: {_accuracy(worst)} over {worst['scored']:,}"
+            f"{_z(worst)}"
+        )
+
+
+def _accuracy(own: Figures) -> str:
+    return (
+        f"accuracy {own['accuracy']:.3f} against probability {own['probability']:.3f} in "
+        f"[{own['lower']:.3f}, {own['upper']:.3f}]"
+    )
+
+
+def _z(own: Figures) -> str:
+    """Return by how much the two differ, beside what chance does.
+
+    Examples
+    --------
+    >>> _z({"z": -2.04}), _z({"z": None})
+    (' (-2.0 standard deviations)', '')
+    """
+    return "" if own["z"] is None else f" ({own['z']:+.1f} standard deviations)"
+
+
+def _farthest_off(those: list[Figures]) -> Figures | None:
+    """Return the one with the greatest |z|; None where none has one.
+
+    Of equals it is the last: of two classes, whose z differ in sign alone, the positive one.
+    """
+    known = [one for one in reversed(those) if one["z"] is not None]
+    return max(known, key=_distance, default=None)
+
+
+def _distance(one: Figures) -> float:
+    return abs(float(one["z"]))
