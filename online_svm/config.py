@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from online_svm.errors import InvalidConfig
+from online_svm.label_config import LabelConfig
 from online_svm.monitor_config import MonitorConfig
 from online_svm.semantics import SEMANTICS, check
 from online_svm.window_config import WindowConfig
@@ -37,7 +38,7 @@ Label = Annotated[str, Field(min_length=1, max_length=256)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-class PredictorConfig(MonitorConfig, WindowConfig):
+class PredictorConfig(LabelConfig, MonitorConfig, WindowConfig):
     """Settings of `OnlinePredictor`. Two equal configurations give equal answers, byte for byte.
 
     Examples
@@ -221,6 +222,7 @@ class PredictorConfig(MonitorConfig, WindowConfig):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         """Refuse combinations that cannot work, and say why."""
+        self._check_labels()
         if self.labels == "integer":
             _check_integers(self.classes or ())
         if isinstance(self.class_weight, dict) and self.classes is not None:

@@ -13,7 +13,7 @@ LIBRARY = (
     {"venn", "svm", "metrics"},
     {"calibration"},
     {"stream", "storage", "compiled"},
-    {"config", "monitor_config", "window_config", "semantics", "types", "errors"},
+    {"config", "label_config", "monitor_config", "window_config", "semantics", "types", "errors"},
 )
 """Parts of `online_svm`, the highest layer first. A part imports its own layer and lower ones."""
 

@@ -41,6 +41,16 @@ UNLABELLED = (
     "if which get one does not depend on the example"
 )
 
+CENSORED = (
+    "an example of the window was given up without its label: exact for those that get one in "
+    "time, for all only if which get one does not depend on the example"
+)
+
+ARRIVAL = (
+    "maturity is arrival: an example is learned when its label comes, and those whose labels come "
+    "soon may be unlike the others"
+)
+
 CROSSFIT = (
     "split is crossfit: the calibration scores are out of fold, by machines that trained on the "
     "rest of the calibration set"
@@ -296,8 +306,10 @@ class ActiveModel:
             return "approximate", CROSSFIT
         if self.has_probabilities:
             return "approximate", SELECTED
+        if self.config.maturity == "arrival":
+            return "approximate", ARRIVAL
         if not all_labelled:
-            return "approximate", UNLABELLED
+            return "approximate", CENSORED if self.config.takes_late_labels else UNLABELLED
         return "exact", None
 
 

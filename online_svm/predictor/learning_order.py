@@ -1,28 +1,69 @@
 """The order in which rows are answered and learned."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
+from online_svm.predictor.late_labels import Step
+from online_svm.predictor.pending_examples import PendingExample
+from online_svm.stream.label_counts import LabelCounts
 from online_svm.types import Bools, Floats, Ints
+
+_ROWS = ("answer", "learn", "give_up", "label")
+"""Kinds of steps that are a row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LateRows:
+    """What happens to each row where labels come late.
+
+    Attributes
+    ----------
+    examples : sequence of m PendingExample
+    answers : ndarray of bool, shape (m,)
+        Whether the row is answered here; else it was answered before.
+    opens : ndarray of shape (m,)
+        1 where an answer without a label begins to wait for it, -1 where it waits no longer.
+    """
+
+    examples: Sequence[PendingExample]
+    answers: Bools
+    opens: Ints
+
+    def part(self, begin: int, stop: int) -> "LateRows":
+        """Return rows begin ... stop - 1."""
+        rows = slice(begin, stop)
+        return LateRows(self.examples[rows], self.answers[rows], self.opens[rows])
+
+    def chosen(self, mask: Bools) -> list[PendingExample]:
+        """Return the examples of some rows."""
+        return [self.examples[row] for row in np.flatnonzero(mask).tolist()]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearningOrder:
-    """Rows in the order in which they are answered and learned: each is answered, then learned.
+    """Rows in the order in which they are answered and learned.
+
+    Where a label comes with its example, each row is answered and then learned. Where labels come
+    late, the same example is answered in one row and learned in another.
 
     Attributes
     ----------
     X : ndarray of shape (m, n_features)
     codes : ndarray of shape (m,)
-        Label codes; -1 where there is no label.
+        Codes of the labels to learn; -1 where there is none.
     probs : ndarray of shape (m,)
         Probabilities in the place of labels; NaN where there is none.
     learns : ndarray of bool, shape (m,)
-        Whether a row has a label or a probability.
+        Whether a label or a probability is learned.
+    gaps : ndarray of bool, shape (m,)
+        Whether it is certain now that an example is not learned.
     before : ndarray of shape (m,)
         Examples learned before each row.
+    late : LateRows or None
+        None where a label comes with its example.
 
     Examples
     --------
@@ -36,13 +77,37 @@ class LearningOrder:
     codes: Ints
     probs: Floats
     learns: Bools
+    gaps: Bools
     before: Ints
+    late: LateRows | None = None
 
     @classmethod
     def at_once(cls, X: Floats, codes: Ints, probs: Floats, n: int) -> Self:
         """Return the order in which a row is learned right after its answer; n were before."""
         learns = (codes >= 0) | ~np.isnan(probs)
-        return cls(X, codes, probs, learns, n + np.cumsum(learns) - learns)
+        return cls(X, codes, probs, learns, ~learns, n + np.cumsum(learns) - learns)
+
+    @classmethod
+    def of_steps(cls, steps: Sequence[Step], codes: Ints, n: int) -> Self:
+        """Return the order that steps say; `codes` are those of what they learn, n were before."""
+        rows = [step for step in steps if step.kind in _ROWS]
+        examples = [step.example for step in rows if step.example is not None]
+        kinds = np.array([_ROWS.index(step.kind) for step in rows], dtype=np.int64)
+        answers, learns, gaps = kinds == 0, kinds == 1, kinds == 2
+        of_rows = np.full(len(rows), -1, dtype=np.int64)
+        of_rows[learns] = codes
+        probs = np.array([example.probability for example in examples])
+        probs[~learns] = np.nan
+        opens = np.array([step.opens for step in rows], dtype=np.int64)
+        return cls(
+            np.array([example.x for example in examples]),
+            of_rows,
+            probs,
+            learns,
+            gaps,
+            n + np.cumsum(learns) - learns,
+            LateRows(examples, answers, opens),
+        )
 
     def __len__(self) -> int:
         return len(self.before)
@@ -54,16 +119,29 @@ class LearningOrder:
 
     def part(self, begin: int, stop: int) -> "LearningOrder":
         """Return rows begin ... stop - 1; the arrays are views."""
-        rows = slice(begin, stop)
-        return LearningOrder(
-            self.X[rows], self.codes[rows], self.probs[rows], self.learns[rows], self.before[rows]
-        )
+        late = None if self.late is None else self.late.part(begin, stop)
+        return self._taken(slice(begin, stop), late)
 
     def learned(self) -> "LearningOrder":
-        """Return the rows that are learned."""
-        if self.learns.all():
-            return self
-        rows = self.learns
+        """Return the rows that are learned, without what else happens."""
+        return self if self.learns.all() and self.late is None else self._taken(self.learns)
+
+    def computed(self, answers: Bools) -> "LearningOrder":
+        """Return the rows that a model has to do with: what is answered or learned."""
+        return self._taken(self.learns | answers)
+
+    def _taken(self, chosen: slice | Bools, late: LateRows | None = None) -> "LearningOrder":
         return LearningOrder(
-            self.X[rows], self.codes[rows], self.probs[rows], self.learns[rows], self.before[rows]
+            self.X[chosen],
+            self.codes[chosen],
+            self.probs[chosen],
+            self.learns[chosen],
+            self.gaps[chosen],
+            self.before[chosen],
+            late,
         )
+
+
+def report_counts(steps: Sequence[Step]) -> list[LabelCounts]:
+    """Return the counts of the reports among some steps, in order."""
+    return [step.counts for step in steps if step.counts is not None]

@@ -16,6 +16,7 @@ its examples have come, be they answered yet or not, and in line behind the refi
 gives it more time where it is computed elsewhere. When it is computed changes nothing.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,17 +24,27 @@ import numpy as np
 
 from online_svm.errors import InvalidExample, InvalidInput
 from online_svm.predictor.active_model import ActiveModel
-from online_svm.predictor.learning_order import LearningOrder
+from online_svm.predictor.late_labels import Correction, Done, Step
+from online_svm.predictor.late_scores import open_terms, scored_answers
+from online_svm.predictor.learning_order import LearningOrder, report_counts
+from online_svm.predictor.pending_examples import give
 from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.refit_cycle import RefitCycle
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.example import Example
-from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
+from online_svm.stream.prediction import (
+    LateLabelReport,
+    Prediction,
+    PredictionBlock,
+    ValidityReport,
+)
 from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.targets import checked_probabilities
 from online_svm.types import Bools, Floats, Ints
+
+Answers = list[PredictionBlock | ValidityReport | Alarm]
 
 
 class OnlinePredictor(RefitCycle):
@@ -55,6 +66,8 @@ class OnlinePredictor(RefitCycle):
         Labels declared or met so far, in the order of their codes.
     classes : tuple of str
         The same, sorted.
+    late : LateLabels or None
+        The examples that wait for their labels, where there is a horizon.
 
     Examples
     --------
@@ -104,9 +117,41 @@ class OnlinePredictor(RefitCycle):
             raise InvalidExample("duplicate_field", "both y and p are given; give one")
         schema = self.schema.of_example(example.x)
         probabilities = None if probability is None else np.array([probability])
-        block = self.step_many(row[None, :], [label], probabilities, schema)[0]
+        times = None if example.time is None else [example.time]
+        answers = self.step_many(
+            row[None, :], [label], probabilities, schema, ids=[example.id], times=times
+        )
+        block = answers[0]
         assert isinstance(block, PredictionBlock)
         return block.row(0)
+
+    def label(self, id: str, y: str | int) -> Done:
+        """Take the label of an example that was answered before; say what was done with it.
+
+        It is learned as the setting `maturity` says.
+
+        Raises
+        ------
+        InvalidExample
+            If it is no label of this stream, or cannot be used; see `LateLabels.label`.
+        InvalidInput
+            If labels come with their examples here.
+
+        Examples
+        --------
+        >>> from online_svm.config import PredictorConfig
+        >>> predictor = OnlinePredictor(PredictorConfig(horizon=100))
+        >>> answer = predictor.step(Example([0.5, 1.0], id="a"))
+        >>> predictor.label("a", "spam"), predictor.label("a", "spam"), predictor.n
+        ('accepted', 'repeated', 0)
+        """
+        if self.late is None:
+            raise InvalidInput("label: a label comes with its example; set a horizon")
+        label = self.schema.label(y)
+        assert label is not None
+        done = self.late.label(id, label)
+        self.answer_accepted()
+        return done
 
     def step_many(
         self,
@@ -114,7 +159,10 @@ class OnlinePredictor(RefitCycle):
         labels: Sequence[str | None],
         probabilities: Floats | None = None,
         schema: FeatureSchema | None = None,
-    ) -> list[PredictionBlock | ValidityReport | Alarm]:
+        *,
+        ids: Sequence[str | None] | None = None,
+        times: Sequence[int] | None = None,
+    ) -> Answers:
         """Answer and learn rows in order; the same as `step` on each.
 
         Parameters
@@ -129,6 +177,10 @@ class OnlinePredictor(RefitCycle):
             none. They are learned, but take no part in calibration and are not scored.
         schema : FeatureSchema, optional
             The one the rows were checked by; if there are any, it is the predictor's from now on.
+        ids : sequence of (str or None), length m, optional
+            By which labels can be sent later, where there is a horizon; none may wait already.
+        times : sequence of int, length m, optional
+            Milliseconds, where the horizon counts time.
 
         Returns
         -------
@@ -146,16 +198,56 @@ class OnlinePredictor(RefitCycle):
         has_label = np.array([label is not None for label in labels], dtype=np.bool_)
         are_taken = self.config.learner == "psvm"
         probs = checked_probabilities(probabilities, has_label, are_taken=are_taken)
+        if self.late is not None:
+            self.late.accept_many(X, labels, probs, ids, times)
+            return self.answer_accepted(schema)
         if schema is not None and len(X):
             self.schema = schema
         order = LearningOrder.at_once(X, self.labels.codes(labels), probs, self.n)
         return self._follow(order)
 
-    def _follow(self, order: LearningOrder) -> list[PredictionBlock | ValidityReport | Alarm]:
+    def answer_accepted(self, schema: FeatureSchema | None = None) -> Answers:
+        """Answer the examples that `late` accepted since the last call, and learn what is due.
+
+        Parameters
+        ----------
+        schema : FeatureSchema, optional
+            The one they were checked by.
+
+        Returns
+        -------
+        As `step_many` does. A report follows the block of those that were answered before the
+        example whose learning completed it.
+        """
+        assert self.late is not None
+        steps = self.late.take_steps()
+        if schema is not None and any(step.kind == "answer" for step in steps):
+            self.schema = schema
+        self._counts = deque(report_counts(steps))
+        answers: Answers = []
+        begin = 0
+        for i, step in enumerate(steps):
+            if step.correction is not None:
+                answers += self._follow_steps(steps[begin:i])
+                self._relabel(step.correction)
+                begin = i + 1
+        return answers + self._follow_steps(steps[begin:])
+
+    def _follow_steps(self, steps: Sequence[Step]) -> Answers:
+        learned = [step.example.label for step in steps if step.example and step.kind == "learn"]
+        order = LearningOrder.of_steps(steps, self.labels.codes(learned), self.n)
+        return self._follow(order) if len(order) else []
+
+    def _relabel(self, correction: Correction) -> None:
+        """Give a learned example another label, for the next refit."""
+        (code,) = self.labels.codes([correction.label])
+        self._examples.relabel(correction.n, int(code), len(self.labels.labels))
+
+    def _follow(self, order: LearningOrder) -> Answers:
         """Answer and learn rows in this order, in blocks between which the answering changes."""
         held = order.learned()
         self._examples.append(held.X, held.codes, held.probs, len(self.labels.labels))
-        answers: list[PredictionBlock | ValidityReport | Alarm] = []
+        answers: Answers = []
         begin = 0
         while begin < len(order):
             self._freeze_what_is_held()
@@ -164,8 +256,8 @@ class OnlinePredictor(RefitCycle):
             all_labelled = not self._awaits_label
             self.n = block.after
             answers += self._answer(block, all_labelled=all_labelled)
-            if not block.learns.all():
-                self._unlabelled = int(block.before[~block.learns][-1])
+            if block.gaps.any():
+                self._unlabelled = int(block.before[block.gaps][-1])
             if self.n == due:
                 self._change()
             begin += len(block)
@@ -183,7 +275,7 @@ class OnlinePredictor(RefitCycle):
         if self.config.learner == "psvm" and not self._active.has_probabilities:
             stop = begin + _with_first(~np.isnan(order.probs[begin:stop]))
         if not self._awaits_label:
-            stop = begin + _with_first(~order.learns[begin:stop])
+            stop = begin + _with_first(order.gaps[begin:stop])
         return stop
 
     @property
@@ -192,30 +284,59 @@ class OnlinePredictor(RefitCycle):
         window, since = self.config.window, self._unlabelled
         return since is not None and (window is None or self.n - since < window)
 
-    def _answer(
-        self, order: LearningOrder, *, all_labelled: bool
-    ) -> list[PredictionBlock | ValidityReport]:
+    def _answer(self, order: LearningOrder, *, all_labelled: bool) -> Answers:
         """Answer rows that one model answers, with one fit of its maps, and report on them."""
-        active, before = self._active, order.before
+        if order.late is None:
+            block, columns = self._block(order, all_labelled=all_labelled)
+            return self._reported(order, block, columns)
+        return self._late_reported(order, self._late_block(order, all_labelled=all_labelled))
+
+    def _late_block(self, order: LearningOrder, *, all_labelled: bool) -> PredictionBlock | None:
+        """Return the answers that rows ask for, kept with their examples; None if they ask none."""
+        assert order.late is not None
+        is_answered = order.late.answers
+        rows = order.computed(is_answered)
+        if not len(rows):
+            return None
+        block, _ = self._block(rows, all_labelled=all_labelled)
+        given = block.taken(is_answered[order.learns | is_answered])
+        give(order.late.chosen(is_answered), given)
+        return given
+
+    def _block(self, rows: LearningOrder, *, all_labelled: bool) -> tuple[PredictionBlock, Ints]:
+        """Return the answers to rows, and the columns of what was learned of each after its answer.
+
+        A row that was answered before is answered again on the way, since what a model has seen is
+        learned there; nobody is told.
+        """
+        active = self._active
         if active is None:
             intervals = bool(interval_maps(self.config))
-            columns = order.codes
-            block = warming_block(self._declared, before, map_intervals=intervals)
-        else:
-            columns = active.view.columns(order.codes)
-            block = active.answer(order.X, columns, before, all_labelled=all_labelled)
-            if self._mixture is not None:
-                block = self._mixture.added_to(block, columns)
-            active.note_learned(order.learned().codes)
-        answers: list[PredictionBlock | ValidityReport] = []
-        begin, every = 0, self.config.metrics_every
-        for due in range((int(before[0]) // every + 1) * every, self.n + 1, every):
-            stop = int(np.searchsorted(before, due))
+            block = warming_block(self._declared, rows.before, map_intervals=intervals)
+            return block, rows.codes
+        columns = active.view.columns(rows.codes)
+        block = active.answer(rows.X, columns, rows.before, all_labelled=all_labelled)
+        if self._mixture is not None:
+            block = self._mixture.added_to(block, columns)
+        active.note_learned(rows.learned().codes)
+        return block, columns
+
+    def _reported(self, order: LearningOrder, block: PredictionBlock, columns: Ints) -> Answers:
+        """Return rows with the reports that they complete; each was scored as it was learned."""
+        answers: Answers = []
+        begin = 0
+        for due, stop in self._due_reports(order):
             answers += [self._scored(block, columns, begin, stop), self._report(due)]
             begin = stop
-        if begin < len(before):
-            answers.append(self._scored(block, columns, begin, len(before)))
+        if begin < len(order):
+            answers.append(self._scored(block, columns, begin, len(order)))
         return answers
+
+    def _due_reports(self, order: LearningOrder) -> list[tuple[int, int]]:
+        """Return the reports due among rows: examples learned by then, and rows up to it."""
+        every, before = self.config.metrics_every, order.before
+        due = range((int(before[0]) // every + 1) * every, self.n + 1, every)
+        return [(n, int(np.searchsorted(before, n))) for n in due]
 
     def _scored(
         self, block: PredictionBlock, columns: Ints, begin: int, stop: int
@@ -223,10 +344,14 @@ class OnlinePredictor(RefitCycle):
         """Return some rows of a block, added to the cumulative and the windowed validity."""
         part = block.part(begin, stop)
         if part.status == "ok":
-            self._validity.update(part, columns[begin:stop])
-            if self._windows is not None:
-                self._windows.update(ScoredRows.of(part, columns[begin:stop]))
+            self._score(part, columns[begin:stop])
         return part
+
+    def _score(self, block: PredictionBlock, columns: Ints) -> None:
+        """Add answers of a model and their labels, in the order in which they are learned."""
+        self._validity.update(block, columns)
+        if self._windows is not None:
+            self._windows.update(ScoredRows.of(block, columns))
 
     def _report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples, which have all been scored."""
@@ -234,6 +359,43 @@ class OnlinePredictor(RefitCycle):
         if self._windows is None:
             return report
         return replace(report, windowed=self._windows.report())
+
+    def _late_reported(self, order: LearningOrder, block: PredictionBlock | None) -> Answers:
+        """Return what was answered, with the reports that the learning of examples completes.
+
+        Examples that are learned are scored by the answers they were given.
+        """
+        assert order.late is not None
+        answers: Answers = []
+        given = np.cumsum(order.late.answers)
+        begin = done = 0
+        for due, stop in [*self._due_reports(order), (None, len(order))]:
+            told = int(given[stop - 1])
+            if block is not None and told > done:
+                answers.append(block.part(done, told))
+            self._score_late(order.part(begin, stop))
+            if due is not None:
+                answers.append(self._late_report(due))
+            begin, done = stop, told
+        return answers
+
+    def _score_late(self, order: LearningOrder) -> None:
+        """Add the examples that are learned to the cumulative validity."""
+        assert order.late is not None
+        for scored in scored_answers(order.late.chosen(order.learns)):
+            self._score(scored.block, scored.columns)
+        self._open.add(open_terms(order.late))
+
+    def _late_report(self, n: int) -> ValidityReport:
+        report = self._report(n)
+        headline, scored = report.headline, report.scored
+        labels = LateLabelReport(
+            self._counts.popleft(),
+            self._open.count,
+            self._open.accuracy(scored, headline),
+            self._open.brier(scored, headline),
+        )
+        return replace(report, labels=labels)
 
     def _next_change(self) -> int | None:
         """Return the smallest n above the present one at which the answering changes."""

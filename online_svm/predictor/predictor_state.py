@@ -1,12 +1,16 @@
 """What a predictor remembers between two calls, and how that is saved and continued."""
 
+from collections import deque
 from typing import Any
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.late_labels import LateLabels
+from online_svm.predictor.late_scores import waiting_terms
 from online_svm.predictor.mixture import Mixture
+from online_svm.predictor.open_answers import OpenAnswers
 from online_svm.predictor.pending_refit import PendingRefit
 from online_svm.predictor.stream_validity import StreamValidity
 from online_svm.refit.task import Refitter
@@ -15,6 +19,7 @@ from online_svm.storage.arrays import nest, under
 from online_svm.storage.snapshot import pack, unpack
 from online_svm.storage.state import State, as_array
 from online_svm.stream.available_examples import AvailableExamples
+from online_svm.stream.label_counts import LabelCounts
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.schema import FeatureSchema
 from online_svm.types import Arrays
@@ -44,6 +49,9 @@ class PredictorState:
         self._unlabelled: int | None = None  # examples learned before the last without a label
         self._validity = StreamValidity(config.published)
         self._windows = WindowedValidity.of(config)
+        self.late = LateLabels(config) if config.takes_late_labels else None
+        self._open = OpenAnswers()
+        self._counts: deque[LabelCounts] = deque()  # within a call only: of the reports due
 
     def snapshot(self) -> bytes:
         """Return the whole state; `restore` continues from it byte for byte.
@@ -65,6 +73,9 @@ class PredictorState:
         if self._windows is not None:
             header["windowed"], parts = self._windows.state()
             arrays |= nest("windowed", parts)
+        if self.late is not None:
+            header["late"], parts = self.late.state()
+            arrays |= nest("late", parts)
         if self._mixture is not None:
             arrays |= nest("mixture", self._mixture.state())
         if self._pending is not None:
@@ -123,12 +134,22 @@ class PredictorState:
         if self._mixture is not None:
             logs, share = under("mixture", arrays), self.config.mixed_share
             self._mixture = Mixture.from_state(logs, len(published), share)
+        if self.late is not None:
+            self._load_late(State(header["late"], under("late", arrays)))
         if "pending" in header:
             pending = State(header["pending"], arrays)
             self._pending = PendingRefit.from_state(pending, declared)
         if "active" in header:
             active = State(header["active"], under("active", arrays))
             self._active = ActiveModel.from_state(active, self.config)
+
+    def _load_late(self, state: State) -> None:
+        self.late = LateLabels.from_state(state, self.config)
+        if self.late.learned != self.n:
+            raise ValueError(f"late labels are those of n = {self.late.learned}, not {self.n}")
+        for example in self.late.examples():
+            if not example.has_target:
+                self._open.add(waiting_terms(example))
 
 
 def _inline(config: PredictorConfig) -> Refitter:

@@ -36,7 +36,9 @@ class RefitCycle(PredictorState):
         weights = given_weights(given, view.classes[: view.n_known])
         probs = self._examples.probs(start, n).copy() if config.learner == "psvm" else None
         columns = view.columns(self._examples.codes(start, n))
-        self._refitter.submit(RefitTask(start, n, first, rows, columns, weights, probs))
+        is_relabelled = self._examples.take_relabelled()
+        task = RefitTask(start, n, first, rows, columns, weights, probs, is_relabelled)
+        self._refitter.submit(task)
         early = n < config.lags_from or is_early_refit(n, config.refit_every, config.dense_until)
         frozen = PendingRefit(start, n, n + (0 if early else config.lag), view)
         if self._pending is None:

@@ -64,6 +64,8 @@ class Learner:
         left = int(self._parts(self._start, len(self._rows))[:forgotten].sum())
         held = len(self._rows) - forgotten
         self._hold(task, forgotten)
+        if task.relabelled:
+            self._begin_anew()
         if self._committee is not None:
             return self._fit_committee(self._committee, task, trains, (forgotten, left, held))
         if self.config.learner == "linear":
@@ -141,6 +143,16 @@ class Learner:
                 linear, config, learner._kernel(), X, learner._n_classes
             )
         return learner
+
+    def _begin_anew(self) -> None:
+        """Give up machines that learned an example with a label that it no longer has.
+
+        The linear one goes on, and keeps that label: what it learned before the window would be
+        lost with it.
+        """
+        self._machine = None
+        if self._committee is not None:
+            self._committee.begin_anew()
 
     def _parts(self, start: int, count: int) -> Bools:
         """Return which of `count` examples from number `start` on are in T."""

@@ -38,6 +38,8 @@ class RefitTask:
         Multiplies C for the examples of each class.
     probs : ndarray of shape (freeze - start,), optional
         Probability of the second class, NaN where there is a label; of a P-SVM.
+    relabelled : bool
+        Whether an example that the learner holds has another label than before.
     """
 
     start: int
@@ -47,6 +49,7 @@ class RefitTask:
     codes: Ints
     weights: Floats
     probs: Floats | None = None
+    relabelled: bool = False
 
     @property
     def n_classes(self) -> int:
@@ -55,7 +58,9 @@ class RefitTask:
 
     def state(self) -> bytes:
         """Return the task as bytes, for the pipe."""
-        header = {"start": self.start, "freeze": self.freeze, "first": self.first}
+        header: Header = {"start": self.start, "freeze": self.freeze, "first": self.first}
+        if self.relabelled:
+            header["relabelled"] = True
         arrays: Arrays = {"X": self.X, "codes": self.codes, "weights": self.weights}
         if self.probs is not None:
             arrays["probs"] = self.probs
@@ -73,6 +78,7 @@ class RefitTask:
             codes=arrays["codes"],
             weights=arrays["weights"],
             probs=arrays.get("probs"),
+            relabelled=header.get("relabelled", False),
         )
 
 

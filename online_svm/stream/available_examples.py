@@ -34,6 +34,7 @@ class AvailableExamples:
         self._rows: Tail | None = None
         self._given = 0  # rows before this one were given to a refit
         self._arrivals = [0] * n_labels  # number of the first example of a label
+        self._relabelled = False  # a row that was given has another label now
 
     @property
     def stop(self) -> int:
@@ -69,6 +70,22 @@ class AvailableExamples:
         assert self._rows is not None
         return self._rows.since(start, stop)
 
+    def relabel(self, number: int, code: int, n_labels: int) -> None:
+        """Give a learned example another label, for the refits to come; `n_labels` are known then.
+
+        One that was dropped stays as it is.
+        """
+        self._arrivals += [self.stop] * (n_labels - len(self._arrivals))
+        if number < self._codes.first:
+            return
+        self._codes.since(number, number + 1)[0] = code
+        self._relabelled |= number < self._given
+
+    def take_relabelled(self) -> bool:
+        """Return whether a row that a refit was given has another label since the last call."""
+        relabelled, self._relabelled = self._relabelled, False
+        return relabelled
+
     def give(self, start: int, stop: int) -> tuple[int, Floats]:
         """Return the rows before `stop` that no refit was given, and the number of the first.
 
@@ -92,6 +109,8 @@ class AvailableExamples:
     def state(self) -> State:
         """Return the examples, but for the labels' arrivals."""
         header: Header = {"codes_first": self._codes.first}
+        if self._relabelled:
+            header["relabelled"] = True
         arrays: Arrays = {
             "codes": self._codes.since(self._codes.first),
             "probs": self._probs.since(self._probs.first),
@@ -114,6 +133,7 @@ class AvailableExamples:
         restored = cls(n_labels)
         restored._codes = Tail(arrays["codes"], header["codes_first"])
         restored._probs = Tail(arrays["probs"], header["codes_first"])
+        restored._relabelled = header.get("relabelled", False) is True
         if "rows" in arrays:
             restored._rows = Tail(arrays["rows"], header["rows_first"])
             restored._given = restored._rows.first

@@ -19,6 +19,10 @@ class Example:
     p : float, optional
         In its place, an annotator's probability that the label is the second of the two classes,
         for a learner that takes it ("psvm"). With neither the example is answered, not learned.
+    id : str, optional
+        By which its label can be sent later, where there is a horizon.
+    time : int, optional
+        Milliseconds, where the horizon counts time.
 
     Examples
     --------
@@ -29,3 +33,5 @@ class Example:
     x: Sequence[float | None] | Floats | Mapping[str, float | None]
     y: str | int | None = None
     p: float | None = None
+    id: str | None = None
+    time: int | None = None

@@ -5,8 +5,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from online_svm.stream.answer_columns import COLUMNS, Column, Guarantee, Kind, Status
+from online_svm.stream.label_counts import LabelCounts
 from online_svm.stream.windowed_report import WindowedReport
-from online_svm.types import Floats, Ints
+from online_svm.types import Bools, Floats, Ints
 
 Intervals = tuple[tuple[float, float], ...]
 
@@ -83,15 +84,16 @@ class PredictionBlock:
 
     def part(self, begin: int, stop: int) -> "PredictionBlock":
         """Return rows begin ... stop - 1 as a block; the arrays are views."""
-        if begin == 0 and stop == len(self):
-            return self
-        rows = slice(begin, stop)
+        return self if begin == 0 and stop == len(self) else self.taken(slice(begin, stop))
+
+    def taken(self, chosen: slice | Bools) -> "PredictionBlock":
+        """Return the chosen rows as a block; the arrays of a slice are views."""
         intervals = self.map_intervals
         return replace(
             self,
-            **{name: getattr(self, name)[rows] for name in _ARRAYS},
-            maps={name: values[rows] for name, values in self.maps.items()},
-            map_intervals=intervals and {name: values[rows] for name, values in intervals.items()},
+            **{name: getattr(self, name)[chosen] for name in _ARRAYS},
+            maps={name: values[chosen] for name, values in self.maps.items()},
+            map_intervals=intervals and {name: v[chosen] for name, v in intervals.items()},
         )
 
     def row(self, i: int) -> "Prediction":
@@ -155,6 +157,8 @@ class ValidityReport:
         The same for each published map.
     windowed : WindowedReport or None
         The headline over the last scored examples; None where the configuration asks for none.
+    labels : LateLabelReport or None
+        What became of late labels; None where a label comes with its example.
     """
 
     n: int
@@ -163,6 +167,35 @@ class ValidityReport:
     venn: "MethodReport"
     maps: dict[str, "MethodReport"]
     windowed: WindowedReport | None = None
+    labels: "LateLabelReport | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a mean may yet become: at least, if the probabilities are right, and at most."""
+
+    lower: float
+    estimate: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class LateLabelReport:
+    """What became of late labels so far, and what those to come may do.
+
+    Attributes
+    ----------
+    counts : LabelCounts
+    open : int
+        Answers of a model whose label has not come.
+    accuracy, brier : Bounds or None
+        Of the headline, over what was scored and what is open; None before the first such.
+    """
+
+    counts: LabelCounts
+    open: int
+    accuracy: Bounds | None
+    brier: Bounds | None
 
 
 @dataclass(frozen=True, slots=True)

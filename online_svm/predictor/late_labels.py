@@ -1,0 +1,389 @@
+"""LateLabels: which answered examples wait for their labels, and when each is learned.
+
+What happens depends on the entries alone and on no answer, so it is written down first, as steps in
+the order of the entries; the predictor then follows them.
+
+- ``answer``: an example is answered.
+- ``learn``: an example whose answer was given before is learned.
+- ``give_up``: an example is not learned: its horizon passed without a label, or it fell out.
+- ``label``: the label of a waiting example came.
+- ``correct``: the label of an example that was learned is another one.
+- ``report``: as many examples were learned as a report covers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidExample, InvalidInput
+from online_svm.predictor.pending_examples import (
+    PendingExample,
+    pending_from_state,
+    pending_state,
+)
+from online_svm.storage.arrays import nest, require, under
+from online_svm.storage.state import State
+from online_svm.stream.label_counts import LabelCounts
+from online_svm.types import Floats
+
+Done = Literal["accepted", "repeated", "corrected"]
+Kind = Literal["answer", "learn", "give_up", "label", "correct", "report"]
+
+GIVEN_UP = -1
+"""In the place of the number of a learned example: it was not learned."""
+
+EARLY_KEPT = 1000
+"""Ids of labels for unknown examples that are remembered, to count examples that come after."""
+
+
+class Correction(NamedTuple):
+    """The label of the learned example `n` is another one."""
+
+    n: int
+    label: str
+
+
+class Step(NamedTuple):
+    """One thing that happens; see the head of this file.
+
+    Attributes
+    ----------
+    kind : Kind
+    example : PendingExample or None
+        That it happens to.
+    counts : LabelCounts or None
+        Of a report.
+    correction : Correction or None
+    opens : int
+        1 where an answer begins to wait for its label, -1 where it waits no longer, else 0.
+    """
+
+    kind: Kind
+    example: PendingExample | None = None
+    counts: LabelCounts | None = None
+    correction: Correction | None = None
+    opens: int = 0
+
+
+@dataclass(slots=True)
+class Settled:
+    """What is remembered of an example that waits no longer.
+
+    Attributes
+    ----------
+    n : int
+        Number of the learned example, or `GIVEN_UP`.
+    label : str or None
+        What it was learned with; None where that was a probability, or it was not learned.
+    """
+
+    n: int
+    label: str | None
+
+
+class LateLabels:
+    """The waiting examples of a stream in event order, and what is remembered of the others.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+        With a horizon.
+
+    Attributes
+    ----------
+    counts : LabelCounts
+    learned : int
+        Examples learned after the steps so far.
+    met : dict of str to None
+        Labels that came so far, in order.
+
+    Examples
+    --------
+    >>> late = LateLabels(PredictorConfig(horizon=2))
+    >>> for name in "abc":
+    ...     late.accept(np.zeros(1), id=name)
+    ...     print(late.label(name, "yes") if name != "b" else "")
+    accepted
+    <BLANKLINE>
+    accepted
+    >>> [step.kind for step in late.take_steps()]
+    ['answer', 'label', 'answer', 'answer', 'learn', 'label']
+    >>> late.counts.pending, late.counts.unlabelled
+    (2, 1)
+    """
+
+    def __init__(self, config: PredictorConfig) -> None:
+        self._horizon = config.horizon or 0
+        self._counts_time = config.horizon_in == "time"
+        self._at_arrival = config.maturity == "arrival"
+        self._max_pending, self._window = config.max_pending, config.window
+        self._metrics_every = config.metrics_every
+        self.counts = LabelCounts()
+        self.learned = 0
+        self.met: dict[str, None] = {}
+        self._accepted = 0
+        self._clock = 0
+        self._waiting: dict[int, PendingExample] = {}  # by number, which is the order of events
+        self._known: dict[str, PendingExample] = {}  # those of them with an id
+        self._settled: dict[str, Settled] = {}  # in the order in which they were settled
+        self._early: dict[str, None] = {}
+        self._steps: list[Step] = []
+
+    def waiting(self, id: str) -> PendingExample | None:
+        """Return the waiting example with this id, if there is one."""
+        return self._known.get(id)
+
+    def accept(
+        self,
+        x: Floats,
+        *,
+        id: str | None = None,
+        label: str | None = None,
+        probability: float = float("nan"),
+        time: int = 0,
+        seq: int = 0,
+    ) -> None:
+        """Take an example; those whose horizon passes with it are learned or given up.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+            A copy is kept.
+        id : str, optional
+            By which its label can be sent later; no waiting example may have it.
+        label : str, optional
+            Its label, where it comes at once.
+        probability : float
+            In its place an annotator's probability.
+        time : int
+            Milliseconds, where the horizon counts time. One that is before the latest so far counts
+            as that.
+        seq : int
+            Of its entry.
+
+        Raises
+        ------
+        InvalidInput
+            If the id waits already; nothing has changed then.
+        """
+        if id in self._known:
+            raise InvalidInput(f"id: {id[:40]!r} waits for its label already")
+        if time < self._clock:
+            self.counts.backwards += 1
+        self._clock = max(self._clock, time)
+        example = PendingExample(self._accepted, id, x.copy(), self._clock, seq, label, probability)
+        self._accepted += 1
+        if label is not None:
+            self.met[label] = None
+        if id is not None:
+            if id in self._early:
+                del self._early[id]
+                self.counts.early += 1
+            self._settled.pop(id, None)
+            self._known[id] = example
+        self._waiting[example.number] = example
+        self.counts.pending += 1
+        self._add("answer", example, opens=0 if example.has_target else 1)
+        if self._at_arrival and example.has_target:
+            self._learn(example)
+        self._settle_what_is_due()
+
+    def accept_many(
+        self,
+        X: Floats,
+        labels: Sequence[str | None],
+        probs: Floats,
+        ids: Sequence[str | None] | None = None,
+        times: Sequence[int] | None = None,
+    ) -> None:
+        """Take examples in order, as `accept` does.
+
+        Raises
+        ------
+        InvalidInput
+            If an id waits already or is given twice; nothing has changed then.
+        """
+        sent = [None] * len(X) if ids is None else list(ids)
+        known = [id for id in sent if id is not None]
+        if len(set(known)) < len(known) or not self._known.keys().isdisjoint(known):
+            raise InvalidInput("ids: one waits for its label already, or is given twice")
+        for x, id, label, p, time in zip(
+            X, sent, labels, probs.tolist(), times or [0] * len(X), strict=True
+        ):
+            self.accept(x, id=id, label=label, probability=p, time=time)
+
+    def label(self, id: str, label: str) -> Done:
+        """Take the label of the example with this id, and say what was done with it.
+
+        Raises
+        ------
+        InvalidExample
+            If it cannot be used: ``unknown_id``, ``after_horizon``, ``after_window`` or
+            ``conflict``. Nothing has changed then, but for what is counted.
+        """
+        example = self._known.get(id)
+        if example is None:
+            return self._label_of_settled(id, label)
+        if not np.isnan(example.probability):
+            raise _has_probability(id)
+        before, example.label = example.label, label
+        self.met[label] = None
+        if before is not None:
+            return self._said_again(before, label)
+        self.counts.late += 1
+        self._add("label", example, opens=-1)
+        if self._at_arrival:
+            self._learn(example)
+        return "accepted"
+
+    def take_steps(self) -> list[Step]:
+        """Return the steps since the last call."""
+        steps, self._steps = self._steps, []
+        return steps
+
+    def examples(self) -> list[PendingExample]:
+        """Return the waiting examples, in event order."""
+        return list(self._waiting.values())
+
+    def state(self) -> State:
+        """Return everything but the configuration, between two calls of the predictor."""
+        assert not self._steps
+        waiting = pending_state(self.examples())
+        header = waiting.header | {
+            "counts": self.counts.state(),
+            "learned": self.learned,
+            "met": list(self.met),
+            "accepted": self._accepted,
+            "clock": self._clock,
+            "early": list(self._early),
+            "settled_ids": list(self._settled),
+            "settled_labels": [settled.label for settled in self._settled.values()],
+        }
+        numbers = [settled.n for settled in self._settled.values()]
+        arrays = nest("waiting", waiting.arrays)
+        return State(header, arrays | {"settled": np.array(numbers, dtype=np.int64)})
+
+    @classmethod
+    def from_state(cls, state: State, config: PredictorConfig) -> Self:
+        """Return the examples that `state` describes.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            If a part is missing, or they do not fit one another.
+        """
+        header, arrays = state
+        late = cls(config)
+        late.counts = LabelCounts.from_state(header["counts"])
+        for name in ("learned", "accepted", "clock"):
+            require(type(header[name]) is int and header[name] >= 0, name)
+        late.learned, late._accepted = header["learned"], header["accepted"]
+        late._clock = header["clock"]
+        late.met = dict.fromkeys(header["met"])
+        late._early = dict.fromkeys(header["early"])
+        settled = zip(
+            header["settled_ids"],
+            arrays["settled"].tolist(),
+            header["settled_labels"],
+            strict=True,
+        )
+        late._settled = {id: Settled(n, label) for id, n, label in settled}
+        waiting = pending_from_state(State(header, under("waiting", arrays)))
+        late._waiting = {example.number: example for example in waiting}
+        late._known = {example.id: example for example in waiting if example.id is not None}
+        require(len(late._waiting) == late.counts.pending, "pending")
+        return late
+
+    def _label_of_settled(self, id: str, label: str) -> Done:
+        settled = self._settled.get(id)
+        if settled is None:
+            self._early[id] = None
+            _forget_oldest(self._early, EARLY_KEPT)
+            raise InvalidExample(
+                "unknown_id",
+                f"no example with id {id[:40]!r} waits for a label: none came, or too long ago, or "
+                "it comes later; send a label after its example",
+            )
+        if settled.n == GIVEN_UP:
+            raise InvalidExample(
+                "after_horizon",
+                f"the example with id {id[:40]!r} was given up without a label before; a longer "
+                "horizon waits longer",
+            )
+        if settled.label is None:
+            raise _has_probability(id)
+        if settled.label != label and settled.n < self.learned - (self._window or self.learned):
+            raise InvalidExample(
+                "after_window",
+                f"the example with id {id[:40]!r} has left the window: another label would "
+                "change nothing",
+            )
+        before, settled.label = settled.label, label
+        self.met[label] = None
+        if before != label:
+            correction = Correction(settled.n, label)
+            self._steps.append(Step("correct", correction=correction))
+        return self._said_again(before, label)
+
+    def _said_again(self, before: str, label: str) -> Done:
+        if before == label:
+            self.counts.repeated += 1
+            return "repeated"
+        self.counts.corrected += 1
+        return "corrected"
+
+    def _settle_what_is_due(self) -> None:
+        """Learn or give up the examples whose horizon has passed, and those too many."""
+        while self._waiting and self._is_due(oldest := next(iter(self._waiting.values()))):
+            if oldest.has_target:
+                self._learn(oldest)
+            else:
+                self.counts.censored += 1
+                self._give_up(oldest)
+        while len(self._waiting) > self._max_pending:
+            self.counts.dropped += 1
+            self._give_up(next(iter(self._waiting.values())))
+
+    def _is_due(self, example: PendingExample) -> bool:
+        if self._counts_time:
+            return self._clock - example.time >= self._horizon
+        return self._accepted - 1 - example.number >= self._horizon
+
+    def _learn(self, example: PendingExample) -> None:
+        self._settle(example, Settled(self.learned, example.label))
+        self.learned += 1
+        self._add("learn", example)
+        if self.learned % self._metrics_every == 0:
+            self._steps.append(Step("report", counts=self.counts.copy()))
+
+    def _give_up(self, example: PendingExample) -> None:
+        self._settle(example, Settled(GIVEN_UP, None))
+        self._add("give_up", example, opens=0 if example.has_target else -1)
+
+    def _settle(self, example: PendingExample, settled: Settled) -> None:
+        """Let an example wait no longer, and remember what became of it."""
+        del self._waiting[example.number]
+        self.counts.pending -= 1
+        if example.id is not None:
+            del self._known[example.id]
+            self._settled[example.id] = settled
+            _forget_oldest(self._settled, self._max_pending)
+
+    def _add(self, kind: Kind, example: PendingExample, opens: int = 0) -> None:
+        self.counts.unlabelled += opens
+        self._steps.append(Step(kind, example, opens=opens))
+
+
+def _forget_oldest(remembered: dict[str, Any], most: int) -> None:
+    while len(remembered) > most:
+        del remembered[next(iter(remembered))]
+
+
+def _has_probability(id: str) -> InvalidExample:
+    return InvalidExample(
+        "conflict",
+        f"the example with id {id[:40]!r} came with a probability in the place of a label",
+    )

@@ -1,0 +1,163 @@
+"""Answered examples that wait to be learned, with their original answers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from online_svm.predictor.open_answers import possible_terms
+from online_svm.storage.arrays import nest, require, under
+from online_svm.storage.state import Header, State
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.prediction_state import block_from_state, block_state, can_join, joined
+from online_svm.types import Arrays, Floats, Ints
+
+
+class Answer(NamedTuple):
+    """One answer: a row of the block it was given in, and of what that may come to."""
+
+    block: PredictionBlock
+    terms: Ints
+    row: int
+
+
+@dataclass(slots=True, eq=False)
+class PendingExample:
+    """An accepted example, and what came of it so far.
+
+    Attributes
+    ----------
+    number : int
+        Examples accepted before it.
+    id : str or None
+        The producer's.
+    x : ndarray of shape (n_features,)
+    time : int
+        Milliseconds; 0 where the horizon does not count time.
+    seq : int
+        Of its entry.
+    label : str or None
+    probability : float
+        In the place of a label; NaN where there is none.
+    answer : Answer or None
+        The original answer, once it is given.
+    """
+
+    number: int
+    id: str | None
+    x: Floats
+    time: int
+    seq: int
+    label: str | None
+    probability: float
+    answer: Answer | None = None
+
+    @property
+    def has_target(self) -> bool:
+        """Whether it can be learned."""
+        return self.label is not None or not np.isnan(self.probability)
+
+
+class AnswerRun(NamedTuple):
+    """Examples whose answers follow one another in one block.
+
+    Attributes
+    ----------
+    block : PredictionBlock
+        Their answers.
+    begin, stop : int
+        The examples, of those that were asked for.
+    """
+
+    block: PredictionBlock
+    begin: int
+    stop: int
+
+
+def give(examples: Iterable[PendingExample], block: PredictionBlock) -> None:
+    """Keep the rows of a block as the answers of examples, in order."""
+    terms = possible_terms(block)
+    for row, example in enumerate(examples):
+        example.answer = Answer(block, terms, row)
+
+
+def answer_runs(examples: Sequence[PendingExample]) -> Iterator[AnswerRun]:
+    """Yield the original answers of examples in order, as few blocks as possible."""
+    begin = 0
+    for i in range(1, len(examples) + 1):
+        first, last = _answer(examples[begin]), _answer(examples[i - 1])
+        if i == len(examples) or not _follows(last, _answer(examples[i])):
+            yield AnswerRun(first.block.part(first.row, last.row + 1), begin, i)
+            begin = i
+
+
+def pending_state(examples: Sequence[PendingExample]) -> State:
+    """Return examples with their answers; equal ones give equal states, in whatever calls."""
+    header: Header = {
+        "ids": [example.id for example in examples],
+        "labels": [example.label for example in examples],
+        "answers": [],
+    }
+    arrays: Arrays = {
+        "numbers": np.array([example.number for example in examples], dtype=np.int64),
+        "times": np.array([example.time for example in examples], dtype=np.int64),
+        "seqs": np.array([example.seq for example in examples], dtype=np.int64),
+        "probs": np.array([example.probability for example in examples]),
+    }
+    if examples:
+        arrays["X"] = np.array([example.x for example in examples])
+    for k, block in enumerate(_joined_runs(answer_runs(examples))):
+        state = block_state(block)
+        header["answers"].append(state.header)
+        arrays |= nest(f"answer.{k}", state.arrays)
+    return State(header, arrays)
+
+
+def pending_from_state(state: State) -> list[PendingExample]:
+    """Return the examples that `state` describes.
+
+    Raises
+    ------
+    LookupError, TypeError, ValueError
+        If a part is missing, or they do not fit one another.
+    """
+    header, arrays = state
+    ids, labels = header["ids"], header["labels"]
+    columns: list[list[Any]] = [arrays[name].tolist() for name in ("numbers", "times", "seqs")]
+    probs = arrays["probs"].tolist()
+    X = arrays["X"] if ids else ()
+    require(all(len(column) == len(ids) for column in (labels, *columns, probs, X)), "pending")
+    examples = [
+        PendingExample(number, sent, x, time, seq, label, p)
+        for sent, label, number, time, seq, p, x in zip(
+            ids, labels, *columns, probs, X, strict=True
+        )
+    ]
+    done = 0
+    for k, constants in enumerate(header["answers"]):
+        block = block_from_state(State(constants, under(f"answer.{k}", arrays)))
+        give(examples[done : done + len(block)], block)
+        done += len(block)
+    require(done == len(examples), "pending answers")
+    return examples
+
+
+def _answer(example: PendingExample) -> Answer:
+    assert example.answer is not None
+    return example.answer
+
+
+def _follows(one: Answer, other: Answer) -> bool:
+    return other.block is one.block and other.row == one.row + 1
+
+
+def _joined_runs(runs: Iterable[AnswerRun]) -> list[PredictionBlock]:
+    """Return the blocks of runs, those that one model answered alike joined."""
+    groups: list[list[PredictionBlock]] = []
+    for run in runs:
+        if groups and can_join(groups[-1][0], run.block):
+            groups[-1].append(run.block)
+        else:
+            groups.append([run.block])
+    return [joined(group) for group in groups]
