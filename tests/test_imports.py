@@ -22,7 +22,7 @@ SERVICE = (
     {"cli"},
     {"lab"},
     {"demo"},
-    {"combine", "history", "admin", "push"},
+    {"combine", "history", "admin", "monitor", "push"},
     {"engine"},
     {"refit", "broker"},
     {"feed", "message"},
@@ -30,7 +30,7 @@ SERVICE = (
 )
 """Parts of `workers`, likewise."""
 
-ANYWHERE = {"errors", "failpoints", "fast_imports", "plural", "printable", "stop"}
+ANYWHERE = {"errors", "failpoints", "fast_imports", "plural", "printable", "stop", "trouble"}
 """Single modules of `workers` that any part may import; they import none but one another."""
 
 LOOSE = 8

@@ -8,6 +8,7 @@ import orjson
 from workers.admin.answers import newest, payload
 from workers.admin.holder import holder
 from workers.admin.registry import require
+from workers.broker.feed_reader import FeedReader
 from workers.broker.store import Store
 from workers.feed.agreement import check_computed
 
@@ -99,7 +100,7 @@ def status(store: Store) -> Status:
     )
 
 
-def waiting(store: Store, cursor: bytes) -> tuple[int, bool]:
+def waiting(store: FeedReader, cursor: bytes) -> tuple[int, bool]:
     """Return how many input entries follow a cursor, and whether there may be more."""
     stream, count, after = store.keys.input, 0, b""
     for page in store.pages(stream, cursor, count=COUNTED):

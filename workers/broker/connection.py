@@ -1,6 +1,7 @@
 """One connection to Redis: no hidden retries, a named error for each failure, one retry loop."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,12 +12,13 @@ from redis.retry import Retry
 
 from workers.broker.backoff import delays
 from workers.broker.pipeline import Argument, Pipeline, Sent
-from workers.broker.redis_errors import UnknownScript, translated
+from workers.broker.redis_errors import UnknownScript, kind_of, translated
 from workers.broker.reply_limit import LimitedParser
 from workers.broker.script import Script
 from workers.config.redis_url import check_url, unusable
 from workers.errors import ReadCut, ReadTooLarge, Stopped, Unavailable
 from workers.stop import Stop
+from workers.trouble import Trouble, still
 
 TIMEOUT = 5.0
 """Seconds without a reply after which the connection counts as dead: far above network latency."""
@@ -76,6 +78,10 @@ class Connection:
     ----------
     failures : int
         Failures of the connection so far. After one, Redis may have been restarted.
+    retries : Counter of str
+        The same failures by kind; see `redis_errors.kind_of`.
+    trouble : Trouble or None
+        Why the last attempt failed; None once a reply came.
     """
 
     def __init__(
@@ -83,6 +89,8 @@ class Connection:
     ) -> None:
         self.url, self.stop, self.patience, self.timeout = url, stop, patience, timeout
         self.failures = 0
+        self.retries: Counter[str] = Counter()
+        self.trouble: Trouble | None = None
         self._pipeline: Pipeline | None = None
 
     def call(
@@ -142,9 +150,12 @@ class Connection:
         began = time.monotonic()
         for delay in delays():
             try:
-                return self._reply(sent)
+                reply = self._reply(sent)
             except redis.RedisError as error:
                 reason = self._check_retry(error, sent, began)
+            else:
+                self.trouble = None
+                return reply
             log.warning(
                 "redis refuses or does not answer; trying again",
                 command=sent.command[0],
@@ -203,6 +214,8 @@ class Connection:
         if not isinstance(named, Unavailable):
             raise named from None
         self.failures += 1
+        self.retries[kind_of(error)] += 1
+        self.trouble = still(self.trouble, str(named))
         # A new connection: a cut reply may still be on its way on the old one.
         self.close()
         if self.stop.requested and (self.patience is not None or self.stop.overdue):

@@ -1,5 +1,6 @@
 """A feed in Redis, read only: its state, its snapshots, and its streams in pages."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from workers.feed.keys import FeedKeys
 from workers.feed.position import LAST_ID
 from workers.feed.state import FeedState, Pointer
 from workers.stop import Stop
+from workers.trouble import Trouble
 
 PAGE = 1000
 """Largest number of entries in a page, when a whole stream is read."""
@@ -32,6 +34,8 @@ class FeedReader:
         Seconds of retries; see `Connection`.
     block_ms : int
         Milliseconds that `read` waits.
+    timeout : float
+        Seconds for one reply, beyond the wait.
     """
 
     def __init__(
@@ -41,12 +45,13 @@ class FeedReader:
         stop: Stop | None = None,
         patience: float | None = 0.0,
         block_ms: int = 1000,
+        timeout: float = TIMEOUT,
     ) -> None:
         self.keys = FeedKeys(feed)
         self.url, self.block_ms = url, block_ms
         stop = stop or Stop()
-        self._connection = Connection(url, stop, patience)
-        self._reader = Connection(url, stop, patience, TIMEOUT + block_ms / 1000)
+        self._connection = Connection(url, stop, patience, timeout)
+        self._reader = Connection(url, stop, patience, timeout + block_ms / 1000)
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +68,18 @@ class FeedReader:
     def failures(self) -> int:
         """Failures of the connections so far: after one, Redis may have been restarted."""
         return self._connection.failures + self._reader.failures
+
+    @property
+    def retries(self) -> Counter[str]:
+        """The same failures by kind."""
+        # Copied first: another thread may ask while this one counts.
+        both = (self._connection.retries, self._reader.retries)
+        return sum((Counter(dict(kinds)) for kinds in both), Counter())
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why Redis does not answer, or refuses; None where the last attempts succeeded."""
+        return self._connection.trouble or self._reader.trouble
 
     def be_patient(self) -> None:
         """From now on, retry until a stop is requested."""

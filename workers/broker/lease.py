@@ -1,11 +1,13 @@
 """The lease: which worker runs a feed, so that others wait. Correctness needs only the fence."""
 
 import json
+import math
 import os
 import platform
 import secrets
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -105,15 +107,18 @@ class Lease:
     ----------
     was_waited_for : bool
         Whether another worker held it when `acquire` was called.
+    seconds : float
+    renewed : float
+        When it was last held for certain, by `time.monotonic`; negative before.
     """
 
     def __init__(self, url: str, key: str, name: str, seconds: float = 5.0) -> None:
-        self._url, self._key, self._seconds = url, key, seconds
+        self._url, self._key, self.seconds = url, key, seconds
         self._mine = Holder.here(name).encode()
         self._ended = threading.Event()
         self._lost = threading.Event()
         self._thread: threading.Thread | None = None
-        self.was_waited_for = False
+        self.was_waited_for, self.renewed = False, -math.inf
 
     def acquire(self, stop: Stop, patience: float | None = None) -> None:
         """Wait until the lease is free or its holder is known to be dead, then hold it.
@@ -132,9 +137,10 @@ class Lease:
                 waiting_for, self.was_waited_for = holder, True
                 known = Holder.parse(holder)
                 log.info("waiting for the lease", holder=known.name if known else repr(holder[:80]))
-            if stop.wait(self._seconds / 5):
+            if stop.wait(self.seconds / 5):
                 raise Stopped("stopped while waiting for the lease")
         connection.close()
+        self.renewed = time.monotonic()
         self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
         self._thread.start()
 
@@ -148,7 +154,7 @@ class Lease:
         """Stop renewing, and delete the lease if it is still this one."""
         self._ended.set()
         if self._thread is not None:
-            self._thread.join(self._seconds)
+            self._thread.join(self.seconds)
         connection = Connection(self._url, Stop())
         try:
             connection.evaluate(_RELEASE, [self._key], [self._mine])
@@ -164,21 +170,22 @@ class Lease:
     def _try(self, connection: Connection, held: bytes) -> bytes | None:
         """Acquire the lease if it is free; else return the value of its holder."""
         if held == self._mine or not is_held(held):
-            milliseconds = int(self._seconds * 1000)
+            milliseconds = int(self.seconds * 1000)
             if connection.evaluate(_REPLACE, [self._key], [held, self._mine, milliseconds]):
                 return None
         return held
 
     def _renew(self) -> None:
         # Renew after a third of the time to live; wait at most another third for a reply.
-        connection = Connection(self._url, Stop(), timeout=self._seconds / 3)
-        while not self._ended.wait(self._seconds / 3):
+        connection = Connection(self._url, Stop(), timeout=self.seconds / 3)
+        while not self._ended.wait(self.seconds / 3):
             try:
                 held = self._held(connection)
                 # A missing lease is lost too: Redis was flushed, or another worker held it.
                 if held != self._mine:
                     self._lost.set()
-                self._try(connection, held)
+                if self._try(connection, held) is None:
+                    self.renewed = time.monotonic()
             except Unavailable:
                 continue  # the engine's own connections report this
             except WorkerError as error:

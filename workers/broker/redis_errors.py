@@ -95,6 +95,22 @@ def translated(error: redis.RedisError, url: str) -> WorkerError:
     return WorkerError(f"{where}: unexpected reply: {text}")
 
 
+def kind_of(error: redis.RedisError) -> str:
+    """Return the kind of a failure that may pass: a code of Redis, `timeout` or `connection`.
+
+    Examples
+    --------
+    >>> kind_of(redis.ResponseError("OOM command not allowed")), kind_of(redis.TimeoutError())
+    ('oom', 'timeout')
+    """
+    if isinstance(error, redis.exceptions.BusyLoadingError):
+        return "loading"
+    code = _code_of(error)
+    if code is not None:
+        return code.lower()
+    return "timeout" if isinstance(error, redis.TimeoutError) else "connection"
+
+
 def _code_of(error: redis.RedisError) -> str | None:
     for kind, code in _CODES.items():
         if isinstance(error, kind):

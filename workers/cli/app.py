@@ -146,12 +146,21 @@ def _call(command: "TyperGroup", given: list[str]) -> int:
         return ended.code if isinstance(ended.code, int) else 0
     except (WorkerError, OnlineSVMError) as error:
         with suppress(BrokenPipeError):  # the exit code says it too
-            told = printable(" ".join(str(error).split()))
-            print(f"online-svm: {told}", file=sys.stderr, flush=True)
+            _tell(printable(" ".join(str(error).split())))
         return exit_code(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
+
+
+def _tell(error: str) -> None:
+    """Print the error that ends the command, as the log lines before it are."""
+    if "structlog" in sys.modules:  # else nothing was logged, and importing it would take a while
+        from workers.cli import logs
+
+        if logs.tell_as_json(error):
+            return
+    print(f"online-svm: {error}", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -50,6 +50,25 @@ JoinWindow = Annotated[
     ),
 ]
 
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        envvar="ONLINE_SVM_METRICS",
+        metavar="ADDRESS",
+        help="Address that serves /metrics, /livez and /readyz: a port of this machine, or "
+        "host:port.",
+        show_default=False,
+    ),
+]
+LogFormat = Annotated[
+    Literal["text", "json"],
+    typer.Option(
+        envvar="ONLINE_SVM_LOG_FORMAT",
+        help="Log lines as text for people, or as json objects (default text).",
+        show_default=False,
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -68,6 +87,8 @@ def combine(
     join_window: JoinWindow = None,
     batch: Annotated[int, typer.Option(min=1, max=65_536, help="Answers committed at once.")] = 256,
     once: Annotated[bool, typer.Option("--once", help="Combine what is there, then end.")] = False,
+    metrics: Metrics = None,
+    log_format: LogFormat = "text",
 ) -> None:
     """Join the answers of feeds that score the same ids, combine them, and recalibrate.
 
@@ -77,8 +98,9 @@ def combine(
     """
     from workers.cli import logs
     from workers.combine import service
+    from workers.monitor.watching import watching
 
-    logs.configure()
+    logs.configure(log_format)
     named: dict[str, object] = {
         "rule": rule,
         "recalibration": recalibration,
@@ -88,7 +110,8 @@ def combine(
     options = {name: value for name, value in named.items() if value is not None}
     told = _Count()
     url = redis_url(redis, config)
-    waiting = service.run(feeds, into, url, options, join_window, once, batch, told)
+    with watching(into, url, metrics, feeds[0]) as telemetry:
+        waiting = service.run(feeds, into, url, options, join_window, once, batch, told, telemetry)
     note(
         f"{into}: {told.answers:,} combined, {told.letters:,} dead letters, "
         f"{waiting:,} wait for another feed"

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
@@ -12,20 +12,40 @@ LONGEST = 500
 """Characters of a value in a log line."""
 
 
-def configure() -> None:
-    """Set structlog up for this process."""
+Format = Literal["text", "json"]
+
+
+def configure(form: Format = "text") -> None:
+    """Set structlog up for this process.
+
+    Parameters
+    ----------
+    form : {"text", "json"}
+        One line an event: words and name=value pairs, or a JSON object.
+    """
+    as_text = structlog.processors.LogfmtRenderer(
+        key_order=("timestamp", "level", "event"), drop_missing=True
+    )
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             bounded,
-            structlog.processors.LogfmtRenderer(
-                key_order=("timestamp", "level", "event"), drop_missing=True
-            ),
+            structlog.processors.JSONRenderer() if form == "json" else as_text,
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def tell_as_json(error: str) -> bool:
+    """Log an error if this process logs JSON objects; return whether it does."""
+    is_json = isinstance(
+        structlog.get_config()["processors"][-1], structlog.processors.JSONRenderer
+    )
+    if is_json:
+        structlog.get_logger("online_svm").error(error)
+    return is_json
 
 
 def bounded(_logger: object, _method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:

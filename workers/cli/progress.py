@@ -4,13 +4,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from threading import Timer
 from typing import TYPE_CHECKING, TextIO
+
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from online_svm.stream.prediction import LabelReport
     from workers.engine.answer import Outcome
+    from workers.feed.position import Position
 
 EVERY = 2.0
 """Seconds between two plain lines."""
@@ -33,7 +38,7 @@ class WorkerProgress:
         self._seq = self._began = -1
         self._rejected = 0
         self._last: Outcome | None = None
-        self._validity = ""
+        self._validity: LabelReport | None = None
 
     def __call__(self, outcome: "Outcome") -> None:
         """Count an outcome, and print a line if one is due."""
@@ -42,26 +47,31 @@ class WorkerProgress:
         self._last = outcome
         self._rejected += len(outcome.dlq)
         for report in outcome.reports:
-            own = report.headline.predicted
-            if own.accuracy is not None:
-                self._validity = (
-                    f"  accuracy {own.accuracy:.3f}, announced [{own.lower:.3f}, {own.upper:.3f}]"
-                )
+            if report.headline.predicted.accuracy is not None:
+                self._validity = report.headline.predicted
         elapsed = time.monotonic() - self._told
         if elapsed >= self._every:
-            rate = (outcome.after.seq - self._seq) / elapsed
-            self._tell(outcome, f", {rate:,.0f}/s")
+            self._tell(outcome, (outcome.after.seq - self._seq) / elapsed)
 
     def close(self) -> None:
         """Print the final position, unless there was no input."""
         if self._last is not None:
-            self._tell(self._last, ", stopped")
+            self._tell(self._last, None)
 
-    def _tell(self, outcome: "Outcome", note: str) -> None:
-        seq, n = outcome.after.seq, outcome.after.n
-        counts = f"{seq:,} answered, {n:,} learned{self._rejections()}"
-        print(f"{self._feed}: {counts}{note}{self._validity}", file=self._target, flush=True)
-        self._told, self._seq = time.monotonic(), seq
+    def _tell(self, outcome: "Outcome", rate: float | None) -> None:
+        """Tell how far the feed is; without a rate, for the last time."""
+        self._write(outcome.after, rate)
+        self._told, self._seq = time.monotonic(), outcome.after.seq
+
+    def _write(self, at: "Position", rate: float | None) -> None:
+        counts = f"{at.seq:,} answered, {at.n:,} learned{self._rejections()}"
+        note = ", stopped" if rate is None else f", {rate:,.0f}/s"
+        validity, own = "", self._validity
+        if own is not None:
+            validity = (
+                f"  accuracy {own.accuracy:.3f}, announced [{own.lower:.3f}, {own.upper:.3f}]"
+            )
+        print(f"{self._feed}: {counts}{note}{validity}", file=self._target, flush=True)
 
     def _rejections(self) -> str:
         """Return the number of rejected entries, and the command that lists them."""
@@ -70,6 +80,25 @@ class WorkerProgress:
         # The other counts are those of the feed, which does not count rejected entries.
         since = " since this worker began" if self._began else ""
         return f", {self._rejected:,} rejected{since} (online-svm dlq {self._feed})"
+
+
+class LoggedProgress(WorkerProgress):
+    """Logs the progress of a worker as events, each figure a field of its own."""
+
+    @override
+    def _write(self, at: "Position", rate: float | None) -> None:
+        import structlog
+
+        figures: dict[str, float] = {"answered": at.seq, "learned": at.n}
+        if rate is not None:
+            figures["answers_per_second"] = round(rate, 1)
+        if self._rejected:
+            figures["rejected"] = self._rejected
+        if self._validity is not None:
+            figures |= asdict(self._validity)
+        structlog.get_logger("online_svm.worker").info(
+            "stopped" if rate is None else "progress", feed=self._feed, **figures
+        )
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """`worker`: answer a feed."""
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Annotated, Any
 
 import typer
@@ -49,17 +49,18 @@ def worker(
         from workers.config import settings as known
 
         loaded = known.load(given_flags(settings, redis, sigma), config, is_whole=False)
-        logs.configure()
+        logs.configure(loaded.log_format)
         url = loaded.url or embedded_url()
     # Slow imports come last, so that a wrong setting is reported at once.
     with importing():
-        from workers.cli.progress import WorkerProgress
+        from workers.cli.progress import LoggedProgress, WorkerProgress
         from workers.engine import service
-    if quiet:
-        service.run(feed, loaded, url, name, accept_environment)
-        return
-    with closing(WorkerProgress(feed)) as progress:
-        service.run(feed, loaded, url, name, accept_environment, progress)
+        from workers.monitor.watching import watching
+    progress = LoggedProgress(feed) if loaded.log_format == "json" else WorkerProgress(feed)
+    with ExitStack() as opened:
+        telemetry = opened.enter_context(watching(feed, url, loaded.metrics))
+        observe = None if quiet else opened.enter_context(closing(progress))
+        service.run(feed, loaded, url, name, accept_environment, observe, telemetry)
 
 
 def given_flags(settings: dict[str, Any], redis: str | None, sigma: float | None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The loop of a combination: read the sources, join, answer, commit."""
 
+import time
 from collections.abc import Callable, Sequence
 
 import structlog
@@ -12,6 +13,7 @@ from workers.combine.join import Join, Mark
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore, decode_joined, encode_joined
 from workers.engine.ownership import Ownership
+from workers.engine.telemetry import Telemetry
 from workers.errors import PositionMoved, StateLost, Stopped
 from workers.feed.commit import Commit
 from workers.feed.position import Position
@@ -48,6 +50,8 @@ class CombineEngine:
         Called with the outcome of each committed batch.
     lease : Lease or None
         What tells other writers that this one lives.
+    telemetry : Telemetry, optional
+        Is told what the engine does.
 
     Attributes
     ----------
@@ -73,7 +77,9 @@ class CombineEngine:
         begins: bool = True,
         observe: Observer | None = None,
         lease: Lease | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
+        self._telemetry = telemetry or Telemetry()
         self._target, self._sources, self._config = target, list(sources), config
         self._window, self._agreement, self._writer = join_window, agreement, writer
         self._stop, self._batch, self._observe = stop, batch, observe
@@ -107,12 +113,16 @@ class CombineEngine:
 
     def advance(self) -> bool:
         """Read and answer one batch; return whether there was anything to read or to answer."""
+        self._telemetry.turns()
         if self._ownership.is_in_doubt() and not self._ownership.is_confirmed(self.position):
             self._reload()
         was_read = [self._read(feed) for feed in range(len(self._sources))]
         rows = list(self._join.decided(self._batch))
         if rows:
-            self._commit(self._answering.process(self.position, rows))
+            began = time.perf_counter()
+            outcome = self._answering.process(self.position, rows)
+            self._telemetry.answered(time.perf_counter() - began)
+            self._commit(outcome)
         return bool(rows) or any(was_read)
 
     def _read(self, feed: int) -> bool:
@@ -134,11 +144,13 @@ class CombineEngine:
             self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
             dlq=outcome.dlq, fields=fields,
         )  # fmt: skip
+        sent = time.perf_counter()
         try:
             self._target.commit(commit)
         except PositionMoved:
             self._reload()
             return
+        self._telemetry.committed(commit, time.perf_counter() - sent)
         self.position = outcome.after
         if self._observe is not None:
             self._observe(outcome)
@@ -160,6 +172,7 @@ class CombineEngine:
         feeds = [source.feed for source in self._sources]
         self._answering = Answering(combiner, feeds, self._window, letters)
         log.info("at work", epoch=state.epoch, seq=self.position.seq)
+        self._telemetry.enter("answering")
 
     def _stored(self) -> tuple[list[Mark], int, Combiner]:
         combiner = Combiner(self._config)

@@ -10,13 +10,14 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from online_svm.predictor.combiner import CombinerConfig
-from workers.broker.lease import holding
+from workers.broker.lease import holding, is_held
 from workers.broker.store import Store
 from workers.combine.engine import CombineEngine, Observer
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore
 from workers.engine import preflight
 from workers.engine.preflight import Preflight
+from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.feed.agreement import bound_to, stored_groups
 from workers.feed.state import Agreement
@@ -60,6 +61,7 @@ def run(
     once: bool = False,
     batch: int = 256,
     observe: Observer | None = None,
+    telemetry: Telemetry | None = None,
 ) -> int:
     """Combine feeds until SIGTERM or SIGINT, or with `once` what is there now.
 
@@ -81,6 +83,8 @@ def run(
         Answers decided and committed at once, at most.
     observe : callable, optional
         Called with the outcome of each committed batch.
+    telemetry : Telemetry, optional
+        Is told what the combination does.
 
     Returns
     -------
@@ -93,10 +97,11 @@ def run(
         Whose `exit_code` says how the command ends.
     """
     _check_names(feeds, into)
-    stop, writer = Stop(), platform.node() or "combine"
+    told, stop, writer = telemetry or Telemetry(), Stop(), platform.node() or "combine"
     with signals(stop), ExitStack() as opened:
         stores = [opened.enter_context(Store(url, feed, stop)) for feed in feeds]
         target = opened.enter_context(TargetStore(url, into, stop))
+        told.opened(target)
         sources = [Source(store, batch) for store in stores]
         classes = _common_classes(sources)
         for source in sources:
@@ -109,7 +114,10 @@ def run(
         found, _, _ = _look(target, given)
         for warning in found.warnings:
             log.warning(warning)
+        if is_held(target.call("GET", target.keys.lease)):
+            told.enter("standby")
         with holding(url, target.keys.lease, writer, LEASE_SECONDS, stop, 0.0) as lease:
+            told.holds(lease)
             before = None if lease.was_waited_for else found
             found, settings, joined = _look(target, given, before)
             target.register()
@@ -118,9 +126,10 @@ def run(
             engine = CombineEngine(
                 target, sources, settings, joined.join_window, _agreed(settings, joined),
                 writer, stop, batch, begins=found.state is None,
-                observe=observe, lease=lease,
+                observe=observe, lease=lease, telemetry=told,
             )  # fmt: skip
             engine.run(once)
+            told.enter("stopping")
             return engine.waiting
 
 

@@ -33,6 +33,7 @@ from workers.config.setting_sources import (
 from workers.errors import BadConfiguration
 
 Policy = Literal["trim", "block"]
+LogFormat = Literal["text", "json"]
 
 
 class Limits(BaseModel):
@@ -139,6 +140,14 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         description="Consumer group of `out` that `block` waits for.",
     )
     lease: float = Field(5.0, ge=0.5, le=3600, description="Seconds a lease lasts unrenewed.")
+    metrics: str | None = Field(
+        None,
+        description="Address that serves /metrics for Prometheus, /livez and /readyz: a port of "
+        "this machine, or host:port.",
+    )
+    log_format: LogFormat = Field(
+        "text", description="Log lines as `text` for people, or as `json` objects."
+    )
     grace: float = Field(10.0, ge=0, le=3600, description="Seconds a graceful stop may take.")
 
     @model_validator(mode="after")

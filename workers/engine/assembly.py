@@ -19,8 +19,10 @@ from workers.config.settings import WorkerSettings
 from workers.engine.downstream import AcknowledgedGate, Gate, OpenGate
 from workers.engine.loop import Engine, Observer
 from workers.engine.recovery import Recovery
+from workers.engine.telemetry import Telemetry
 from workers.feed.agreement import agreement
 from workers.refit.child import Child
+from workers.refit.observed import ObservedRefitter
 from workers.refit.process_refitter import ProcessRefitter
 from workers.stop import Stop
 
@@ -44,8 +46,10 @@ def assemble(
     observe: Observer | None = None,
     accept_environment: bool = False,
     begins: bool = True,
+    telemetry: Telemetry | None = None,
 ) -> Engine:
     """Return an engine that has taken over the feed of `store`; see `Engine` and `Recovery`."""
+    told = telemetry or Telemetry()
     recovery = Recovery(
         store,
         agreement(settings.predictor, settings.limits),
@@ -54,6 +58,7 @@ def assemble(
         writer,
         stop,
         accept_environment,
+        told,
     )
     return Engine(
         store,
@@ -67,30 +72,36 @@ def assemble(
         observe=observe,
         begins=begins,
         batch_bytes=settings.batch_bytes,
-        gate=_gate(store, settings, stop),
+        gate=_gate(store, settings, stop, told),
         refits=refits if isinstance(refits, ProcessRefitter) else None,
+        telemetry=told,
     )
 
 
 @contextmanager
 def refitter(
-    settings: WorkerSettings, stop: Stop | None = None, child: Child | None = None
+    settings: WorkerSettings,
+    stop: Stop | None = None,
+    child: Child | None = None,
+    telemetry: Telemetry | None = None,
 ) -> Iterator[Refitter]:
     """Yield a refitter: a process of its own if refits may lag behind, else this process."""
     if settings.predictor.lag == 0:
         # Imported here: with a refit process, this process does not need the solver.
         from online_svm.refit.inline import InlineRefitter
 
-        yield InlineRefitter(settings.predictor)
+        inner = InlineRefitter(settings.predictor)
+        yield inner if telemetry is None else ObservedRefitter(inner, telemetry)
         return
-    with ProcessRefitter(settings.predictor, stop=stop, child=child) as refits:
+    with ProcessRefitter(settings.predictor, stop=stop, child=child, observer=telemetry) as refits:
         yield refits
 
 
-def _gate(store: Store, settings: WorkerSettings, stop: Stop) -> Gate:
+def _gate(store: Store, settings: WorkerSettings, stop: Stop, telemetry: Telemetry) -> Gate:
     if settings.downstream == "trim":
         return OpenGate()
-    return AcknowledgedGate(store, settings.downstream_group, settings.retain_out, stop)
+    group, retain = settings.downstream_group, settings.retain_out
+    return AcknowledgedGate(store, group, retain, stop, telemetry=telemetry)
 
 
 def _fresh(config: PredictorConfig, refits: Refitter) -> OnlinePredictor:

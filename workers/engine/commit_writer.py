@@ -1,6 +1,7 @@
 """Send a commit, some with a snapshot of the predictor, and confirm it later."""
 
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -26,11 +27,17 @@ class SentCommit:
         The call of the script.
     snapshot : (Pointer, list of Sent) or None
         The snapshot it points at, and the writes of its parts.
+    size : int
+        Bytes of that snapshot; 0 without one.
+    at : float
+        When it was sent, by `time.perf_counter`.
     """
 
     commit: Commit
     sent: Sent
     snapshot: tuple[Pointer, list[Sent]] | None
+    size: int = 0
+    at: float = field(default_factory=time.perf_counter)
 
 
 class CommitWriter:
@@ -71,8 +78,8 @@ class CommitWriter:
         """Send a commit, which points at a new snapshot with this body if one is given."""
         if body is None:
             return SentCommit(commit, self._store.send(commit), None)
-        snapshot, commit = self._with_snapshot(commit, body)
-        return SentCommit(commit, self._store.send(commit), snapshot)
+        snapshot, commit, size = self._with_snapshot(commit, body)
+        return SentCommit(commit, self._store.send(commit), snapshot, size)
 
     def confirm(self, sent: SentCommit) -> bool:
         """Wait until a commit is done; return whether it keeps a new snapshot.
@@ -113,8 +120,8 @@ class CommitWriter:
 
     def _with_snapshot(
         self, commit: Commit, body: bytes
-    ) -> tuple[tuple[Pointer, list[Sent]], Commit]:
-        """Begin to write a snapshot after this batch; let the commit point at it.
+    ) -> tuple[tuple[Pointer, list[Sent]], Commit, int]:
+        """Begin to write a snapshot after this batch; let the commit point at it; give its size.
 
         The write is large, so the next batch is answered while Redis does it.
         """
@@ -124,4 +131,4 @@ class CommitWriter:
         )
         move = snapshots.move_to(pointer, self._kept, store, self._keep_input, self._window)
         sent = store.put_snapshot(pointer, data)
-        return (pointer, sent), replace(commit, move=move)
+        return (pointer, sent), replace(commit, move=move), len(data)

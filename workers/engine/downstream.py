@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import structlog
 
 from workers.broker.store import Store
+from workers.engine.telemetry import Telemetry
 from workers.feed.position import LAST_ID, next_id, parse_id
 from workers.stop import Stop
 
@@ -58,13 +59,21 @@ class AcknowledgedGate:
     stop : Stop
     seconds : float
         How long `is_open` waits before it returns False.
+    telemetry : Telemetry, optional
+        Is told while the feed waits.
     """
 
     def __init__(
-        self, store: Store, group: str, retain: int, stop: Stop, seconds: float = SECONDS
+        self,
+        store: Store,
+        group: str,
+        retain: int,
+        stop: Stop,
+        seconds: float = SECONDS,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._store, self._group, self._retain, self._stop = store, group, retain, stop
-        self._seconds = seconds
+        self._seconds, self._telemetry = seconds, telemetry or Telemetry()
         self._was_open = True
 
     def is_open(self, batch: int) -> bool:
@@ -110,6 +119,8 @@ class AcknowledgedGate:
 
     def _tell(self, is_open: bool) -> None:
         self._was_open = is_open
+        group = self._group
+        self._telemetry.waits(None if is_open else f"waits for the consumer group {group!r}")
         if is_open:
             log.info("the consumer group acknowledges again; going on", group=self._group)
         else:

@@ -9,6 +9,7 @@ again from Redis (`Engine.reload`), or the worker stops with an error that says 
 batch whole or not at all, so a worker may die at any instruction.
 """
 
+import time
 from collections.abc import Callable, Sequence
 
 import structlog
@@ -24,6 +25,7 @@ from workers.engine.ownership import Ownership
 from workers.engine.read_ahead import InputReader
 from workers.engine.recovery import Recovery
 from workers.engine.snapshots import PART_BYTES
+from workers.engine.telemetry import Telemetry
 from workers.errors import BatchChanged, InputLost, PositionMoved, Stopped
 from workers.feed.commit import Commit
 from workers.feed.position import END, LAST_ID, parse_id
@@ -66,6 +68,8 @@ class Engine:
         Bytes of a snapshot under one key, at most.
     refits : Background, optional
         The refits of the predictors that `recovery` makes, if they are computed elsewhere.
+    telemetry : Telemetry, optional
+        Is told what the engine does.
 
     Attributes
     ----------
@@ -89,7 +93,9 @@ class Engine:
         gate: Gate | None = None,
         part_bytes: int = PART_BYTES,
         refits: Background | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
+        self._telemetry = telemetry or Telemetry()
         self._store, self._recovery, self._limits, self._stop = store, recovery, limits, stop
         self._batch = BatchSize(batch, batch_bytes)
         self._gate = gate or OpenGate()
@@ -150,6 +156,7 @@ class Engine:
         2. Read a batch and answer it.
         3. Send its commit, and leave it pending.
         """
+        self._telemetry.turns()
         if not self._may_go_on():
             return
         # A client that sends one example at a time sends the next as soon as it has the answer.
@@ -167,7 +174,9 @@ class Engine:
             return
         # If no more input is known, these answers are committed before a refit begins.
         self._refits.is_patient = self._input.is_at_the_end
+        began = time.perf_counter()
         outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)
+        self._telemetry.answered(time.perf_counter() - began)
         if not self._confirm_pending():
             return
         # Redis works in order: a read that is sent after the commit would wait for it.
@@ -241,8 +250,11 @@ class Engine:
 
     def _confirm(self, sent: SentCommit) -> None:
         """Wait until a commit is done, then update the position."""
-        if self._commits.confirm(sent):
+        is_kept = self._commits.confirm(sent)
+        self._telemetry.committed(sent.commit, time.perf_counter() - sent.at)
+        if is_kept:
             self._snapshot_seq = sent.commit.after.seq
+            self._telemetry.kept_snapshot(sent.size)
         if self.position.cursor != sent.commit.after.cursor == LAST_ID:
             log.warning(f"{self._store.keys.input}: {END}")
             self._store.note("input_ended", END)

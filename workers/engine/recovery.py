@@ -6,8 +6,9 @@
 4. Compare the digest with the committed one.
 """
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -18,6 +19,7 @@ from workers.config.settings import Limits
 from workers.engine import snapshots
 from workers.engine.answer import process
 from workers.engine.snapshots import KeptSnapshots
+from workers.engine.telemetry import Telemetry
 from workers.errors import (
     InputLost,
     InvalidStoredSnapshot,
@@ -80,6 +82,7 @@ class Recovery:
     stop : Stop
     accept_environment : bool
         Go on in another environment if a replay from the older snapshot gives the same bytes.
+    telemetry : Telemetry
     """
 
     store: Store
@@ -89,6 +92,7 @@ class Recovery:
     writer: str
     stop: Stop
     accept_environment: bool = False
+    telemetry: Telemetry = field(default_factory=Telemetry)
 
     def __call__(self, begins: bool = False) -> Recovered:
         """Take over the feed; with `begins` it may be created.
@@ -102,6 +106,8 @@ class Recovery:
         Stopped
             If a stop is requested during the replay.
         """
+        began = time.perf_counter()
+        self.telemetry.enter("replaying")
         state = self.store.fence(self.writer, self.ours if begins else None)
         changed = self._check_agreement(state)
         start, predictor, recent, kept = self._load(state, from_older=changed)
@@ -110,6 +116,8 @@ class Recovery:
         if changed:
             self.store.adopt_environment(state.epoch, self.ours.environment)
         replayed = position.seq - start.seq
+        self.telemetry.replayed(time.perf_counter() - began)
+        self.telemetry.enter("answering")
         config_hash = state.agreement.config_hash
         return Recovered(state.epoch, predictor, position, kept, replayed, recent, config_hash)
 
@@ -170,11 +178,14 @@ class Recovery:
         """Answer everything in (position, target] again, without publishing."""
         if position.cursor == target.cursor:
             return position
-        store = self.store
+        store, begin = self.store, position.seq
+        total = target.seq - begin
+        self.telemetry.replaying(0, total)
         for page in store.pages(store.keys.input, position.cursor, target.cursor):
             if self.stop.requested:
                 raise Stopped("stopped during the replay")
             position = process(predictor, self.limits, position, page, recent).after
+            self.telemetry.replaying(position.seq - begin, total)
         return position
 
 

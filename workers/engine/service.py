@@ -13,6 +13,7 @@ from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
 from workers.engine.preflight import Preflight
+from workers.engine.telemetry import Telemetry
 from workers.errors import WorkerError
 from workers.fast_imports import importing
 from workers.feed.agreement import agreement
@@ -35,6 +36,7 @@ def run(
     name: str | None = None,
     accept_environment: bool = False,
     observe: Callable[["Outcome"], None] | None = None,
+    telemetry: Telemetry | None = None,
 ) -> None:
     """Answer a feed until SIGTERM or SIGINT; then leave a snapshot and release the lease.
 
@@ -52,20 +54,25 @@ def run(
         Continue after a change of libraries or processor, if a replay gives the same bytes.
     observe : callable, optional
         Called with the outcome of each committed batch.
+    telemetry : Telemetry, optional
+        Is told what the worker does.
 
     Raises
     ------
     WorkerError
         Whose `exit_code` says how the command ends.
     """
-    stop = Stop(settings.grace)
+    told, stop = telemetry or Telemetry(), Stop(settings.grace)
     writer = name or platform.node() or "worker"
     with signals(stop), open_store(feed, settings, url, stop) as store:
+        told.opened(store)
         found, used = run_preflight(store, settings, accept_environment)
         for warning in found.warnings:
             log.warning(warning)
         check_permissions(store, settings, stop)
         is_standby = is_held(store.call("GET", store.keys.lease))
+        if is_standby:
+            told.enter("standby")
         with _begun_early(used, found.is_behind and not is_standby) as child:
             # Imported here: errors of the server or the feed are reported without this delay, and
             # a standby is ready before it gets the lease.
@@ -76,18 +83,20 @@ def run(
             with holding(
                 url, store.keys.lease, writer, settings.lease, stop, settings.wait_redis
             ) as lease:
+                told.holds(lease)
                 # Check again: the previous holder of the lease may have changed the feed.
                 before = None if lease.was_waited_for else found
                 found, used = run_preflight(store, settings, accept_environment, before)
                 store.register()
                 store.be_patient()
-                with refitter(used, stop, child) as refits:
+                with refitter(used, stop, child, telemetry) as refits:
                     engine = assemble(
                         store, used, refits, stop, writer, lease, observe, accept_environment,
-                        begins=found.state is None,
+                        begins=found.state is None, telemetry=told,
                     )  # fmt: skip
                     with _telling(store):
                         engine.run()
+                    told.enter("stopping")
 
 
 def run_preflight(

@@ -1,14 +1,16 @@
 """The refit process: how it is started, and how it answers messages.
 
-A message is one byte (its kind), eight bytes (the length of the body) and the body; nothing is
-pickled. `python -m workers.refit.child` runs in the child, `ProcessRefitter` in the parent. The
-child imports only what refits need, because a starting worker waits for it.
+A message is one byte (its kind), eight bytes (the length of the body), eight bytes (the seconds
+that a reply took to compute) and the body; nothing is pickled. `python -m workers.refit.child` runs
+in the child, `ProcessRefitter` in the parent. The child imports only what refits need, because a
+starting worker waits for it.
 """
 
 import os
 import struct
 import subprocess
 import sys
+import time
 from typing import IO, TYPE_CHECKING
 
 from workers.fast_imports import importing
@@ -21,8 +23,8 @@ DONE, FAILED = b"D", b"F"
 
 Message = tuple[bytes, bytes]
 
-HEAD = struct.Struct(">cQ")
-"""The head of each message: kind and length."""
+HEAD = struct.Struct(">cQd")
+"""The head of each message: kind, length and seconds."""
 
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -56,14 +58,14 @@ def end(child: Child) -> None:
         pipe.close()
 
 
-def framed(kind: bytes, body: bytes) -> bytes:
+def framed(kind: bytes, body: bytes, seconds: float = 0.0) -> bytes:
     """Return a message as it is sent through the pipe."""
-    return HEAD.pack(kind, len(body)) + body
+    return HEAD.pack(kind, len(body), seconds) + body
 
 
-def write_message(pipe: IO[bytes], kind: bytes, body: bytes = b"") -> None:
+def write_message(pipe: IO[bytes], kind: bytes, body: bytes = b"", seconds: float = 0.0) -> None:
     """Write one message."""
-    pipe.write(framed(kind, body))
+    pipe.write(framed(kind, body, seconds))
     pipe.flush()
 
 
@@ -75,7 +77,7 @@ def read_message(pipe: IO[bytes]) -> Message:
     EOFError
         If the other end is gone.
     """
-    kind, length = HEAD.unpack(_exactly(pipe, HEAD.size))
+    kind, length, _ = HEAD.unpack(_exactly(pipe, HEAD.size))
     return kind, _exactly(pipe, length)
 
 
@@ -100,9 +102,10 @@ def serve(source: IO[bytes], target: IO[bytes]) -> None:
         if kind == CONFIG:
             learner = Learner(PredictorConfig.model_validate_json(body))
         assert learner is not None
+        began = time.perf_counter()
         learner, answer = _answered(learner, kind, body)
         try:
-            write_message(target, *answer)
+            write_message(target, *answer, seconds=time.perf_counter() - began)
         except BrokenPipeError:
             return
 

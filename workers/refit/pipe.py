@@ -37,6 +37,11 @@ class ChildPipe:
     ----------
     process : Popen, optional
         A process that was already started; by default a new one is started.
+
+    Attributes
+    ----------
+    seconds : float
+        That the process computed for its last reply.
     """
 
     def __init__(self, process: Child | None = None) -> None:
@@ -47,7 +52,7 @@ class ChildPipe:
         _widen(self._stdin, self._stdout)
         os.set_blocking(self._stdin.fileno(), False)
         self._priority = ProcessPriority(self._process.pid)
-        self._waited = 0.0
+        self._waited = self.seconds = 0.0
         self._received = bytearray()
         self._unsent: SimpleQueue[memoryview | None] = SimpleQueue()
         self._handed_over, self._written = 0, 0
@@ -90,11 +95,12 @@ class ChildPipe:
         """
         began = time.monotonic()
         deadline = began + patience
-        kind, length = HEAD.unpack(self._receive(HEAD.size, deadline, stop))
+        kind, length, seconds = HEAD.unpack(self._receive(HEAD.size, deadline, stop))
         self._waited = time.monotonic() - began
         body = self._receive(length, deadline, stop)
         if kind == FAILED:
             raise ChildFailed(body.decode(errors="replace"))
+        self.seconds = seconds
         return body
 
     def note_wait(self) -> None:

@@ -7,6 +7,7 @@ state and computes the later tasks again, while the feed waits.
 `child.py` is the other end of the pipe, and defines the messages.
 """
 
+import time
 from collections import deque
 from typing import Self
 
@@ -19,8 +20,10 @@ from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from workers.errors import RefitFailed
 from workers.refit.background import Background
 from workers.refit.child import CONFIG, LOAD, STATE, TASK, Child, Message
+from workers.refit.observed import NobodyLooks, RefitObserver
 from workers.refit.pipe import ChildFailed, ChildPipe
 from workers.stop import Stop
+from workers.trouble import Trouble, still
 
 ATTEMPTS = 3
 """Number of processes in which a task is tried."""
@@ -50,6 +53,8 @@ class ProcessRefitter(Refitter, Background):
         After a stop is requested, results are awaited for at most half of the grace period.
     child : Popen, optional
         A process that was already started, to use first.
+    observer : RefitObserver, optional
+        Is told how long each refit took, and when the process fails.
     """
 
     def __init__(
@@ -58,8 +63,11 @@ class ProcessRefitter(Refitter, Background):
         patience: float = PATIENCE,
         stop: Stop | None = None,
         child: Child | None = None,
+        observer: RefitObserver | None = None,
     ) -> None:
         self._config = config
+        self._observer = observer or NobodyLooks()
+        self._trouble: Trouble | None = None
         self._patience, self._stop = patience, stop or Stop()
         self.is_patient = False
         self._base: bytes | None = None
@@ -119,7 +127,10 @@ class ProcessRefitter(Refitter, Background):
         self.begin()
         while self._asked[0][0] == STATE:
             self._take_state()
-        return RefitResult.from_state(self._finish())
+        began = time.perf_counter()
+        body = self._finish()
+        self._observer.refitted(self._child.seconds, time.perf_counter() - began)
+        return RefitResult.from_state(body)
 
     @override
     def state(self) -> bytes:
@@ -173,10 +184,18 @@ class ProcessRefitter(Refitter, Background):
                 reason = str(error)
             else:
                 self._asked.popleft()
+                self._tell(None)
                 return body
             log.warning("the refit process failed", reason=reason, attempt=attempt)
+            self._tell(reason)
             self._ask_again()
         raise RefitFailed(f"a refit failed in {ATTEMPTS} processes in a row; last: {reason}")
+
+    def _tell(self, reason: str | None) -> None:
+        """Tell the observer why the process failed, or that it works again."""
+        if reason is not None or self._trouble is not None:
+            self._trouble = None if reason is None else still(self._trouble, reason)
+            self._observer.refits_fail(self._trouble)
 
     def _reply(self) -> bytes:
         while self._to_skip:

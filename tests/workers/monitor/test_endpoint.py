@@ -1,0 +1,262 @@
+"""The endpoint: it answers whatever the worker does, and says in one line what fails."""
+
+import select
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from monitored_feed import COUNT, push, work, working
+from processes import LIMIT
+from prometheus_client import CollectorRegistry
+
+from workers.broker import embedded
+from workers.broker.lease import holding
+from workers.broker.store import Store
+from workers.engine.telemetry import Telemetry
+from workers.errors import BadConfiguration
+from workers.monitor.address import Address
+from workers.monitor.health import Health
+from workers.monitor.metrics import Present, WorkerMetrics
+from workers.monitor.server import CLIENT_SECONDS, CONNECTIONS, Endpoint, serving
+from workers.monitor.view import FeedWatch
+from workers.stop import Stop
+from workers.trouble import Trouble
+
+
+@pytest.fixture
+def redis_url(embedded_url):
+    """One server is enough: what differs between servers is below the view."""
+    return embedded_url
+
+
+class Served:
+    """An endpoint of a feed, and what it answers."""
+
+    def __init__(self, store, metrics=WorkerMetrics, live=60.0):
+        registry = CollectorRegistry()
+        self.metrics = metrics(store.keys.feed, registry)
+        self.watch = FeedWatch(store.url, store.keys.feed)
+        registry.register(Present(store.keys.feed, self.metrics, self.watch))
+        self.endpoint = Endpoint(registry, Health(self.metrics, self.watch, live))
+
+    def get(self, path):
+        """Return the status and the text that a path gives."""
+        try:
+            with urllib.request.urlopen(f"http://{self.address}{path}", timeout=LIMIT) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+
+@contextmanager
+def serve(store, **options):
+    found = Served(store, **options)
+    with serving(Address("127.0.0.1", 0), found.endpoint) as found.address:
+        yield found
+    found.watch.close()
+
+
+@pytest.fixture
+def served(store):
+    with serve(store) as found:
+        yield found
+
+
+def test_it_serves_what_prometheus_reads(store, served):
+    push(store)
+    work(store, served.metrics)
+    status, text = served.get("/metrics")
+    assert status == 200
+    assert f'online_svm_answers_total{{feed="{store.keys.feed}"}} {COUNT}.0' in text
+    assert 'online_svm_build_info{numba="' in text
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool (apt: prometheus)")
+def test_promtool_has_nothing_to_say_against_the_names_and_units(store, served):
+    push(store)
+    work(store, served.metrics)
+    _, text = served.get("/metrics")
+    check = ["promtool", "check", "metrics"]
+    told = subprocess.run(check, input=text, capture_output=True, text=True, timeout=LIMIT)
+    assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+
+
+def test_another_path_is_named_with_those_there_are(served):
+    assert served.get("/") == (404, "there are /metrics, /livez, /readyz\n")
+
+
+def test_a_worker_that_answers_is_ready_and_lives(store, served):
+    push(store)
+    with working(store, served.metrics) as engine:
+        engine.advance()
+        assert served.get("/readyz") == (200, "ok\n")
+        assert served.get("/livez") == (200, "ok\n")
+
+
+def test_a_worker_that_starts_or_stands_by_lives_and_is_not_ready(served):
+    assert served.get("/readyz") == (503, "feed: the worker is starting\n")
+    served.metrics.enter("standby")
+    status, line = served.get("/readyz")
+    assert (status, line) == (503, "lease: another worker holds it, this one stands by\n")
+    assert served.get("/livez") == (200, "ok\n")
+
+
+class AsksInTheMiddle(WorkerMetrics):
+    """Asks the endpoint from within each page of a replay; the worker's thread waits for it."""
+
+    def replaying(self, done, total):
+        super().replaying(done, total)
+        self.heard.append((self.get("/readyz"), self.get("/livez"), self.get("/metrics")))
+
+
+def test_a_scrape_in_the_middle_of_a_replay_is_answered(store):
+    push(store)
+    work(store, Telemetry(), leaves_snapshot=False, snapshot_every=1000)
+    with serve(store, metrics=AsksInTheMiddle) as served:
+        served.metrics.get, served.metrics.heard = served.get, []
+        with working(store, served.metrics, snapshot_every=1000):
+            pass
+        ready, live, (status, text) = served.metrics.heard[0]
+    assert ready == (503, "feed: replays, 0 of 120 entries are answered again\n")
+    assert live == (200, "ok\n")
+    assert status == 200
+    assert 'stage="replaying"} 1.0' in text
+
+
+def test_a_redis_that_does_not_answer_is_told_and_scrapes_go_on(own_redis, feed):
+    with Store(own_redis.url, feed) as store, serve(store, live=0.0) as served:
+        served.metrics.opened(store)
+        served.metrics.enter("answering")
+        assert served.get("/readyz") == (200, "ok\n")
+        embedded.stop(own_redis.directory)
+        time.sleep(0.6)  # a view is given again for half a second
+        status, line = served.get("/readyz")
+        assert status == 503
+        assert line.startswith("redis: Redis at ")
+        assert "does not answer" in line
+        assert line.count("\n") == 1
+        assert served.get("/livez")[0] == 503  # nothing is forgiven here: live=0
+        status, text = served.get("/metrics")
+        assert (status, "online_svm_lag_entries" in text) == (200, False)
+        assert f'online_svm_redis_up{{feed="{feed}"}} 0.0' in text
+
+
+def test_a_lease_that_another_holds_is_told(store, served):
+    with holding(store.url, store.keys.lease, "me", 0.5, Stop(), 0.0) as lease:
+        served.metrics.holds(lease)
+        served.metrics.enter("answering")
+        assert served.get("/readyz") == (200, "ok\n")
+        theirs = '{"name":"x","host":"elsewhere","pid":1,"started":"1","token":"t"}'
+        store.call("SET", store.keys.lease, theirs)
+        deadline = time.monotonic() + LIMIT
+        while (found := served.get("/readyz"))[0] == 200 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert found == (503, "lease: not renewed for 1 s, it lasts 0.5 s\n")
+        store.call("DEL", store.keys.lease)
+
+
+def test_refits_that_fail_are_told_until_they_work_again(store):
+    push(store)
+    heard = []
+
+    class AsksWhenRefitsFail(WorkerMetrics):
+        def refits_fail(self, trouble):
+            super().refits_fail(trouble)
+            self.enter("answering")
+            heard.append(self.get("/readyz"))
+
+    with ExitStack() as opened:
+        served = opened.enter_context(serve(store, metrics=AsksWhenRefitsFail))
+        served.metrics.get = served.get
+        engine = opened.enter_context(working(store, served.metrics, refit_lag=10, batch=8))
+        while engine.position.n < 50:
+            engine.advance()
+        refits = engine._refits
+        refits._child._process.kill()
+        while engine.position.seq < COUNT:
+            engine.advance()
+    assert heard[0] == (503, "refits: it died\n")
+    assert heard[-1] == (200, "ok\n")
+
+
+def test_a_loop_that_hangs_is_told(served):
+    served.metrics.enter("answering")
+    served.metrics.turned -= 100
+    assert served.get("/readyz") == (503, "feed: no batch was finished for 100 s\n")
+    assert served.get("/livez") == (503, "feed: no batch was finished for 100 s (for 100 s)\n")
+
+
+def test_a_feed_that_waits_for_its_consumers_lives_and_says_so(store, served):
+    push(store)
+    block = {"downstream": "block", "retain_out": 10, "batch": 8, "window": 10}
+    with working(store, served.metrics, **block) as engine:
+        while served.metrics.waiting is None:
+            engine.advance()
+        told = "feed: waits for the consumer group 'downstream'\n"
+        assert served.get("/readyz") == (503, told)
+        assert served.get("/livez") == (200, "ok\n")
+
+
+def test_a_failure_that_passes_does_not_end_the_life_of_a_worker(store):
+    with serve(store, live=30.0) as served:
+        served.metrics.enter("answering")
+        served.metrics.refits_fail(Trouble("it died", time.monotonic() - 29))
+        assert served.get("/livez") == (200, "ok\n")
+        served.metrics.refits_fail(Trouble("it died", time.monotonic() - 31))
+        assert served.get("/livez") == (503, "refits: it died (for 31 s)\n")
+
+
+def test_what_redis_says_cannot_forge_a_second_line(served):
+    served.metrics.refits_fail(Trouble("a\r\nHTTP/1.1 200 OK\x1b[2J", time.monotonic()))
+    served.metrics.enter("answering")
+    status, text = served.get("/readyz")
+    assert (status, text) == (503, "refits: a HTTP/1.1 200 OK\\x1b[2J\n")
+
+
+def test_clients_that_say_nothing_keep_nobody_else_waiting_for_ever(served):
+    with ExitStack() as opened:
+        for _ in range(CONNECTIONS - 1):
+            address = (served.address.host, served.address.port)
+            opened.enter_context(socket.create_connection(address))
+        assert served.get("/livez") == (200, "ok\n")
+
+
+def test_more_clients_than_there_is_room_for_are_turned_away(served):
+    with ExitStack() as opened:
+        address = (served.address.host, served.address.port)
+        clients = [
+            opened.enter_context(socket.create_connection(address)) for _ in range(CONNECTIONS + 4)
+        ]
+        ended = set()
+        deadline = time.monotonic() + CLIENT_SECONDS / 2
+        while len(ended) < 4 and time.monotonic() < deadline:
+            ended.update(select.select(clients, [], [], 0.05)[0])
+        assert len(ended) == 4
+        assert [client.recv(1) for client in ended] == [b""] * 4
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "host", "1:2:3", "70000", "a b:1", "[::1]", "http://h:1"]
+)
+def test_what_is_no_address_is_refused_by_name(text):
+    with pytest.raises(BadConfiguration, match="setting metrics: "):
+        Address.parse(text)
+
+
+def test_a_port_alone_is_of_this_machine():
+    assert Address.parse("9464") == ("127.0.0.1", 9464)
+    assert Address.parse("[::]:9464") == ("::", 9464)
+    assert Address.parse("0.0.0.0:1") == ("0.0.0.0", 1)
+
+
+def test_a_port_that_is_taken_is_refused_by_name(served):
+    with (
+        pytest.raises(BadConfiguration, match=f"nothing can listen on {served.address}"),
+        serving(served.address, served.endpoint),
+    ):
+        pass

@@ -1,0 +1,189 @@
+"""What the endpoint says of a worker, held against what stands in Redis."""
+
+import json
+import time
+
+import pytest
+from monitored_feed import COUNT, push, work, working
+from prometheus_client import CollectorRegistry
+
+from workers.admin.answers import newest, payload
+from workers.broker.store import Store
+from workers.combine import service as combination
+from workers.engine.telemetry import Telemetry
+from workers.monitor.metrics import Present, WorkerMetrics
+from workers.monitor.view import FeedWatch
+
+
+class Watched:
+    """The metrics of a feed, read as Prometheus would."""
+
+    def __init__(self, store, source=None):
+        self.feed, self.registry = store.keys.feed, CollectorRegistry()
+        self.metrics = WorkerMetrics(self.feed, self.registry)
+        self.watch = FeedWatch(store.url, self.feed, source)
+        self.registry.register(Present(self.feed, self.metrics, self.watch))
+
+    def __call__(self, name, **labels):
+        return self.registry.get_sample_value(f"online_svm_{name}", {"feed": self.feed, **labels})
+
+
+@pytest.fixture
+def watched(store):
+    found = Watched(store)
+    yield found
+    found.watch.close()
+
+
+def test_the_counters_are_what_stands_in_redis(store, watched):
+    push(store)
+    work(store, watched.metrics)
+    rejected = store.call("XRANGE", store.keys.dlq, "-", "+")
+    assert watched("answers_total") == store.length(store.keys.out) == COUNT
+    assert watched("rejected_total", reason="dimension") == len(rejected) == 6
+    assert watched("rejected_total", reason="not_finite") == 0
+    assert watched("reports_total") == store.length(store.keys.met)
+    assert watched("learned_examples") == store.state().position.n == COUNT - 6
+    assert watched("epoch") == 1
+    assert watched("snapshots_total") == 2  # after 64 entries or more, and at the end
+    assert watched("snapshot_bytes") == len(store.get_snapshot(store.state().snapshot))
+
+
+def test_times_are_counted_once_for_each_batch_commit_refit_and_recovery(store, watched):
+    push(store)
+    work(store, watched.metrics, batch=30)
+    assert watched("batch_seconds_count") >= COUNT / 30
+    snapshot = 1  # the last commit has no answers
+    assert watched("commit_seconds_count") == watched("batch_seconds_count") + snapshot
+    assert watched("replay_seconds_count") == 1
+    refits = watched("refit_seconds_count")
+    assert refits == watched("refit_wait_seconds_count") >= 5
+    assert 0 < watched("refit_seconds_sum") <= watched("batch_seconds_sum")
+
+
+@pytest.mark.parametrize("lag", [0, 10])
+def test_refits_are_timed_in_this_process_and_in_their_own(store, watched, lag):
+    push(store)
+    work(store, watched.metrics, refit_lag=lag)
+    assert watched("refit_seconds_count") >= 5
+    assert watched("refit_seconds_sum") > 0
+
+
+def test_the_validity_is_that_of_the_newest_report(store, watched):
+    push(store)
+    work(store, watched.metrics)
+    report = json.loads(payload(newest(store, store.keys.met, 1)[0]))
+    predicted = report["headline"]["predicted"]
+    span = {"span": "cumulative"}
+    assert watched("accuracy_ratio", **span) == predicted["accuracy"]
+    assert watched("announced_lower_ratio", **span) == predicted["lower"]
+    assert watched("announced_ratio", **span) == predicted["probability"]
+    assert watched("announced_upper_ratio", **span) == predicted["upper"]
+    assert watched("log_loss_nats", **span) == report["headline"]["log_loss"]
+    assert watched("brier_score_ratio", **span) == report["headline"]["brier"]
+    assert watched("scored_examples", **span) == report["scored"]
+
+
+def test_what_was_not_measured_has_no_series(store, watched):
+    push(store, 5)
+    work(store, watched.metrics, 5)
+    assert watched("accuracy_ratio", span="cumulative") is None
+    assert watched("lag_entries") == 0
+
+
+def test_the_guarantee_is_that_of_the_newest_answer(store, watched):
+    push(store)
+    work(store, watched.metrics, split="crossfit")
+    said = json.loads(payload(newest(store, store.keys.out, 1)[0]))["guarantee"]
+    names = ("exact", "approximate", "none")
+    found = {name: watched("guarantee", guarantee=name) for name in names}
+    assert found == {name: float(name == said) for name in names}
+
+
+def test_the_lag_is_the_number_and_the_age_of_what_waits(store, watched):
+    push(store)
+    work(store, watched.metrics)
+    assert (watched("lag_entries"), watched("lag_seconds")) == (0, 0)
+    watched.watch.close()
+    push(store, 30, 1, int(time.time() * 1000) - 5000)
+    later = Watched(store)
+    assert later("lag_entries") == 30
+    assert 5 <= later("lag_seconds") < 60
+    later.watch.close()
+
+
+def test_the_lag_is_exact_on_redis_7_beyond_what_is_counted_and_after_trims(
+    store, watched, redis_url
+):
+    push(store)
+    work(store, watched.metrics, window=20, snapshot_every=20, batch=16)
+    assert store.length(store.keys.input) < COUNT  # snapshots trimmed
+    for i in range(1500):
+        store.call("XADD", store.keys.input, f"1000-{i}", "x", "[1,2,3]", "y", "a")
+    later = Watched(store)
+    is_counted_by_redis = int(store.server()["redis_version"].split(".")[0]) >= 7
+    assert 1000 <= later("lag_entries") <= 1500
+    assert later("lag_entries") == 1500 or not is_counted_by_redis
+    later.watch.close()
+
+
+def test_telemetry_changes_no_byte(redis_url, feed):
+    digests = []
+    for telemetry in (Telemetry(), WorkerMetrics(feed, CollectorRegistry())):
+        with Store(redis_url, f"{feed}-{len(digests)}", block_ms=20) as store:
+            push(store)
+            digests.append(work(store, telemetry))
+    assert digests[0] == digests[1]
+
+
+def test_a_restart_tells_of_its_replay(store, watched):
+    push(store)
+    work(store, Telemetry())
+    push(store, 40, COUNT + 1)
+    work(store, Telemetry(), COUNT + 40, leaves_snapshot=False)
+    with working(store, watched.metrics):  # the 40 are answered again
+        assert watched("replayed_total") == 40
+        assert watched("replay_entries") == watched("replay_done_entries") == 40
+        assert watched("stage", stage="answering") == 1
+
+
+def test_retries_are_counted_by_reason(own_redis, feed):
+    with Store(own_redis.url, feed, patience=0.2) as store:
+        found = Watched(store)
+        found.metrics.opened(store)
+        assert found("redis_retries_total", reason="connection") == 0
+        store.call("PING")
+        store.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
+        store.call("PING")
+        store.call("CONFIG", "SET", "maxmemory", "1")
+        later = Watched(store)
+        later.metrics.opened(store)
+        with pytest.raises(Exception, match="maxmemory"):
+            store.call("XADD", store.keys.input, "*", "x", "[1]")
+        assert later("redis_retries_total", reason="connection") >= 1
+        assert later("redis_retries_total", reason="oom") >= 1
+        for each in (found, later):
+            each.watch.close()
+
+
+def test_a_combination_has_the_same_metrics_and_lags_behind_its_first_source(redis_url, feed):
+    sources = [f"{feed}-{i}" for i in range(2)]
+    for name in sources:
+        with Store(redis_url, name, block_ms=20) as store:
+            for i in range(60):
+                x = json.dumps([i % 7 / 7, i % 5 / 5])
+                store.call(
+                    "XADD", store.keys.input, f"{i + 1}-0", "x", x, "y", "ab"[i % 2], "id", f"{i}"
+                )
+            work(store, Telemetry(), 60, keep_input=True)
+            store.register()
+    with Store(redis_url, feed) as target:
+        found = Watched(target, sources[0])
+        assert found("lag_entries") == 60
+        combination.run(sources, feed, redis_url, once=True, telemetry=found.metrics)
+        later = Watched(target, sources[0])
+        assert found("answers_total") == 60
+        assert found("batch_seconds_count") == found("commit_seconds_count") >= 1
+        assert (later("lag_entries"), later("lag_seconds")) == (0, 0)
+        for each in (found, later):
+            each.watch.close()

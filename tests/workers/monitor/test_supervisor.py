@@ -1,0 +1,89 @@
+"""What systemd is told: a socket here stands for the service manager."""
+
+import socket
+import time
+from contextlib import closing
+
+import pytest
+
+from workers.monitor.health import Health
+from workers.monitor.supervisor import Supervisor, interval, supervised
+from workers.monitor.view import FeedWatch
+from workers.monitor.worker_state import WorkerState
+from workers.trouble import Trouble
+
+
+@pytest.fixture
+def manager(tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        server.bind(str(tmp_path / "notify"))
+        server.settimeout(10)
+        yield server
+
+
+@pytest.fixture
+def worker(embedded_url, feed):
+    state = WorkerState()
+    with closing(FeedWatch(embedded_url, feed)) as watch:
+        yield state, Health(state, watch, live=30.0)
+
+
+def heard(manager):
+    return manager.recv(4096).decode().splitlines()
+
+
+def test_a_start_is_put_off_until_the_worker_answers_then_it_is_ready_once(manager, worker):
+    state, health = worker
+    supervisor = Supervisor(manager.getsockname(), state, health)
+    supervisor.tick()
+    assert heard(manager) == [
+        "EXTEND_TIMEOUT_USEC=30000000", "STATUS=feed: the worker is starting", "WATCHDOG=1",
+    ]  # fmt: skip
+    state.enter("answering")
+    supervisor.tick()
+    assert heard(manager) == ["READY=1", "STATUS=answers", "WATCHDOG=1"]
+    supervisor.tick()
+    assert heard(manager) == ["STATUS=answers", "WATCHDOG=1"]
+
+
+def test_a_standby_counts_as_started(manager, worker):
+    state, health = worker
+    state.enter("standby")
+    Supervisor(manager.getsockname(), state, health).tick()
+    told = "STATUS=lease: another worker holds it, this one stands by"
+    assert heard(manager) == ["READY=1", told, "WATCHDOG=1"]
+
+
+def test_the_watchdog_of_a_worker_that_does_not_get_over_a_failure_is_not_fed(manager, worker):
+    state, health = worker
+    state.enter("answering")
+    state.refits_fail(Trouble("it died", time.monotonic() - 31))
+    Supervisor(manager.getsockname(), state, health).tick()
+    assert heard(manager) == ["READY=1", "STATUS=refits: it died"]
+
+
+def test_a_block_tells_at_once_again_and_at_its_end(manager, worker):
+    environment = {"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "60000"}
+    with supervised(environment, *worker):
+        assert "WATCHDOG=1" in heard(manager)
+        assert "WATCHDOG=1" in heard(manager)
+    manager.settimeout(0.2)
+    while (last := heard(manager))[0] != "STOPPING=1":
+        assert "WATCHDOG=1" in last
+
+
+def test_a_manager_that_is_gone_is_no_error(tmp_path, worker):
+    Supervisor(str(tmp_path / "none"), *worker).tick()
+
+
+def test_an_abstract_socket_is_found(worker):
+    name = f"online-svm-{time.monotonic_ns()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind("\0" + name)
+        manager.settimeout(10)
+        Supervisor("@" + name, *worker).tell("READY=1")
+        assert heard(manager) == ["READY=1"]
+
+
+def test_a_watchdog_of_another_process_sets_no_pace():
+    assert interval({"WATCHDOG_USEC": "300000", "WATCHDOG_PID": "1"}) == 1.0

@@ -1,0 +1,68 @@
+"""`online-svm worker --metrics` and `--log-format json`, in a process of its own."""
+
+import json
+import sys
+import time
+import urllib.request
+
+from monitored_feed import COUNT, push
+from processes import LIMIT, Process
+
+from workers.broker.store import Store
+from workers.cli import app as cli
+
+SETTINGS = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--committee", "single"]
+
+
+def scraped(address):
+    with urllib.request.urlopen(address, timeout=LIMIT) as reply:
+        return reply.read().decode()
+
+
+def until(is_true):
+    deadline = time.monotonic() + LIMIT
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_worker_is_scraped_and_every_line_it_logs_is_a_json_object(embedded_url, feed):
+    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url]
+    more = ["--metrics", "0", "--log-format", "json"]
+    with Store(embedded_url, feed) as store:
+        push(store)
+        with Process([*command, *SETTINGS, *more], stderr=-1, text=True) as worker:
+            first = json.loads(worker.stderr.readline())
+            assert first["event"] == "metrics are served"
+            assert first["address"].startswith("http://127.0.0.1:")
+            answers = f'online_svm_answers_total{{feed="{feed}"}} {COUNT}.0'
+            until(lambda: answers in scraped(first["address"]))
+            assert 'online_svm_lag_entries{feed="' + feed + '"} 0.0' in scraped(first["address"])
+            worker.terminate()
+            _, rest = worker.communicate()
+        lines = [json.loads(line) for line in rest.splitlines()]
+        assert worker.returncode == 0
+        assert {"level", "event", "timestamp"} <= set.intersection(*map(set, lines))
+        assert lines[-1]["event"] == "stopped"
+        assert (lines[-1]["feed"], lines[-1]["answered"]) == (feed, COUNT)
+
+
+def run(capsys, *arguments):
+    """Run the command in this process; return the exit code and its last line."""
+    try:
+        cli.main(["worker", *arguments])
+    except SystemExit as ended:
+        return ended.code, capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_error_that_ends_a_worker_is_a_json_object_too(embedded_url, capsys):
+    code, line = run(capsys, "no name", "--redis", embedded_url, "--log-format", "json")
+    said = json.loads(line)
+    assert (code, said["level"]) == (2, "error")
+    assert said["event"].startswith("feed name 'no name'")
+
+
+def test_an_address_that_is_none_ends_the_command_in_one_line(embedded_url, feed, capsys):
+    code, line = run(capsys, feed, "--redis", embedded_url, "--metrics", "nowhere")
+    assert code == 2
+    assert line.startswith("online-svm: setting metrics: 'nowhere' is no address: write a port")

@@ -1,0 +1,62 @@
+"""What a worker tells of its work while it runs, to whoever listens.
+
+The worker calls these methods in its own thread, between two steps of its work. So they return at
+once and raise nothing. What they do changes no answer.
+"""
+
+from typing import TYPE_CHECKING, Literal
+
+from typing_extensions import override
+
+from workers.refit.observed import RefitObserver
+from workers.trouble import Trouble
+
+if TYPE_CHECKING:
+    from workers.broker.feed_reader import FeedReader
+    from workers.broker.lease import Lease
+    from workers.feed.commit import Commit
+
+Stage = Literal["starting", "standby", "replaying", "answering", "stopping", "stopped"]
+"""What a worker does; a standby waits for the lease."""
+
+
+class Telemetry(RefitObserver):
+    """Ignores all that a worker tells; listeners override what they want to know."""
+
+    def opened(self, store: "FeedReader") -> None:
+        """Note the connections of the worker."""
+
+    def holds(self, lease: "Lease") -> None:
+        """Note the lease."""
+
+    def enter(self, stage: Stage) -> None:
+        """Note what the worker does from now on."""
+
+    def replaying(self, done: int, total: int) -> None:
+        """Note that `done` of the `total` entries of a replay are answered again."""
+
+    def replayed(self, seconds: float) -> None:
+        """Note the seconds of a recovery, its replay included."""
+
+    def turns(self) -> None:
+        """Note that the loop begins another turn."""
+
+    def answered(self, seconds: float) -> None:
+        """Note the seconds that answering one batch took."""
+
+    def committed(self, commit: "Commit", seconds: float) -> None:
+        """Note that a commit was confirmed, so many seconds after it was sent."""
+
+    def kept_snapshot(self, size: int) -> None:
+        """Note that a snapshot of so many bytes was committed."""
+
+    def waits(self, reason: str | None) -> None:
+        """Note why the feed waits; None where it goes on."""
+
+    @override
+    def refitted(self, seconds: float, waited: float) -> None:
+        """Note what one refit cost."""
+
+    @override
+    def refits_fail(self, trouble: Trouble | None) -> None:
+        """Note that refits fail, or work again."""

@@ -1,0 +1,1 @@
+"""What is measured of a worker, and told: the metrics endpoint, probes, the webhook of alarms."""

@@ -1,0 +1,63 @@
+"""Everything that watches one worker, put together."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+
+import structlog
+from prometheus_client import (
+    GC_COLLECTOR,
+    PROCESS_COLLECTOR,
+    CollectorRegistry,
+    disable_created_metrics,
+)
+
+from workers.engine.telemetry import Telemetry
+from workers.monitor.address import Address
+from workers.monitor.health import Health
+from workers.monitor.metrics import Present, WorkerMetrics
+from workers.monitor.server import Endpoint, serving
+from workers.monitor.supervisor import supervised
+from workers.monitor.view import FeedWatch
+
+log = structlog.get_logger("online_svm.monitor")
+
+
+@contextmanager
+def watching(
+    feed: str, url: str, address: str | None, source: str | None = None
+) -> Iterator[Telemetry]:
+    """Watch a worker within the block; yield what it is to tell of its work.
+
+    Parameters
+    ----------
+    feed : str
+    url : str
+        Of Redis.
+    address : str or None
+        Where `/metrics`, `/livez` and `/readyz` are served; None serves none of them.
+    source : str, optional
+        For a combination: the feed whose answers it answers in order.
+
+    Raises
+    ------
+    BadConfiguration
+        If nothing can listen at the address.
+    """
+    if address is None and "NOTIFY_SOCKET" not in os.environ:
+        yield Telemetry()
+        return
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no type for it
+    registry = CollectorRegistry()
+    state = WorkerMetrics(feed, registry)
+    with ExitStack() as opened:
+        watch = opened.enter_context(closing(FeedWatch(url, feed, source)))
+        health = Health(state, watch)
+        if address is not None:
+            for collector in (PROCESS_COLLECTOR, GC_COLLECTOR, Present(feed, state, watch)):
+                registry.register(collector)
+            endpoint = Endpoint(registry, health)
+            at = opened.enter_context(serving(Address.parse(address), endpoint))
+            log.info("metrics are served", address=f"http://{at}/metrics")
+        opened.enter_context(supervised(os.environ, state, health))
+        yield state
