@@ -8,13 +8,16 @@ import platform
 import time
 from collections.abc import Iterable
 from importlib.metadata import version
+from typing import get_args
 
+import orjson
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from online_svm import __version__
+from online_svm.stream.alarm import AlarmKind
 from workers.feed.commit import Commit
 from workers.message.schema import CODES
 from workers.monitor.families import PREFIX, gauge
@@ -67,6 +70,9 @@ class WorkerMetrics(WorkerState):
         self._replayed = counter("replayed", "Entries answered again by replays.").labels(feed)
         self._feed = feed
         self._rejected = counter("rejected", "Input entries rejected, by reason code.", "reason")
+        self._alarms = counter("alarms", "Alarms raised, by kind.", "kind")
+        for kind in get_args(AlarmKind):
+            self._alarms.labels(feed, kind)
         for code in CODES:  # a counter that begins at 0 shows its first increase
             self._rejected.labels(feed, code)
         self._batch = seconds("batch", "Time to answer one batch, its wait for refits included.")
@@ -91,6 +97,9 @@ class WorkerMetrics(WorkerState):
         self._reports.inc(len(commit.met))
         for letter in commit.dlq:
             self._rejected.labels(self._feed, letter.code).inc()
+        for _, payload in commit.alarms:
+            for alarm in orjson.loads(payload)["alarms"]:
+                self._alarms.labels(self._feed, alarm["kind"]).inc()
         if commit.out:
             self.answered_at = time.time()
 

@@ -7,12 +7,19 @@ import pytest
 from monitored_feed import COUNT, push, work, working
 from prometheus_client import CollectorRegistry
 
+from online_svm.stream.alarm import Alarm
 from workers.admin.answers import newest, payload
 from workers.broker.store import Store
 from workers.combine import service as combination
 from workers.engine.telemetry import Telemetry
+from workers.feed.commit import Commit
+from workers.feed.position import START
+from workers.message.encode import encode_alarms
 from workers.monitor.metrics import Present, WorkerMetrics
+from workers.monitor.reported import of_report
 from workers.monitor.view import FeedWatch
+
+ALARM = Alarm(50, "calibration", "overall", None, "tolerant", 4.7, 4.6, 10)
 
 
 class Watched:
@@ -187,3 +194,47 @@ def test_a_combination_has_the_same_metrics_and_lags_behind_its_first_source(red
         assert (later("lag_entries"), later("lag_seconds")) == (0, 0)
         for each in (found, later):
             each.watch.close()
+
+
+REPORT = {
+    "scored": 900,
+    "headline": {"predicted": {"accuracy": 0.9, "lower": 0.8}, "log_loss": 0.3},
+    "windowed": {"overall": {"accuracy": 0.7, "z": -4.5, "scored": 200, "brier": None}},
+    "monitors": {
+        "overall": {"log_wealth": 5.0, "threshold": 4.6},
+        "class": {"a/b": {"log_wealth": -1.0, "threshold": 6.0, "since": 3}},
+        "alarms": 3,
+    },
+}
+
+
+def test_a_report_gives_the_cumulative_and_the_windowed_figures_and_the_log_wealth_of_each_test():
+    found = {
+        (sample.name.removeprefix("online_svm_"), *list(sample.labels.values())[1:]): sample.value
+        for family in of_report("f", REPORT)
+        for sample in family.samples
+    }
+    assert found == {
+        ("scored_examples", "cumulative"): 900,
+        ("scored_examples", "windowed"): 200,
+        ("accuracy_ratio", "cumulative"): 0.9,
+        ("accuracy_ratio", "windowed"): 0.7,
+        ("announced_lower_ratio", "cumulative"): 0.8,
+        ("log_loss_nats", "cumulative"): 0.3,
+        ("accuracy_deviations", "windowed"): -4.5,
+        ("monitor_log_wealth", "overall"): 5.0,
+        ("monitor_log_wealth", "class/a/b"): -1.0,
+        ("monitor_log_threshold", "overall"): 4.6,
+        ("monitor_log_threshold", "class/a/b"): 6.0,
+    }
+
+
+def test_alarms_are_counted_by_kind(feed):
+    registry = CollectorRegistry()
+    metrics = WorkerMetrics(feed, registry)
+    payloads = [(f"{i}-0".encode(), encode_alarms([ALARM, ALARM], i)) for i in range(3)]
+    metrics.committed(Commit(1, START, START, alarms=payloads), 0.1)
+    labels = {"feed": feed, "kind": "calibration"}
+    assert registry.get_sample_value("online_svm_alarms_total", labels) == 6
+    labels["kind"] = "exchangeability"
+    assert registry.get_sample_value("online_svm_alarms_total", labels) == 0
