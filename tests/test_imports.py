@@ -22,6 +22,7 @@ SERVICE = (
     {"cli"},
     {"lab"},
     {"demo"},
+    {"dashboard"},
     {"combine", "history", "admin", "monitor", "push"},
     {"engine"},
     {"refit", "broker"},

@@ -22,6 +22,7 @@ COMMANDS = (
     "push",
     "tail",
     "status",
+    "dashboard",
     "combine",
     "export",
     "backtest",

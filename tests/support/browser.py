@@ -1,0 +1,81 @@
+"""Debian's Chromium, driven by Playwright, and the page in a process of its own."""
+
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+
+import orjson
+import pytest
+from processes import Process
+
+CHROMIUM = shutil.which("chromium")
+
+SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
+
+
+def required(reason):
+    """Skip the test for want of something; where everything is installed, fail."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def expecting():
+    """Return Playwright's `expect`; skip, with the reason, where there is none."""
+    try:
+        from playwright.sync_api import expect
+    except ImportError:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip("playwright is missing: pip install -e '.[dev]'", allow_module_level=True)
+    expect.set_options(timeout=20_000)
+    return expect
+
+
+@contextmanager
+def chromium():
+    """Yield a browser; skip, with the reason, where there is none."""
+    from playwright.sync_api import sync_playwright
+
+    if CHROMIUM is None:
+        required("Chromium is missing: apt-get install chromium")
+    with sync_playwright() as playwright:
+        # As root there is no sandbox. The page under test is our own.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def dashboard(url, *arguments):
+    """Run `online-svm dashboard` on any free port; yield the address of the page."""
+    command = [sys.executable, "-m", "workers.cli", "dashboard", "--redis", url]
+    command += ["--port", "0", "--json", *arguments]
+    with Process(command, stdout=-1) as process:
+        line = process.stdout.readline()
+        assert line, "the page did not start"
+        yield orjson.loads(line)["url"]
+        process.terminate()
+        assert process.wait(20) == 0
+        process.stdout.close()
+
+
+@contextmanager
+def tab(browser, address="", size="desktop", scheme="light"):
+    """Open a page; yield it. At its end, nothing may stand in the console as an error."""
+    width, height = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page = context.new_page()
+    errors = []
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    if address:
+        page.goto(address)
+    try:
+        yield page
+    finally:
+        context.close()
+    assert errors == []

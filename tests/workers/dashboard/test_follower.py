@@ -1,0 +1,193 @@
+"""What the page reads from Redis: what is new, and what a feed's state is."""
+
+import time
+
+import pytest
+from fault_redis import Server
+
+from workers.broker.feed_reader import FeedReader
+from workers.dashboard.feed_follower import FeedFollower
+from workers.dashboard.feeds_table import state_of
+from workers.dashboard.follower import Follower
+
+
+@pytest.fixture
+def mail(feeds, redis_url, feed):
+    return feeds(redis_url, feed)
+
+
+@pytest.fixture
+def follower(redis_url, feed):
+    one = FeedFollower(redis_url, feed)
+    yield one
+    one.close()
+
+
+def entries_read(monkeypatch):
+    """Count the entries of pages and of the newest entries that are read from now on."""
+    counted, call = [], FeedReader.call
+    page = FeedReader.page
+
+    def counting_call(self, *command):
+        reply = call(self, *command)
+        if command[0] == "XREVRANGE":
+            counted.append((command[1], len(reply)))
+        return reply
+
+    def counting_page(self, stream, *rest):
+        found = page(self, stream, *rest)
+        counted.append((stream, len(found)))
+        return found
+
+    monkeypatch.setattr(FeedReader, "call", counting_call)
+    monkeypatch.setattr(FeedReader, "page", counting_page)
+    return counted
+
+
+def test_a_feed_that_never_was_says_so(follower):
+    follower.update()
+    assert state_of(follower.view) == "gone"
+
+
+def test_a_feed_without_a_worker_so_far_says_so(mail, follower):
+    mail.wait_for_answer(count=3)
+    follower.update()
+    assert state_of(follower.view) == "not begun"
+    assert follower.view.last_sample.waiting == 3
+
+
+def test_a_feed_whose_worker_is_gone_says_so_and_is_idle_with_one(mail, follower):
+    mail.answer()
+    follower.update()
+    assert state_of(follower.view) == "no worker"
+    mail.hold()
+    follower.update()
+    assert (state_of(follower.view), follower.view.holder) == ("idle", "host-1")
+
+
+def test_a_deleted_feed_is_forgotten_and_a_new_one_of_its_name_is_read_from_its_start(
+    mail, follower
+):
+    for _ in range(3):
+        mail.answer()
+    mail.report(3)
+    follower.viewers = 1
+    follower.update()
+    mail.delete()
+    follower.update()
+    assert state_of(follower.view) == "gone"
+    assert (len(follower.view.reports), len(follower.view.answers)) == (0, 0)
+    mail.seq = 0
+    mail.answer(label="spam")
+    mail.report(1)
+    follower.update()
+    assert [one.message["label"] for one in follower.view.answers] == ["spam"]
+    assert [one.n for one in follower.view.reports] == [1]
+
+
+def test_answers_are_joined_with_the_labels_that_were_learned(mail, follower):
+    mail.answer(label="ham", y="ham")
+    mail.answer(label="ham", y="spam")
+    follower.viewers = 1
+    follower.update()
+    assert [one.truth.is_right for one in follower.view.answers] == [True, False]
+
+
+def test_only_what_is_new_is_read_of_answers_and_reports(mail, follower, monkeypatch):
+    for i in range(20):
+        mail.answer()
+        mail.report(i + 1)
+    follower.viewers = 1
+    follower.update()
+    assert len(follower.view.answers) == len(follower.view.reports) == 20
+    mail.answer()
+    mail.report(21)
+    counted = entries_read(monkeypatch)
+    follower.update()
+    assert sum(n for stream, n in counted if stream == mail.keys.out) == 1
+    assert sum(n for stream, n in counted if stream == mail.keys.met) == 1
+    counted.clear()
+    follower.update()
+    assert [stream for stream, n in counted if stream != mail.keys.input] == []
+    assert len(follower.view.answers) == len(follower.view.reports) == 21
+
+
+def test_only_the_newest_answer_of_a_feed_is_read_that_nobody_looks_at(mail, follower, monkeypatch):
+    for _ in range(20):
+        mail.answer(guarantee="approximate")
+    counted = entries_read(monkeypatch)
+    follower.update()
+    assert sum(n for stream, n in counted if stream == mail.keys.out) == 1
+    assert follower.view.newest["guarantee"] == "approximate"
+
+
+def test_entries_that_are_not_of_this_program_are_passed_over(mail, follower):
+    mail.answer()
+    mail.report(1)
+    at = "5000-0"
+    for stream in (mail.keys.out, mail.keys.met, mail.keys.alarms, mail.keys.events):
+        mail.store.call("XADD", stream, at, "x", b"\xff\x00")
+        mail.store.call("XADD", stream, "5000-1", "p", b'["no object"]')
+    follower.viewers = 1
+    follower.update()
+    assert (len(follower.view.answers), len(follower.view.reports)) == (1, 1)
+    assert state_of(follower.view) == "no worker"
+
+
+def test_a_key_of_another_type_is_told_of_its_feed_and_harms_no_other(feeds, redis_url, feed):
+    bad, good = feeds(redis_url, f"{feed}-bad"), feeds(redis_url, f"{feed}-good")
+    good.answer()
+    bad.store.call("SET", bad.keys.state, "text")
+    following = Follower(redis_url, (bad.name, good.name))
+    following.read()
+    views = {view.feed: view for view in following.views()}
+    following.stop()
+    assert state_of(views[bad.name]) == "cannot be read"
+    assert "WRONGTYPE" in views[bad.name].problem or "type" in views[bad.name].problem
+    assert state_of(views[good.name]) == "no worker"
+    assert following.lost == ""
+
+
+def test_redis_that_goes_away_is_told_and_what_was_read_stays(tmp_path, feeds):
+    server = Server(tmp_path / "redis")
+    feeds(server.url, "mail").answer()
+    following = Follower(server.url)
+    following.read()
+    assert (following.lost, len(following.views())) == ("", 1)
+    server.kill()
+    following.read()
+    assert following.lost != ""
+    assert following.views()[0].seq == 1
+    server.start()
+    following.read()
+    assert following.lost == ""
+    following.stop()
+    server.stop()
+
+
+def test_alarms_of_an_entry_are_read_one_by_one(mail, follower):
+    alarm = {"n": 7, "kind": "calibration", "scope": "class", "name": "<b>", "monitor": "bets"}
+    mail.answer()
+    mail.put(mail.keys.alarms, "1000-0", {"v": 2, "seq": 6, "alarms": [alarm, alarm | {"n": 8}]})
+    follower.update()
+    assert [(one.n, one.name) for one in follower.view.alarms] == [(7, "<b>"), (8, "<b>")]
+
+
+def test_fifty_feeds_at_a_hundred_examples_a_second_cost_under_half_a_core(own_redis, feeds):
+    made = [feeds(own_redis.url, f"feed-{i:02}") for i in range(50)]
+    for one in made:
+        one.hold()
+        one.answer()
+        one.report(1)
+    following = Follower(own_redis.url)
+    following.read()
+    for one in made:  # a second: a hundred examples are one commit and one report
+        one.seq += 99
+        one.answer()
+        one.report(100)
+    began = time.process_time()
+    following.read()
+    spent = time.process_time() - began
+    following.stop()
+    assert all(view.seq == 101 and len(view.reports) == 2 for view in following.views())
+    assert spent < 0.5

@@ -1,0 +1,169 @@
+"""The page in Debian's Chromium: what somebody sees, and that no state of Redis breaks it."""
+
+import sys
+
+import pytest
+from browser import chromium, dashboard, expecting, tab
+from fault_redis import Server
+from processes import Process
+
+from workers.push.ingest import push
+from workers.push.sources import Row
+
+expect = expecting()
+
+HOSTILE = "<img src=x onerror=alert(1)>$$x$$"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page_of(embedded_url):
+    """Where a page of all feeds of the session's server is."""
+    with dashboard(embedded_url) as address:
+        yield address
+
+
+@pytest.fixture
+def mail(feeds, embedded_url, feed):
+    made = feeds(embedded_url, feed)
+    yield made
+    made.delete()
+
+
+def test_a_server_without_feeds_says_how_to_begin_one(browser, own_redis):
+    with dashboard(own_redis.url) as address, tab(browser, address) as page:
+        expect(page.get_by_text("No feeds yet.")).to_be_visible()
+
+
+def test_the_table_leads_to_a_feed_and_back(browser, page_of, mail):
+    mail.hold()
+    mail.answer()
+    mail.report(1)
+    with tab(browser, page_of) as page:
+        row = page.get_by_role("row").filter(has_text=mail.name)
+        expect(row).to_contain_text("idle")
+        expect(row).to_contain_text("0.800 / 0.800")
+        row.get_by_role("link").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(mail.name)
+        page.get_by_role("link", name="all feeds").click()
+        expect(page.get_by_role("row").filter(has_text=mail.name)).to_be_visible()
+
+
+def test_every_card_explains_itself_and_leads_to_its_section(browser, page_of, mail):
+    mail.answer()
+    mail.report(1)
+    with tab(browser, f"{page_of}?feed={mail.name}") as page:
+        expect(page.get_by_role("heading", name="Reliability diagram")).to_be_visible()
+        links = page.get_by_role("link", name="what it means").all()
+        assert len(links) == page.get_by_role("heading", level=2).count() > 6
+        page.goto(page_of + "help")
+
+
+def test_new_answers_appear_by_themselves(browser, page_of, mail):
+    mail.answer(label="ham", y="ham")
+    with tab(browser, f"{page_of}?feed={mail.name}") as page:
+        expect(page.get_by_text("right ham")).to_be_visible()
+        mail.answer(label="eggs", y="spam")
+        expect(page.get_by_text("wrong spam")).to_be_visible()
+
+
+def test_hostile_labels_ids_reasons_and_maps_stay_text(browser, page_of, mail):
+    mail.answer(label=HOSTILE, y=HOSTILE, id=HOSTILE, reason=HOSTILE, guarantee=HOSTILE)
+    mail.report(1, maps=(HOSTILE,))
+    mail.hold(HOSTILE)
+    with tab(browser, f"{page_of}?feed={mail.name}") as page:
+        page.on("dialog", lambda _: pytest.fail("a script ran"))
+        expect(page.get_by_text("<img src=x onerror").first).to_be_visible()
+        expect(page.get_by_text("$$x$$").first).to_be_visible()
+        assert page.locator("img").count() == 0
+        page.goto(page_of)
+        expect(page.get_by_role("row").filter(has_text=mail.name)).to_be_visible()
+        assert page.locator("img").count() == 0
+
+
+def test_a_feed_that_never_was_or_is_deleted_has_a_clear_state(browser, page_of, mail):
+    with tab(browser, f"{page_of}?feed=never-was") as page:
+        expect(page.get_by_text("There is no such feed now.")).to_be_visible()
+        page.goto(f"{page_of}?feed=%3Cscript%3E")
+        expect(page.get_by_text("No feed <script> on this page.")).to_be_visible()
+        mail.answer()
+        page.goto(f"{page_of}?feed={mail.name}")
+        expect(page.get_by_text("No worker holds this feed.")).to_be_visible()
+        mail.delete()
+        expect(page.get_by_text("There is no such feed now.")).to_be_visible()
+
+
+def test_what_was_chosen_stands_in_the_address_and_is_shown_again(browser, page_of, mail):
+    mail.answer()
+    for n in (100, 3000):
+        mail.answer()
+        mail.report(n)
+    with tab(browser, f"{page_of}?feed={mail.name}") as page:
+        page.get_by_label("Range").select_option("last 1,000 examples")
+        page.get_by_label("Along").select_option("time")
+        page.wait_for_url("**range=1000**axis=time**")
+        page.reload()
+        expect(page.get_by_label("Range")).to_have_value("last 1,000 examples")
+        expect(page.get_by_label("Along")).to_have_value("time")
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_screen_and_the_theme_is_that_of_the_reader(
+    browser, page_of, mail, size, scheme
+):
+    mail.answer()
+    mail.report(1)
+    with tab(browser, f"{page_of}?feed={mail.name}", size, scheme) as page:
+        expect(page.get_by_role("heading", name="Last answers")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        paper = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(16, 19, 23)"}[scheme]
+
+
+def test_redis_may_go_away_and_come_back(browser, tmp_path, feeds):
+    server = Server(tmp_path / "redis")
+    mail = feeds(server.url, "mail")
+    mail.answer()
+    with dashboard(server.url) as address, tab(browser, f"{address}?feed=mail") as page:
+        expect(page.get_by_text("right ham")).to_be_visible()
+        server.kill()
+        expect(page.get_by_text("Redis does not answer")).to_be_visible()
+        expect(page.get_by_text("right ham")).to_be_visible()
+        server.start()
+        expect(page.get_by_text("Redis does not answer")).to_be_hidden()
+        mail.store.close()
+        mail.answer(y="spam")
+        expect(page.get_by_text("wrong spam")).to_be_visible()
+    server.stop()
+
+
+def test_the_page_follows_a_worker(browser, page_of, embedded_url, feed):
+    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url]
+    command += ["--classes", "a,b", "--quiet", "--metrics-every", "20"]
+    rows = [Row({"x": float(i % 2) + i % 7 / 20}, "ab"[i % 2]) for i in range(120)]
+    with tab(browser, f"{page_of}?feed={feed}") as page:
+        push(rows, embedded_url, feed)
+        expect(page.get_by_text("No worker has begun this feed.")).to_be_visible()
+        with Process(command, stderr=-3) as worker:
+            figures = page.locator(".figures")
+            expect(figures).to_contain_text("120learned, examples", timeout=30_000)
+            expect(page.get_by_text("✓ right").first).to_be_visible()
+            worker.terminate()
+            worker.wait(20)
+        expect(page.get_by_text("No worker holds this feed.")).to_be_visible()
+
+
+def test_only_who_knows_the_token_sees_a_page_with_one(browser, embedded_url, tmp_path):
+    secret = tmp_path / "token"
+    secret.write_text("correct horse battery\n")
+    with dashboard(embedded_url, "--token-file", str(secret)) as address, tab(browser) as page:
+        page.goto(f"{address}?feed=mail")
+        page.get_by_label("Token of this page").fill("correct horse battery")
+        page.get_by_role("button").click()
+        expect(page.get_by_text("There is no such feed now.")).to_be_visible()

@@ -1,0 +1,109 @@
+"""Where the page listens, and who may see it: without a browser."""
+
+import http.client
+import threading
+
+import pytest
+
+from workers.dashboard.server import Dashboard
+from workers.dashboard.token import read_token
+from workers.errors import BadConfiguration
+
+TOKEN = "correct horse battery"
+
+
+@pytest.fixture
+def serve(embedded_url):
+    """Serve a page in a thread; return a way to send it a request."""
+    running = []
+
+    def begin(**options):
+        page = Dashboard(embedded_url, ("mail",), port=0, **options)
+        running.append(page.__enter__())
+
+        def ask(method, path, body=None, **headers):
+            client = http.client.HTTPConnection("127.0.0.1", page.port, timeout=10)
+            form = {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
+            client.request(method, path, body, headers | form)
+            reply = client.getresponse()
+            found = reply.status, dict(reply.getheaders()), reply.read().decode()
+            client.close()
+            return found
+
+        return ask
+
+    yield begin
+    for page in running:
+        page.__exit__()
+    assert [thread.name for thread in threading.enumerate() if thread.name == "dashboard"] == []
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.7"])
+def test_an_address_that_others_reach_needs_a_token(address):
+    with pytest.raises(BadConfiguration, match="--token-file"):
+        Dashboard("redis://localhost/0", address=address)
+
+
+def test_an_address_that_is_none_is_named():
+    with pytest.raises(BadConfiguration, match=r"'example\.org': expected an IP address"):
+        Dashboard("redis://localhost/0", address="example.org", token=TOKEN)
+
+
+def test_a_port_that_is_taken_is_named(embedded_url):
+    first = Dashboard(embedded_url, port=0)
+    with pytest.raises(BadConfiguration, match=f"port {first.port}: .*choose another --port"):
+        Dashboard(embedded_url, port=first.port)
+    first._socket.close()
+
+
+def test_a_page_without_a_token_is_there_at_once(serve):
+    status, _, text = serve()("GET", "/?feed=mail")
+    assert status == 200
+    assert "<title>mail - online-svm</title>" in text
+
+
+def test_what_the_address_says_of_theme_and_feed_is_escaped(serve):
+    _, _, text = serve()("GET", "/?feed=%3C/title%3E%3Cscript%3E&theme=%22%3E%3Cscript%3E")
+    assert "&lt;/title&gt;&lt;script&gt;" in text
+    assert "</title><script>" not in text
+    assert 'data-theme="auto"' in text
+
+
+def test_nothing_is_shown_to_who_has_no_token_and_the_cookie_opens_all(serve):
+    ask = serve(token=TOKEN)
+    for path in ("/?feed=mail", "/metadata"):
+        status, headers, text = ask("GET", path)
+        assert (status, headers["Location"].split("?")[0], text) == (302, "/login", "")
+    assert ask("POST", "/login", "token=wrong")[0] == 403
+    status, headers, _ = ask("POST", "/login?next=//evil.example", f"token={TOKEN}")
+    assert (status, headers["Location"]) == (302, "/")
+    cookie = headers["Set-Cookie"]
+    assert {"HttpOnly", "SameSite=Strict"} <= {part.strip() for part in cookie.split(";")}
+    assert TOKEN not in cookie
+    assert ask("GET", "/?feed=mail", Cookie=cookie.split(";")[0])[0] == 200
+
+
+def test_a_page_of_another_site_may_open_no_connection(serve):
+    ask = serve()
+    asked = {
+        "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": "http://evil.example",
+    }  # fmt: skip
+    assert ask("GET", "/ws", **asked)[0] == 403
+
+
+def test_the_help_leads_to_the_page_of_the_documentation(serve):
+    status, _, text = serve()("GET", "/help")
+    assert status == 200
+    assert "onitoring" in text
+
+
+def test_a_token_is_the_first_line_of_its_file_and_no_short_one(tmp_path):
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\nmore\n")
+    assert read_token(path) == TOKEN
+    path.write_text("short\n")
+    with pytest.raises(BadConfiguration, match="5 characters; use at least 16"):
+        read_token(path)
+    with pytest.raises(BadConfiguration, match="cannot be read: No such file"):
+        read_token(tmp_path / "none")

@@ -1,0 +1,59 @@
+"""`dashboard`: the live page of feeds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workers.cli.common import Config, Json, Redis, note, redis_url, show_json
+from workers.fast_imports import importing
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("dashboard")(dashboard)
+
+
+def dashboard(
+    feeds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FEED]...", help="Feeds to show; default all.", show_default=False),
+    ] = None,
+    redis: Redis = None,
+    config: Config = None,
+    address: Annotated[
+        str,
+        typer.Option(metavar="IP", help="Address to listen on; other than loopback needs a token."),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is any free one.")] = 5006,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with a token that a browser must send before it sees the page.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show feeds in a browser, live, until stopped: a table, and a page for each feed.
+
+    It only reads. --json prints the address of the page as JSON.
+    """
+    from workers.feed.keys import FeedKeys
+
+    for name in feeds or ():
+        FeedKeys(name)
+    url = redis_url(redis, config)
+    with importing():
+        from workers.cli import logs
+        from workers.dashboard.server import Dashboard
+        from workers.dashboard.token import read_token
+    logs.configure()
+    token = None if token_file is None else read_token(token_file)
+    page = Dashboard(url, feeds or (), address, port, token)
+    if json:
+        show_json({"url": page.link, "port": page.port})
+    else:
+        note(f"the page is at {page.link} (stop with Ctrl-C)")
+    page.run()

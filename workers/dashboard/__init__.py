@@ -1,0 +1,1 @@
+"""The live page of feeds, and the report of a past run."""

@@ -1,0 +1,94 @@
+"""Alarms and operational events, as they stand in Redis."""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from workers.dashboard.reports import as_dict, as_list, number
+from workers.feed.position import parse_id
+
+_MOST_IN_ENTRY = 100
+
+
+class Alarm(NamedTuple):
+    """An alarm. Text in it is as it was stored.
+
+    Attributes
+    ----------
+    time : float
+        Milliseconds in its entry ID.
+    n, since : float
+        Examples learned when it was raised, and when its test began.
+    kind, scope, name, monitor, action : str
+        See `workers.message.schema.AlarmMessage`.
+    log_wealth, threshold : float
+    estimate, lower, upper : float
+        Mean of y - p since then and its confidence sequence; NaN without.
+    """
+
+    time: float
+    n: float
+    since: float
+    kind: str
+    scope: str
+    name: str
+    monitor: str
+    action: str
+    log_wealth: float
+    threshold: float
+    estimate: float
+    lower: float
+    upper: float
+
+
+class Event(NamedTuple):
+    """What happened to a worker of the feed."""
+
+    time: float
+    code: str
+    writer: str
+    detail: str
+
+
+def alarms_of(entries: Iterable[tuple[bytes, Any]]) -> Iterator[Alarm]:
+    """Yield the alarms of entries (ID, payload); what is none is left out.
+
+    Examples
+    --------
+    >>> raised = {"n": 5040, "kind": "calibration", "scope": "overall", "name": None}
+    >>> [(a.n, a.name) for a in alarms_of([(b"7-0", {"alarms": [raised, 3]}), (b"8-0", None)])]
+    [(5040.0, '')]
+    """
+    for entry_id, message in entries:
+        for given in as_list(as_dict(message).get("alarms"))[:_MOST_IN_ENTRY]:
+            if not math.isnan(number(as_dict(given).get("n"))):
+                yield _alarm(float(parse_id(entry_id)[0]), given)
+
+
+def _alarm(time: float, given: dict[str, Any]) -> Alarm:
+    numbers = {
+        name: number(given.get(name))
+        for name in ("n", "since", "log_wealth", "threshold", "estimate", "lower", "upper")
+    }
+    words = {
+        name: _text(given.get(name)) for name in ("kind", "scope", "name", "monitor", "action")
+    }
+    return Alarm(time=time, **words, **numbers)  # type: ignore[arg-type]  # each has its kind
+
+
+def events_of(entries: Iterable[tuple[bytes, Any]]) -> Iterator[Event]:
+    """Yield the events of entries (ID, payload); what is none is left out.
+
+    Examples
+    --------
+    >>> [e.code for e in events_of([(b"7-0", {"code": "began"}), (b"8-0", [])])]
+    ['began']
+    """
+    for entry_id, message in entries:
+        if isinstance(message, dict) and "code" in message:
+            words = (_text(message.get(name)) for name in ("code", "writer", "detail"))
+            yield Event(float(parse_id(entry_id)[0]), *words)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)[:200]

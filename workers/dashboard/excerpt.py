@@ -1,0 +1,135 @@
+"""The part of a feed that is drawn: what was asked for, and what is known of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Self
+from urllib.parse import urlencode
+
+import numpy as np
+
+from online_svm.types import Floats
+from workers.dashboard.feed_view import Answer, FeedView, Sample
+from workers.dashboard.reports import Report
+
+Axis = Literal["n", "time"]
+
+HOURS = {"1h": 1.0, "6h": 6.0, "1d": 24.0, "7d": 168.0}
+EXAMPLES = {"1000": 1_000, "5000": 5_000, "20000": 20_000}
+RANGES = {
+    "all": "all that is kept",
+    **{name: f"last {count:,} examples" for name, count in EXAMPLES.items()},
+    "1h": "last hour",
+    "6h": "last 6 hours",
+    "1d": "last day",
+    "7d": "last 7 days",
+}
+"""Ranges of the page by their name in its address."""
+
+POINTS = 400
+"""Points of a curve, at most: about the pixels that a card is wide."""
+
+_MS = 3_600_000.0  # milliseconds in an hour
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What somebody wants to see. It is the address of the page, so that a link shows the same.
+
+    Attributes
+    ----------
+    feed : str
+        Empty for the table of all feeds.
+    range : str
+        One of `RANGES`.
+    axis : "n" or "time"
+    sort : str
+        Column of the table of feeds.
+
+    Examples
+    --------
+    >>> Choice.of({"feed": "mail", "range": "1h"}).address()
+    '?feed=mail&range=1h'
+    >>> Choice.of({"range": "<script>"}).address()
+    '?'
+    """
+
+    feed: str = ""
+    range: str = "all"
+    axis: Axis = "n"
+    sort: str = "feed"
+    theme: str = "auto"
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, str]) -> Self:
+        """Return the choice of an address; what is unknown there is ignored."""
+        asked = arguments.get("range", "all")
+        theme = arguments.get("theme", "auto")
+        return cls(
+            feed=arguments.get("feed", "")[:80],
+            range=asked if asked in RANGES else "all",
+            axis="time" if arguments.get("axis") == "time" else "n",
+            sort=arguments.get("sort", "feed")[:20],
+            theme=theme if theme in ("light", "dark") else "auto",
+        )
+
+    def address(self, **changes: str) -> str:
+        """Return the link to this choice, with some of it changed."""
+        usual = {"feed": "", "range": "all", "axis": "n", "sort": "feed", "theme": "auto"}
+        shown = {name: changes.get(name, getattr(self, name)) for name in usual}
+        return "?" + urlencode({k: v for k, v in shown.items() if v != usual[k]})
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """What is drawn of one feed.
+
+    Attributes
+    ----------
+    feed : str
+    axis : "n" or "time"
+        Whether curves run over examples learned or over time.
+    reports : list of Report
+        The oldest first.
+    answers : list of Answer
+    samples : list of Sample
+    """
+
+    feed: str
+    axis: Axis = "n"
+    reports: list[Report] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, view: FeedView, choice: Choice) -> Self:
+        """Return the part of a view that a choice asks for."""
+        # One call copies a deque as a whole, while the thread that reads may append to it.
+        reports, answers, samples = list(view.reports), list(view.answers), list(view.samples)
+        return cls(view.feed, choice.axis, within(reports, choice.range), answers, samples)
+
+    def x(self) -> Floats:
+        """Return where each report stands on the axis."""
+        return np.array([r.n if self.axis == "n" else r.time for r in self.reports], dtype=float)
+
+
+def within(reports: Sequence[Report], name: str) -> list[Report]:
+    """Return the reports of a range, which ends at the newest of them."""
+    if not reports or name == "all":
+        return list(reports)
+    last = reports[-1]
+    if name in EXAMPLES:
+        return [r for r in reports if r.n > last.n - EXAMPLES[name]]
+    return [r for r in reports if r.time >= last.time - HOURS[name] * _MS]
+
+
+def thinned(count: int, most: int = POINTS) -> np.ndarray:
+    """Return indices of at most `most` of `count` points, evenly spaced; the last is among them.
+
+    Examples
+    --------
+    >>> thinned(7, most=3)
+    array([0, 3, 6])
+    """
+    if count <= most:
+        return np.arange(count)
+    return np.linspace(0, count - 1, most).round().astype(int)

@@ -1,0 +1,198 @@
+"""Reads of one feed what is new since the last time."""
+
+from collections import deque
+from typing import Any
+
+import orjson
+
+from workers.admin.answers import newest, payload
+from workers.admin.holder import holder
+from workers.admin.status import waiting
+from workers.broker.batch_size import Entry
+from workers.broker.store import Store
+from workers.dashboard.alarms import alarms_of, events_of
+from workers.dashboard.feed_view import (
+    MOST_ALARMS,
+    MOST_ANSWERS,
+    MOST_EVENTS,
+    MOST_REPORTS,
+    Answer,
+    FeedView,
+)
+from workers.dashboard.reports import Report, parsed
+from workers.errors import StateLost
+from workers.feed.position import parse_id
+from workers.history.true_labels import TrueLabels
+
+FIRST_REPORTS = 300
+"""Reports that are read of a feed at first; all that fit are read once it is watched."""
+
+PER_READ = 500
+"""Answers that are read at once. Where more are new, the older ones are left out."""
+
+_COUNT_EVERY = 5
+"""Readings after which the entries that wait are counted again, where there are very many."""
+
+
+class FeedFollower:
+    """Keeps a `FeedView` up to date.
+
+    What a feed is answered with is read in full only while somebody looks at it. Otherwise its
+    newest answer is, which tells the guarantee.
+
+    Parameters
+    ----------
+    url, feed : str
+
+    Attributes
+    ----------
+    view : FeedView
+    viewers : int
+        How many look at this feed.
+    """
+
+    def __init__(self, url: str, feed: str) -> None:
+        self.view = FeedView(feed)
+        self.viewers = 0
+        self._url = url
+        self._begin()
+
+    def _begin(self) -> None:
+        self._store = Store(self._url, self.view.feed)
+        self._truths = TrueLabels(self._store)
+        self._after: dict[str, bytes] = {}
+        self._is_deep = False
+        self._readings = 0
+        self._epoch = self._answered = 0
+
+    def close(self) -> None:
+        """Give up the connection; a later reading makes another."""
+        self._store.close()
+
+    def update(self) -> None:
+        """Read what is new.
+
+        Raises
+        ------
+        Unavailable
+            If Redis does not answer. What was read before is kept.
+        WorkerError
+            If the feed cannot be read.
+        """
+        view, keys = self.view, self._store.keys
+        fields = self._store.call("HMGET", keys.state, "epoch", "seq", "n", "cursor")
+        epoch, seq, n = (_count(value) for value in fields[:3])
+        if seq < view.seq or (view.is_loaded and epoch < self._epoch):
+            self._restart()
+        view.has_begun, self._epoch = fields[0] is not None, epoch
+        view.exists = view.has_begun or bool(self._store.types())
+        is_new = seq > view.seq or not view.is_loaded
+        view.holder, view.n = holder(self._store), n
+        self._sample(fields[3] or b"0-0", seq)
+        if is_new or (self.viewers and not self._is_deep):
+            self._read_reports()
+            self._read_answers()
+            self._read_alarms()
+            view.version += 1
+        view.is_loaded, view.problem = True, ""
+
+    def _restart(self) -> None:
+        """Begin anew: the feed was deleted, and perhaps made again."""
+        self.view.clear()
+        self._store.close()
+        self._begin()
+
+    def _sample(self, cursor: bytes, seq: int) -> None:
+        """Note how far the answers are, and how many entries wait for one."""
+        view, last = self.view, self.view.last_sample
+        view.seq = seq
+        newest_input = newest(self._store, self._store.keys.input, 1)
+        sent = newest_input[0][0] if newest_input else b"0-0"
+        behind = (parse_id(sent)[0] - parse_id(cursor)[0]) / 1000 if cursor != b"0-0" else 0.0
+        self._readings += 1
+        if parse_id(sent) <= parse_id(cursor):
+            waits, view.waiting_is_at_least = 0, False
+        elif view.waiting_is_at_least and last and self._readings % _COUNT_EVERY:
+            waits = last.waiting
+        else:
+            waits, view.waiting_is_at_least = waiting(self._store, cursor)
+        view.sample(waits, max(0.0, behind) if waits else 0.0)
+
+    def _read_reports(self) -> None:
+        store, view, stream = self._store, self.view, self._store.keys.met
+        is_deeper = self.viewers > 0 and not self._is_deep
+        if stream not in self._after or is_deeper:
+            found = newest(store, stream, MOST_REPORTS if self.viewers else FIRST_REPORTS)
+            kept: list[Report] = []
+        else:
+            pages = store.pages(stream, self._after[stream])
+            found = [entry for page in pages for entry in page]
+            kept = list(view.reports)
+        kept += parsed((entry[0], _parsed(entry)) for entry in found)
+        view.reports = deque(kept, maxlen=MOST_REPORTS)
+        self._mark(stream, found)
+
+    def _read_alarms(self) -> None:
+        view, keys = self.view, self._store.keys
+        alarms = alarms_of(self._news(keys.alarms, MOST_ALARMS))
+        view.alarms = deque([*view.alarms, *alarms], maxlen=MOST_ALARMS)
+        events = events_of(self._news(keys.events, MOST_EVENTS))
+        view.events = deque([*view.events, *events], maxlen=MOST_EVENTS)
+
+    def _news(self, stream: str, most: int) -> list[tuple[bytes, Any]]:
+        """Return the entries of a stream since the last, the newest at first, with payloads."""
+        if stream in self._after:
+            pages = self._store.pages(stream, self._after[stream])
+            found = [entry for page in pages for entry in page]
+        else:
+            found = newest(self._store, stream, most)
+        self._mark(stream, found)
+        return [(entry[0], _parsed(entry)) for entry in found]
+
+    def _read_answers(self) -> None:
+        view, stream = self.view, self._store.keys.out
+        found = self._new_answers(stream) if self.viewers else newest(self._store, stream, 1)
+        messages = [_parsed(entry) for entry in found]
+        if messages and isinstance(messages[-1], dict):
+            view.newest = messages[-1]
+        if self.viewers:
+            truths = self._truths.of(found, messages)
+            added = [
+                Answer(entry[0], message, truth)
+                for entry, message, truth in zip(found, messages, truths, strict=True)
+                if isinstance(message, dict)
+            ]
+            kept = list(view.answers) if self._is_deep else []
+            view.answers = deque(kept + added, maxlen=MOST_ANSWERS)
+        self._is_deep = self.viewers > 0
+        self._mark(stream, found)
+        self._answered = view.seq
+
+    def _new_answers(self, stream: str) -> list[Entry]:
+        """Return the answers since the last, or the newest if they are too many."""
+        store, after = self._store, self._after.get(stream)
+        if after is None or not self._is_deep:
+            return newest(store, stream, PER_READ)
+        if self.view.seq - self._answered > PER_READ:
+            found = newest(store, stream, PER_READ)
+            return [entry for entry in found if parse_id(entry[0]) > parse_id(after)]
+        return [entry for page in store.pages(stream, after) for entry in page]
+
+    def _mark(self, stream: str, found: list[Entry]) -> None:
+        if found:
+            self._after[stream] = found[-1][0]
+        else:
+            self._after.setdefault(stream, b"0-0")
+
+
+def _parsed(entry: Entry) -> Any:
+    """Return a payload as JSON; None if it is none."""
+    try:
+        return orjson.loads(payload(entry))
+    except (StateLost, orjson.JSONDecodeError):
+        return None
+
+
+def _count(value: bytes | None) -> int:
+    """Return a counter of the state; 0 where it is none."""
+    return int(value) if value is not None and value.isdigit() and len(value) < 19 else 0

@@ -1,0 +1,119 @@
+"""What the page knows of one feed: bounded, and of plain values."""
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from workers.dashboard.alarms import Alarm, Event
+from workers.dashboard.reports import Report
+from workers.history.true_labels import Truth
+
+MOST_REPORTS = 2000
+MOST_ANSWERS = 2000
+MOST_ALARMS = 1000
+MOST_EVENTS = 50
+SAMPLES = 900
+"""Samples of rate and lag that are kept: a quarter of an hour, at one a second."""
+
+_RATE_SECONDS = 10.0
+
+
+class Sample(NamedTuple):
+    """Where a feed stood at a moment.
+
+    Attributes
+    ----------
+    time : float
+        Seconds since 1970, by the clock of the page.
+    seq : int
+        Entries answered so far.
+    rate : float
+        Entries answered a second, over the last seconds.
+    waiting : int
+        Entries that wait.
+    behind : float
+        Seconds between the last answered and the last waiting entry.
+    """
+
+    time: float
+    seq: int
+    rate: float
+    waiting: int
+    behind: float
+
+
+class Answer(NamedTuple):
+    """An entry of `out`, and what became known of its label."""
+
+    entry_id: bytes
+    message: dict[str, Any]
+    truth: Truth
+
+
+@dataclass
+class FeedView:
+    """One feed, as the page shows it.
+
+    Attributes
+    ----------
+    feed : str
+    is_loaded : bool
+        Whether it was read once.
+    exists : bool
+        Whether any of its keys does.
+    problem : str
+        Why it cannot be read; empty if it can.
+    holder : str or None
+        The worker that holds it.
+    has_begun : bool
+        Whether a worker ever held it.
+    seq, n : int
+        Entries answered, examples learned.
+    waiting_is_at_least : bool
+        Whether more may wait than the last sample says.
+    newest : dict
+        The last answer.
+    version : int
+        Grows whenever reports, answers or alarms change.
+    """
+
+    feed: str
+    is_loaded: bool = False
+    exists: bool = True
+    problem: str = ""
+    holder: str | None = None
+    has_begun: bool = False
+    seq: int = 0
+    n: int = 0
+    waiting_is_at_least: bool = False
+    newest: dict[str, Any] = field(default_factory=dict)
+    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=SAMPLES))
+    reports: deque[Report] = field(default_factory=deque)
+    answers: deque[Answer] = field(default_factory=deque)
+    alarms: deque[Alarm] = field(default_factory=deque)
+    events: deque[Event] = field(default_factory=deque)
+    version: int = 0
+
+    def sample(self, waiting: int, behind: float) -> None:
+        """Note where the feed stands now."""
+        now = time.time()
+        since = [s for s in self.samples if now - s.time <= _RATE_SECONDS] or [*self.samples][-1:]
+        rate = 0.0
+        if since and now > since[0].time:
+            rate = max(0.0, (self.seq - since[0].seq) / (now - since[0].time))
+        self.samples.append(Sample(now, self.seq, rate, waiting, behind))
+
+    def clear(self) -> None:
+        """Forget what was read: the feed is gone, or began anew."""
+        self.samples.clear()
+        self.reports, self.answers = deque(), deque()
+        self.alarms, self.events = deque(), deque()
+        self.newest = {}
+        self.seq = self.n = 0
+        self.version += 1
+
+    @property
+    def last_sample(self) -> Sample | None:
+        """The newest sample."""
+        return self.samples[-1] if self.samples else None

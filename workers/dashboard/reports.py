@@ -1,0 +1,151 @@
+"""Validity reports as numbers to draw: the cumulative figures, and those of a window.
+
+A report is what a feed has in `met`. Anybody may write there, so every number is checked.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from online_svm.types import Floats
+from workers.feed.position import parse_id
+
+FIGURES = ("accuracy", "lower", "probability", "upper", "log_loss", "brier")
+"""Cumulative figures of a method, in the order of the columns here."""
+
+WINDOW = 500
+"""Scored examples of a window that is computed here, from the difference of two reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One report.
+
+    Attributes
+    ----------
+    time : float
+        Milliseconds in its entry ID: when Redis got the last example that it covers.
+    n, scored : int
+        Examples learned, and those of them that were scored.
+    methods : dict of str to tuple of float
+        `FIGURES` of each method; NaN where there is none.
+    message : dict
+        The whole payload.
+    """
+
+    time: float
+    n: int
+    scored: int
+    methods: dict[str, tuple[float, ...]] = field(repr=False)
+    message: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, entry_id: bytes, message: Any) -> Self | None:
+        """Return a report, or None if the payload is not one.
+
+        Examples
+        --------
+        >>> own = {"accuracy": 0.9, "lower": 0.8, "probability": 0.85, "upper": 0.9}
+        >>> both = {"predicted": own, "log_loss": 0.3, "brier": 0.1}
+        >>> found = Report.of(b"5-0", {"n": 100, "scored": 90, "headline": both, "maps": {}})
+        >>> found.time, found.methods["headline"]
+        (5.0, (0.9, 0.8, 0.85, 0.9, 0.3, 0.1))
+        >>> Report.of(b"5-0", {"n": "many"}) is None
+        True
+        """
+        if not isinstance(message, dict):
+            return None
+        n, scored = number(message.get("n")), number(message.get("scored"))
+        if not (n >= 0 and scored >= 0):
+            return None
+        named = [(name, message.get(name)) for name in ("headline", "venn")]
+        named += list(as_dict(message.get("maps")).items())
+        methods = {name: _figures(method) for name, method in named if isinstance(method, dict)}
+        return cls(float(parse_id(entry_id)[0]), int(n), int(scored), methods, message)
+
+
+def number(value: Any) -> float:
+    """Return a JSON number as a float; NaN for anything else.
+
+    Examples
+    --------
+    >>> number(3), number("3"), number(None), number(True)
+    (3.0, nan, nan, nan)
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < 1e300 else math.nan
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """Return a JSON object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a JSON array; an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def _figures(method: Mapping[str, Any]) -> tuple[float, ...]:
+    own = as_dict(method.get("predicted"))
+    return tuple(
+        number(own.get(name) if place < 4 else method.get(name))
+        for place, name in enumerate(FIGURES)
+    )
+
+
+def method_names(reports: Sequence[Report]) -> list[str]:
+    """Return the methods of the newest report, in its order."""
+    return list(reports[-1].methods) if reports else []
+
+
+def cumulative(reports: Sequence[Report], method: str) -> Floats:
+    """Return the cumulative figures of a method, a row a report; shape (n_reports, 6)."""
+    none = (math.nan,) * len(FIGURES)
+    return np.array([r.methods.get(method, none) for r in reports]).reshape(-1, len(FIGURES))
+
+
+def windowed(reports: Sequence[Report], method: str, window: int = WINDOW) -> Floats:
+    """Return the figures over the last examples of each report, a row a report.
+
+    They are differences of cumulative sums: with accuracy a over s examples and b over t < s of
+    them, the accuracy of the s - t examples in between is (s a - t b) / (s - t). The window is the
+    shortest between two reports that has at least `window` examples; before there are so many, it
+    is all examples.
+
+    Returns
+    -------
+    ndarray of shape (n_reports, 6)
+        NaN where the report at the beginning of the window is not among those given.
+
+    Examples
+    --------
+    >>> own = {"accuracy": 1.0}
+    >>> messages = [{"n": n, "scored": n, "headline": {"predicted": {"accuracy": a}}}
+    ...             for n, a in ((500, 1.0), (1000, 0.5))]
+    >>> reports = [Report.of(b"1-0", message) for message in messages]
+    >>> windowed(reports, "headline")[:, 0]
+    array([1., 0.])
+    """
+    scored = np.array([r.scored for r in reports], dtype=np.float64)
+    values = cumulative(reports, method)
+    if not len(scored):
+        return values
+    # A report before the first example: all sums are zero there. Where older reports are not among
+    # these, it is too far back to begin a window.
+    counts = np.concatenate(([0.0], scored))
+    sums = np.vstack((np.zeros(values.shape[1]), values * scored[:, None]))
+    start = np.maximum(np.searchsorted(counts, scored - window, side="right") - 1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (sums[1:] - sums[start]) / (scored - counts[start])[:, None]
+    found[(start == 0) & (scored >= 2 * window)] = np.nan
+    return found
+
+
+def parsed(entries: Iterable[tuple[bytes, Any]]) -> list[Report]:
+    """Return the reports among entries (ID, payload); others are left out."""
+    found = (Report.of(entry_id, message) for entry_id, message in entries)
+    return [report for report in found if report is not None]

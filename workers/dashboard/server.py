@@ -1,0 +1,204 @@
+"""The server of the page: one process for all who look at it."""
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Self
+
+from bokeh.application import Application
+from bokeh.application.handlers.function import FunctionHandler
+from bokeh.document import Document
+from bokeh.server.auth_provider import NullAuth
+from bokeh.server.server import BaseServer
+from bokeh.server.tornado import BokehTornado
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+
+from workers.dashboard.excerpt import Choice
+from workers.dashboard.follower import Follower
+from workers.dashboard.help_page import HelpPage
+from workers.dashboard.page import make_page, refuse
+from workers.dashboard.text import HELP
+from workers.dashboard.token import TokenAuth
+from workers.errors import BadConfiguration
+
+LOOPBACK = "127.0.0.1"
+PORT = 5006
+
+MOST_SESSIONS = 200
+"""Browsers that may look at the same time. Each costs memory and a refresh a second."""
+
+_MOST_BYTES = 1 << 20  # of a message of a browser, which has little to say
+
+
+class Dashboard:
+    """The page of some feeds, on a port.
+
+    Parameters
+    ----------
+    url : str
+        Of Redis.
+    feeds : sequence of str
+        Feeds to show; empty for all that Redis lists.
+    address : str
+        IP address to listen on.
+    port : int
+        0 for any free one.
+    token : str or None
+        What a browser must know; needed on any address but loopback.
+
+    Raises
+    ------
+    BadConfiguration
+        If the address is not loopback and there is no token, or the port cannot be had.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        feeds: Sequence[str] = (),
+        address: str = LOOPBACK,
+        port: int = PORT,
+        token: str | None = None,
+    ) -> None:
+        check_address(address, token)
+        self._address, self._token = address, token
+        _quiet()
+        self._socket = _listening(address, port)
+        self.port: int = self._socket.getsockname()[1]
+        self.follower = Follower(url, feeds)
+
+    @property
+    def link(self) -> str:
+        """Where a browser finds the page; without the token."""
+        host = f"[{self._address}]" if ":" in self._address else self._address
+        return f"http://{host}:{self.port}/"
+
+    def run(self) -> None:
+        """Serve until `stop`, or until a signal where this is the main thread."""
+        asyncio.run(self._serve())
+
+    def stop(self) -> None:
+        """End `run`, from any thread."""
+        self._loop.add_callback(self._end.set)
+
+    async def _serve(self) -> None:
+        self._loop, self._end = IOLoop.current(), asyncio.Event()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, self._end.set)
+        self.follower.start()
+        server = self._server()
+        server.start()
+        try:
+            await self._end.wait()
+        finally:
+            server.stop()
+            self.follower.stop()
+
+    def _server(self) -> BaseServer:
+        application = Application(FunctionHandler(self._open))
+        tornado = BokehTornado(
+            {"/": application},
+            extra_websocket_origins=self._origins(),
+            extra_patterns=[(f"/{HELP}", HelpPage)],
+            use_index=False,
+            redirect_root=False,
+            # The page gives out a signed id for its session, and only that one is served.
+            secret_key=secrets.token_bytes(32),
+            sign_sessions=True,
+            include_headers=[],
+            include_cookies=[],
+            auth_provider=NullAuth() if self._token is None else TokenAuth(self._token),
+            websocket_max_message_size_bytes=_MOST_BYTES,
+        )
+        self._tornado = tornado
+        http = HTTPServer(tornado, max_buffer_size=_MOST_BYTES)
+        http.add_socket(self._socket)
+        return BaseServer(IOLoop.current(), tornado, http)
+
+    def _origins(self) -> list[str]:
+        """Return the sites whose pages may open a connection.
+
+        On loopback there is no token, so a page of any other site must not. Elsewhere the cookie
+        that the token gives is sent by pages of this one alone.
+        """
+        if self._token is not None:
+            return ["*"]
+        return [f"{host}:{self.port}" for host in (LOOPBACK, "localhost", "[::1]")]
+
+    def _open(self, document: Document) -> None:
+        if len(self._tornado.get_sessions("/")) > MOST_SESSIONS:
+            refuse(document, MOST_SESSIONS)
+            return
+        given = document.session_context.request.arguments
+        arguments = {name: values[-1].decode(errors="replace") for name, values in given.items()}
+        make_page(document, self.follower, Choice.of(arguments))
+
+    def __enter__(self) -> Self:
+        """Serve in a thread of its own, for a worker that does something else."""
+        self._thread = threading.Thread(target=self.run, name="dashboard", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._thread.join()
+
+
+def check_address(address: str, token: str | None) -> None:
+    """Raise if an address may not be listened on.
+
+    Raises
+    ------
+    BadConfiguration
+        If it is no IP address, or not loopback and there is no token.
+
+    Examples
+    --------
+    >>> check_address("127.0.0.1", None)
+    >>> check_address("0.0.0.0", None)
+    Traceback (most recent call last):
+    workers.errors.BadConfiguration: --address 0.0.0.0: others can reach it, so ...
+    """
+    try:
+        is_local = ip_address(address).is_loopback
+    except ValueError:
+        raise BadConfiguration(f"--address {address!r}: expected an IP address") from None
+    if not is_local and token is None:
+        raise BadConfiguration(
+            f"--address {address}: others can reach it, so it needs a token that they must know; "
+            "write one of at least 16 characters into a file and name it with --token-file"
+        )
+
+
+def _listening(address: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises
+    ------
+    BadConfiguration
+        If the port cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        made = socket.create_server((address, port), family=family)
+    except OSError as error:
+        raise BadConfiguration(
+            f"the page cannot listen on {address} port {port}: {os.strerror(error.errno or 0)}; "
+            "choose another --port, or 0 for any free one"
+        ) from None
+    made.setblocking(False)
+    return made
+
+
+def _quiet() -> None:
+    """Leave out what the libraries tell about each request: it holds text of browsers."""
+    for name in ("bokeh", "tornado.access", "tornado.general"):
+        logging.getLogger(name).setLevel(logging.ERROR)
