@@ -195,15 +195,16 @@ def _uniform(seed: int, start: int, stop: int) -> Floats:
 
 @jit
 def _fill(seed: np.uint64, start: int, numbers: Floats) -> None:
-    key = _mix(seed + _GOLDEN)
+    key = mix(seed + _GOLDEN)
     state = np.uint64(start) * _GOLDEN
     for i in range(len(numbers)):
         state += _GOLDEN
-        numbers[i] = np.float64(_mix(state ^ key) >> np.uint64(11)) * 2.0**-53
+        numbers[i] = np.float64(mix(state ^ key) >> np.uint64(11)) * 2.0**-53
 
 
 @jit
-def _mix(z: np.uint64) -> np.uint64:
+def mix(z: np.uint64) -> np.uint64:
+    """Return 64 bits that each depend on all bits of `z` (the finalizer of SplitMix64)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

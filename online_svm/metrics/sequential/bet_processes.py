@@ -9,7 +9,9 @@ import numpy as np
 from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.sequential.bets import BETS, bet_until
 from online_svm.storage.arrays import check_floats, check_indices
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Arrays, Bools, Floats, Ints
+
+LONGEST_REST = 100_000
 
 
 class BetProcesses:
@@ -28,8 +30,8 @@ class BetProcesses:
     Examples
     --------
     >>> bets = BetProcesses([0.02], [0.01])
-    >>> bets.update(np.full((40, 1), 0.5))
-    22
+    >>> bets.update(np.full((60, 1), 0.5))
+    40
     >>> bets.rejected, bool(bets.log_wealth[0] >= bets.thresholds[0])
     (array([ True]), True)
     """
@@ -37,12 +39,25 @@ class BetProcesses:
     def __init__(self, tolerances: Sequence[float], levels: Sequence[float]) -> None:
         self._tolerances = np.array(tolerances, dtype=np.float64)
         self._levels = np.array(levels, dtype=np.float64)
-        self._sizes = BETS / (1.0 + self._tolerances.max(initial=0.0))
         m = len(self._tolerances)
         self._stakes = np.zeros((m, 2, len(BETS)))
         self._waiting, self._wealth = np.ones(m), np.ones(m)
         self.ages: Ints = np.zeros(m, dtype=np.int64)
         self.tests: Ints = np.ones(m, dtype=np.int64)
+        self._set_limits()
+
+    def _set_limits(self) -> None:
+        self._limits = np.asarray(self.tests * (self.tests + 1) / self._levels)
+        self._sizes = BETS / (1.0 + self._tolerances.max(initial=0.0))
+
+    def add(self, tolerance: float, level: float) -> None:
+        """Begin one more process, from the next row on."""
+        self._tolerances = np.append(self._tolerances, tolerance)
+        self._levels = np.append(self._levels, level)
+        self._stakes = np.concatenate([self._stakes, np.zeros((1, 2, len(BETS)))])
+        self._waiting, self._wealth = np.append(self._waiting, 1.0), np.append(self._wealth, 1.0)
+        self.ages, self.tests = np.append(self.ages, 0), np.append(self.tests, 1)
+        self._set_limits()
 
     def __len__(self) -> int:
         return len(self._tolerances)
@@ -58,13 +73,9 @@ class BetProcesses:
         return np.array([math.log(limit) for limit in self._limits])
 
     @property
-    def rejected(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def rejected(self) -> Bools:
         """Whether each process has reached its threshold."""
         return np.asarray(self._wealth >= self._limits)
-
-    @property
-    def _limits(self) -> Floats:
-        return np.asarray(self.tests * (self.tests + 1) / self._levels)
 
     def update(self, values: Floats, begin: int = 0) -> int:
         """Add rows from `begin` on, up to the first at which a process reaches its threshold.
@@ -72,7 +83,7 @@ class BetProcesses:
         Parameters
         ----------
         values : ndarray of shape (m, n_processes)
-            Each in [-1, 1].
+            Each in [-1, 1]; NaN in a row that the process is not about.
         begin : int
 
         Returns
@@ -92,12 +103,13 @@ class BetProcesses:
             self._wealth,
         )
 
-    def restart(self, process: int) -> None:
-        """Begin the next test of a process, from the next row on."""
+    def restart(self, process: int, rest: int = 0) -> None:
+        """Begin the next test of a process, after it rested for some rows."""
         self._stakes[process] = 0.0
         self._waiting[process] = self._wealth[process] = 1.0
-        self.ages[process] = 0
+        self.ages[process] = -rest
         self.tests[process] += 1
+        self._set_limits()
 
     def state(self) -> Arrays:
         """Return the stakes of all processes."""
@@ -126,11 +138,12 @@ class BetProcesses:
             check_floats(state, "stakes", (m, 2, len(BETS)))
             for name in ("waiting", "wealth"):
                 check_floats(state, name, (m,))
-            for name in ("ages", "tests"):
-                check_indices(state, name, (m,), 1 << 62)
+            check_indices(state, "tests", (m,), 1 << 31)
+            check_indices({"ages": state["ages"] + LONGEST_REST}, "ages", (m,), 1 << 62)
         except (KeyError, ValueError) as error:
             raise InvalidSnapshot(f"bets: {error}") from error
         restored._stakes = state["stakes"].copy()
         restored._waiting, restored._wealth = state["waiting"].copy(), state["wealth"].copy()
         restored.ages, restored.tests = state["ages"].copy(), state["tests"].copy()
+        restored._set_limits()
         return restored

@@ -8,9 +8,10 @@ Under the null neither grows on average, whatever the dependence between the exa
 Nobody knows the size of the deviation or where it begins. So the stake is spread beforehand: over
 both directions, over `BETS`, and over the example at which a bet begins. The wealth is the sum of
 all stakes, those that wait included. It is a nonnegative supermartingale that begins at 1, so that
-it ever reaches 1 / level with probability at most `level` (Ville's inequality). Each of a group of
-2^k examples, from the 2^k-th on, has the share 1 / ((k + 1) (k + 2) 2^k) of the stake: a deviation
-that begins late has to earn some ln(t) + 2 ln(ln(t)) more than one that begins at once.
+it ever reaches 1 / level with probability at most `level` (Ville's inequality). Half
+of the stake is on the first 2,047 examples, alike; then 1 / ((g + 1) (g + 2)) of it on each g-th
+group, which is as long as all before it together. So a deviation that begins at example t has to
+earn about ln(t) more than one of which it is known when it begins.
 """
 
 import numpy as np
@@ -21,13 +22,18 @@ from online_svm.types import Floats, Ints
 BETS = np.array([0.12, 0.3, 0.6, 0.95])
 """Sizes of the bets, each over 1 + tolerance: below 1, so that every factor is positive."""
 
+FIRST_GROUP = 2048
+"""Where the second group of starts begins: a feed that just began has little to deviate from."""
+
 MOST = 1e200  # wealth is cut here: it remains a supermartingale, and cannot overflow
 
 
 @inner
 def share_of_start(t: int) -> float:
     """Return the share of the stake on bets that begin with example t = 1, 2, ..."""
-    group, first = 0, 1
+    if t < FIRST_GROUP:
+        return 0.5 / (FIRST_GROUP - 1)
+    group, first = 1, FIRST_GROUP
     while 2 * first <= t:
         first *= 2
         group += 1
@@ -35,18 +41,21 @@ def share_of_start(t: int) -> float:
 
 
 @inner
-def bet_on(value: float, tolerance: float, start: float, sizes: Floats, stakes: Floats) -> float:
+def bet_on(value: float, tolerance: float, each: float, sizes: Floats, stakes: Floats) -> float:
     """Advance the stakes of one process, shape (2, n_bets), by one value; return their sum.
 
-    `start` is the stake with which bets begin at this value.
+    `each` is the stake with which a bet of each direction and size begins at this value.
     """
-    each = start / (2 * len(sizes))
+    above, below = value - tolerance, value + tolerance
     total = 0.0
     for k in range(len(sizes)):
-        up = (stakes[0, k] + each) * (1.0 + sizes[k] * (value - tolerance))
-        down = (stakes[1, k] + each) * (1.0 - sizes[k] * (value + tolerance))
-        stakes[0, k], stakes[1, k] = min(up, MOST), min(down, MOST)
-        total += stakes[0, k] + stakes[1, k]
+        up = (stakes[0, k] + each) * (1.0 + sizes[k] * above)
+        down = (stakes[1, k] + each) * (1.0 - sizes[k] * below)
+        stakes[0, k], stakes[1, k] = up, down
+        total += up + down
+    if total > MOST:
+        for k in range(len(sizes)):
+            stakes[0, k], stakes[1, k] = min(stakes[0, k], MOST), min(stakes[1, k], MOST)
     return total
 
 
@@ -67,26 +76,34 @@ def bet_until(
     Parameters
     ----------
     values : ndarray of shape (m, n_processes)
-        Each in [-1, 1].
+        Each in [-1, 1]; NaN counts as 0: a row that the process is not about.
     tolerances, limits : ndarray of shape (n_processes,)
     sizes : ndarray of shape (n_bets,)
     stakes : ndarray of shape (n_processes, 2, n_bets)
     waiting, ages, wealth : ndarray of shape (n_processes,)
-        Stake not yet begun, rows seen, and the sum of all stakes; changed in place, as `stakes`.
+        Stake not yet begun, rows seen (less than 0 while the process rests), and the sum of all
+        stakes; changed in place, as `stakes`.
 
     Returns
     -------
     int
         The row after the last one used.
     """
+    shares = np.empty(len(ages))
+    for j in range(len(ages)):
+        shares[j] = share_of_start(max(ages[j], 0) + 1)
     for i in range(begin, len(values)):
         is_reached = False
         for j in range(values.shape[1]):
             ages[j] += 1
-            start = share_of_start(ages[j])
-            waiting[j] -= start
-            begun = bet_on(values[i, j], tolerances[j], start, sizes, stakes[j])
-            wealth[j] = max(waiting[j], 0.0) + begun
+            if ages[j] <= 0:  # it rests
+                continue
+            if ages[j] & (ages[j] - 1) == 0:  # the share changes at powers of two alone
+                shares[j] = share_of_start(ages[j])
+            waiting[j] -= shares[j]
+            value = 0.0 if np.isnan(values[i, j]) else values[i, j]
+            each = shares[j] / (2 * len(sizes))
+            wealth[j] = max(waiting[j], 0.0) + bet_on(value, tolerances[j], each, sizes, stakes[j])
             is_reached |= wealth[j] >= limits[j]
         if is_reached:
             return i + 1

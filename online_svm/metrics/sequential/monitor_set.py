@@ -2,83 +2,62 @@
 
 from typing import Any, Self
 
-import numpy as np
-
-from online_svm.metrics.sequential.bet_processes import BetProcesses
+from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor
+from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
 from online_svm.metrics.sequential.finding import Finding
 from online_svm.monitor_config import MonitorConfig
 from online_svm.storage.arrays import nest, under
 from online_svm.stream.scored_rows import ScoredRows
-from online_svm.types import Arrays, Floats
+from online_svm.types import Arrays
+
+CALIBRATION_SHARE = 0.7
+"""Share of the level; the exchangeability tests have the rest."""
 
 
 class MonitorSet:
     """Watches scored rows, and says what it finds.
 
-    While all nulls hold, it ever finds anything with probability at most `config.alarm_level`.
+    While all nulls hold, it ever finds anything with probability at most `config.alarm_level`,
+    however long the feed is. It finds the same however rows are cut into calls, and its memory
+    does not grow with them.
 
     Parameters
     ----------
     config : MonitorConfig
+    seed : int
+        Of the ranks of equal scores.
 
     Examples
     --------
+    >>> import numpy as np
     >>> monitors, label = MonitorSet(MonitorConfig()), np.ones(60, dtype=np.int64)
     >>> said = np.tile([0.6, 0.4], (60, 1))
     >>> rows = ScoredRows(np.arange(60), ("a", "b"), label, said, said, said, said,
     ...                   np.zeros((60, 1)), label, model=1)
-    >>> [(finding.row, finding.scope) for finding in monitors.update(rows)]
-    [(18, 'overall'), (39, 'overall')]
+    >>> [(finding.row, finding.scope, finding.name) for finding in monitors.update(rows)]
+    [(37, 'overall', None), (40, 'class', 'b'), (42, 'category', '1'), (46, 'bin', '0.4-0.6')]
     """
 
-    def __init__(self, config: MonitorConfig) -> None:
-        self._config = config
-        self._bets = BetProcesses([config.tolerance], [config.alarm_level])
-        self._since = np.full(len(self._bets), -1, dtype=np.int64)
+    def __init__(self, config: MonitorConfig, seed: int = 0) -> None:
+        self._calibration = CalibrationMonitor(*_calibration(config))
+        self._exchangeability = ExchangeabilityMonitor(*_exchangeability(config), seed)
 
     def update(self, rows: ScoredRows) -> list[Finding]:
         """Add rows, in order; return what was found, in order."""
-        values, found, begin = _misses(rows)[:, None], [], 0
-        while begin < len(rows):
-            self._since[self._since < 0] = rows.n[begin]
-            begin = self._bets.update(values, begin)
-            found += self._found(begin - 1)
-        return found
-
-    def _found(self, row: int) -> list[Finding]:
-        found = []
-        for j in np.flatnonzero(self._bets.rejected):
-            found.append(
-                Finding(
-                    row,
-                    "calibration",
-                    "overall",
-                    None,
-                    "tolerant-bets",
-                    float(self._bets.log_wealth[j]),
-                    float(self._bets.thresholds[j]),
-                    int(self._since[j]),
-                )
-            )
-            self._bets.restart(int(j))
-            self._since[j] = -1
-        return found
+        found = self._calibration.update(rows) + self._exchangeability.update(rows)
+        return sorted(found, key=lambda finding: finding.row)
 
     def report(self) -> dict[str, Any]:
-        """Return how near each test is to a finding, as JSON has it."""
-        names = ["overall"]
-        logs, limits = self._bets.log_wealth, self._bets.thresholds
-        return {
-            name: {"log_wealth": float(logs[j]), "threshold": float(limits[j])}
-            for j, name in enumerate(names)
-        }
+        """Return the tests that are nearest to a finding, as JSON has it."""
+        return {"tests": self._calibration.report() + self._exchangeability.report()}
 
     def state(self) -> Arrays:
-        """Return the wealth of all tests."""
-        return nest("bets", self._bets.state()) | {"since": self._since.copy()}
+        """Return the state of all tests."""
+        calibration = nest("calibration", self._calibration.state())
+        return calibration | nest("exchangeability", self._exchangeability.state())
 
     @classmethod
-    def from_state(cls, state: Arrays, config: MonitorConfig) -> Self:
+    def from_state(cls, state: Arrays, config: MonitorConfig, seed: int = 0) -> Self:
         """Return the monitors that `state` describes.
 
         Raises
@@ -86,15 +65,19 @@ class MonitorSet:
         InvalidSnapshot, LookupError
             If an array is absent or does not fit.
         """
-        restored = cls(config)
-        tests = [config.tolerance], [config.alarm_level]
-        restored._bets = BetProcesses.from_state(under("bets", state), *tests)
-        restored._since = state["since"].copy()
+        restored = cls(config, seed)
+        restored._calibration = CalibrationMonitor.from_state(
+            under("calibration", state), *_calibration(config)
+        )
+        restored._exchangeability = ExchangeabilityMonitor.from_state(
+            under("exchangeability", state), *_exchangeability(config), seed
+        )
         return restored
 
 
-def _misses(rows: ScoredRows) -> Floats:
-    """Return, for each row, whether the predicted label is the true one less its probability."""
-    m = len(rows)
-    predicted = np.argmax(rows.point, axis=1)
-    return np.asarray((predicted == rows.columns) - rows.point[np.arange(m), predicted])
+def _calibration(config: MonitorConfig) -> tuple[float, float]:
+    return config.tolerance, CALIBRATION_SHARE * config.alarm_level
+
+
+def _exchangeability(config: MonitorConfig) -> tuple[float, int]:
+    return (1.0 - CALIBRATION_SHARE) * config.alarm_level, config.monitor_every

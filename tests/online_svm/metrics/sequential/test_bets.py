@@ -11,8 +11,11 @@ from online_svm.metrics.sequential.bets import BETS
 
 
 def share_of_start(t):
-    group = t.bit_length() - 1
-    return 1 / ((group + 1) * (group + 2) * 2**group)
+    """Half on the first 2,047; then 1 / ((g + 1) (g + 2)) on each group of 2048, 4096, ..."""
+    if t < 2048:
+        return 0.5 / 2047
+    group = t.bit_length() - 11
+    return 1 / ((group + 1) * (group + 2) * 2 ** (group + 10))
 
 
 def plain_wealth(values, tolerance):
@@ -33,9 +36,28 @@ def test_the_wealth_is_the_sum_over_starts_directions_and_sizes():
     assert math.exp(bets.log_wealth[0]) == pytest.approx(plain_wealth(values, 0.03), rel=1e-12)
 
 
-def test_the_shares_of_all_starts_sum_to_one():
-    whole = sum(share_of_start(t) for t in range(1, 2**16))
-    assert whole == pytest.approx(1 - 1 / 17)  # the groups up to the 16th: 1 - 1 / (16 + 1)
+def test_a_bet_never_has_more_than_the_whole_stake():
+    bets = BetProcesses([0.0], [1e-12])
+    bets.update(np.zeros((10_000, 1)))  # no bet wins or loses: the wealth is the stake
+    assert bets.log_wealth[0] == pytest.approx(0.0, abs=1e-9)
+    assert sum(map(share_of_start, range(1, 2**16))) == pytest.approx(1 - 1 / 7)
+
+
+def test_a_row_that_is_not_a_number_is_no_deviation():
+    one, other = BetProcesses([0.02], [1e-9]), BetProcesses([0.02], [1e-9])
+    one.update(np.array([[0.5], [np.nan], [0.5]]))
+    other.update(np.array([[0.5], [0.0], [0.5]]))
+    assert one.log_wealth.tolist() == other.log_wealth.tolist()
+
+
+def test_a_process_rests_after_it_began_anew():
+    rested, new = BetProcesses([0.02], [0.01]), BetProcesses([0.02], [0.01])
+    rested.restart(0, rest=30)
+    rested.update(np.full((30, 1), 0.5))
+    assert rested.log_wealth[0] == 0.0
+    rested.update(np.full((20, 1), 0.5))
+    new.update(np.full((20, 1), 0.5))
+    assert rested.log_wealth.tolist() == new.log_wealth.tolist()
 
 
 def test_at_the_edge_of_the_null_at_most_a_share_of_the_level_ever_rejects():

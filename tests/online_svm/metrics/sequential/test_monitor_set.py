@@ -1,60 +1,105 @@
 """MonitorSet: what it finds, whatever the cuts, and from a state."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor
 from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.monitor_config import MonitorConfig
 from online_svm.stream.scored_rows import ScoredRows
 
 
-def rows_of(rng, m, announced, true, first=0):
+def rows_of(rng, m, announced, true, first=0, slices=None):
     """Rows of two classes: the second is announced with one probability, and true with another."""
     p = np.broadcast_to(announced, m).astype(float)
     point = np.column_stack([1 - p, p])
     columns = (rng.random(m) < true).astype(np.int64)
-    return ScoredRows(
-        first + np.arange(m),
-        ("a", "b"),
-        columns,
-        point,
-        point,
-        point,
-        point,
-        p[:, None],
-        (p > 0.5).astype(np.int64),
-        model=1,
-    )
+    X = rng.normal(size=(m, 2)) + columns[:, None]
+    zeros = np.zeros((m, 1))
+    parts = (point, point, point, point, zeros, (p > 0.5).astype(np.int64))
+    n = first + np.arange(m)
+    return ScoredRows(n, ("a", "b"), columns, *parts, model=1, slices=slices, X=X)
 
 
 def found_in(rows, cuts=()):
-    monitors, found = MonitorSet(MonitorConfig()), []
-    edges = [0, *cuts, len(rows)]
-    for begin, stop in pairwise(edges):
-        found += [
-            (finding.since, begin + finding.row, finding.monitor, finding.log_wealth)
-            for finding in monitors.update(rows.part(begin, stop))
-        ]
-        monitors = MonitorSet.from_state(monitors.state(), MonitorConfig())
-    return found
+    config = MonitorConfig(monitor_every=400)
+    monitors, found = MonitorSet(config, seed=5), []
+    for begin, stop in pairwise([0, *cuts, len(rows)]):
+        new = monitors.update(rows.part(begin, stop))
+        found += [replace(finding, row=begin + finding.row) for finding in new]
+        monitors = MonitorSet.from_state(monitors.state(), config, seed=5)
+    return found, monitors.report()
 
 
-def test_labels_that_are_inverted_are_found_within_sixty_examples():
+def test_labels_that_are_inverted_are_found_within_eighty_examples():
     rng = np.random.default_rng(0)
-    good = rows_of(rng, 5000, 0.75, 0.75)
-    bad = rows_of(rng, 250, 0.75, 0.25, first=5000)
     monitors = MonitorSet(MonitorConfig())
-    assert monitors.update(good) == []
-    first = monitors.update(bad)[0]
-    assert first.row < 60
-    assert (first.kind, first.scope, first.since) == ("calibration", "overall", 0)
+    assert monitors.update(rows_of(rng, 5000, 0.75, 0.75)) == []
+    first = monitors.update(rows_of(rng, 250, 0.75, 0.25, first=5000))[0]
+    assert first.row < 80
+    assert first.kind == "calibration"
     assert first.log_wealth >= first.threshold
+    assert first.lower <= first.estimate <= first.upper
+    assert first.estimate < -0.3
+    assert 4900 < first.since < 5020
 
 
-@pytest.mark.parametrize("cuts", [(1,), (100, 101, 500), tuple(range(1, 700))])
+def test_a_shift_of_the_features_alone_is_no_matter_of_calibration():
+    rng = np.random.default_rng(1)
+    monitors = MonitorSet(MonitorConfig())
+    before, after = rows_of(rng, 3000, 0.3, 0.3), rows_of(rng, 3000, 0.3, 0.3, first=3000)
+    found = monitors.update(before) + monitors.update(
+        replace(after, X=after.X + np.array([0.0, 2.0]))
+    )
+    assert {finding.kind for finding in found} == {"exchangeability"}
+
+
+def test_a_category_whose_rates_were_swapped_is_named():
+    rng = np.random.default_rng(2)
+    said = np.where(rng.random(6000) < 0.5, 0.2, 0.8)
+    true = np.concatenate([said[:5000], 1 - said[5000:]])
+    found = MonitorSet(MonitorConfig()).update(rows_of(rng, 6000, said, true))
+    named = {finding.name: finding.estimate for finding in found if finding.scope == "category"}
+    assert named["0"] > 0.3
+    assert named["1"] < -0.3
+    assert min(finding.row for finding in found) > 5000
+
+
+def test_a_slice_that_is_off_is_named_and_the_others_are_not():
+    rng = np.random.default_rng(3)
+    slices = rng.integers(0, 4, (4000, 1))
+    rows = rows_of(rng, 4000, 0.3, np.where(slices[:, 0] == 2, 0.75, 0.3), slices=slices)
+    monitor = CalibrationMonitor(0.02, 0.01)
+    found = monitor.update(rows)
+    assert {finding.name for finding in found if finding.scope == "slice"} == {"0=2"}
+
+
+@pytest.mark.parametrize("cuts", [(1,), (100, 101, 500), tuple(range(1, 900))])
 def test_findings_do_not_depend_on_how_rows_are_cut(cuts):
-    rows = rows_of(np.random.default_rng(1), 700, 0.4, 0.7)
-    assert len(found_in(rows)) > 1
-    assert found_in(rows, cuts) == found_in(rows)
+    rng = np.random.default_rng(4)
+    said = np.where(rng.random(900) < 0.5, 0.2, 0.8)
+    rows = rows_of(rng, 900, said, 1 - said, slices=rng.integers(0, 3, (900, 2)))
+    whole = found_in(rows)
+    assert len(whole[0]) > 3
+    assert found_in(rows, cuts) == whole
+
+
+def test_memory_does_not_grow_with_the_stream():
+    rng = np.random.default_rng(5)
+    monitors = MonitorSet(MonitorConfig())
+    monitors.update(rows_of(rng, 3000, 0.4, 0.4))
+    before = sum(array.nbytes for array in monitors.state().values())
+    monitors.update(rows_of(rng, 20_000, 0.4, 0.4, first=3000))
+    assert sum(array.nbytes for array in monitors.state().values()) == before
+
+
+def test_a_stream_within_the_tolerance_is_left_alone():
+    rng, alarmed = np.random.default_rng(6), 0
+    for _ in range(40):
+        p = rng.uniform(0.1, 0.9, 3000)
+        rows = rows_of(rng, 3000, p, np.clip(p + 0.02 * rng.choice([-1, 1]), 0, 1))
+        alarmed += bool(MonitorSet(MonitorConfig(alarm_level=0.3)).update(rows))
+    assert alarmed <= 21  # beyond it less than one in a thousand of a binomial(40, .3)

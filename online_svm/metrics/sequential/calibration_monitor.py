@@ -1,0 +1,242 @@
+"""Tolerant bets on every announced probability: overall, by class, category, bin and slice."""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from online_svm.metrics.sequential.bet_processes import BetProcesses
+from online_svm.metrics.sequential.calibration_values import BINS, Columns, calibration_values
+from online_svm.metrics.sequential.combination import benjamini_hochberg
+from online_svm.metrics.sequential.deviation_sums import Deviation, DeviationSums
+from online_svm.metrics.sequential.families import Family, Part
+from online_svm.metrics.sequential.finding import Finding, FindingScope
+from online_svm.storage.arrays import nest, under
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.types import Arrays, Floats
+
+SHARES: dict[FindingScope, float] = {
+    "overall": 0.25,
+    "class": 0.35,
+    "category": 0.2,
+    "bin": 0.1,
+    "slice": 0.1,
+}
+"""Shares of the level."""
+
+INTERVAL_LEVEL = 0.05
+"""One minus the confidence of the intervals, which decide nothing."""
+
+REST = 250
+"""Rows for which a test rests after a finding: the feed is refitted meanwhile, by default."""
+
+REPORTED = 4  # tests in a report: one is made every hundred examples, by default
+
+
+class CalibrationMonitor:
+    """Tests |E[y - p | past]| <= tolerance of the probability, and of each part of the examples.
+
+    A part's y - p counts as 0 in rows that are not of it: a finding means that the rows of the part
+    alone put the mean over all rows off by more than the tolerance. The level holds whatever the
+    dependence between examples, and across refits.
+
+    Parameters
+    ----------
+    tolerance, level : float
+        `level` is of all tests together, for ever.
+
+    Examples
+    --------
+    >>> monitor = CalibrationMonitor(tolerance=0.02, level=0.01)
+    >>> label, said = np.ones(100, dtype=np.int64), np.tile([0.6, 0.4], (100, 1))
+    >>> rows = ScoredRows(np.arange(100), ("a", "b"), label, said, said, said, said,
+    ...                   np.zeros((100, 1)), label, model=1)
+    >>> [(found.row, found.scope) for found in monitor.update(rows)][:1]
+    [(37, 'overall')]
+    """
+
+    def __init__(self, tolerance: float, level: float) -> None:
+        self._tolerance = tolerance
+        self._family = Family({scope: share * level for scope, share in SHARES.items()})
+        self._bets = BetProcesses([], [])
+        self._sums = DeviationSums(0, INTERVAL_LEVEL)
+        self._since: list[int] = []
+        for part in (Part("overall", None), *(Part("bin", _of_bin(b)) for b in range(BINS))):
+            self._add(part)
+        self._classes: tuple[str | None, ...] = ()
+        self._categories = 0
+        self._columns: Columns | None = None  # of the present parts and classes
+
+    def _add(self, part: Part) -> None:
+        level = self._family.add(part)
+        if level is not None:
+            self._bets.add(self._tolerance, level)
+            self._sums.add()
+            self._since.append(-1)
+            self._columns = None
+
+    def update(self, rows: ScoredRows) -> list[Finding]:
+        """Add rows, in order; return what was found, in order."""
+        found: list[Finding] = []
+        for begin, stop in self._with_known_parts(rows):
+            part = rows.part(begin, stop)
+            values, at = self._values(part), 0
+            while at < len(part):
+                if -1 in self._since:
+                    self._since = [int(part.n[at]) if n < 0 else n for n in self._since]
+                next_at = self._bets.update(values, at)
+                self._sums.update(values[at:next_at], part.n[at:next_at])
+                found += self._found(begin + next_at - 1)
+                at = next_at
+        return found
+
+    def _with_known_parts(self, rows: ScoredRows) -> Iterator[tuple[int, int]]:
+        """Yield runs of rows; the tests of what appears in a row begin with that row."""
+        if rows.classes != self._classes:
+            self._classes, self._columns = rows.classes, None
+            watched = rows.classes[1:] if len(rows.classes) == 2 else rows.classes
+            for label in watched:
+                if label is not None:
+                    self._add(Part("class", label))
+        begin = 0
+        for row in _first_rows(rows):
+            new = self._new_parts(rows, row)
+            if new and row > begin:
+                yield begin, row
+                begin = row
+            for part in new:
+                self._add(part)
+            if rows.category[row] >= self._categories:
+                self._categories, self._columns = int(rows.category[row]) + 1, None
+        if begin < len(rows):
+            yield begin, len(rows)
+
+    def _new_parts(self, rows: ScoredRows, row: int) -> list[Part]:
+        parts = [Part("category", str(rows.category[row]))]
+        if rows.slices is not None:
+            codes = enumerate(rows.slices[row].tolist())
+            parts += [Part("slice", f"{number}={code}") for number, code in codes]
+        return [part for part in parts if self._family.takes(part)]
+
+    def _values(self, rows: ScoredRows) -> Floats:
+        if self._columns is None:
+            self._columns = self._columns_of(rows.classes)
+        values = calibration_values(rows, self._columns, len(self._family.parts))
+        if rows.slices is None:
+            return values
+        for column, part in enumerate(self._family.parts):
+            if part.scope == "slice" and part.name is not None:
+                number, code = map(int, part.name.split("="))
+                inside = rows.slices[:, number] == code
+                values[inside, column] = values[inside, 0]
+        return values
+
+    def _columns_of(self, labels: tuple[str | None, ...]) -> Columns:
+        def of(scope: FindingScope, names: list[str | None]) -> Any:
+            found = (self._family.index(Part(scope, name)) for name in names)
+            return np.array([-1 if j is None else j for j in found], dtype=np.int64)
+
+        classes = of("class", list(labels))
+        categories = of("category", [str(k) for k in range(self._categories)])
+        return Columns(0, classes, categories, of("bin", [_of_bin(b) for b in range(BINS)]))
+
+    def _found(self, row: int) -> list[Finding]:
+        found = []
+        for j in np.flatnonzero(self._bets.rejected).tolist():
+            part, mean = self._family.parts[j], self._sums.strongest(j)
+            assert mean is not None
+            found.append(
+                Finding(
+                    row,
+                    "calibration",
+                    *part,
+                    "tolerant-bets",
+                    float(self._bets.log_wealth[j]),
+                    float(self._bets.thresholds[j]),
+                    mean.since,
+                    mean.estimate,
+                    mean.lower,
+                    mean.upper,
+                )
+            )
+            self._bets.restart(j, REST)
+            self._since[j] = -1
+        return found
+
+    def report(self) -> list[dict[str, Any]]:
+        """Return the tests nearest to a finding, each with the strongest of its intervals."""
+        logs, limits = self._bets.log_wealth, self._bets.thresholds
+        return [
+            {
+                "kind": "calibration",
+                "scope": part.scope,
+                "name": part.name,
+                "log_wealth": float(logs[j]),
+                "threshold": float(limits[j]),
+                "alarms": int(self._bets.tests[j]) - 1,
+                "since": self._since[j],
+                "deviation": _plain(self._sums.strongest(j)),
+            }
+            for j, part in self._nearest(logs - limits)
+        ]
+
+    def _nearest(self, logs: Floats) -> list[tuple[int, Part]]:
+        """Return the tests to report: overall, then those nearest to their thresholds."""
+        others = np.argsort(-logs[1:], kind="stable")[: REPORTED - 1] + 1
+        return [(j, self._family.parts[j]) for j in [0, *others.tolist()]]
+
+    def slices_off(self, level: float) -> list[str]:
+        """Return the slices that are off, with a false discovery rate of at most `level`.
+
+        By e-BH over the wealth of their tests (Wang & Ramdas 2022), at a time that was chosen
+        beforehand.
+        """
+        of_slices = [j for j, part in enumerate(self._family.parts) if part.scope == "slice"]
+        chosen = benjamini_hochberg(self._bets.log_wealth[of_slices], level)
+        return [str(self._family.parts[of_slices[i]].name) for i in chosen]
+
+    def state(self) -> Arrays:
+        """Return the tests, their wealth and the sums."""
+        arrays = nest("bets", self._bets.state()) | nest("sums", self._sums.state())
+        return arrays | self._family.state() | {"since": np.array(self._since, dtype=np.int64)}
+
+    @classmethod
+    def from_state(cls, state: Arrays, tolerance: float, level: float) -> Self:
+        """Return the monitor that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot, LookupError
+            If an array is absent or does not fit.
+        """
+        restored = cls(tolerance, level)
+        levels = {scope: share * level for scope, share in SHARES.items()}
+        family = restored._family = Family.from_state(state, levels)
+        m = len(family.parts)
+        restored._bets = BetProcesses.from_state(
+            under("bets", state), [tolerance] * m, family.levels
+        )
+        restored._sums = DeviationSums.from_state(under("sums", state), m, INTERVAL_LEVEL)
+        restored._since = state["since"].tolist()
+        of_categories = (int(str(p.name)) + 1 for p in family.parts if p.scope == "category")
+        restored._categories = max(of_categories, default=0)
+        return restored
+
+
+def _of_bin(number: int) -> str:
+    return f"{number / BINS:g}-{(number + 1) / BINS:g}"
+
+
+def _first_rows(rows: ScoredRows) -> list[int]:
+    """Return the rows in which a category, or the code of a slice, stands first, ascending."""
+    if len(rows) == 1:
+        return [0]
+    columns = [rows.category] if rows.slices is None else [rows.category, *rows.slices.T]
+    first = [np.unique(column, return_index=True)[1] for column in columns]
+    return sorted(set(np.concatenate(first).tolist()))
+
+
+def _plain(mean: Deviation | None) -> dict[str, Any] | None:
+    if mean is None:
+        return None
+    return {name: getattr(mean, name) for name in ("since", "rows", "estimate", "lower", "upper")}

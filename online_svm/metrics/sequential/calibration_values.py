@@ -1,0 +1,74 @@
+"""What the calibration tests bet on: y - p of each row, overall and by part."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from online_svm.compiled.jit import jit
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.types import Floats, Ints
+
+BINS = 5
+"""Parts of [0, 1] of equal length, by probability."""
+
+
+class Columns(NamedTuple):
+    """Column of the values of each test; -1 for what is not watched.
+
+    Attributes
+    ----------
+    overall : int
+    of_class : ndarray of shape (K,)
+    of_category : ndarray of shape (n_categories,)
+    of_bin : ndarray of shape (BINS,)
+    """
+
+    overall: int
+    of_class: Ints
+    of_category: Ints
+    of_bin: Ints
+
+
+def calibration_values(rows: ScoredRows, columns: Columns, width: int) -> Floats:
+    """Return y - p for each row and test, NaN where a row is not in the part; shape (m, width).
+
+    - Overall: of the predicted label. Its y is 1 where it is the true one.
+    - A class: of that class, in every row.
+    - A category, or a bin of probability: of the second of two classes; of more classes, of the
+      predicted label.
+    """
+    values = np.full((len(rows), width), np.nan)
+    point = np.ascontiguousarray(rows.point)
+    of_second = len(rows.classes) == 2
+    _fill(values, point, rows.columns, rows.category, of_second, *columns)
+    return values
+
+
+@jit
+def _fill(
+    values: Floats,
+    point: Floats,
+    truth: Ints,
+    category: Ints,
+    of_second: bool,
+    overall: int,
+    of_class: Ints,
+    of_category: Ints,
+    of_bin: Ints,
+) -> None:
+    for i in range(len(point)):
+        best = 0
+        for k in range(1, point.shape[1]):
+            if point[i, k] > point[i, best]:
+                best = k
+        values[i, overall] = np.float64(truth[i] == best) - point[i, best]
+        for k in range(point.shape[1]):
+            if of_class[k] >= 0:
+                values[i, of_class[k]] = np.float64(truth[i] == k) - point[i, k]
+        chosen = 1 if of_second else best
+        value = np.float64(truth[i] == chosen) - point[i, chosen]
+        if 0 <= category[i] < len(of_category) and of_category[category[i]] >= 0:
+            values[i, of_category[category[i]]] = value
+        column = of_bin[min(int(point[i, chosen] * len(of_bin)), len(of_bin) - 1)]
+        if column >= 0:
+            values[i, column] = value

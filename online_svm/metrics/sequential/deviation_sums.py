@@ -1,0 +1,196 @@
+"""Mean deviations since several starts, with confidence sequences, in constant memory.
+
+A mean since the beginning hides what began late. So the sums up to some earlier rows are kept, and
+a mean since any of these is a difference. Of the multiples of 64 * 2^j rows the last two are kept,
+for each j: near starts lie close together.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from online_svm.compiled.jit import jit
+from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.sequential.mixture_boundary import boundary
+from online_svm.storage.arrays import check_floats, check_indices
+from online_svm.types import Arrays, Floats, Ints
+
+SPACING = 64  # rows between two starts
+POINTS = 16  # of the variance, to each doubling: an interval is at most 2 % too wide
+DOUBLINGS = 24  # 64 * 2^23 rows: more than 500 million
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """Mean of y - p since a start, with its confidence sequence.
+
+    Attributes
+    ----------
+    since : int
+        Examples learned before the first row.
+    rows : int
+        Rows it is the mean of.
+    estimate, lower, upper : float
+        Together, the intervals of all starts and all times hold the mean of what was expected of
+        each row, given those before it, with the stated probability.
+    """
+
+    since: int
+    rows: int
+    estimate: float
+    lower: float
+    upper: float
+
+
+class DeviationSums:
+    """Sums of several series of y - p, or other values whose range given the past has length 1.
+
+    Parameters
+    ----------
+    m : int
+        Number of series.
+    level : float
+        One minus the confidence of the intervals of each.
+
+    Examples
+    --------
+    >>> sums = DeviationSums(1)
+    >>> sums.update(np.full((640, 1), 0.5), np.arange(640))
+    >>> strongest = sums.strongest(0)
+    >>> strongest.since, strongest.estimate, round(strongest.lower, 2)
+    (0, 0.5, 0.43)
+    """
+
+    def __init__(self, m: int, level: float = 0.05) -> None:
+        self._reach = _Reach(level)
+        self._rows = np.zeros(1, dtype=np.int64)
+        self._sums = np.zeros((m, 3))  # count, sum, sum of squares
+        self._starts = np.zeros((2 * DOUBLINGS, 2), dtype=np.int64)  # number of the start, n
+        self._before = np.zeros((2 * DOUBLINGS, m, 3))  # the sums at each start
+
+    def add(self) -> None:
+        """Begin one more series, from the next row on."""
+        self._sums = np.concatenate([self._sums, np.zeros((1, 3))])
+        zeros = np.zeros((len(self._before), 1, 3))
+        self._before = np.concatenate([self._before, zeros], axis=1)
+
+    def update(self, values: Floats, n: Ints) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        values : ndarray of shape (m, n_series)
+            NaN where a row is not in a series. Of a row the values that were possible have a range
+            of length 1 that holds 0, as y - p has.
+        n : ndarray of shape (m,)
+            Examples learned before each row.
+        """
+        if not self._rows[0] and len(n):
+            self._starts[:, 1] = n[0]
+        _add(values, n, self._rows, self._sums, self._starts, self._before)
+
+    def strongest(self, series: int) -> Deviation | None:
+        """Return the mean whose interval lies farthest from 0; None before the first row.
+
+        Where all intervals hold 0 it is the mean that is largest beside its standard error. The
+        intervals since all starts hold together, at all times, with probability 1 - `level`.
+        """
+        sums, before = self._sums[series], self._before[:, series]
+        reach = self._reach.of(sums[2] - before[:, 2], self._starts[:, 0])
+        at = _farthest(sums, before, self._starts, reach)
+        if at < 0:
+            return None
+        count, total, _ = (sums - before[at]).tolist()
+        lower, upper = (total - float(reach[at])) / count, (total + float(reach[at])) / count
+        since = int(self._starts[at, 1])
+        return Deviation(since, int(count), total / count, max(-1.0, lower), min(1.0, upper))
+
+    def state(self) -> Arrays:
+        """Return the sums, and those at each start."""
+        names = ("rows", "sums", "starts", "before")
+        return {name: getattr(self, f"_{name}").copy() for name in names}
+
+    @classmethod
+    def from_state(cls, state: Arrays, m: int, level: float = 0.05) -> Self:
+        """Return the sums that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If an array is absent or does not fit.
+        """
+        restored = cls(m, level)
+        try:
+            check_indices(state, "rows", (1,), 1 << 62)
+            check_indices(state, "starts", (2 * DOUBLINGS, 2), 1 << 62)
+            check_floats(state, "sums", (m, 3))
+            check_floats(state, "before", (2 * DOUBLINGS, m, 3))
+        except (KeyError, ValueError) as error:
+            raise InvalidSnapshot(f"deviations: {error}") from error
+        for name in ("rows", "sums", "starts", "before"):
+            setattr(restored, f"_{name}", state[name].copy())
+        return restored
+
+
+class _Reach:
+    """Half widths of intervals, times the count, for each start and variance.
+
+    A start has a share of the level that does not depend on how many will follow. The boundary
+    grows with the variance, so that of the next point of a grid may stand for it. Each is found
+    once.
+    """
+
+    def __init__(self, level: float) -> None:
+        self._level = level
+        self._table = np.full((2 * DOUBLINGS, POINTS * 2 * DOUBLINGS), np.nan)
+
+    def of(self, squares: Floats, numbers: Ints) -> Floats:
+        """Return the reach for each sum of squares, by the number of its start."""
+        groups = np.frexp(numbers + 1.0)[1] - 1
+        points = np.ceil(POINTS * np.log2(np.maximum(squares, 1.0))).astype(np.int64)
+        reach = np.asarray(self._table[groups, points])
+        for i in np.flatnonzero(np.isnan(reach)).tolist():
+            group, point = int(groups[i]), int(points[i])
+            # Two sides; 2^group starts share 1 / ((group + 1) (group + 2)), all of them together 1.
+            share = 0.5 / ((group + 1) * (group + 2) * 2**group)
+            reach[i] = boundary(2.0 ** (point / POINTS), self._level * share)
+            self._table[group, point] = reach[i]
+        return reach
+
+
+@jit
+def _farthest(sums: Floats, before: Floats, starts: Ints, reach: Floats) -> int:
+    """Return the start whose interval lies farthest from 0, as `strongest` says; or -1."""
+    best, chosen = (-1.0, 0.0), -1
+    for i in range(len(starts)):
+        count = sums[0] - before[i, 0]
+        if count < 1.0:
+            continue
+        total, squares = abs(sums[1] - before[i, 1]), sums[2] - before[i, 2]
+        found = (max(0.0, (total - reach[i]) / count), total / np.sqrt(squares + 1.0))
+        is_later = chosen >= 0 and starts[i, 0] > starts[chosen, 0]
+        if found > best or (found == best and is_later):
+            best, chosen = found, i
+    return chosen
+
+
+@jit
+def _add(values: Floats, n: Ints, rows: Ints, sums: Floats, starts: Ints, before: Floats) -> None:
+    """Add each row, in order; at a start keep the sums before it."""
+    for i in range(len(values)):
+        if rows[0] > 0 and rows[0] % SPACING == 0:
+            number = rows[0] // SPACING
+            for j in range(DOUBLINGS):
+                if number % 2**j:
+                    break
+                at = 2 * j + (number // 2**j) % 2
+                starts[at, 0], starts[at, 1] = number, n[i]
+                before[at] = sums
+        rows[0] += 1
+        for k in range(values.shape[1]):
+            value = values[i, k]
+            if not np.isnan(value):
+                sums[k, 0] += 1.0
+                sums[k, 1] += value
+                sums[k, 2] += value * value

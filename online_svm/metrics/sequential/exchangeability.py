@@ -1,0 +1,325 @@
+"""Conformal test martingales: whether the examples still come as from one distribution.
+
+A scorer is fitted to the first `FIRST_FIT` rows, and to each `monitor_every` rows for the next as
+many. The `PLACED` rows after that fix the cells of its scores. Then each row has a rank among all
+rows of that scorer; wealth goes on from one scorer to the next. After a finding all begins anew:
+later rows are compared with later rows.
+
+A change that comes just when a scorer does is missed by these tests, since nothing before it is
+compared with: the reason to keep a scorer for long.
+"""
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from online_svm.compiled.jit import jit
+from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.sequential.bet_processes import BetProcesses
+from online_svm.metrics.sequential.conformal_ranks import CELLS, cell_of, ranked, uniform
+from online_svm.metrics.sequential.families import Family, Part
+from online_svm.metrics.sequential.finding import Finding, FindingScope
+from online_svm.metrics.sequential.frozen_scorer import (
+    CLASSES,
+    FEATURES,
+    frozen,
+    gather,
+    log_densities,
+    log_sum,
+)
+from online_svm.storage.arrays import check_floats, check_indices, nest, under
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.types import Arrays, Floats, Ints
+
+FIRST_FIT = 500
+PLACED = 100
+
+SHARES: dict[FindingScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4}
+"""Shares of the level."""
+
+SCORES = ("density", "density-spread", "odds", "odds-spread")
+"""Tests of the features alone: of the density of a row, and of the odds of the commonest class."""
+
+# What is ranked: labels given features; density; odds; then, in its own rows, each class.
+_LABEL, _DENSITY, _ODDS, _OF_CLASS = range(4)
+_RANKED = _OF_CLASS + CLASSES
+_NAMES = ("counts", "means", "squares", "constants", "centres", "precisions", "places")
+
+
+class ExchangeabilityMonitor:
+    """Tests whether rows, in their order, are exchangeable: i.i.d., for all one can tell.
+
+    - "overall": how improbable the scorer finds the label, given the features.
+    - "class": where a row lies between its class and the others, one test a class.
+    - "scores": the same without labels; these find a shift of the features alone.
+
+    A finding says that something moved. Calibration may hold all the same.
+
+    Parameters
+    ----------
+    level : float
+        Of all tests together, for ever.
+    every : int
+        Rows for which a scorer is kept.
+    seed : int
+        Of the ranks of equal scores.
+
+    Examples
+    --------
+    >>> monitor, rng = ExchangeabilityMonitor(level=0.01, every=10_000), np.random.default_rng(0)
+    >>> x, label = rng.normal(size=(3000, 2)), np.arange(3000) % 2
+    >>> x[:, 0] += label
+    >>> x[2000:, 1] += 2.0
+    >>> none = np.zeros((3000, 2))
+    >>> rows = ScoredRows(np.arange(3000), ("a", "b"), label, none, none, none, none, none, label,
+    ...                   model=1, X=x)
+    >>> found = monitor.update(rows)
+    >>> found[0].scope, found[0].name, 2000 <= found[0].row < 2100
+    ('scores', 'density', True)
+    """
+
+    def __init__(self, level: float, every: int, seed: int = 0) -> None:
+        self._level, self._every, self._seed = level, every, seed
+        self._family = Family({scope: share * level for scope, share in SHARES.items()})
+        self._bets = BetProcesses([], [])
+        self._since: list[int] = []
+        self._add(Part("overall", None))
+        for name in SCORES:
+            self._add(Part("scores", name))
+        self._labels: tuple[str | None, ...] = ()
+        self._classes = self._tests = np.full(CLASSES, -1, dtype=np.int64)
+        self._rows = np.zeros(1, dtype=np.int64)
+        self._left = self._first_fit
+        self._has_scorer = False
+        self._trees = np.zeros((_RANKED, 2 * CELLS), dtype=np.int64)
+        self._with_features(0)
+
+    @property
+    def _first_fit(self) -> int:
+        return min(FIRST_FIT, max(1, self._every // 2))
+
+    def _with_features(self, d: int) -> None:
+        self._counts, self._means, self._squares = (np.zeros((CLASSES, d)) for _ in range(3))
+        self._constants = np.full(CLASSES, -np.inf)
+        self._centres, self._precisions = np.zeros((CLASSES, d)), np.zeros((CLASSES, d))
+        self._places = np.zeros((_RANKED, 3))  # count, mean, sum of squares: of what is ranked
+
+    def _add(self, part: Part) -> None:
+        level = self._family.add(part)
+        if level is not None:
+            self._bets.add(0.0, level)
+            self._since.append(-1)
+
+    def update(self, rows: ScoredRows) -> list[Finding]:
+        """Add rows, in order; return what was found, in order.
+
+        Rows without features are skipped.
+        """
+        if rows.X is None or not len(rows):
+            return []
+        X = np.ascontiguousarray(rows.X[:, :FEATURES])
+        if not self._counts.shape[1]:
+            self._with_features(X.shape[1])
+        self._know(rows.classes)
+        found: list[Finding] = []
+        begin = 0
+        while begin < len(rows):
+            part = slice(begin, min(len(rows), begin + self._left))
+            values = self._values(X[part], self._classes[rows.columns[part]])
+            used, new = self._bet(values, rows.n[part], begin)
+            found += new
+            begin, self._left = begin + used, self._left - used
+            if new:
+                self._rows[0] -= len(values) - used
+                self._begin_anew()
+            elif not self._left:
+                self._freeze()
+        return found
+
+    def _know(self, labels: tuple[str | None, ...]) -> None:
+        """Begin a test of each new class; note the number of each, and where its test stands."""
+        if labels == self._labels:
+            return
+        self._labels = labels
+        for label in labels:
+            if label is not None:
+                self._add(Part("class", label))
+        tests = [j for j, part in enumerate(self._family.parts) if part.scope == "class"][:CLASSES]
+        numbers = {self._family.parts[j].name: c for c, j in enumerate(tests)}
+        self._tests = np.array(tests + [-1] * (CLASSES - len(tests)), dtype=np.int64)
+        self._classes = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
+
+    def _values(self, X: Floats, labels: Ints) -> Floats:
+        values = np.full((len(X), len(self._family.parts)), np.nan)
+        _rank(
+            X,
+            labels,
+            self._seed,
+            self._has_scorer,
+            self._rows,
+            (self._counts, self._means, self._squares),
+            (self._constants, self._centres, self._precisions),
+            self._places,
+            self._trees,
+            self._tests,
+            int(np.count_nonzero(self._tests >= 0)),
+            values,
+        )
+        return values
+
+    def _bet(self, values: Floats, n: Ints, first: int) -> tuple[int, list[Finding]]:
+        """Bet on rows until something is found; return how many were used, and what was found."""
+        if -1 in self._since:
+            self._since = [int(n[0]) if since < 0 else since for since in self._since]
+        used, found = self._bets.update(values), []
+        for j in np.flatnonzero(self._bets.rejected).tolist():
+            found.append(
+                Finding(
+                    first + used - 1,
+                    "exchangeability",
+                    *self._family.parts[j],
+                    "conformal-martingale",
+                    float(self._bets.log_wealth[j]),
+                    float(self._bets.thresholds[j]),
+                    self._since[j],
+                )
+            )
+            self._bets.restart(j)
+            self._since[j] = -1
+        return used, found
+
+    def _begin_anew(self) -> None:
+        """Forget the scorer and all ranks: what comes is compared with what comes now."""
+        self._freeze()
+        self._has_scorer, self._left = False, self._first_fit
+
+    def _freeze(self) -> None:
+        """Begin the next scorer: fitted to the rows since the last, which are then forgotten."""
+        scorer = frozen(self._counts, self._means, self._squares)
+        self._constants, self._centres, self._precisions = scorer
+        for moments in (self._counts, self._means, self._squares, self._places, self._trees):
+            moments[...] = 0
+        self._has_scorer, self._left = True, self._every
+
+    def report(self) -> list[dict[str, Any]]:
+        """Return the test nearest to a finding of each scope, with its wealth, as JSON has it."""
+        logs, limits = self._bets.log_wealth, self._bets.thresholds
+        order = np.argsort(limits - logs, kind="stable").tolist()
+        nearest: dict[str, int] = {}
+        for j in order:
+            nearest.setdefault(self._family.parts[j].scope, j)
+        return [
+            {
+                "kind": "exchangeability",
+                "scope": self._family.parts[j].scope,
+                "name": self._family.parts[j].name,
+                "log_wealth": float(logs[j]),
+                "threshold": float(limits[j]),
+                "alarms": int(self._bets.tests[j]) - 1,
+                "since": self._since[j],
+            }
+            for j in sorted(nearest.values())
+        ]
+
+    def state(self) -> Arrays:
+        """Return the tests, their wealth, the scorer and the ranks."""
+        numbers = [int(self._rows[0]), self._left, int(self._has_scorer)]
+        arrays: Arrays = {name: getattr(self, f"_{name}").copy() for name in _NAMES}
+        arrays["constants"] = np.nan_to_num(self._constants, neginf=-1e300)
+        return arrays | {
+            **nest("bets", self._bets.state()),
+            **self._family.state(),
+            "numbers": np.array(numbers, dtype=np.int64),
+            "since": np.array(self._since, dtype=np.int64),
+            "trees": self._trees.copy(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Arrays, level: float, every: int, seed: int = 0) -> Self:
+        """Return the monitor that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot, LookupError
+            If an array is absent or does not fit.
+        """
+        restored = cls(level, every, seed)
+        levels = {scope: share * level for scope, share in SHARES.items()}
+        family = restored._family = Family.from_state(state, levels)
+        zeros = [0.0] * len(family.parts)
+        restored._bets = BetProcesses.from_state(under("bets", state), zeros, family.levels)
+        try:
+            d = state["counts"].shape[-1]
+            shapes = {"constants": (CLASSES,), "places": (_RANKED, 3)}
+            for name in _NAMES:
+                check_floats(state, name, shapes.get(name, (CLASSES, d)))
+                setattr(restored, f"_{name}", state[name].copy())
+            check_indices(state, "trees", (_RANKED, 2 * CELLS), 1 << 62)
+            check_indices(state, "numbers", (3,), 1 << 62)
+        except (IndexError, KeyError, ValueError) as error:
+            raise InvalidSnapshot(f"exchangeability: {error}") from error
+        restored._trees = state["trees"].copy()
+        restored._constants[restored._constants <= -1e300] = -np.inf
+        restored._rows[0], restored._left, has_scorer = state["numbers"].tolist()
+        restored._has_scorer = bool(has_scorer)
+        restored._since = state["since"].tolist()
+        return restored
+
+
+@jit
+def _rank(
+    X: Floats,
+    labels: Ints,
+    seed: int,
+    has_scorer: bool,
+    rows: Ints,
+    moments: tuple[Floats, Floats, Floats],
+    scorer: tuple[Floats, Floats, Floats],
+    places: Floats,
+    trees: Ints,
+    of_class: Ints,
+    n_classes: int,
+    values: Floats,
+) -> None:
+    """Score and rank rows, fill the values that are bet on, and gather what the next fit needs."""
+    logs, ranked_scores = np.empty(n_classes), np.empty(_OF_CLASS + 1)
+    common = int(np.argmax(scorer[0]))
+    for i in range(len(X)):
+        rows[0] += 1
+        gather(X[i], labels[i], moments[0], moments[1], moments[2])
+        if not has_scorer:
+            continue
+        # 1. The scores: label given features, density, odds of the commonest class, of its own.
+        label = labels[i]
+        log_densities(X[i], scorer[0], scorer[1], scorer[2], logs)
+        density = log_sum(logs, -1)
+        own = logs[label] if label >= 0 else -np.inf
+        ranked_scores[_LABEL] = density - own
+        ranked_scores[_DENSITY] = -density
+        ranked_scores[_ODDS] = logs[common] - log_sum(logs, common)
+        ranked_scores[_OF_CLASS] = log_sum(logs, label) - own
+        # 2. Each has a rank among those before; the first `PLACED` rows only fix the cells.
+        for j in range(4):
+            at = j if j < _OF_CLASS else _OF_CLASS + label
+            if j in (_LABEL, _OF_CLASS) and label < 0:
+                continue
+            score = min(max(ranked_scores[j], -1e30), 1e30)
+            if places[at, 0] < PLACED:
+                places[at, 0] += 1.0
+                step = score - places[at, 1]
+                places[at, 1] += step / places[at, 0]
+                places[at, 2] += step * (score - places[at, 1])
+                continue
+            spread = math.sqrt(places[at, 2] / PLACED) + 1e-12
+            cell = cell_of(score, places[at, 1], spread)
+            p = ranked(trees[at], cell, uniform(seed, rows[0], at))
+            # 3. A large score has a small p-value; both ends of p are far from 1/2.
+            if j == _LABEL:
+                values[i, 0] = 1.0 - 2.0 * p
+            elif j == _OF_CLASS:
+                values[i, of_class[label]] = 1.0 - 2.0 * p
+            else:
+                column = 1 + 2 * (j - _DENSITY)
+                values[i, column] = 1.0 - 2.0 * p
+                values[i, column + 1] = 4.0 * abs(p - 0.5) - 1.0

@@ -1,0 +1,137 @@
+"""Conformal test martingales: what they find, what they must not, and their ranks."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from online_svm.compiled.jit import jit
+from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.sequential.conformal_ranks import CELLS, cell_of, ranked
+from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
+from online_svm.stream.scored_rows import ScoredRows
+
+
+@jit
+def ranks(scores, us, counts):
+    out = np.empty(len(scores))
+    for i in range(len(scores)):
+        out[i] = ranked(counts, cell_of(scores[i], 0.0, 1.0), us[i])
+    return out
+
+
+@jit
+def cells(scores):
+    out = np.empty(len(scores), dtype=np.int64)
+    for i in range(len(scores)):
+        out[i] = cell_of(scores[i], 0.0, 1.0)
+    return out
+
+
+def examples(rng, m, share=0.4, distance=1.5, shift=0.0):
+    columns = (rng.random(m) < share).astype(np.int64)
+    X = rng.normal(size=(m, 3))
+    X[:, 0] += distance * columns
+    X[:, 1] += shift
+    return X, columns
+
+
+def rows_of(X, columns, classes=("a", "b"), first=0):
+    m, nothing = len(X), np.zeros((len(X), len(classes)))
+    zeros = np.zeros(m, dtype=np.int64)
+    n = first + np.arange(m)
+    parts = (nothing, nothing, nothing, nothing, nothing, zeros)
+    return ScoredRows(n, classes, columns, *parts, model=1, X=X)
+
+
+def test_ranks_are_those_of_the_definition_ties_counted_with_themselves():
+    rng = np.random.default_rng(0)
+    scores, us = rng.normal(size=300).round(1), rng.random(300)
+    p, at = ranks(scores, us, np.zeros(2 * CELLS, dtype=np.int64)), cells(scores)
+    for i in range(300):
+        above = np.count_nonzero(at[: i + 1] > at[i])
+        equal = np.count_nonzero(at[: i + 1] == at[i])
+        assert p[i] == (above + us[i] * equal) / (i + 1)
+
+
+def test_larger_scores_have_larger_cells_up_to_infinite_ones():
+    found = cells(np.array([-1e300, -1.0, 0.0, 1.0, 1e300]))
+    assert found.tolist() == [0, CELLS // 4, CELLS // 2, 3 * CELLS // 4, CELLS - 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "scopes"),
+    [
+        ({"shift": 1.5}, {"scores"}),
+        ({"share": 0.8}, {"overall", "scores"}),
+        ({"distance": -1.5}, {"overall", "class", "scores"}),
+    ],
+)
+def test_a_change_is_found_soon_after_it_came(change, scopes):
+    rng = np.random.default_rng(1)
+    monitor = ExchangeabilityMonitor(level=0.01, every=10_000)
+    assert monitor.update(rows_of(*examples(rng, 4000))) == []
+    found = monitor.update(rows_of(*examples(rng, 1000, **change), first=4000))
+    assert found[0].row < 400
+    assert found[0].scope in scopes
+    assert found[0].log_wealth >= found[0].threshold
+
+
+def test_what_comes_after_a_finding_is_compared_with_itself():
+    rng = np.random.default_rng(2)
+    monitor = ExchangeabilityMonitor(level=0.01, every=10_000)
+    monitor.update(rows_of(*examples(rng, 3000)))
+    found = monitor.update(rows_of(*examples(rng, 6000, shift=2.0), first=3000))
+    assert len(found) == 1
+
+
+def test_exchangeable_examples_are_left_alone_at_the_level():
+    rng, level, runs = np.random.default_rng(3), 0.2, 60
+    alarmed = 0
+    for _ in range(runs):
+        # A small `every`: scorers follow one another.
+        monitor = ExchangeabilityMonitor(level=level, every=700)
+        alarmed += bool(monitor.update(rows_of(*examples(rng, 4000))))
+    assert alarmed <= 22  # beyond it less than one in a thousand of a binomial(60, .2)
+
+
+def test_a_finding_does_not_depend_on_how_rows_are_cut_and_goes_on_from_a_state():
+    rng = np.random.default_rng(4)
+    X, columns = examples(rng, 3000)
+    X[2200:, 1] += 2.0
+    X[7, 2] = np.nan
+    rows = rows_of(X, columns)
+    whole, other = (ExchangeabilityMonitor(0.05, 1000, seed=3) for _ in range(2))
+    expected, found = whole.update(rows), []
+    edges = [0, 1, 2, 499, 500, 501, 650, 1400, 1555, 1556, 2999, 3000]
+    for begin, stop in pairwise(edges):
+        new = other.update(rows.part(begin, stop))
+        found += [(begin + f.row, f.name, f.log_wealth) for f in new]
+        other = ExchangeabilityMonitor.from_state(other.state(), 0.05, 1000, seed=3)
+    assert expected
+    assert found == [(f.row, f.name, f.log_wealth) for f in expected]
+    assert whole.report() == other.report()
+
+
+def test_rows_without_features_are_skipped():
+    monitor = ExchangeabilityMonitor(0.01, 1000)
+    label = np.ones(5, dtype=np.int64)
+    nothing = np.zeros((5, 2))
+    rows = ScoredRows(label, ("a", "b"), label, *[nothing] * 5, label, model=1)
+    assert monitor.update(rows) == []
+
+
+def test_memory_does_not_grow_with_the_stream():
+    rng = np.random.default_rng(5)
+    monitor = ExchangeabilityMonitor(0.01, 2000)
+    monitor.update(rows_of(*examples(rng, 3000)))
+    before = sum(array.nbytes for array in monitor.state().values())
+    monitor.update(rows_of(*examples(rng, 20_000), first=3000))
+    assert sum(array.nbytes for array in monitor.state().values()) == before
+
+
+def test_a_state_with_a_part_that_does_not_fit_is_refused():
+    state = ExchangeabilityMonitor(0.01, 1000).state()
+    for name in ("trees", "counts", "places", "numbers", "parts"):
+        with pytest.raises(InvalidSnapshot):
+            ExchangeabilityMonitor.from_state(state | {name: np.zeros(7)}, 0.01, 1000)

@@ -1,0 +1,40 @@
+"""The gamma-exponential mixture: against quadrature, and as a bound by simulation."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import gammainc, gammaln
+
+from online_svm.metrics.sequential.mixture_boundary import boundary, log_mixture
+
+
+def by_quadrature(s, v, rho):
+    """The mixture over l of exp(l s - (-ln(1 - l) - l) v), with its density written out."""
+    constant = rho * math.log(rho) - gammaln(rho) - math.log(gammainc(rho, rho))
+
+    def integrand(u):
+        size = 1.0 - u
+        density = constant + (rho - 1) * math.log(u) - rho * u
+        return math.exp(density + size * s + v * (math.log(u) + size))
+
+    return math.log(quad(integrand, 0.0, 1.0, epsabs=0, epsrel=1e-10, limit=200)[0])
+
+
+@pytest.mark.parametrize(("s", "v", "rho"), [(5, 3, 2), (-4, 10, 5), (30, 100, 50), (60, 20, 50)])
+def test_the_closed_form_is_the_integral(s, v, rho):
+    assert log_mixture(s, v, rho) == pytest.approx(by_quadrature(s, v, rho), abs=1e-8)
+
+
+def test_the_boundary_is_where_the_mixture_reaches_the_level():
+    assert log_mixture(boundary(80.0, 0.01), 80.0) == pytest.approx(math.log(100), abs=1e-6)
+
+
+def test_sums_of_rare_events_stay_below_the_boundary_at_all_times():
+    rng, runs = np.random.default_rng(0), 300
+    outcomes = (rng.random((runs, 1500)) < 0.1) - 0.1
+    sums, squares = outcomes.cumsum(axis=1), (outcomes**2).cumsum(axis=1)
+    at = range(5, 1500, 15)
+    left = [any(s[t] > boundary(v[t], 0.1) for t in at) for s, v in zip(sums, squares, strict=True)]
+    assert sum(left) <= 47  # beyond it less than one in a thousand of a binomial(300, .1)
