@@ -5,14 +5,17 @@ a result is a function of the tasks so far, wherever it is computed.
 """
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
-from online_svm.refit.committee.committee import Committee, Window
+from online_svm.refit.committee.committee import Committee, Window, fitted
+from online_svm.refit.committee.said import Said, joined_states
 from online_svm.refit.crossfit import FoldMachines
 from online_svm.refit.implied_training import train_banks
 from online_svm.refit.linear_learner import LinearLearner
@@ -28,46 +31,58 @@ from online_svm.svm.hyperparameters import balanced_weights, scale_gamma
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.linear.fourier import FourierModel
-from online_svm.types import Bools, Floats
+from online_svm.types import Bools, Floats, Ints
 
 # Scaled values of a committee reach at most this many times as far as those of T when the scaling
 # was fitted, and at most this size: beyond it the sums of a linear machine would overflow.
 FAR, MOST = 1e6, 1e100
 
+NO_CODES: Ints = np.empty(0, dtype=np.int64)
+NOBODY: Mapping[tuple[int, ...], bytes] = MappingProxyType({})
+
+Counts = tuple[int, int, int]
+"""Examples of the last window that are gone, those of its T among them, those still held."""
+
 
 class Learner:
     """The proper training set, its scaling and the solver's warm start.
 
+    The members of a committee may be spread over several learners, each of which is given every
+    task. One of them asks the others, by `say` and `state`, for what it lacks.
+
     Parameters
     ----------
     config : PredictorConfig
+    members : sequence of int, optional
+        Numbers of the members of the committee that are here; by default all.
     """
 
-    def __init__(self, config: PredictorConfig) -> None:
-        self.config = config
+    def __init__(self, config: PredictorConfig, members: Sequence[int] | None = None) -> None:
+        self.config, self.members = config, members
         self._start = 0
         self._rows: Floats = np.empty((0, 0))
         self._machine: RollingMachine | FoldMachines | None = None
         self._linear = LinearLearner(config)
-        self._committee = Committee(config) if config.members else None
+        self._committee = Committee(config, members) if config.members else None
         self._scaling: Scaling | None = None
         self._gamma = 0.0
         self._n_classes = 0
         self._refits = 0
         self._fitted_on = 0  # size of T when the scaling was last fitted
 
-    def refit(self, task: RefitTask) -> RefitResult:
-        """Fit on the proper training set of `task` and score every available example."""
-        trains = self._parts(task.start, task.freeze - task.start)
-        self._refits += 1
-        forgotten = min(task.start - self._start, len(self._rows))
-        left = int(self._parts(self._start, len(self._rows))[:forgotten].sum())
-        held = len(self._rows) - forgotten
-        self._hold(task, forgotten)
-        if task.relabelled:
-            self._begin_anew()
+    def refit(self, task: RefitTask, others: Callable[[], Sequence[Said]] = tuple) -> RefitResult:
+        """Fit on the proper training set of `task` and score every available example.
+
+        Parameters
+        ----------
+        task : RefitTask
+        others : callable
+            Returns what the other learners said of the task, once the members here are done.
+        """
+        trains, counts = self._take(task)
         if self._committee is not None:
-            return self._fit_committee(self._committee, task, trains, (forgotten, left, held))
+            return self._fit_committee(self._committee, task, trains, counts, others)
+        forgotten, left, _ = counts
         if self.config.learner == "linear":
             return self._fit_linear(task, trains, left, forgotten)
         if self._is_rescaling_due(trains):
@@ -87,8 +102,27 @@ class Learner:
             banks=self._train_banks(task, trains),
         )
 
-    def state(self) -> bytes:
-        """Return everything that `from_state` continues from, byte for byte."""
+    def say(self, task: RefitTask) -> Said:
+        """Do the part of a refit that the members of the committee here have in it.
+
+        Raises
+        ------
+        ValueError
+            If there is no committee.
+        """
+        if self._committee is None:
+            raise ValueError("a learner without a committee has no members")
+        trains, counts = self._take(task)
+        return self._say(self._committee, task, trains, counts)[1]
+
+    def state(self, others: Mapping[tuple[int, ...], bytes] = NOBODY) -> bytes:
+        """Return everything that `from_state` continues from, byte for byte.
+
+        Parameters
+        ----------
+        others : mapping from the numbers of members to bytes
+            States of the other learners.
+        """
         assert self._scaling is not None
         parts = nest("scaling", self._scaling.state())
         own: dict[str, Any] = {
@@ -103,7 +137,7 @@ class Learner:
             own["machine"] = machine.header
             parts |= nest("machine", machine.arrays)
         if self._committee is not None:
-            committee = self._committee.state()
+            committee = self._joined(self._committee, others)
             own["committee"] = committee.header
             parts |= nest("committee", committee.arrays)
         if self.config.learner == "linear":
@@ -111,8 +145,10 @@ class Learner:
         return frames.join(own, parts | {"rows": self._rows})
 
     @classmethod
-    def from_state(cls, state: bytes, config: PredictorConfig) -> Self:
-        """Return the learner that `state` describes.
+    def from_state(
+        cls, state: bytes, config: PredictorConfig, members: Sequence[int] | None = None
+    ) -> Self:
+        """Return the learner that `state`, with all members, describes; `members` as for a new one.
 
         Raises
         ------
@@ -120,7 +156,7 @@ class Learner:
             If the bytes are damaged or contradict themselves or the configuration.
         """
         own, parts = opened(config, state)
-        learner = cls(config)
+        learner = cls(config, members)
         learner._start, learner._gamma = own["start"], own["gamma"]
         learner._n_classes, learner._refits = own["n_classes"], own["refits"]
         learner._fitted_on = own["fitted_on"]
@@ -132,9 +168,9 @@ class Learner:
         if config.members:
             committee = State(own["committee"], under("committee", parts))
             X = learner._scaling.transform(learner._rows)
-            trains = learner._parts(learner._start, len(X))
+            window = Window(X, NO_CODES, learner._parts(learner._start, len(X)))
             learner._committee = Committee.from_state(
-                committee, config, X, trains, learner._n_classes
+                committee, config, members, window, learner._n_classes
             )
         if config.learner == "linear":
             training = learner._rows[learner._parts(learner._start, len(learner._rows))]
@@ -200,14 +236,22 @@ class Learner:
             return poly_limit(self._gamma, config.degree, config.coef0, d)
         return None
 
-    def _fit_committee(
-        self, committee: Committee, task: RefitTask, trains: Bools, counts: tuple[int, int, int]
-    ) -> RefitResult:
-        """Fit the machines of the committee on T, and score every available example by them.
+    def _take(self, task: RefitTask) -> tuple[Bools, Counts]:
+        """Hold the examples of a task; return which of them are in T, and what became of others."""
+        trains = self._parts(task.start, task.freeze - task.start)
+        self._refits += 1
+        forgotten = min(task.start - self._start, len(self._rows))
+        left = int(self._parts(self._start, len(self._rows))[:forgotten].sum())
+        held = len(self._rows) - forgotten
+        self._hold(task, forgotten)
+        if task.relabelled:
+            self._begin_anew()
+        return trains, (forgotten, left, held)
 
-        `counts` are the examples of the last window that are gone, those of its T among them, and
-        those that are still held.
-        """
+    def _say(
+        self, committee: Committee, task: RefitTask, trains: Bools, counts: Counts
+    ) -> tuple[Window, Said]:
+        """Fit the machines of the committee on T; return the window, and what they say of it."""
         forgotten, left, held = counts
         # 1. The machines as they are score the new rows of T.
         new = self._rows[held:][trains[held:]]
@@ -221,16 +265,32 @@ class Learner:
         window = Window(self._scaling.transform(self._rows), task.codes, trains)
         committee.advance(window, forgotten, self._penalties(task, trains), self._gamma)
         self._n_classes = task.n_classes
-        # 3. Sigmoids and stack are frozen with them.
-        fitted = committee.fitted(window)
-        return RefitResult(
-            freeze=task.freeze,
-            model=fitted.model,
-            scaling=self._scaling,
-            calibration_scores=fitted.calibration_scores,
-            training_scores=fitted.training_scores,
-            banks=self._train_banks(task, trains),
-        )
+        return window, committee.said(window)
+
+    def _fit_committee(
+        self,
+        committee: Committee,
+        task: RefitTask,
+        trains: Bools,
+        counts: Counts,
+        others: Callable[[], Sequence[Said]],
+    ) -> RefitResult:
+        """Fit the committee on T, and score every available example by it."""
+        window, own = self._say(committee, task, trains, counts)
+        banks = self._train_banks(task, trains)
+        # Sigmoids and stack are frozen with the machines.
+        model, calibration, training = fitted(Said.joined([own, *others()]), window)
+        assert self._scaling is not None
+        return RefitResult(task.freeze, model, self._scaling, calibration, training, banks)
+
+    @staticmethod
+    def _joined(committee: Committee, others: Mapping[tuple[int, ...], bytes]) -> State:
+        """Return the state of all members: of those here, and of those of other learners."""
+        parts = {committee.numbers: committee.state()}
+        for numbers, state in others.items():
+            header, arrays = frames.split(state)
+            parts[numbers] = State(header["committee"], under("committee", arrays))
+        return joined_states(parts) if others else parts[committee.numbers]
 
     def _fit_tubes(self, task: RefitTask, trains: Bools) -> RefitResult:
         """Fit a P-SVM on T, from nothing, and score every available example by it."""

@@ -139,6 +139,13 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         max_length=256,
         description="Consumer group of `out` that `block` waits for.",
     )
+    refit_processes: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes over which the machines of the committee are spread at a refit; "
+        "the answers are the same.",
+    )
     lease: float = Field(5.0, ge=0.5, le=3600, description="Seconds a lease lasts unrenewed.")
     metrics: str | None = Field(
         None,

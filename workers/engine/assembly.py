@@ -93,7 +93,13 @@ def refitter(
         inner = InlineRefitter(settings.predictor)
         yield inner if telemetry is None else ObservedRefitter(inner, telemetry)
         return
-    with ProcessRefitter(settings.predictor, stop=stop, child=child, observer=telemetry) as refits:
+    with ProcessRefitter(
+        settings.predictor,
+        stop=stop,
+        child=child,
+        observer=telemetry,
+        processes=settings.refit_processes,
+    ) as refits:
         yield refits
 
 

@@ -167,7 +167,8 @@ def _begun_early(settings: WorkerSettings, is_urgent: bool) -> Iterator[Child | 
     if settings.predictor.lag == 0 or not is_urgent:
         yield None
         return
-    child = refit_child.begin()
+    members = len(settings.predictor.members)
+    child = refit_child.begin(refit_child.spread(members, settings.refit_processes))
     try:
         yield child
     finally:

@@ -4,21 +4,23 @@ A message is one byte (its kind), eight bytes (the length of the body), eight by
 that a reply took to compute) and the body; nothing is pickled. `python -m workers.refit.child` runs
 in the child, `ProcessRefitter` in the parent. The child imports only what refits need, because a
 starting worker waits for it.
+
+Over several processes the members of a committee are spread by `helpers.py`: the child then starts
+helpers, which run this module too.
 """
 
 import os
+import signal
 import struct
 import subprocess
 import sys
 import time
-from typing import IO, TYPE_CHECKING
+from contextlib import suppress
+from typing import IO
 
 from workers.fast_imports import importing
 
-if TYPE_CHECKING:
-    from online_svm.refit.learner import Learner
-
-CONFIG, LOAD, TASK, STATE = b"C", b"L", b"T", b"S"
+CONFIG, MEMBERS, LOAD, TASK, STATE = b"C", b"M", b"L", b"T", b"S"
 DONE, FAILED = b"D", b"F"
 
 Message = tuple[bytes, bytes]
@@ -33,25 +35,58 @@ _ONE_THREAD = dict.fromkeys(
 Child = subprocess.Popen[bytes]
 
 
-def begin() -> Child:
+def spread(members: int, processes: int) -> int:
+    """Return over how many of that many processes refits can be spread: each has a member.
+
+    Examples
+    --------
+    >>> spread(members=3, processes=8), spread(members=0, processes=8)
+    (3, 1)
+    """
+    return max(1, min(processes, members))
+
+
+def begin(processes: int = 1) -> Child:
     """Start a process that answers the messages of `ProcessRefitter` until its pipe closes.
 
     It begins its imports at once, so a caller that will need it should start it early.
+
+    Parameters
+    ----------
+    processes : int
+        It starts as many less one, its helpers.
     """
+    # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe closes.
+    return _popen([str(processes)], start_new_session=True)
+
+
+def begin_helper() -> Child:
+    """Start a process that answers this one, in the session that this one leads."""
+    return _popen(["1"], start_new_session=False)
+
+
+def _popen(arguments: list[str], *, start_new_session: bool) -> Child:
     return subprocess.Popen(
-        [sys.executable, "-m", "workers.refit.child"],
+        [sys.executable, "-m", "workers.refit.child", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
         env=os.environ | _ONE_THREAD,
-        # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe closes.
-        start_new_session=True,
+        start_new_session=start_new_session,
     )
 
 
-def end(child: Child) -> None:
-    """Kill a process and close its pipes."""
+def kill(child: Child) -> None:
+    """Kill a process and its helpers, which may be stopped and would not see it end."""
+    if child.returncode is None:
+        with suppress(ProcessLookupError):  # it is a helper, and leads no session
+            os.killpg(child.pid, signal.SIGKILL)
     child.kill()
+
+
+def end(child: Child) -> None:
+    """Kill a process, with its helpers, and close its pipes."""
+    kill(child)
     child.wait()
     for pipe in (child.stdin, child.stdout):
         assert pipe is not None
@@ -88,51 +123,37 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
     return data
 
 
-def serve(source: IO[bytes], target: IO[bytes]) -> None:
-    """Answer messages until the pipe is closed."""
-    from online_svm.config import PredictorConfig
-    from online_svm.refit.learner import Learner
+def serve(source: IO[bytes], target: IO[bytes], processes: int = 1) -> None:
+    """Answer messages until the pipe is closed.
 
-    learner: Learner | None = None
-    while True:
-        try:
-            kind, body = read_message(source)
-        except EOFError:
-            return
-        if kind == CONFIG:
-            learner = Learner(PredictorConfig.model_validate_json(body))
-        assert learner is not None
-        began = time.perf_counter()
-        learner, answer = _answered(learner, kind, body)
-        try:
-            write_message(target, *answer, seconds=time.perf_counter() - began)
-        except BrokenPipeError:
-            return
+    Parameters
+    ----------
+    source, target : binary file
+        The ends of the pipes.
+    processes : int
+        This one and its helpers.
+    """
+    from workers.refit.helpers import Helpers, ParentGone
 
-
-def _answered(learner: "Learner", kind: bytes, body: bytes) -> tuple["Learner", Message]:
-    """Return the answer to a message, after the learner that answers the next one."""
-    from online_svm.refit.task import RefitTask
-
-    try:
-        if kind == TASK:
-            return learner, (DONE, learner.refit(RefitTask.from_state(body)).state())
-        if kind == STATE:
-            return learner, (DONE, learner.state())
-        if kind == LOAD:
-            return learner.from_state(body, learner.config), (DONE, b"")
-    except Exception as error:  # the parent reports any error and tries another process
-        return learner, (FAILED, repr(error).encode())
-    return learner, (DONE, b"")
+    with Helpers(processes - 1, source.fileno()) as helpers:
+        with importing():
+            from workers.refit.served_learner import ServedLearner
+        learner = ServedLearner(helpers)
+        while True:
+            try:
+                message = read_message(source)
+                began = time.perf_counter()
+                answer = learner.answer(*message)
+                write_message(target, *answer, seconds=time.perf_counter() - began)
+            except (EOFError, BrokenPipeError, ParentGone):
+                return
 
 
 def main() -> None:
     """Serve on standard input and output; other prints go to standard error."""
-    with importing():
-        import online_svm.refit.learner  # noqa: F401  (`serve` needs it)
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(sys.stdin.buffer, target)
+    serve(sys.stdin.buffer, target, *map(int, sys.argv[1:2]))
 
 
 if __name__ == "__main__":

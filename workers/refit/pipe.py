@@ -8,19 +8,26 @@ import threading
 import time
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import IO
+from typing import IO, Protocol
 
 from workers.errors import Stopped
 from workers.refit import child as refit_child
 from workers.refit.child import FAILED, HEAD, Child, Message, framed
 from workers.refit.priority import ProcessPriority
-from workers.stop import Stop
 
 # Seconds between two looks at the stop, and at whether to hurry, while a reply is awaited.
 _LOOK = 0.05
 
 # The largest size that Linux allows without privileges.
 _PIPE_BYTES = 1 << 20
+
+
+class Pressing(Protocol):
+    """What ends a wait: a stop, or anything else that says when."""
+
+    @property
+    def pressing(self) -> bool:
+        """Whether to wait no more."""
 
 
 class ChildFailed(Exception):
@@ -35,8 +42,7 @@ class ChildPipe:
 
     Parameters
     ----------
-    process : Popen, optional
-        A process that was already started; by default a new one is started.
+    process : Popen
 
     Attributes
     ----------
@@ -44,8 +50,8 @@ class ChildPipe:
         That the process computed for its last reply.
     """
 
-    def __init__(self, process: Child | None = None) -> None:
-        self._process = process or refit_child.begin()
+    def __init__(self, process: Child) -> None:
+        self._process = process
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
@@ -83,7 +89,7 @@ class ChildPipe:
             self._handed_over += 1
             self._unsent.put(left)
 
-    def reply(self, patience: float, stop: Stop) -> bytes:
+    def reply(self, patience: float, stop: Pressing) -> bytes:
         """Return the body of the next reply; a process that is waited for long hurries.
 
         Raises
@@ -109,12 +115,12 @@ class ChildPipe:
 
     def close(self) -> None:
         """Kill the process."""
-        self._process.kill()  # a waiting writer then ends
+        refit_child.kill(self._process)  # a waiting writer then ends
         self._unsent.put(None)
         self._writer.join()
         refit_child.end(self._process)
 
-    def _receive(self, size: int, deadline: float, stop: Stop) -> bytes:
+    def _receive(self, size: int, deadline: float, stop: Pressing) -> bytes:
         """Return the next bytes of the replies."""
         while len(self._received) < size:
             if _is_ready(self._stdout, select.POLLIN, _LOOK):

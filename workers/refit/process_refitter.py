@@ -19,7 +19,7 @@ from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from workers.errors import RefitFailed
 from workers.refit.background import Background
-from workers.refit.child import CONFIG, LOAD, STATE, TASK, Child, Message
+from workers.refit.child import CONFIG, LOAD, STATE, TASK, Child, Message, begin, spread
 from workers.refit.observed import NobodyLooks, RefitObserver
 from workers.refit.pipe import ChildFailed, ChildPipe
 from workers.stop import Stop
@@ -52,9 +52,12 @@ class ProcessRefitter(Refitter, Background):
     stop : Stop, optional
         After a stop is requested, results are awaited for at most half of the grace period.
     child : Popen, optional
-        A process that was already started, to use first.
+        A process that was already started, over as many processes, to use first.
     observer : RefitObserver, optional
         Is told how long each refit took, and when the process fails.
+    processes : int
+        Over so many the members of a committee are spread, at most one each. The results have the
+        same bits; the child starts the others, and they end with it.
     """
 
     def __init__(
@@ -64,10 +67,12 @@ class ProcessRefitter(Refitter, Background):
         stop: Stop | None = None,
         child: Child | None = None,
         observer: RefitObserver | None = None,
+        processes: int = 1,
     ) -> None:
         self._config = config
         self._observer = observer or NobodyLooks()
         self._trouble: Trouble | None = None
+        self._processes = spread(len(config.members), processes)
         self._patience, self._stop = patience, stop or Stop()
         self.is_patient = False
         self._base: bytes | None = None
@@ -226,6 +231,6 @@ class ProcessRefitter(Refitter, Background):
         self._start()
 
     def _start(self, child: Child | None = None) -> None:
-        self._child = ChildPipe(child)
+        self._child = ChildPipe(child or begin(self._processes))
         self._to_skip = 0  # replies that come before that of the oldest request
         self._pending = self._set_up()

@@ -5,11 +5,14 @@ A refit goes through these calls, in this order:
     committee.foresee(X, left, n_classes)   the machines as they are score the new rows of T
     committee.begin_anew()                  only where the scaling is fitted anew: new machines
     committee.advance(window, ...)          examples leave and join; each machine at its optimum
-    committee.fitted(window)                sigmoids and stack of those scores, frozen in a model
+    committee.said(window)                  those scores, and the machines
+    fitted(said, window)                    sigmoids and stack of the scores, frozen in a model
 
-No label but those of T is looked at, so a model is independent of the calibration set.
+No label but those of T is looked at, so a model is independent of the calibration set. Until the
+last call no member needs another, so each may be in a process of its own: see `said.py`.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -18,6 +21,7 @@ from online_svm.config import PredictorConfig
 from online_svm.refit.committee.logistic_machine import LogisticMachine
 from online_svm.refit.committee.members import MEMBERS, Member
 from online_svm.refit.committee.model import CommitteeModel, member_scores
+from online_svm.refit.committee.said import Said
 from online_svm.refit.committee.stack import Stack
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import Header, State
@@ -72,11 +76,14 @@ class Committee:
     ----------
     config : PredictorConfig
         With members.
+    numbers : sequence of int, optional
+        Of those of its members that are here, counted from 0; by default all.
     """
 
-    def __init__(self, config: PredictorConfig) -> None:
+    def __init__(self, config: PredictorConfig, numbers: Sequence[int] | None = None) -> None:
         self.config = config
-        self._members: list[Member] = [MEMBERS[name] for name in config.members]
+        self.numbers = tuple(range(len(config.members)) if numbers is None else numbers)
+        self._members: list[Member] = [MEMBERS[config.members[m]] for m in self.numbers]
         self._machines: list[Machine] = []
         self._n_classes = 0
         # Of each row of T, in order; NaN where no machine was there to score it.
@@ -134,30 +141,25 @@ class Committee:
             machine.set_penalties(own)
             machine.solve()
 
-    def fitted(self, window: Window) -> Fitted:
-        """Return the model with its sigmoids and stack, and its scores of the examples."""
+    def said(self, window: Window) -> Said:
+        """Return the machines, what they said before, and what they say of the examples now."""
         models = self._models()
-        # 1. Sigmoids and weights of what was said before, of the newest examples.
-        age = len(window.X) - np.flatnonzero(window.trains)
-        said = ~np.isnan(self._foreseen[:, 0, 0])
-        taken = said & (age <= SIGMOIDS_FROM)
-        codes = window.codes[window.trains][taken]
-        stack = Stack.fit(self._foreseen[taken], codes, age[taken] <= STACK_FROM)
-        # 2. What it makes of the scores of the examples.
         calibration = self._values(models, window.X[~window.trains], is_training=False)
         training = self._foreseen.copy()
-        if not said.all():
+        unsaid = np.isnan(self._foreseen[:, 0, 0])
+        if unsaid.any():
             own = self._values(models, window.X[window.trains], is_training=True)
-            training[~said] = own[~said]
-        return Fitted(
-            CommitteeModel(models, stack), stack.apply(calibration), stack.apply(training)
-        )
+            training[unsaid] = own[unsaid]
+        return Said(self.numbers, models, self._foreseen, training, calibration)
 
     def state(self) -> State:
-        """Return header and arrays; the rows are left out, since whoever continues holds them."""
+        """Return header and arrays; the rows are left out, since whoever continues holds them.
+
+        The arrays of a machine are named after the number of its member.
+        """
         arrays: Arrays = {"foreseen": self._foreseen}
         headers: list[Header] = []
-        for m, machine in enumerate(self._machines):
+        for m, machine in zip(self.numbers, self._machines, strict=True):
             if isinstance(machine, LogisticMachine):
                 headers.append({})
                 arrays |= nest(str(m), {"weights": machine.weights})
@@ -170,20 +172,27 @@ class Committee:
 
     @classmethod
     def from_state(
-        cls, state: State, config: PredictorConfig, X: Floats, trains: Bools, n_classes: int
+        cls,
+        state: State,
+        config: PredictorConfig,
+        numbers: Sequence[int] | None,
+        window: Window,
+        n_classes: int,
     ) -> Self:
-        """Return the committee that `state` describes.
+        """Return the committee that `state`, of all members, describes; `numbers` as for a new one.
 
-        `X` are the scaled rows of its window, and `trains` says which are in T.
+        Of the window, the codes are not needed.
         """
         header, arrays = state
-        committee = cls(config)
+        committee = cls(config, numbers)
         committee._n_classes = n_classes
-        committee._foreseen = arrays["foreseen"].copy()
+        columns = list(committee.numbers)
+        committee._foreseen = np.ascontiguousarray(arrays["foreseen"][:, columns])
+        X, trains = window.X, window.trains
         points = np.concatenate([X[trains], X[~trains]])  # in the order a machine gives its own
-        for m, own in enumerate(header["machines"]):
-            parts = under(str(m), arrays)
-            if committee._members[m].kind == "logistic":
+        for m, member in zip(committee.numbers, committee._members, strict=True):
+            own, parts = header["machines"][m], under(str(m), arrays)
+            if member.kind == "logistic":
                 machine = LogisticMachine(n_classes, X.shape[1])
                 machine.weights = parts["weights"].copy()
                 committee._machines.append(machine)
@@ -202,7 +211,7 @@ class Committee:
             np.full(n_classes, config.C),
             tol=config.tol,
             window=config.window,
-            cache_mb=CACHE_MB / len(self._members),
+            cache_mb=CACHE_MB / len(config.members),
         )
 
     def _models(self) -> tuple[KernelModel, ...]:
@@ -219,6 +228,28 @@ class Committee:
             else:
                 values[:, m] = machine.observer_values()
         return values
+
+
+def fitted(said: Said, window: Window) -> Fitted:
+    """Return the model of all members with its sigmoids and stack, and its scores of the examples.
+
+    Parameters
+    ----------
+    said : Said
+        By all members.
+    window : Window
+    """
+    # 1. Sigmoids and weights of what was said before, of the newest examples.
+    age = len(window.X) - np.flatnonzero(window.trains)
+    taken = ~np.isnan(said.foreseen[:, 0, 0]) & (age <= SIGMOIDS_FROM)
+    codes = window.codes[window.trains][taken]
+    stack = Stack.fit(said.foreseen[taken], codes, age[taken] <= STACK_FROM)
+    # 2. What it makes of the scores of the examples.
+    return Fitted(
+        CommitteeModel(said.models, stack),
+        stack.apply(said.calibration),
+        stack.apply(said.training),
+    )
 
 
 def _decisions(n_classes: int) -> int:

@@ -4,12 +4,14 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import orjson
 import redis
 import structlog
 
+from online_svm.refit.task import Refitter
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
@@ -50,25 +52,37 @@ def push(store: Store, examples: Pairs) -> None:
                 pipeline.execute()
 
 
-def our_worker(
-    url: str,
-    feed: str,
-    settings: WorkerSettings,
-    examples: Pairs,
-    when_warm: Callable[[], None] = lambda: None,
-) -> float:
-    """Return the examples a second of a worker as `online-svm worker` runs it.
+class WarmWorker(NamedTuple):
+    """A worker that has answered the first `WARM_UP` entries of its feed, and its parts."""
 
-    `when_warm` is called just before the clock starts.
-    """
+    engine: Engine
+    store: Store
+    refits: Refitter
+    entries: int
+
+    def answer(self) -> float:
+        """Answer the rest of the feed, and return the examples a second."""
+        left = self.entries - self.engine.position.seq
+        return rate(left, lambda: _drain(self.engine, self.entries))
+
+
+@contextmanager
+def warm_worker(
+    url: str, feed: str, settings: WorkerSettings, examples: Pairs
+) -> Iterator[WarmWorker]:
+    """Yield a worker as `online-svm worker` runs it, on a new feed of these examples."""
     stop = Stop()
     with open_store(feed, settings, url, stop) as store, refitter(settings) as refits:
         push(store, examples)
         engine = assemble(store, settings, refits, stop, "bench")
         _drain(engine, WARM_UP)
-        when_warm()
-        left = len(examples) - engine.position.seq
-        return rate(left, lambda: _drain(engine, len(examples)))
+        yield WarmWorker(engine, store, refits, len(examples))
+
+
+def our_worker(url: str, feed: str, settings: WorkerSettings, examples: Pairs) -> float:
+    """Return the examples a second of a worker as `online-svm worker` runs it."""
+    with warm_worker(url, feed, settings, examples) as warm:
+        return warm.answer()
 
 
 def _drain(engine: Engine, count: int) -> None:

@@ -2,7 +2,8 @@
 
 The clocks are laid around the parts from outside, for the time of the measurement, so that they
 cost a worker nothing. A part's time is its own: what it waits for is in it, what parts within it
-take is not. Only the worker's own thread is looked at; Redis and the refit process work meanwhile.
+take is not. These are of the worker's own thread; Redis and the refit process work meanwhile. The
+processor time of each process, user and system, stands below.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,8 @@ from workers.config.settings import WorkerSettings
 from workers.engine import answer as answering
 from workers.engine.commit_writer import CommitWriter
 from workers.engine.loop import Engine
-from workers.lab.bench.feed import WARM_UP, our_worker, quiet, server, stream
+from workers.lab.bench.feed import WARM_UP, our_worker, quiet, server, stream, warm_worker
+from workers.lab.bench.processor_time import processor_seconds
 from workers.lab.bench.report import Result, Tell, silent
 from workers.lab.bench.timing import Part, PartClock, watched
 from workers.lab.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
@@ -64,11 +66,14 @@ class Profile(Result):
     whole : float
         Microseconds an example by the wall clock.
     parts : mapping of str to float
+    processor : mapping of str to float
+        Microseconds of processor time an example, by process.
     """
 
     name: str
     whole: float
     parts: Mapping[str, float]
+    processor: Mapping[str, float]
 
     @override
     def plain(self) -> dict[str, Any]:
@@ -80,7 +85,13 @@ class Profile(Result):
             f"  {part:<26}{value:8.2f} {value / self.whole:7.1%}"
             for part, value in self.parts.items()
         ]
-        return "\n".join([head, *lines])
+        return "\n".join([head, *lines, *self._processor_lines()])
+
+    def _processor_lines(self) -> Iterator[str]:
+        """Yield what the processes took, for people."""
+        yield f"  processor time: {sum(self.processor.values()):.2f}"
+        for process, value in self.processor.items():
+            yield f"    {process:<24}{value:8.2f}"
 
 
 def run(
@@ -108,8 +119,19 @@ def run(
 def _profile(name: str, settings: WorkerSettings, url: str, examples: Any) -> Profile:
     # What a refit scores is part of the refit.
     clock = PartClock(closed=REFIT)
-    with watched(_PARTS, clock):
-        rate = our_worker(url, f"bench-profile-{name}", settings, examples, clock.spent.clear)
+    with (
+        watched(_PARTS, clock),
+        warm_worker(url, f"bench-profile-{name}", settings, examples) as warm,
+    ):
+        clock.spent.clear()
+        before = processor_seconds(warm.store, warm.refits)
+        rate = warm.answer()
+        after = processor_seconds(warm.store, warm.refits)
     scale = 1e6 / (len(examples) - WARM_UP)
     parts = dict.fromkeys(part for _, _, part in _PARTS) | clock.spent
-    return Profile(name, 1e6 / rate, {part: scale * (parts[part] or 0.0) for part in parts})
+    return Profile(
+        name,
+        1e6 / rate,
+        {part: scale * (parts[part] or 0.0) for part in parts},
+        {process: scale * (after[process] - before[process]) for process in after},
+    )

@@ -1,0 +1,64 @@
+"""What a refit process answers: a learner, which may share its committee with helpers."""
+
+import json
+
+from online_svm.config import PredictorConfig
+from online_svm.refit.learner import Learner
+from online_svm.refit.task import RefitTask
+from workers.refit.child import CONFIG, DONE, FAILED, LOAD, MEMBERS, STATE, Message
+from workers.refit.helpers import Helpers, ParentGone
+
+
+class ServedLearner:
+    """A learner by messages; a helper says what its members say, and fits no stack.
+
+    Parameters
+    ----------
+    helpers : Helpers
+        Those that it shares its committee with.
+    """
+
+    def __init__(self, helpers: Helpers) -> None:
+        self._helpers = helpers
+        self._learner: Learner | None = None
+        self._is_helper = False
+
+    def answer(self, kind: bytes, body: bytes) -> Message:
+        """Return the answer to a message.
+
+        Raises
+        ------
+        ParentGone
+            If nobody waits for it.
+        """
+        try:
+            return DONE, self._done(kind, body)
+        except ParentGone:
+            raise
+        except Exception as error:  # the parent reports any error and tries another process
+            return FAILED, repr(error).encode()
+
+    def _done(self, kind: bytes, body: bytes) -> bytes:
+        if kind == CONFIG:
+            config = PredictorConfig.model_validate_json(body)
+            self._learner = Learner(config, self._helpers.share(config))
+            return b""
+        assert self._learner is not None
+        if kind == MEMBERS:
+            self._learner, self._is_helper = Learner(self._learner.config, json.loads(body)), True
+            return b""
+        return self._of(self._learner, kind, body)
+
+    def _of(self, learner: Learner, kind: bytes, body: bytes) -> bytes:
+        """Ask the helpers the same, do the own part meanwhile, and join them."""
+        self._helpers.ask(kind, body)
+        if kind == LOAD:
+            self._learner = Learner.from_state(body, learner.config, learner.members)
+            self._helpers.replies()
+            return b""
+        if kind == STATE:
+            return learner.state(self._helpers.states())
+        task = RefitTask.from_state(body)
+        if self._is_helper:
+            return learner.say(task).state()
+        return learner.refit(task, self._helpers.said).state()
