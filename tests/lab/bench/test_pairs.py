@@ -137,7 +137,7 @@ def test_the_interval_is_that_of_a_paired_t_test_on_the_logarithms():
     [
         ROWS,
         [Row("window of 9", 0.25, 2.0, "7 pair steps"), Agreement("Car", 1e-3, 1e-7)],
-        [Profile("engine", 13.5, {"read": 0.5, "learn, validity": 1.25, "snapshot": 0.0})],
+        [Profile("engine", 13.5, {"read": 0.5, "learn, validity": 1.25}, {"refit process": 2.5})],
     ],
 )
 def test_lines_and_json_of_a_benchmark_are_read_alike(results):

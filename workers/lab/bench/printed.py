@@ -19,6 +19,7 @@ _TIMES = re.compile(r"(?P<name>.+?) +(?P<ours>[\d.]+) ms +(?P<peer>[\d.]+) ms +[
 _RATES = re.compile(r"(?P<name>.+?) +(?P<ours>[\d,]+)/s +(?P<peer>[\d,]+)/s +[\d.]+")
 _WHOLE = re.compile(r"(?P<name>[^:]+): (?P<whole>[\d.]+) microseconds an example")
 _PART = re.compile(r"  (?P<part>.+?) +(?P<value>[\d.]+) +[\d.]+%")
+_PROCESSOR = re.compile(r"  processor time, (?P<process>.+?) +(?P<value>[\d.]+)$")
 
 
 def speeds(text: str) -> Speeds:
@@ -56,6 +57,8 @@ def _results(lines: list[str]) -> Iterator[dict[str, Any]]:
             yield profile
         elif found := _PART.match(line):
             yield {"name": profile["name"], "parts": {found["part"]: float(found["value"])}}
+        elif found := _PROCESSOR.match(line):
+            yield {"name": profile["name"], "processor": {found["process"]: float(found["value"])}}
 
 
 def _of_result(result: dict[str, Any]) -> Iterator[tuple[str, float]]:
@@ -68,6 +71,8 @@ def _of_result(result: dict[str, Any]) -> Iterator[tuple[str, float]]:
         yield f"{name}: whole", _speed(result["whole"])
     for part, value in result.get("parts", {}).items():
         yield f"{name}: {part}", _speed(value)
+    for process, value in result.get("processor", {}).items():
+        yield f"{name}: processor time, {process}", _speed(value)
 
 
 def _speed(value: float, unit: str = "s") -> float:

@@ -77,7 +77,7 @@ class Profile(Result):
 
     @override
     def plain(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"processor": self._processor_times()}
 
     def __str__(self) -> str:
         head = f"{self.name}: {self.whole:.2f} microseconds an example"
@@ -85,13 +85,15 @@ class Profile(Result):
             f"  {part:<26}{value:8.2f} {value / self.whole:7.1%}"
             for part, value in self.parts.items()
         ]
-        return "\n".join([head, *lines, *self._processor_lines()])
+        times = [
+            f"  {f'processor time, {process}':<34}{value:8.2f}"
+            for process, value in self._processor_times().items()
+        ]
+        return "\n".join([head, *lines, *times])
 
-    def _processor_lines(self) -> Iterator[str]:
-        """Yield what the processes took, for people."""
-        yield f"  processor time: {sum(self.processor.values()):.2f}"
-        for process, value in self.processor.items():
-            yield f"    {process:<24}{value:8.2f}"
+    def _processor_times(self) -> dict[str, float]:
+        """Return the processor time of each process, and of all."""
+        return {**self.processor, "all": sum(self.processor.values())}
 
 
 def run(
