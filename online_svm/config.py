@@ -371,6 +371,7 @@ class PredictorConfig(LabelConfig, MonitorConfig, WindowConfig):
             "window": None,
             "scale": "none",
             "interval_level": None,
+            "monitors": "off",
         }
         return cls.model_validate(protocol | changes)
 

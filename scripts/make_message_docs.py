@@ -49,7 +49,14 @@ _TITLES = {
     "dlq": "Rejected input: `osvm:{F}:dlq`",
     "events": "Events: `osvm:{F}:events`",
 }
-_TYPES = {str: "text", int: "integer", float: "number", bytes: "bytes", NoneType: "null"}
+_TYPES = {
+    Any: "any value",
+    str: "text",
+    int: "integer",
+    float: "number",
+    bytes: "bytes",
+    NoneType: "null",
+}
 
 _ANSWER = PredictionMessage.model_validate(
     {
@@ -216,7 +223,9 @@ def type_text(annotation: Any) -> str:
     if origin is tuple:
         return f"[{', '.join(type_text(part) for part in arguments)}]"
     if origin is dict:
-        return f"object, {type_text(arguments[1])} by name"
+        inner = type_text(arguments[1])
+        is_nested = get_origin(arguments[1]) is dict
+        return f"object, ({inner}) by name" if is_nested else f"object, {inner} by name"
     return _TYPES.get(annotation) or f"[{annotation.__name__}](#{annotation.__name__.lower()})"
 
 

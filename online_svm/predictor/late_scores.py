@@ -16,12 +16,15 @@ class ScoredAnswers(NamedTuple):
 
     Attributes
     ----------
+    begin : int
+        Place of the first among the examples that were asked for.
     block : PredictionBlock
     columns : ndarray of shape (m,)
         Index of the true label in the classes of the block; -1 for a probability.
     X : ndarray of shape (m, n_features)
     """
 
+    begin: int
     block: PredictionBlock
     columns: Ints
     X: Floats
@@ -40,7 +43,7 @@ def scored_answers(examples: Sequence[PendingExample]) -> Iterator[ScoredAnswers
         learned = examples[begin:stop]
         columns = [-1 if e.label is None else place.get(e.label, unseen) for e in learned]
         X = np.array([example.x for example in learned])
-        yield ScoredAnswers(block, np.array(columns, dtype=np.int64), X)
+        yield ScoredAnswers(begin, block, np.array(columns, dtype=np.int64), X)
 
 
 def open_terms(late: LateRows) -> Ints:

@@ -45,6 +45,7 @@ from online_svm.stream.targets import checked_probabilities
 from online_svm.types import Bools, Floats, Ints
 
 Answers = list[PredictionBlock | ValidityReport | Alarm]
+Watched = list[PredictionBlock | Alarm]
 
 
 class OnlinePredictor(RefitCycle):
@@ -326,10 +327,11 @@ class OnlinePredictor(RefitCycle):
         answers: Answers = []
         begin = 0
         for due, stop in self._due_reports(order):
-            answers += [self._scored(block, columns, begin, stop), self._report(due)]
+            scored = self._scored(block.part(begin, stop), columns[begin:stop], order.X[begin:stop])
+            answers += _with_report(scored, self._report(due))
             begin = stop
         if begin < len(order):
-            answers.append(self._scored(block, columns, begin, len(order)))
+            answers += self._scored(block.part(begin, len(order)), columns[begin:], order.X[begin:])
         return answers
 
     def _due_reports(self, order: LearningOrder) -> list[tuple[int, int]]:
@@ -338,27 +340,44 @@ class OnlinePredictor(RefitCycle):
         due = range((int(before[0]) // every + 1) * every, self.n + 1, every)
         return [(n, int(np.searchsorted(before, n))) for n in due]
 
-    def _scored(
-        self, block: PredictionBlock, columns: Ints, begin: int, stop: int
-    ) -> PredictionBlock:
-        """Return some rows of a block, added to the cumulative and the windowed validity."""
-        part = block.part(begin, stop)
-        if part.status == "ok":
-            self._score(part, columns[begin:stop])
-        return part
+    def _scored(self, block: PredictionBlock, columns: Ints, X: Floats) -> Watched:
+        """Return rows that were learned right after their answers, and the alarms they raised."""
+        if block.status != "ok":
+            return [block]
+        return self._watched(block, self._score(block, columns, X, block.n + 1))
 
-    def _score(self, block: PredictionBlock, columns: Ints) -> None:
-        """Add answers of a model and their labels, in the order in which they are learned."""
+    def _score(
+        self, block: PredictionBlock, columns: Ints, X: Floats, learned: Ints
+    ) -> list[Alarm]:
+        """Add answers of a model and their labels, in the order in which they are learned.
+
+        Returns
+        -------
+        list of Alarm
+            What the monitors find; `learned` is the number of examples learned up to each row.
+        """
         self._validity.update(block, columns)
+        rows = ScoredRows.of(block, columns, X=X)
         if self._windows is not None:
-            self._windows.update(ScoredRows.of(block, columns))
+            self._windows.update(rows)
+        if self._monitors is None or not len(rows):
+            return []
+        return self._monitors.update(rows, learned[columns >= 0])
+
+    def _watched(self, block: PredictionBlock | None, alarms: Sequence[Alarm]) -> Watched:
+        """Return answers and alarms in order, with the guarantee that open alarms leave them."""
+        if self._monitors is None:
+            return [] if block is None else [block]
+        return self._monitors.cut(block, alarms)
 
     def _report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples, which have all been scored."""
-        report = self._validity.report(n)
-        if self._windows is None:
-            return report
-        return replace(report, windowed=self._windows.report())
+        windows, monitors = self._windows, self._monitors
+        return replace(
+            self._validity.report(n),
+            windowed=None if windows is None else windows.report(),
+            monitors=None if monitors is None else monitors.report(),
+        )
 
     def _late_reported(self, order: LearningOrder, block: PredictionBlock | None) -> Answers:
         """Return what was answered, with the reports that the learning of examples completes.
@@ -371,20 +390,21 @@ class OnlinePredictor(RefitCycle):
         begin = done = 0
         for due, stop in [*self._due_reports(order), (None, len(order))]:
             told = int(given[stop - 1])
-            if block is not None and told > done:
-                answers.append(block.part(done, told))
-            self._score_late(order.part(begin, stop))
-            if due is not None:
-                answers.append(self._late_report(due))
+            alarms = self._score_late(order.part(begin, stop))
+            part = None if block is None or told == done else block.part(done, told)
+            watched = self._watched(part, alarms)
+            answers += watched if due is None else _with_report(watched, self._late_report(due))
             begin, done = stop, told
         return answers
 
-    def _score_late(self, order: LearningOrder) -> None:
-        """Add the examples that are learned to the cumulative validity."""
+    def _score_late(self, order: LearningOrder) -> list[Alarm]:
+        """Score the examples that are learned; return the alarms that they raise."""
         assert order.late is not None
-        for scored in scored_answers(order.late.chosen(order.learns)):
-            self._score(scored.block, scored.columns)
+        learned, alarms = order.before[order.learns] + 1, list[Alarm]()
+        for begin, block, columns, X in scored_answers(order.late.chosen(order.learns)):
+            alarms += self._score(block, columns, X, learned[begin : begin + len(columns)])
         self._open.add(open_terms(order.late))
+        return alarms
 
     def _late_report(self, n: int) -> ValidityReport:
         report = self._report(n)
@@ -419,6 +439,22 @@ class OnlinePredictor(RefitCycle):
             return
         self._calibrations += 1
         active.refit_maps(self._calibrations)
+
+
+def _with_report(watched: Watched, report: ValidityReport) -> Answers:
+    """Return answers and alarms with a report, before the alarms of the example that completed it.
+
+    Examples
+    --------
+    >>> first, second = (Alarm(n, "calibration", "overall", None, "t", 5, 4, 0) for n in (9, 10))
+    >>> report = ValidityReport(10, 0, None, None, {})
+    >>> [answer.n for answer in _with_report([first, second], report)]
+    [9, 10, 10]
+    """
+    end = len(watched)
+    while end and isinstance(last := watched[end - 1], Alarm) and last.n == report.n:
+        end -= 1
+    return [*watched[:end], report, *watched[end:]]
 
 
 def _with_first(marked: Bools) -> int:

@@ -12,6 +12,7 @@ from online_svm.predictor.late_scores import waiting_terms
 from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.open_answers import OpenAnswers
 from online_svm.predictor.pending_refit import PendingRefit
+from online_svm.predictor.stream_monitors import StreamMonitors
 from online_svm.predictor.stream_validity import StreamValidity
 from online_svm.refit.task import Refitter
 from online_svm.semantics import are_equal
@@ -52,6 +53,7 @@ class PredictorState:
         self.late = LateLabels(config) if config.takes_late_labels else None
         self._open = OpenAnswers()
         self._counts: deque[LabelCounts] = deque()  # within a call only: of the reports due
+        self._monitors = StreamMonitors.of(config)
 
     def snapshot(self) -> bytes:
         """Return the whole state; `restore` continues from it byte for byte.
@@ -76,6 +78,9 @@ class PredictorState:
         if self.late is not None:
             header["late"], parts = self.late.state()
             arrays |= nest("late", parts)
+        if self._monitors is not None:
+            header["monitors"], parts = self._monitors.state()
+            arrays |= nest("monitors", parts)
         if self._mixture is not None:
             arrays |= nest("mixture", self._mixture.state())
         if self._pending is not None:
@@ -131,6 +136,9 @@ class PredictorState:
         if self._windows is not None:
             windowed = State(header["windowed"], under("windowed", arrays))
             self._windows = WindowedValidity.from_state(windowed, self.config)
+        if self._monitors is not None:
+            watched = State(header["monitors"], under("monitors", arrays))
+            self._monitors = StreamMonitors.from_state(watched, self.config)
         if self._mixture is not None:
             logs, share = under("mixture", arrays), self.config.mixed_share
             self._mixture = Mixture.from_state(logs, len(published), share)

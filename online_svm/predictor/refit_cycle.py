@@ -78,6 +78,8 @@ class RefitCycle(PredictorState):
         since = self._examples.rows(pending.freeze, self.n)
         active.calibrate(outside, since, self._calibrations)
         self._active, self._pending, self._following = active, self._following, None
+        if self._monitors is not None:
+            self._monitors.close(0 if config.learner == "linear" else pending.start)
         self._examples.drop_given()
         self._forget_before(0 if config.window is None else self.n - config.window)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import COLUMNS, Column, Guarantee, Kind, Status
 from online_svm.stream.label_counts import LabelCounts
 from online_svm.stream.windowed_report import WindowedReport
@@ -159,6 +160,8 @@ class ValidityReport:
         The headline over the last scored examples; None where the configuration asks for none.
     labels : LateLabelReport or None
         What became of late labels; None where a label comes with its example.
+    monitors : MonitorsReport or None
+        Where the monitors stand; None where they are off.
     """
 
     n: int
@@ -168,6 +171,7 @@ class ValidityReport:
     maps: dict[str, "MethodReport"]
     windowed: WindowedReport | None = None
     labels: "LateLabelReport | None" = None
+    monitors: "MonitorsReport | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,25 @@ class LateLabelReport:
     open: int
     accuracy: Bounds | None
     brier: Bounds | None
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorsReport:
+    """Where the monitors stand.
+
+    Attributes
+    ----------
+    alarms : int
+        Alarms so far.
+    open : tuple of Alarm
+        Those that are open, the oldest first; the newest of each test.
+    tests : dict
+        By name of the test, its evidence and what it estimates; see `MonitorSet.report`.
+    """
+
+    alarms: int
+    open: tuple[Alarm, ...]
+    tests: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,7 +247,8 @@ def encode_report(report: ValidityReport, seq: int) -> bytes:
     head = {"v": VERSION, "n": report.n, "seq": seq, "scored": report.scored}
     body = {"headline": report.headline, "venn": report.venn, "maps": report.maps}
     windowed = {} if report.windowed is None else {"windowed": report.windowed}
-    return orjson.dumps(head | body | windowed)
+    monitors = {} if report.monitors is None else {"monitors": report.monitors}
+    return orjson.dumps(head | body | windowed | monitors)
 
 
 def encode_alarms(alarms: Sequence[Alarm], seq: int) -> bytes:

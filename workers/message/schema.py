@@ -62,7 +62,8 @@ EVENT_CODES: dict[EventCode, str] = {
 }
 
 
-OPTIONAL = ("id", "map_intervals", "windowed")  # keys that are absent where others would be null
+OPTIONAL = ("id", "map_intervals", "windowed", "monitors")
+"""Keys that are absent where others would be null."""
 
 
 class Message(BaseModel):
@@ -248,6 +249,44 @@ class MethodValidity(Message):
     clipped: int = Field(ge=0, description="Examples whose p(true label) was clipped.")
 
 
+class AlarmMessage(Message):
+    """One alarm: a sequential test was rejected."""
+
+    n: int = Field(ge=0, description="Examples learned when it was raised, that one included.")
+    kind: AlarmKind = Field(
+        description="`calibration`: the probabilities are off by more than the tolerance. "
+        "`exchangeability`: the examples are not independent draws of one distribution; only this "
+        "kind makes the guarantee `none`. `comparison`: one method beats another."
+    )
+    scope: AlarmScope = Field(description="What the test watched.")
+    name: str | None = Field(description="Name of the class, category, bin or slice; null without.")
+    monitor: str = Field(description="Name of the test.")
+    log_wealth: float = Field(description="Evidence of the test: the natural log of its wealth.")
+    threshold: float = Field(description="What it had to reach, on the same scale.")
+    since: int = Field(ge=0, description="Examples learned when the test began.")
+    estimate: float | None = Field(description="Mean of y - p since then; null without.")
+    lower: float | None = Field(description="Lower end of its confidence sequence.")
+    upper: float | None = Field(description="Upper end.")
+    action: AlarmAction = Field(
+        description="What was done, by `on_drift`: nothing but this (`report`), refits from later "
+        "examples alone (`refit`), or a predictor that begins anew (`reset`)."
+    )
+
+
+class MonitorsMessage(Message):
+    """Where the monitors stand, in a validity report."""
+
+    alarms: int = Field(ge=0, description="Alarms so far.")
+    open: list[AlarmMessage] = Field(
+        description="Alarms that are open, the oldest first; the newest of each test. An alarm is "
+        "open while the model or its calibration uses an example from before it."
+    )
+    tests: dict[str, dict[str, Any]] = Field(
+        description="By name of the test: its evidence, `log_wealth`, what it has to reach, "
+        "`threshold`, both natural logarithms, and what else the test tells."
+    )
+
+
 class MetricsMessage(Message):
     """Validity, in `met`: cumulative, and recent. Every `metrics_every` learned examples.
 
@@ -271,29 +310,8 @@ class MetricsMessage(Message):
         None,
         description="The headline over the last scored examples. Only if `metrics_window` is set.",
     )
-
-
-class AlarmMessage(Message):
-    """One alarm: a sequential test was rejected."""
-
-    n: int = Field(ge=0, description="Examples learned when it was raised, that one included.")
-    kind: AlarmKind = Field(
-        description="`calibration`: the probabilities are off by more than the tolerance. "
-        "`exchangeability`: the examples are not independent draws of one distribution; only this "
-        "kind makes the guarantee `none`. `comparison`: one method beats another."
-    )
-    scope: AlarmScope = Field(description="What the test watched.")
-    name: str | None = Field(description="Name of the class, category, bin or slice; null without.")
-    monitor: str = Field(description="Name of the test.")
-    log_wealth: float = Field(description="Evidence of the test: the natural log of its wealth.")
-    threshold: float = Field(description="What it had to reach, on the same scale.")
-    since: int = Field(ge=0, description="Examples learned when the test began.")
-    estimate: float | None = Field(description="Mean of y - p since then; null without.")
-    lower: float | None = Field(description="Lower end of its confidence sequence.")
-    upper: float | None = Field(description="Upper end.")
-    action: AlarmAction = Field(
-        description="What was done, by `on_drift`: nothing but this (`report`), refits from later "
-        "examples alone (`refit`), or a predictor that begins anew (`reset`)."
+    monitors: MonitorsMessage | None = Field(
+        None, description="Where the monitors stand; absent where they are off."
     )
 
 
@@ -370,7 +388,7 @@ class DeadLetter(BaseModel):
 STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
     "in": (InputEntry,),
     "out": (PredictionMessage, RejectedMessage, DuplicateMessage, CombinedMessage, CombinedSource),
-    "met": (MetricsMessage, MethodValidity, LabelValidity, *WINDOWED),
+    "met": (MetricsMessage, MethodValidity, LabelValidity, *WINDOWED, MonitorsMessage),
     "alarms": (AlarmsMessage, AlarmMessage),
     "dlq": (DeadLetter,),
     "events": (EventMessage,),

@@ -1,0 +1,211 @@
+"""The monitors of a stream: findings become alarms, and open alarms change the guarantee."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from itertools import groupby
+from typing import Self
+
+import numpy as np
+
+from online_svm.metrics.sequential.finding import Finding
+from online_svm.metrics.sequential.monitor_set import MonitorSet
+from online_svm.monitor_config import MonitorConfig
+from online_svm.storage.arrays import nest, under
+from online_svm.storage.state import Header, State
+from online_svm.stream.alarm import Alarm
+from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.prediction import MonitorsReport, PredictionBlock
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.types import Ints
+
+
+class StreamMonitors:
+    """Watches scored rows, and keeps the alarms that are open.
+
+    An alarm that was raised when n examples were learned is open while the model or its
+    calibration uses an example numbered below n. Of one test only the newest alarm is kept, which
+    closes last.
+
+    Parameters
+    ----------
+    config : MonitorConfig
+
+    Attributes
+    ----------
+    raised : int
+        Alarms so far.
+
+    Examples
+    --------
+    >>> monitors = StreamMonitors(MonitorConfig())
+    >>> label, said = np.ones(30, dtype=np.int64), np.tile([0.6, 0.4], (30, 1))
+    >>> rows = ScoredRows(np.arange(30), ("a", "b"), label, said, said, said, said,
+    ...                   np.zeros((30, 1)), label, model=1)
+    >>> (alarm,) = monitors.update(rows, rows.n + 1)
+    >>> monitors.open(alarm)
+    >>> monitors.guarantee("exact", None)[0]
+    'approximate'
+    >>> monitors.close(since=alarm.n)
+    >>> monitors.guarantee("exact", None)
+    ('exact', None)
+    """
+
+    def __init__(self, config: MonitorConfig) -> None:
+        self._config = config
+        self._tests = MonitorSet(config)
+        self._open: dict[tuple[str | None, ...], Alarm] = {}
+        self.raised = 0
+
+    @classmethod
+    def of(cls, config: MonitorConfig) -> Self | None:
+        """Return the monitors that the settings ask for; None where they are off."""
+        return None if config.monitors == "off" else cls(config)
+
+    def update(self, rows: ScoredRows, learned: Ints) -> list[Alarm]:
+        """Add scored rows; return the alarms that they raise, in order. None is open yet.
+
+        Parameters
+        ----------
+        rows : ScoredRows
+        learned : ndarray of shape (len(rows),)
+            Examples learned up to each row, with it.
+        """
+        return [_alarm(found, int(learned[found.row])) for found in self._tests.update(rows)]
+
+    def cut(
+        self, block: PredictionBlock | None, alarms: Sequence[Alarm]
+    ) -> list[PredictionBlock | Alarm]:
+        """Return answers with the guarantee that open alarms leave them, and alarms, in order.
+
+        Parameters
+        ----------
+        block : PredictionBlock or None
+            Answers given while the alarms were raised; None where there were none.
+        alarms : sequence of Alarm
+            They are open from the examples on that raised them: the block is cut there.
+        """
+        found: list[PredictionBlock | Alarm] = []
+        begin, size = 0, 0 if block is None else len(block)
+        for n, raised in groupby(alarms, key=lambda alarm: alarm.n):
+            if block is not None and (stop := int(np.searchsorted(block.n, n))) > begin:
+                found.append(self._marked(block.part(begin, stop)))
+                begin = stop
+            for alarm in raised:
+                self.open(alarm)
+                found.append(alarm)
+        if block is not None and begin < size:
+            found.append(self._marked(block.part(begin, size)))
+        return found
+
+    def open(self, alarm: Alarm) -> None:
+        """Keep an alarm until `close`; it replaces an older one of the same test."""
+        self._open[(alarm.kind, alarm.scope, alarm.name, alarm.monitor)] = alarm
+        self.raised += 1
+
+    def close(self, since: int) -> None:
+        """Close alarms: model and calibration now use only examples numbered `since` and more."""
+        self._open = {key: alarm for key, alarm in self._open.items() if alarm.n > since}
+
+    def _marked(self, block: PredictionBlock) -> PredictionBlock:
+        """Return a block with the guarantee that the open alarms leave it."""
+        guarantee, reason = self.guarantee(block.guarantee, block.reason)
+        if (guarantee, reason) == (block.guarantee, block.reason):
+            return block
+        return replace(block, guarantee=guarantee, reason=reason)
+
+    def guarantee(self, guarantee: Guarantee, reason: str | None) -> tuple[Guarantee, str | None]:
+        """Return what open alarms leave of a guarantee, and why.
+
+        An exchangeability alarm leaves none. A calibration alarm makes it approximate, with its
+        figure. A comparison says nothing about it.
+        """
+        if guarantee == "none":
+            return guarantee, reason
+        broken = self._newest("exchangeability")
+        if broken is not None:
+            return "none", _reason(broken)
+        off = self._newest("calibration")
+        if off is None:
+            return guarantee, reason
+        return "approximate", "; ".join(filter(None, (reason, _reason(off))))
+
+    def report(self) -> MonitorsReport:
+        """Return where the tests stand, and which alarms are open, the oldest first."""
+        ordered = sorted(self._open.values(), key=lambda alarm: alarm.n)
+        return MonitorsReport(self.raised, tuple(ordered), self._tests.report())
+
+    def state(self) -> State:
+        """Return the tests and the open alarms."""
+        header = {"raised": self.raised, "open": [asdict(alarm) for alarm in self._open.values()]}
+        return State(header, nest("tests", self._tests.state()))
+
+    @classmethod
+    def from_state(cls, state: State, config: MonitorConfig) -> Self:
+        """Return the monitors that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot, LookupError, TypeError, ValueError
+            If a part is missing or has no such form.
+        """
+        header, arrays = state
+        restored = cls(config)
+        restored._tests = MonitorSet.from_state(under("tests", arrays), config)
+        restored._load(header)
+        return restored
+
+    def _load(self, header: Header) -> None:
+        self.raised = _count(header["raised"])
+        for fields in header["open"]:
+            alarm = Alarm(**fields)
+            _count(alarm.n)
+            self._open[(alarm.kind, alarm.scope, alarm.name, alarm.monitor)] = alarm
+
+    def _newest(self, kind: str) -> Alarm | None:
+        found: Sequence[Alarm] = [alarm for alarm in self._open.values() if alarm.kind == kind]
+        return max(found, key=lambda alarm: alarm.n, default=None)
+
+
+def _alarm(found: Finding, n: int) -> Alarm:
+    return Alarm(
+        n,
+        found.kind,
+        found.scope,
+        found.name,
+        found.monitor,
+        found.log_wealth,
+        found.threshold,
+        found.since,
+        found.estimate,
+        found.lower,
+        found.upper,
+    )
+
+
+def _reason(alarm: Alarm) -> str:
+    """Return why an open alarm changes the guarantee.
+
+    Examples
+    --------
+    >>> _reason(Alarm(5040, "calibration", "class", "b", "bets", 5.0, 4.6, 5000, 0.06, 0.03, 0.09))
+    'calibration alarm at n = 5040: class b is off by +0.060 (+0.030 to +0.090) since n = 5000'
+    >>> _reason(Alarm(5040, "exchangeability", "overall", None, "ranks", 5.0, 4.6, 5000))
+    'exchangeability alarm at n = 5040: the examples since n = 5000 are not exchangeable'
+    """
+    head = f"{alarm.kind} alarm at n = {alarm.n}:"
+    if alarm.kind == "exchangeability":
+        return f"{head} the examples since n = {alarm.since} are not exchangeable"
+    who = "the announced probability" if alarm.name is None else f"{alarm.scope} {alarm.name}"
+    return f"{head} {who} is off by {_figure(alarm)} since n = {alarm.since}"
+
+
+def _figure(alarm: Alarm) -> str:
+    if alarm.estimate is None or alarm.lower is None or alarm.upper is None:
+        return "more than the tolerance"
+    return f"{alarm.estimate:+.3f} ({alarm.lower:+.3f} to {alarm.upper:+.3f})"
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value

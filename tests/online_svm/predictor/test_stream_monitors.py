@@ -1,0 +1,183 @@
+"""Monitors inside a predictor: alarms among the answers, and what they do to the guarantee."""
+
+import numpy as np
+import pytest
+from drifting import cheap, inverted
+
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.stream_monitors import StreamMonitors
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.stream.alarm import Alarm
+from online_svm.stream.example import Example
+from online_svm.stream.prediction import PredictionBlock, ValidityReport
+from workers.message.encode import encode_alarms, encode_block, encode_report
+
+COUNT, FIRST = 900, 500
+
+
+def payloads(answers, seq=0):
+    """Return what comes out as it is sent, in order; an answer does not show its block."""
+    found = []
+    for answer in answers:
+        if isinstance(answer, PredictionBlock):
+            rows = range(seq, seq + len(answer))
+            found += encode_block(answer, rows, [None] * len(answer))
+            seq += len(answer)
+        elif isinstance(answer, ValidityReport):
+            found.append(encode_report(answer, seq - 1))
+        else:
+            found.append(encode_alarms([answer], seq - 1))
+    return found
+
+
+def in_batches(config, X, y, size):
+    predictor, found = OnlinePredictor(config), []
+    for i in range(0, len(y), size):
+        found += payloads(predictor.step_many(X[i : i + size], y[i : i + size]), i)
+    return found
+
+
+def answered(answers):
+    """Return the blocks that a model answered."""
+    blocks = [answer for answer in answers if isinstance(answer, PredictionBlock)]
+    return [block for block in blocks if block.status == "ok"]
+
+
+def guarantees(answers):
+    """Return the n from which on each guarantee was given, with it and its reason."""
+    blocks = [answer for answer in answers if isinstance(answer, PredictionBlock)]
+    found = [(int(block.n[0]), block.guarantee, block.reason) for block in blocks]
+    return [now for was, now in zip([None, *found], found, strict=False)
+            if was is None or was[1:] != now[1:]]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def drift():
+    """Rows, labels of which 500 to 899 are inverted, and the answers to them in one call."""
+    X, y = inverted(COUNT, FIRST, COUNT)
+    return X, y, OnlinePredictor(cheap()).step_many(X, y)
+
+
+def test_the_inverted_labels_of_250_in_6000_are_found_within_a_hundred_examples():
+    X, y = inverted(6000, 5000, 5250)
+    answers = OnlinePredictor(cheap()).step_many(X, y)
+    alarms = [answer for answer in answers if isinstance(answer, Alarm)]
+    assert 5000 < alarms[0].n <= 5100
+    changes = [(n, guarantee) for n, guarantee, _ in guarantees(answers)]
+    assert changes[:2] == [(0, "none"), (10, "exact")]
+    assert changes[2] == (alarms[0].n, "approximate")
+    # Open until the window has left the newest alarm behind: then the model knows none of before.
+    closed, guarantee = changes[-1]
+    assert guarantee == "exact"
+    assert alarms[-1].n + 400 <= closed <= alarms[-1].n + 500
+
+
+def test_an_alarm_comes_after_the_answer_that_raised_it_and_changes_the_next(drift):
+    *_, answers = drift
+    place = next(i for i, answer in enumerate(answers) if isinstance(answer, Alarm))
+    alarm = answers[place]
+    before = [answer for answer in answers[:place] if isinstance(answer, PredictionBlock)][-1]
+    after = next(answer for answer in answers[place:] if isinstance(answer, PredictionBlock))
+    assert int(before.n[-1]) + 1 == alarm.n == int(after.n[0])
+    assert (before.guarantee, before.reason) == ("exact", None)
+    assert after.guarantee == "approximate"
+    assert f"alarm at n = {alarm.n}" in after.reason
+
+
+@pytest.mark.parametrize("size", [1, 7, 1024])
+def test_batches_of_any_size_give_the_same_alarms_and_bytes(drift, size):
+    X, y, answers = drift
+    assert in_batches(cheap(), X, y, size) == payloads(answers)
+
+
+def test_a_step_gives_the_guarantee_of_the_batch(drift):
+    X, y, answers = drift
+    predictor = OnlinePredictor(cheap())
+    blocks = [answer for answer in answers if isinstance(answer, PredictionBlock)]
+    expected = [block.row(i) for block in blocks for i in range(len(block))]
+    steps = (predictor.step(Example(x.tolist(), label)) for x, label in zip(X, y, strict=True))
+    assert list(steps) == expected
+
+
+def test_a_snapshot_with_an_open_alarm_is_continued_byte_for_byte(drift):
+    X, y, answers = drift
+    alarm = next(answer for answer in answers if isinstance(answer, Alarm))
+    at = alarm.n + 3
+    first = OnlinePredictor(cheap())
+    begun = payloads(first.step_many(X[:at], y[:at]))
+    second = OnlinePredictor(cheap())
+    second.restore(first.snapshot())
+    assert begun + payloads(second.step_many(X[at:], y[at:]), at) == payloads(answers)
+
+
+def test_a_report_stands_before_the_alarm_of_its_last_row_and_knows_it(drift):
+    X, y, answers = drift
+    alarm = next(answer for answer in answers if isinstance(answer, Alarm))
+    config = cheap(metrics_every=alarm.n)
+    found = OnlinePredictor(config).step_many(X[: alarm.n], y[: alarm.n])
+    assert [type(answer) for answer in found[-3:]] == [PredictionBlock, ValidityReport, Alarm]
+    monitors = found[-2].monitors
+    assert (monitors.alarms, monitors.open) == (1, (alarm,))
+    assert monitors.tests
+
+
+def test_without_monitors_nothing_but_the_guarantee_and_the_report_differ(drift):
+    X, y, answers = drift
+    without = OnlinePredictor(cheap(monitors="off")).step_many(X, y)
+    assert not any(isinstance(answer, Alarm) for answer in without)
+    reports = [answer for answer in without if isinstance(answer, ValidityReport)]
+    assert all(b'"monitors"' not in encode_report(report, 0) for report in reports)
+    assert guarantees(without)[1:] == [(10, "exact", None)]
+    names = ("point", "lower", "upper", "venn_lower", "venn_upper", "scores", "n")
+    for name in names:
+        mine, theirs = (
+            np.concatenate([getattr(block, name) for block in answered(found)])
+            for found in (answers, without)
+        )
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_only_an_exchangeability_alarm_leaves_no_guarantee():
+    monitors = StreamMonitors(cheap())
+
+    def alarm(n, kind, **figure):
+        return Alarm(n, kind, "class", "b", "test", 5.0, 4.0, 100, **figure)
+
+    monitors.open(alarm(200, "comparison"))
+    assert monitors.guarantee("exact", None) == ("exact", None)
+    monitors.open(alarm(210, "calibration", estimate=0.0625, lower=0.03, upper=0.09))
+    guarantee, reason = monitors.guarantee("exact", None)
+    assert (guarantee, "+0.062 (+0.030 to +0.090) since n = 100" in reason) == ("approximate", True)
+    assert monitors.guarantee("approximate", "why") == ("approximate", f"why; {reason}")
+    assert monitors.guarantee("none", "warming") == ("none", "warming")
+    monitors.open(alarm(220, "exchangeability"))
+    assert monitors.guarantee("exact", None)[0] == "none"
+    monitors.close(since=219)
+    assert monitors.guarantee("exact", None)[0] == "none", "the newest is still open"
+    monitors.close(since=220)
+    assert monitors.guarantee("exact", None) == ("exact", None)
+
+
+def test_the_open_alarms_of_a_feed_that_never_closes_them_stay_as_few_as_its_tests():
+    X, y = inverted(3000, 0, 0)
+    y = ["ab"[i // 60 % 2] for i in range(3000)]  # the classes take turns
+    predictor = OnlinePredictor(cheap(window=None, refit_every=500))
+    answers = predictor.step_many(X, y)
+    alarms = [answer for answer in answers if isinstance(answer, Alarm)]
+    monitors = predictor._monitors.report()
+    assert monitors.alarms == len(alarms) > len(monitors.open) > 0
+
+
+@pytest.mark.parametrize("damage", ["raised", "open", "kind"])
+def test_damaged_monitors_of_a_snapshot_are_refused(drift, damage):
+    X, y, _ = drift
+    predictor = OnlinePredictor(cheap())
+    predictor.step_many(X[:700], y[:700])
+    header, arrays = unpack(predictor.snapshot())
+    if damage == "kind":
+        header["monitors"]["open"][0]["colour"] = "red"
+    else:
+        header["monitors"][damage] = -1
+    with pytest.raises(InvalidSnapshot):
+        OnlinePredictor(cheap()).restore(pack(header, arrays))
