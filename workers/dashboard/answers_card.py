@@ -51,10 +51,10 @@ class AnswersCard(Card):
 def _row(answer: Answer) -> str:
     message = answer.message
     cells = [whole(number(message.get("seq"))), safe(message.get("id"), 24)]
-    if message.get("status") in ("ok", "label") and message.get("label") is not None:
+    if message.get("status") == "ok" and message.get("label") is not None:
         cells += [safe(message["label"], 24), *_announced(message)]
     else:
-        why = message.get("reason") or message.get("status")
+        why = message.get("reason") or message.get("label") or ""
         return (
             f'<tr><td class="left">{cells[0]}</td><td class="text">{cells[1]}</td>'
             f'<td class="left soft" colspan="4">{safe(message.get("status"), 12)}: '
@@ -83,10 +83,26 @@ def interval(low: float, point: float, high: float) -> str:
     """
     if not (0 <= low <= high <= 1 and 0 <= point <= 1):
         return ""
+    return _drawing(low, point, high, f"{low:.3g} to {high:.3g}")
+
+
+def scale(low: float, point: float, high: float) -> str:
+    """Return a drawing of a difference between -0.5 and 0.5, cut off at its ends.
+
+    Examples
+    --------
+    >>> "-0.1 to 0.7" in scale(-0.1, 0.2, 0.7)
+    True
+    """
+    left, mark, right = (min(1.0, max(0.0, value + 0.5)) for value in (low, point, high))
+    return _drawing(left, mark, right, f"{low:.3g} to {high:.3g}")
+
+
+def _drawing(low: float, point: float, high: float, words: str) -> str:
     left, mark, right = (_WIDTH * value for value in (low, point, high))
     middle = _HEIGHT / 2
     return (
-        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{low:.3g} to {high:.3g}">'
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{words}">'
         f'<line x1="0" y1="{middle}" x2="{_WIDTH}" y2="{middle}" stroke="currentColor" '
         'stroke-opacity=".3"/>'
         f'<rect x="{left:.1f}" y="3" width="{max(1.0, right - left):.1f}" height="{_HEIGHT - 6}" '

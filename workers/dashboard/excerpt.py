@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from online_svm.types import Floats
+from workers.dashboard.alarms import Alarm, Event
 from workers.dashboard.feed_view import Answer, FeedView, Sample
 from workers.dashboard.reports import Report
 
@@ -92,6 +93,8 @@ class Excerpt:
         The oldest first.
     answers : list of Answer
     samples : list of Sample
+    alarms : list of Alarm
+    events : list of Event
     """
 
     feed: str
@@ -99,17 +102,28 @@ class Excerpt:
     reports: list[Report] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
+    alarms: list[Alarm] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
     @classmethod
     def of(cls, view: FeedView, choice: Choice) -> Self:
         """Return the part of a view that a choice asks for."""
         # One call copies a deque as a whole, while the thread that reads may append to it.
         reports, answers, samples = list(view.reports), list(view.answers), list(view.samples)
-        return cls(view.feed, choice.axis, within(reports, choice.range), answers, samples)
+        drawn = within(reports, choice.range)
+        # Alarms before the first report of a range are not of it.
+        first = drawn[0].n if len(drawn) < len(reports) else 0
+        alarms = [alarm for alarm in list(view.alarms) if alarm.n >= first]
+        events = list(view.events)
+        return cls(view.feed, choice.axis, drawn, answers, samples, alarms, events)
 
     def x(self) -> Floats:
         """Return where each report stands on the axis."""
         return np.array([r.n if self.axis == "n" else r.time for r in self.reports], dtype=float)
+
+    def alarm_x(self) -> list[float]:
+        """Return where the alarms stand on the axis; several at one place are one."""
+        return sorted({a.n if self.axis == "n" else a.time for a in self.alarms})
 
 
 def within(reports: Sequence[Report], name: str) -> list[Report]:

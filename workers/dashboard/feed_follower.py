@@ -22,7 +22,7 @@ from workers.dashboard.feed_view import (
 from workers.dashboard.reports import Report, parsed
 from workers.errors import StateLost
 from workers.feed.position import parse_id
-from workers.history.true_labels import TrueLabels
+from workers.history.true_labels import TrueLabels, Truth
 
 FIRST_REPORTS = 300
 """Reports that are read of a feed at first; all that fit are read once it is watched."""
@@ -163,7 +163,7 @@ class FeedFollower:
                 if isinstance(message, dict)
             ]
             kept = list(view.answers) if self._is_deep else []
-            view.answers = deque(kept + added, maxlen=MOST_ANSWERS)
+            view.answers = deque(_with_late_labels(kept + added), maxlen=MOST_ANSWERS)
         self._is_deep = self.viewers > 0
         self._mark(stream, found)
         self._answered = view.seq
@@ -183,6 +183,24 @@ class FeedFollower:
             self._after[stream] = found[-1][0]
         else:
             self._after.setdefault(stream, b"0-0")
+
+
+def _with_late_labels(answers: list[Answer]) -> list[Answer]:
+    """Return answers with the labels that came after them: an entry of `out` tells each."""
+    late = {
+        str(one.message.get("example")): one.message.get("label")
+        for one in answers
+        if one.message.get("status") == "label"
+    }
+    return [_labelled(one, late) for one in answers] if late else answers
+
+
+def _labelled(answer: Answer, late: dict[str, Any]) -> Answer:
+    label = late.get(str(answer.message.get("id")))
+    if label is None or answer.message.get("status") != "ok":
+        return answer
+    is_right = answer.message.get("label") == label
+    return answer._replace(truth=Truth(is_kept=True, label=str(label), is_right=is_right))
 
 
 def _parsed(entry: Entry) -> Any:

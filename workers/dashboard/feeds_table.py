@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from workers.dashboard.excerpt import Choice
 from workers.dashboard.feed_view import FeedView
-from workers.dashboard.reports import windowed
+from workers.dashboard.reports import recent
 from workers.dashboard.sparkline import sparkline
 from workers.dashboard.text import probability, rate, safe, seconds, whole
 
@@ -69,7 +69,7 @@ def state_of(view: FeedView) -> str:
 
 def row_of(view: FeedView) -> Row:
     """Return the line of a feed."""
-    figures = windowed(list(view.reports), "headline")
+    figures = recent(list(view.reports))
     sample = view.last_sample
     newest = view.newest
     return Row(

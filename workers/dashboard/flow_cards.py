@@ -8,7 +8,7 @@ from bokeh.models import UIElement
 from workers.dashboard.card import Card, legend, plot, source
 from workers.dashboard.colours import ACCURACY, ANNOUNCED
 from workers.dashboard.excerpt import Excerpt, thinned
-from workers.dashboard.reports import FIGURES, WINDOW, cumulative, windowed
+from workers.dashboard.reports import FIGURES, cumulative, recent, windowed
 from workers.dashboard.validity_cards import NO_REPORTS
 
 _LOWER, _UPPER = FIGURES.index("lower"), FIGURES.index("upper")
@@ -19,7 +19,7 @@ class WidthCard(Card):
 
     title = "Width of the intervals"
     words = (
-        f"Mean of upper minus lower probability over the last {WINDOW} scored examples (solid) and "
+        "Mean of upper minus lower probability over the last scored examples (solid) and "
         "over all (dashed), for the headline and the Venn predictor. Narrow is sharp; a width that "
         "grows says that the calibration set shrank or changed."
     )
@@ -45,7 +45,7 @@ class WidthCard(Card):
             return NO_REPORTS
         chosen = thinned(len(excerpt.reports))
         figures = {
-            "headline": windowed(excerpt.reports, "headline"),
+            "headline": recent(excerpt.reports),
             "all": cumulative(excerpt.reports, "headline"),
             "venn": windowed(excerpt.reports, "venn"),
         }

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from bokeh.core.templates import get_env
 from bokeh.document import Document
+from bokeh.events import DocumentReady
 from bokeh.models import Column, CustomJS, Row, UIElement
 
 from workers.dashboard import notices
+from workers.dashboard.alarms_card import AlarmsCard
 from workers.dashboard.answers_card import AnswersCard
 from workers.dashboard.card import Card, choice_of, grid, markup
 from workers.dashboard.excerpt import RANGES, Choice, Excerpt
@@ -15,19 +17,27 @@ from workers.dashboard.feed_view import FeedView
 from workers.dashboard.feeds_table import row_of, table
 from workers.dashboard.flow_cards import LagCard, RateCard, WidthCard
 from workers.dashboard.follower import Follower
+from workers.dashboard.labels_card import LabelsCard
 from workers.dashboard.maps_card import MapsCard
+from workers.dashboard.monitor_cards import DeviationCard, EvidenceCard
+from workers.dashboard.parts_card import PartsCard
 from workers.dashboard.reliability_card import ReliabilityCard
 from workers.dashboard.text import probability, rate, safe, seconds, whole
 from workers.dashboard.validity_cards import AccuracyCard
 
 CARDS: Sequence[type[Card]] = (
     AccuracyCard,
+    EvidenceCard,
+    DeviationCard,
+    AlarmsCard,
     ReliabilityCard,
+    PartsCard,
     WidthCard,
+    LabelsCard,
     AnswersCard,
-    MapsCard,
     RateCard,
     LagCard,
+    MapsCard,
 )
 """Cards of a feed, in the order of the page."""
 
@@ -121,7 +131,7 @@ class FeedPage(Page):
         self._root.children += [self._controls(), self._cards_place]
         # The head is on the screen before the plots are made.
         self._cards: list[Card] = []
-        document.add_next_tick_callback(self._make_cards)
+        document.on_event(DocumentReady, lambda _: self._make_cards())
 
     def _make_cards(self) -> None:
         self._cards = [kind(self._choice.axis) for kind in CARDS]

@@ -145,6 +145,43 @@ def windowed(reports: Sequence[Report], method: str, window: int = WINDOW) -> Fl
     return found
 
 
+def recent(reports: Sequence[Report]) -> Floats:
+    """Return the headline's figures over the last examples of each report, a row a report.
+
+    A report carries them itself; for one of a feed that was begun without `metrics_window` they
+    are computed here, by `windowed`.
+
+    Returns
+    -------
+    ndarray of shape (n_reports, 6)
+
+    Examples
+    --------
+    >>> scores = {"overall": {"scored": 9, "accuracy": 0.5, "probability": 0.75}}
+    >>> recent([Report.of(b"1-0", {"n": 9, "scored": 9, "windowed": scores})])[0, :3]
+    array([0.5 ,  nan, 0.75])
+    """
+    figures = windowed(reports, "headline")
+    for row, report in zip(figures, reports, strict=True):
+        overall = as_dict(as_dict(report.message.get("windowed")).get("overall"))
+        if overall:
+            row[:] = [number(overall.get(name)) for name in FIGURES]
+    return figures
+
+
+def window_of(reports: Sequence[Report]) -> int:
+    """Return the examples that `recent` runs over, in the newest report.
+
+    Examples
+    --------
+    >>> window_of([])
+    500
+    """
+    held = as_dict(reports[-1].message.get("windowed")) if reports else {}
+    size = number(held.get("window"))
+    return int(size) if size > 0 else WINDOW
+
+
 def parsed(entries: Iterable[tuple[bytes, Any]]) -> list[Report]:
     """Return the reports among entries (ID, payload); others are left out."""
     found = (Report.of(entry_id, message) for entry_id, message in entries)

@@ -6,9 +6,9 @@ from bokeh.models import UIElement
 
 from online_svm.types import Floats
 from workers.dashboard.card import Card, legend, plot, source
-from workers.dashboard.colours import ACCURACY, ANNOUNCED, BAND, BAND_ALPHA
+from workers.dashboard.colours import ACCURACY, ALARM, ANNOUNCED, BAND, BAND_ALPHA
 from workers.dashboard.excerpt import Excerpt, thinned
-from workers.dashboard.reports import WINDOW, cumulative, windowed
+from workers.dashboard.reports import cumulative, recent
 
 NO_REPORTS = (
     "No report yet. A report comes every metrics_every learned examples, once answers carry "
@@ -30,9 +30,10 @@ class AccuracyCard(Card):
 
     title = "Accuracy against what was announced"
     words = (
-        f"Share of right answers (0 to 1) over the last {WINDOW} scored examples, beside the mean "
-        "probability and interval that the answers announced. A calibrated feed keeps the two "
-        "lines together; the dashed lines are the means over all examples, which hide a drift."
+        "Share of right answers (0 to 1) over the last scored examples (metrics_window, or 500), "
+        "beside the mean probability and interval that the answers announced. A calibrated feed "
+        "keeps the two lines together; the dashed means over all examples hide a drift. Vertical "
+        "lines are alarms."
     )
     section = "windowed-figures"
     is_wide = True
@@ -40,6 +41,7 @@ class AccuracyCard(Card):
     def body(self) -> Sequence[UIElement]:
         """Make the plot."""
         self._window, self._all = source(*COLUMNS), source(*COLUMNS)
+        self._alarms = source("x")
         drawn = plot(self.axis, "share of examples", height=320)
         band = drawn.varea("x", "lower", "upper", source=self._window, color=BAND, alpha=BAND_ALPHA)
         said = drawn.line("x", "probability", source=self._window, color=ANNOUNCED, width=2)
@@ -47,6 +49,7 @@ class AccuracyCard(Card):
         dashed = {"source": self._all, "line_dash": "dashed", "width": 1.5}
         all_said = drawn.line("x", "probability", color=ANNOUNCED, **dashed)
         all_right = drawn.line("x", "accuracy", color=ACCURACY, **dashed)
+        alarm = drawn.vspan("x", source=self._alarms, color=ALARM, width=2, line_dash="dotdash")
         legend(
             drawn,
             [
@@ -55,6 +58,7 @@ class AccuracyCard(Card):
                 ("announced, window", [said]),
                 ("announced, all", [all_said]),
                 ("announced interval, window", [band]),
+                ("alarm", [alarm]),
             ],
         )
         return [drawn]
@@ -63,6 +67,7 @@ class AccuracyCard(Card):
         """Draw the headline."""
         if not any(r.scored for r in excerpt.reports):
             return NO_REPORTS
-        self._window.data = curves(excerpt, windowed(excerpt.reports, "headline"))
+        self._window.data = curves(excerpt, recent(excerpt.reports))
         self._all.data = curves(excerpt, cumulative(excerpt.reports, "headline"))
+        self._alarms.data = {"x": excerpt.alarm_x()}
         return ""

@@ -1,0 +1,199 @@
+"""The cards of a feed: what they draw of a report, and what they say where there is nothing."""
+
+import math
+
+import pytest
+from bokeh.models import Div
+
+from workers.dashboard.alarms import Alarm, Event
+from workers.dashboard.alarms_card import AlarmsCard
+from workers.dashboard.answers_card import AnswersCard
+from workers.dashboard.excerpt import POINTS, Choice, Excerpt, thinned, within
+from workers.dashboard.feed_view import Answer, FeedView, Sample
+from workers.dashboard.labels_card import LabelsCard
+from workers.dashboard.maps_card import MOST_PANELS, MapsCard
+from workers.dashboard.monitor_cards import DeviationCard, EvidenceCard
+from workers.dashboard.page import CARDS
+from workers.dashboard.parts_card import PartsCard, worst
+from workers.dashboard.reliability_card import LEAST, ReliabilityCard
+from workers.dashboard.reports import parsed, recent
+from workers.dashboard.validity_cards import AccuracyCard
+from workers.history.true_labels import Truth
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def reports(count=3, **more):
+    own = {"accuracy": 0.8, "lower": 0.7, "probability": 0.8, "upper": 0.9}
+    method = {"predicted": own, "log_loss": 0.4, "brier": 0.2}
+    both = {"headline": method, "venn": method, "maps": {"platt": method}}
+    messages = [{"n": 100 * i, "scored": 100 * i, **both, **more} for i in range(1, count + 1)]
+    return parsed((b"%d-0" % (1000 * m["n"]), m) for m in messages)
+
+
+def shown(card, excerpt):
+    """Return all text of a card after it was drawn."""
+    card.refresh(excerpt)
+    return " ".join(part.text for part in card.root.children if isinstance(part, Div))
+
+
+def answers(count, hit=True):
+    message = {
+        "status": "ok",
+        "seq": 1,
+        "label": "a",
+        "probability": 0.75,
+        "lower": 0.7,
+        "upper": 1,
+    }
+    return [Answer(b"%d-0" % i, message, Truth(True, "a", hit)) for i in range(count)]
+
+
+def alarm(n, **more):
+    usual = {
+        "time": 1000.0 * n, "n": n, "since": n - 40, "kind": "calibration", "scope": "class",
+        "name": "b", "monitor": "bets", "action": "report", "log_wealth": 6.0, "threshold": 5.0,
+        "estimate": 0.1, "lower": 0.05, "upper": 0.15,
+    }  # fmt: skip
+    return Alarm(**usual | more)
+
+
+@pytest.mark.parametrize("kind", CARDS)
+def test_every_card_says_what_is_missing_before_a_feed_has_anything(kind):
+    card = kind("n")
+    text = shown(card, Excerpt("mail"))
+    assert 'class="empty"' in text
+    assert card.words.endswith(".")
+    assert f"help#{card.section}" in text
+
+
+@pytest.mark.parametrize("axis", ["n", "time"])
+@pytest.mark.parametrize("kind", CARDS)
+def test_no_card_fails_on_reports_whose_members_are_of_another_kind(kind, axis):
+    for odd in (3, "text", [], {}, [[]], {"tests": [3, {"kind": 1}], "overall": 2}, None):
+        given = reports(windowed=odd, monitors=odd, labels=odd)
+        kind(axis).refresh(Excerpt("mail", axis, given, answers(3), [Sample(1, 1, 1, 0, 0)]))
+
+
+def test_a_window_of_the_report_comes_before_one_that_is_computed_here():
+    given = reports(windowed={"overall": {"accuracy": 0.5, "probability": 0.75}})
+    assert recent(given)[:, 0].tolist() == [0.5] * 3
+    assert recent(reports())[:, 0] == pytest.approx([0.8] * 3)
+
+
+def test_the_alarms_are_marked_where_they_were_raised():
+    for axis, place in (("n", 250), ("time", 250_000.0)):
+        card = AccuracyCard(axis)
+        card.refresh(Excerpt("mail", axis, reports(), alarms=[alarm(250), alarm(250)]))
+        assert card._alarms.data["x"] == [place]
+
+
+def test_the_evidence_is_drawn_against_the_threshold():
+    def test(kind, scope, wealth):
+        return {"kind": kind, "scope": scope, "log_wealth": wealth, "threshold": 5.0}
+
+    tests = [
+        test("calibration", "overall", 1.0), test("calibration", "class", 4.0),
+        test("exchangeability", "scores", 2.0),
+    ]  # fmt: skip
+    card = EvidenceCard("n")
+    card.refresh(Excerpt("mail", "n", reports(1, monitors={"tests": tests})))
+    drawn = {name: values[0] for name, values in card._source.data.items()}
+    assert drawn == {"x": 100, "overall": -4.0, "calibration": -1.0, "exchangeability": -3.0}
+
+
+def test_the_part_that_is_off_most_comes_first_in_the_table_of_deviations():
+    def test(scope, name, estimate):
+        off = {"since": 5, "estimate": estimate, "lower": estimate - 0.1, "upper": estimate + 0.1}
+        return {
+            "kind": "calibration", "scope": scope, "name": name, "log_wealth": 0.0,
+            "threshold": 5.0, "deviation": off,
+        }  # fmt: skip
+
+    tests = [test("overall", None, 0.0), test("class", HOSTILE, -0.3), test("class", "b", 0.2)]
+    card = DeviationCard("n")
+    text = shown(card, Excerpt("mail", "n", reports(1, monitors={"tests": tests})))
+    assert text.index("&lt;script&gt;") < text.index("class b") < text.index("overall</td>")
+    assert HOSTILE not in text
+    assert "-0.400 to -0.200" in text
+
+
+def test_classes_and_slices_come_the_worst_first():
+    scores = {"scored": 9, "accuracy": 0.5, "probability": 0.9, "z": -4.0}
+    windowed = {
+        "classes": [
+            {"label": HOSTILE, "examples": 3, "frequency": 0.1, "probability": 0.2, "z": 1.0}
+        ],
+        "slices": {"country": [{"value": "fr", "scores": scores}, {"value": None, "scores": {}}]},
+    }  # fmt: skip
+    found = worst(reports(1, windowed=windowed)[0])
+    assert [part.name for part in found] == [
+        "country = fr", f"class {HOSTILE}", "country: all other values",
+    ]  # fmt: skip
+    assert HOSTILE not in shown(PartsCard(), Excerpt("f", "n", reports(1, windowed=windowed)))
+
+
+def test_the_diagram_shows_the_bins_of_the_report_and_else_those_of_the_answers():
+    one = {"count": 5, "probability": 0.5, "frequency": 0.4, "lower": 0.2, "upper": 0.8}
+    card = ReliabilityCard()
+    card.refresh(Excerpt("f", "n", reports(1, windowed={"reliability": [one]}), answers(LEAST)))
+    assert {name: values[0] for name, values in card._source.data.items()} == one
+    card.refresh(Excerpt("f", "n", reports(1), answers(LEAST)))
+    assert card._source.data["count"] == [LEAST]
+    assert card._source.data["frequency"] == [1.0]
+    assert "fewer than 50" in shown(card, Excerpt("f", "n", reports(1), answers(LEAST - 1)))
+
+
+def test_labels_to_come_are_counted_with_the_bounds_of_the_accuracy():
+    labels = {
+        "counts": {"pending": 120, "late": 7}, "open": 80,
+        "accuracy": {"lower": 0.5, "estimate": 0.75, "upper": 0.875},
+    }  # fmt: skip
+    text = shown(LabelsCard(), Excerpt("f", "n", reports(1, labels=labels)))
+    for words in ("<b>80</b>", "<b>120</b>", "<b>7</b>", "0.500 to 0.875, 0.750"):
+        assert words in text
+
+
+def test_ten_thousand_alarms_are_ten_lines():
+    text = shown(AlarmsCard(), Excerpt("f", alarms=[alarm(n, name=HOSTILE) for n in range(10_000)]))
+    assert text.count("<tr>") == 11
+    assert "9,990 older alarms are kept" in text
+    assert HOSTILE not in text
+    assert "+0.100 [+0.050, +0.150]" in text
+    event = Event(1000.0, "began", HOSTILE, HOSTILE)
+    assert HOSTILE not in shown(AlarmsCard(), Excerpt("f", events=[event]))
+
+
+def test_an_answer_is_right_wrong_or_not_known_yet_in_words():
+    odd = [{"status": "ok", "label": HOSTILE, "probability": math.inf}, {"status": [HOSTILE]}, {}]
+    kept = [*answers(1), *answers(1, hit=False), Answer(b"1-0", answers(1)[0].message, Truth())]
+    kept += [Answer(b"1-0", message, Truth(True, HOSTILE)) for message in odd]
+    text = shown(AnswersCard(), Excerpt("f", answers=kept))
+    for words in ("✓ right", "✗ wrong", "not known"):
+        assert text.count(words) == 1
+    assert HOSTILE not in text
+
+
+def test_a_report_with_thousands_of_maps_is_drawn_in_a_few_panels():
+    given = reports(1)
+    given[0].methods.update({f"map {i}": (0.5,) * 6 for i in range(5000)})
+    card = MapsCard()
+    card.refresh(Excerpt("f", "n", given))
+    assert len(card._grid.children) == MOST_PANELS
+
+
+def test_a_range_ends_at_the_newest_report():
+    given = reports(100)
+    assert [r.n for r in within(given, "1000")] == list(range(9100, 10_001, 100))
+    assert [r.n for r in within(given, "1h")] == list(range(6400, 10_001, 100))
+    assert within(given, "all") == given
+    view = FeedView("f")
+    view.reports.extend(given)
+    view.alarms.extend([alarm(50), alarm(9500)])
+    assert [a.n for a in Excerpt.of(view, Choice(range="1000")).alarms] == [9500]
+
+
+def test_a_curve_has_no_more_points_than_can_be_seen_and_keeps_the_newest():
+    chosen = thinned(2000)
+    assert len(chosen) == POINTS
+    assert (chosen[0], chosen[-1]) == (0, 1999)

@@ -1,0 +1,106 @@
+"""The alarms of a feed, and what happened to its workers, as tables."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from bokeh.models import UIElement
+
+from workers.dashboard.alarms import Alarm, Event
+from workers.dashboard.card import Card, markup
+from workers.dashboard.excerpt import Excerpt
+from workers.dashboard.text import safe, whole
+
+ROWS = 10
+
+_YEARS = (0.0, 253_402_300_799_000.0)  # milliseconds up to the year 9999
+
+
+class AlarmsCard(Card):
+    """The last alarms and events."""
+
+    title = "Alarms and events"
+    words = (
+        "An alarm is a sequential test that was rejected: what it watched, since which example, "
+        "after how many examples it was raised, and how far the probabilities were off. Events "
+        "tell what happened to the workers of the feed. Times are UTC."
+    )
+    section = "alarms"
+    is_wide = True
+
+    def body(self) -> Sequence[UIElement]:
+        """Make the place of the tables."""
+        self._tables = markup()
+        return [self._tables]
+
+    def fill(self, excerpt: Excerpt) -> str:
+        """Write the tables."""
+        if not (excerpt.alarms or excerpt.events):
+            return "No alarm was raised, and nothing happened to a worker, as far as is kept."
+        text = _alarms(excerpt.alarms) + _events(excerpt.events)
+        if self._tables.text != text:
+            self._tables.text = text
+        return ""
+
+
+def _alarms(alarms: Sequence[Alarm]) -> str:
+    if not alarms:
+        return '<p class="good">No alarm was raised, as far as is kept.</p>'
+    head = (
+        '<tr><th class="left">raised at</th><th>example</th><th class="left">what</th>'
+        '<th class="left">part</th><th>off by</th><th>examples since the test began</th>'
+        '<th class="left">done</th></tr>'
+    )
+    rows = "".join(map(_alarm, reversed(alarms[-ROWS:])))
+    more = len(alarms) - ROWS
+    rest = f'<p class="soft">{more:,} older alarms are kept.</p>' if more > 0 else ""
+    return f'<div class="scroll"><table>{head}{rows}</table></div>{rest}'
+
+
+def _alarm(alarm: Alarm) -> str:
+    return (
+        f'<tr><td class="left">{moment(alarm.time)}</td><td>{whole(alarm.n)}</td>'
+        f'<td class="text bad">{safe(alarm.kind, 20)}</td>'
+        f'<td class="text">{safe(f"{alarm.scope} {alarm.name}".strip(), 30)}</td>'
+        f"<td>{off_by(alarm)}</td><td>{whole(alarm.n - alarm.since)}</td>"
+        f'<td class="text">{safe(alarm.action, 20)}</td></tr>'
+    )
+
+
+def off_by(alarm: Alarm) -> str:
+    """Return the deviation of an alarm with its confidence sequence as text."""
+    if math.isnan(alarm.estimate):
+        return "–"
+    if math.isnan(alarm.lower + alarm.upper):
+        return f"{alarm.estimate:+.3f}"
+    return f"{alarm.estimate:+.3f} [{alarm.lower:+.3f}, {alarm.upper:+.3f}]"
+
+
+def _events(events: Sequence[Event]) -> str:
+    if not events:
+        return ""
+    head = (
+        '<tr><th class="left">at</th><th class="left">event</th><th class="left">worker</th>'
+        '<th class="left">detail</th></tr>'
+    )
+    rows = "".join(
+        f'<tr><td class="left">{moment(event.time)}</td>'
+        f'<td class="text">{safe(event.code, 30)}</td>'
+        f'<td class="text">{safe(event.writer, 30)}</td>'
+        f'<td class="text">{safe(event.detail, 120)}</td></tr>'
+        for event in reversed(events[-ROWS:])
+    )
+    return f'<div class="scroll"><table>{head}{rows}</table></div>'
+
+
+def moment(milliseconds: float) -> str:
+    """Return a time of an entry ID as text; the ID where it is no time of this era.
+
+    Examples
+    --------
+    >>> moment(1_700_000_000_000.0), moment(5.0), moment(1e18)
+    ('2023-11-14 22:13:20', '1970-01-01 00:00:00', '1000000000000000000')
+    """
+    if not _YEARS[0] <= milliseconds <= _YEARS[1]:
+        return f"{milliseconds:.0f}"
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S}"

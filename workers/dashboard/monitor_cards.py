@@ -1,0 +1,192 @@
+"""What the sequential tests say: their evidence, and how far the probabilities are off."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bokeh.models import Span, UIElement
+
+from workers.dashboard.answers_card import scale
+from workers.dashboard.card import Card, legend, markup, plot, source
+from workers.dashboard.colours import ACCURACY, ALARM, ANNOUNCED, BAND, BAND_ALPHA, OTHER
+from workers.dashboard.excerpt import Excerpt, thinned
+from workers.dashboard.reports import Report, as_dict, as_list, number
+from workers.dashboard.text import safe, whole
+
+NO_MONITORS = (
+    "The reports of this feed carry no monitors: the feed was begun with monitors = off, or by a "
+    "version without them."
+)
+
+_MOST = 100  # tests of a report
+_ROWS = 8
+
+
+class Test(NamedTuple):
+    """A sequential test in a report.
+
+    Attributes
+    ----------
+    kind, scope, name : str
+    log_wealth, threshold : float
+        Natural logarithms.
+    since, estimate, lower, upper : float
+        Its strongest mean of y - p: since which example, and the confidence sequence. NaN without.
+    """
+
+    kind: str
+    scope: str
+    name: str
+    log_wealth: float
+    threshold: float
+    since: float
+    estimate: float
+    lower: float
+    upper: float
+
+    @property
+    def margin(self) -> float:
+        """What the evidence lacks to its threshold: an alarm is raised at 0."""
+        return self.log_wealth - self.threshold
+
+
+def tests_of(report: Report) -> list[Test]:
+    """Return the tests in a report; what is none is left out.
+
+    Examples
+    --------
+    >>> found = {"kind": "calibration", "scope": "overall", "log_wealth": 1.5, "threshold": 5}
+    >>> tests_of(Report.of(b"1-0", {"n": 1, "scored": 1, "monitors": {"tests": [found]}}))[0].margin
+    -3.5
+    """
+    given = as_list(as_dict(report.message.get("monitors")).get("tests"))
+    made = [_test(as_dict(one)) for one in given[:_MOST]]
+    return [test for test in made if not math.isnan(test.margin)]
+
+
+def _test(given: dict[str, object]) -> Test:
+    off = as_dict(given.get("deviation"))
+    kind, scope, name = (str(given.get(key) or "")[:200] for key in ("kind", "scope", "name"))
+    since, estimate, lower, upper = (
+        number(off.get(key)) for key in ("since", "estimate", "lower", "upper")
+    )
+    wealth, threshold = number(given.get("log_wealth")), number(given.get("threshold"))
+    return Test(kind, scope, name, wealth, threshold, since, estimate, lower, upper)
+
+
+def _nearest(report: Report, kind: str) -> float:
+    """Return the margin of the test of a kind that is nearest to an alarm."""
+    return max((t.margin for t in tests_of(report) if t.kind == kind), default=math.nan)
+
+
+def _overall(report: Report) -> Test | None:
+    tests = tests_of(report)
+    return next((t for t in tests if (t.kind, t.scope) == ("calibration", "overall")), None)
+
+
+class EvidenceCard(Card):
+    """Log-wealth of the tests against their thresholds."""
+
+    title = "Evidence of the monitors"
+    words = (
+        "Natural logarithm of each test's wealth less that of its threshold: an alarm (marked) is "
+        "raised at 0, and the test begins anew. While all is well the lines stay below 0 for ever, "
+        "but with the small probability alarm_level."
+    )
+    section = "monitors"
+
+    def body(self) -> Sequence[UIElement]:
+        """Make the plot."""
+        self._source = source("x", "overall", "calibration", "exchangeability")
+        self._alarms = source("x")
+        drawn = plot(self.axis, "log wealth - log threshold")
+        drawn.add_layout(Span(location=0, dimension="width", line_color=ALARM, line_width=2))
+        both = {"source": self._source, "width": 2}
+        overall = drawn.line("x", "overall", color=ANNOUNCED, **both)
+        parts = drawn.line("x", "calibration", color=ACCURACY, line_dash="dashed", **both)
+        exchange = drawn.line("x", "exchangeability", color=OTHER, line_dash="dotted", **both)
+        alarm = drawn.scatter(
+            "x", 0, source=self._alarms, marker="inverted_triangle", size=12, color=ALARM
+        )
+        legend(
+            drawn,
+            [
+                ("calibration, overall", [overall]),
+                ("calibration, nearest part", [parts]),
+                ("exchangeability, nearest", [exchange]),
+                ("alarm", [alarm]),
+            ],
+        )
+        return [drawn]
+
+    def fill(self, excerpt: Excerpt) -> str:
+        """Draw the tests."""
+        chosen = thinned(len(excerpt.reports))
+        reports = [excerpt.reports[i] for i in chosen]
+        if not any(tests_of(report) for report in reports[-1:]):
+            return NO_MONITORS
+        overall = [_overall(report) for report in reports]
+        self._source.data = {
+            "x": excerpt.x()[chosen],
+            "overall": [math.nan if test is None else test.margin for test in overall],
+            "calibration": [_nearest(report, "calibration") for report in reports],
+            "exchangeability": [_nearest(report, "exchangeability") for report in reports],
+        }
+        self._alarms.data = {"x": excerpt.alarm_x()}
+        return ""
+
+
+class DeviationCard(Card):
+    """Mean of y - p with its confidence sequence, overall and for the worst parts."""
+
+    title = "How far the probabilities are off"
+    words = (
+        "Share of right answers less what was announced, since the start that tells most, with "
+        "its confidence sequence: the band holds the truth at all times together. Above 0 the "
+        "feed announces too little, below 0 too much. The table has the parts that are off most."
+    )
+    section = "confidence-sequences"
+
+    def body(self) -> Sequence[UIElement]:
+        """Make the plot and the place of the table."""
+        self._source = source("x", "estimate", "lower", "upper")
+        drawn = plot(self.axis, "accuracy - probability", height=220)
+        drawn.varea("x", "lower", "upper", source=self._source, color=BAND, alpha=BAND_ALPHA)
+        drawn.line("x", "estimate", source=self._source, color=ANNOUNCED, width=2)
+        drawn.add_layout(Span(location=0, dimension="width", line_color=ACCURACY, line_width=1.5))
+        self._table = markup()
+        return [drawn, self._table]
+
+    def fill(self, excerpt: Excerpt) -> str:
+        """Draw the overall deviation; write those of the parts."""
+        chosen = thinned(len(excerpt.reports))
+        reports = [excerpt.reports[i] for i in chosen]
+        found = [_overall(report) for report in reports]
+        if not found or found[-1] is None or math.isnan(found[-1].estimate):
+            return NO_MONITORS
+        nothing = (math.nan,) * 3
+        rows = [nothing if test is None else test[-3:] for test in found]
+        columns = dict(zip(("estimate", "lower", "upper"), zip(*rows, strict=True), strict=True))
+        self._source.data = {"x": excerpt.x()[chosen], **columns}
+        self._table.text = _table(tests_of(reports[-1]))
+        return ""
+
+
+def _table(tests: Sequence[Test]) -> str:
+    known = [test for test in tests if not math.isnan(test.lower + test.upper + test.estimate)]
+    known.sort(key=lambda test: (-max(test.lower, -test.upper), -abs(test.estimate)))
+    rows = "".join(
+        f'<tr><td class="text">{safe(_part(test), 30)}</td><td>{test.estimate:+.3f}</td>'
+        f"<td>{test.lower:+.3f} to {test.upper:+.3f}</td>"
+        f"<td>{scale(test.lower, test.estimate, test.upper)}</td><td>{whole(test.since)}</td></tr>"
+        for test in known[:_ROWS]
+    )
+    head = (
+        '<tr><th class="left">part</th><th>off by</th><th>confidence sequence</th>'
+        "<th>-0.5 to +0.5</th><th>since example</th></tr>"
+    )
+    return f'<div class="scroll"><table>{head}{rows}</table></div>'
+
+
+def _part(test: Test) -> str:
+    return f"{test.scope} {test.name}".strip()
