@@ -54,5 +54,6 @@ REJECTION_CODES = (
     "unknown_field",
     "duplicate_field",  # a field, or a named feature, sent twice
     "too_large",  # more bytes than the entry limit, or far more values than features
+    "slice",  # s is not an object of text, of the feed's slices
     "unsupported",  # a field, or a kind of feature value, that is not taken yet, or not here
 )

@@ -27,13 +27,15 @@ from online_svm.predictor.pending_examples import (
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.state import State
 from online_svm.stream.label_counts import LabelCounts
-from online_svm.types import Floats
+from online_svm.types import Floats, Ints
 
 Done = Literal["accepted", "repeated", "corrected"]
 Kind = Literal["answer", "learn", "give_up", "label", "correct", "report"]
 
 GIVEN_UP = -1
 """In the place of the number of a learned example: it was not learned."""
+
+NO_SLICES: Ints = np.empty(0, dtype=np.int64)
 
 EARLY_KEPT = 1000
 """Ids of labels for unknown examples that are remembered, to count examples that come after."""
@@ -145,6 +147,7 @@ class LateLabels:
         probability: float = float("nan"),
         time: int = 0,
         seq: int = 0,
+        slices: Ints = NO_SLICES,
     ) -> None:
         """Take an example; those whose horizon passes with it are learned or given up.
 
@@ -163,6 +166,8 @@ class LateLabels:
             as that.
         seq : int
             Of its entry.
+        slices : ndarray of shape (n_slices,)
+            Codes of the values of its slices.
 
         Raises
         ------
@@ -174,7 +179,9 @@ class LateLabels:
         if time < self._clock:
             self.counts.backwards += 1
         self._clock = max(self._clock, time)
-        example = PendingExample(self._accepted, id, x.copy(), self._clock, seq, label, probability)
+        example = PendingExample(
+            self._accepted, id, x.copy(), self._clock, seq, label, probability, slices
+        )
         self._accepted += 1
         if label is not None:
             self.met[label] = None
@@ -198,6 +205,7 @@ class LateLabels:
         probs: Floats,
         ids: Sequence[str | None] | None = None,
         times: Sequence[int] | None = None,
+        slices: Ints | None = None,
     ) -> None:
         """Take examples in order, as `accept` does.
 
@@ -210,10 +218,11 @@ class LateLabels:
         known = [id for id in sent if id is not None]
         if len(set(known)) < len(known) or not self._known.keys().isdisjoint(known):
             raise InvalidInput("ids: one waits for its label already, or is given twice")
-        for x, id, label, p, time in zip(
-            X, sent, labels, probs.tolist(), times or [0] * len(X), strict=True
+        codes = [NO_SLICES] * len(X) if slices is None else slices
+        for x, id, label, p, time, of in zip(
+            X, sent, labels, probs.tolist(), times or [0] * len(X), codes, strict=True
         ):
-            self.accept(x, id=id, label=label, probability=p, time=time)
+            self.accept(x, id=id, label=label, probability=p, time=time, slices=of)
 
     def label(self, id: str, label: str) -> Done:
         """Take the label of the example with this id, and say what was done with it.

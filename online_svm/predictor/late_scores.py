@@ -21,12 +21,15 @@ class ScoredAnswers(NamedTuple):
     block : PredictionBlock
     columns : ndarray of shape (m,)
         Index of the true label in the classes of the block; -1 for a probability.
+    slices : ndarray of shape (m, n_slices)
+        Codes of the values of their slices.
     X : ndarray of shape (m, n_features)
     """
 
     begin: int
     block: PredictionBlock
     columns: Ints
+    slices: Ints
     X: Floats
 
 
@@ -43,7 +46,8 @@ def scored_answers(examples: Sequence[PendingExample]) -> Iterator[ScoredAnswers
         learned = examples[begin:stop]
         columns = [-1 if e.label is None else place.get(e.label, unseen) for e in learned]
         X = np.array([example.x for example in learned])
-        yield ScoredAnswers(begin, block, np.array(columns, dtype=np.int64), X)
+        slices = np.array([example.slices for example in learned], dtype=np.int64)
+        yield ScoredAnswers(begin, block, np.array(columns, dtype=np.int64), slices, X)
 
 
 def open_terms(late: LateRows) -> Ints:

@@ -62,6 +62,8 @@ class LearningOrder:
         Whether it is certain now that an example is not learned.
     before : ndarray of shape (m,)
         Examples learned before each row.
+    slices : ndarray of shape (m, n_slices)
+        Codes of the values of the slices.
     late : LateRows or None
         None where a label comes with its example.
 
@@ -79,13 +81,17 @@ class LearningOrder:
     learns: Bools
     gaps: Bools
     before: Ints
+    slices: Ints
     late: LateRows | None = None
 
     @classmethod
-    def at_once(cls, X: Floats, codes: Ints, probs: Floats, n: int) -> Self:
+    def at_once(
+        cls, X: Floats, codes: Ints, probs: Floats, n: int, slices: Ints | None = None
+    ) -> Self:
         """Return the order in which a row is learned right after its answer; n were before."""
         learns = (codes >= 0) | ~np.isnan(probs)
-        return cls(X, codes, probs, learns, ~learns, n + np.cumsum(learns) - learns)
+        of_rows = np.empty((len(X), 0), dtype=np.int64) if slices is None else slices
+        return cls(X, codes, probs, learns, ~learns, n + np.cumsum(learns) - learns, of_rows)
 
     @classmethod
     def of_steps(cls, steps: Sequence[Step], codes: Ints, n: int) -> Self:
@@ -106,6 +112,7 @@ class LearningOrder:
             learns,
             gaps,
             n + np.cumsum(learns) - learns,
+            np.array([example.slices for example in examples], dtype=np.int64),
             LateRows(examples, answers, opens),
         )
 
@@ -138,6 +145,7 @@ class LearningOrder:
             self.learns[chosen],
             self.gaps[chosen],
             self.before[chosen],
+            self.slices[chosen],
             late,
         )
 

@@ -41,6 +41,7 @@ from online_svm.stream.prediction import (
 )
 from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.slices import SliceValue
 from online_svm.stream.targets import checked_probabilities
 from online_svm.types import Bools, Floats, Ints
 
@@ -116,11 +117,18 @@ class OnlinePredictor(RefitCycle):
         probability = self.schema.probability(example.p)
         if label is not None and probability is not None:
             raise InvalidExample("duplicate_field", "both y and p are given; give one")
+        slices = self.schema.slice_values(example.slices)
         schema = self.schema.of_example(example.x)
         probabilities = None if probability is None else np.array([probability])
         times = None if example.time is None else [example.time]
         answers = self.step_many(
-            row[None, :], [label], probabilities, schema, ids=[example.id], times=times
+            row[None, :],
+            [label],
+            probabilities,
+            schema,
+            ids=[example.id],
+            times=times,
+            slices=[slices],
         )
         block = answers[0]
         assert isinstance(block, PredictionBlock)
@@ -163,6 +171,7 @@ class OnlinePredictor(RefitCycle):
         *,
         ids: Sequence[str | None] | None = None,
         times: Sequence[int] | None = None,
+        slices: Sequence[SliceValue | None] | None = None,
     ) -> Answers:
         """Answer and learn rows in order; the same as `step` on each.
 
@@ -182,6 +191,8 @@ class OnlinePredictor(RefitCycle):
             By which labels can be sent later, where there is a horizon; none may wait already.
         times : sequence of int, length m, optional
             Milliseconds, where the horizon counts time.
+        slices : sequence of (SliceValue or None), length m, optional
+            Values that `schema.slice_values` accepted.
 
         Returns
         -------
@@ -200,12 +211,20 @@ class OnlinePredictor(RefitCycle):
         are_taken = self.config.learner == "psvm"
         probs = checked_probabilities(probabilities, has_label, are_taken=are_taken)
         if self.late is not None:
-            self.late.accept_many(X, labels, probs, ids, times)
+            self.late.accept_many(X, labels, probs, ids, times, self.slice_codes(slices, len(X)))
             return self.answer_accepted(schema)
         if schema is not None and len(X):
             self.schema = schema
-        order = LearningOrder.at_once(X, self.labels.codes(labels), probs, self.n)
+        codes = self.labels.codes(labels)
+        order = LearningOrder.at_once(X, codes, probs, self.n, self.slice_codes(slices, len(X)))
         return self._follow(order)
+
+    def slice_codes(self, slices: Sequence[SliceValue | None] | None, count: int) -> Ints:
+        """Return the codes of the slices of accepted rows, in order, shape (count, n_slices).
+
+        A value that is met for the first time takes the next code. It may be asked once a row.
+        """
+        return self._slices.codes(slices, count)
 
     def answer_accepted(self, schema: FeatureSchema | None = None) -> Answers:
         """Answer the examples that `late` accepted since the last call, and learn what is due.
@@ -327,11 +346,14 @@ class OnlinePredictor(RefitCycle):
         answers: Answers = []
         begin = 0
         for due, stop in self._due_reports(order):
-            scored = self._scored(block.part(begin, stop), columns[begin:stop], order.X[begin:stop])
+            scored = self._scored(
+                block.part(begin, stop), columns[begin:stop], order.part(begin, stop)
+            )
             answers += _with_report(scored, self._report(due))
             begin = stop
         if begin < len(order):
-            answers += self._scored(block.part(begin, len(order)), columns[begin:], order.X[begin:])
+            rest = order.part(begin, len(order))
+            answers += self._scored(block.part(begin, len(order)), columns[begin:], rest)
         return answers
 
     def _due_reports(self, order: LearningOrder) -> list[tuple[int, int]]:
@@ -340,14 +362,15 @@ class OnlinePredictor(RefitCycle):
         due = range((int(before[0]) // every + 1) * every, self.n + 1, every)
         return [(n, int(np.searchsorted(before, n))) for n in due]
 
-    def _scored(self, block: PredictionBlock, columns: Ints, X: Floats) -> Watched:
+    def _scored(self, block: PredictionBlock, columns: Ints, order: LearningOrder) -> Watched:
         """Return rows that were learned right after their answers, and the alarms they raised."""
         if block.status != "ok":
             return [block]
-        return self._watched(block, self._score(block, columns, X, block.n + 1))
+        rows = ScoredRows.of(block, columns, order.slices, order.X)
+        return self._watched(block, self._score(block, columns, rows, block.n + 1))
 
     def _score(
-        self, block: PredictionBlock, columns: Ints, X: Floats, learned: Ints
+        self, block: PredictionBlock, columns: Ints, rows: ScoredRows, learned: Ints
     ) -> list[Alarm]:
         """Add answers of a model and their labels, in the order in which they are learned.
 
@@ -357,7 +380,6 @@ class OnlinePredictor(RefitCycle):
             What the monitors find; `learned` is the number of examples learned up to each row.
         """
         self._validity.update(block, columns)
-        rows = ScoredRows.of(block, columns, X=X)
         if self._windows is not None:
             self._windows.update(rows)
         if self._monitors is None or not len(rows):
@@ -375,7 +397,7 @@ class OnlinePredictor(RefitCycle):
         windows, monitors = self._windows, self._monitors
         return replace(
             self._validity.report(n),
-            windowed=None if windows is None else windows.report(),
+            windowed=None if windows is None else windows.report(self._slices),
             monitors=None if monitors is None else monitors.report(),
         )
 
@@ -401,8 +423,9 @@ class OnlinePredictor(RefitCycle):
         """Score the examples that are learned; return the alarms that they raise."""
         assert order.late is not None
         learned, alarms = order.before[order.learns] + 1, list[Alarm]()
-        for begin, block, columns, X in scored_answers(order.late.chosen(order.learns)):
-            alarms += self._score(block, columns, X, learned[begin : begin + len(columns)])
+        for begin, block, columns, slices, X in scored_answers(order.late.chosen(order.learns)):
+            rows = ScoredRows.of(block, columns, slices, X)
+            alarms += self._score(block, columns, rows, learned[begin : begin + len(columns)])
         self._open.add(open_terms(order.late))
         return alarms
 

@@ -40,6 +40,8 @@ class PendingExample:
     label : str or None
     probability : float
         In the place of a label; NaN where there is none.
+    slices : ndarray of shape (n_slices,)
+        Codes of the values of its slices.
     answer : Answer or None
         The original answer, once it is given.
     """
@@ -51,6 +53,7 @@ class PendingExample:
     seq: int
     label: str | None
     probability: float
+    slices: Ints
     answer: Answer | None = None
 
     @property
@@ -107,6 +110,7 @@ def pending_state(examples: Sequence[PendingExample]) -> State:
     }
     if examples:
         arrays["X"] = np.array([example.x for example in examples])
+        arrays["slices"] = np.array([example.slices for example in examples], dtype=np.int64)
     for k, block in enumerate(_joined_runs(answer_runs(examples))):
         state = block_state(block)
         header["answers"].append(state.header)
@@ -126,13 +130,12 @@ def pending_from_state(state: State) -> list[PendingExample]:
     ids, labels = header["ids"], header["labels"]
     columns: list[list[Any]] = [arrays[name].tolist() for name in ("numbers", "times", "seqs")]
     probs = arrays["probs"].tolist()
-    X = arrays["X"] if ids else ()
-    require(all(len(column) == len(ids) for column in (labels, *columns, probs, X)), "pending")
+    X, slices = (arrays[name] if ids else () for name in ("X", "slices"))
+    rows = (labels, *columns, probs, X, slices)
+    require(all(len(column) == len(ids) for column in rows), "pending")
     examples = [
-        PendingExample(number, sent, x, time, seq, label, p)
-        for sent, label, number, time, seq, p, x in zip(
-            ids, labels, *columns, probs, X, strict=True
-        )
+        PendingExample(number, sent, x, time, seq, label, p, codes)
+        for sent, label, number, time, seq, p, x, codes in zip(ids, *rows, strict=True)
     ]
     done = 0
     for k, constants in enumerate(header["answers"]):

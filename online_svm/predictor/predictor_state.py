@@ -5,6 +5,7 @@ from typing import Any
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.windowed.slice_values import SliceValues
 from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.late_labels import LateLabels
@@ -50,6 +51,7 @@ class PredictorState:
         self._unlabelled: int | None = None  # examples learned before the last without a label
         self._validity = StreamValidity(config.published)
         self._windows = WindowedValidity.of(config)
+        self._slices = SliceValues(len(config.slices), config.max_slices)
         self.late = LateLabels(config) if config.takes_late_labels else None
         self._open = OpenAnswers()
         self._counts: deque[LabelCounts] = deque()  # within a call only: of the reports due
@@ -75,6 +77,7 @@ class PredictorState:
         if self._windows is not None:
             header["windowed"], parts = self._windows.state()
             arrays |= nest("windowed", parts)
+            header["slices"] = self._slices.header()
         if self.late is not None:
             header["late"], parts = self.late.state()
             arrays |= nest("late", parts)
@@ -136,6 +139,9 @@ class PredictorState:
         if self._windows is not None:
             windowed = State(header["windowed"], under("windowed", arrays))
             self._windows = WindowedValidity.from_state(windowed, self.config)
+            self._slices = SliceValues.from_header(
+                header["slices"], len(self.config.slices), self.config.max_slices
+            )
         if self._monitors is not None:
             watched = State(header["monitors"], under("monitors", arrays))
             self._monitors = StreamMonitors.from_state(watched, self.config)

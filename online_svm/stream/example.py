@@ -23,6 +23,8 @@ class Example:
         By which its label can be sent later, where there is a horizon.
     time : int, optional
         Milliseconds, where the horizon counts time.
+    slices : mapping from str to str, optional
+        Values of the slices that the configuration names. They are no features.
 
     Examples
     --------
@@ -35,3 +37,4 @@ class Example:
     p: float | None = None
     id: str | None = None
     time: int | None = None
+    slices: Mapping[str, str | None] | None = None

@@ -8,6 +8,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
+from online_svm.stream.slices import SliceValue, checked_slices
 from online_svm.types import Bools, Floats
 
 # Squares of larger numbers, summed over 100,000 features, would overflow in the kernel.
@@ -28,7 +29,7 @@ class FeatureSchema:
     Parameters
     ----------
     config : PredictorConfig
-        Its `features`, `missing`, `labels`, `classes` and `learner` are used.
+        Its `features`, `missing`, `labels`, `classes`, `learner` and `slices` are used.
 
     Attributes
     ----------
@@ -36,6 +37,10 @@ class FeatureSchema:
         Sorted feature names, where they are named.
     dimension : int or None
         Number of features; None until it is known.
+    slices : tuple of str
+        Names of the slices.
+    has_windows : bool
+        Whether there are windowed figures, which slices are part of.
 
     Examples
     --------
@@ -53,6 +58,8 @@ class FeatureSchema:
         self.dimension = len(declared) if isinstance(declared, tuple) else declared
         self.allows_missing = config.missing == "mean"
         self._takes_probabilities = config.learner == "psvm"
+        self.slices = config.slices
+        self.has_windows = config.metrics_window is not None
         self._integers = config.labels == "integer"
         self._declared = None if config.classes is None else frozenset(config.classes)
 
@@ -146,6 +153,16 @@ class FeatureSchema:
         if not 0 <= p <= 1:
             raise InvalidExample("out_of_range", f"p is {float(p)!r}; send a number from 0 to 1")
         return float(p) + 0.0  # -0 is 0
+
+    def slice_values(self, sent: object) -> SliceValue | None:
+        """Return the values of the slices, or None where none are given.
+
+        Raises
+        ------
+        InvalidExample
+            As `checked_slices`.
+        """
+        return checked_slices(sent, self.slices)
 
     def check(self, vector: Floats, names: Sequence[str] | None = None) -> None:
         """Raise InvalidExample for the first value of `vector` that cannot be computed with.

@@ -160,7 +160,7 @@ def backtest(
     else:
         chosen = compared.configurations(given, sections)
         reading = reading_of(
-            format, label, prob, False, no_header, features, drop, id, na, data_dir
+            format, label, prob, False, no_header, features, drop, id, na, data_dir, None
         )
         entries = _source_history(source, reading, arrays, shuffle, limit)
         finished = _finished(chosen, entries, kept, processes)

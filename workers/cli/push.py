@@ -20,6 +20,7 @@ from workers.cli.reading import (
     NoLabel,
     Prob,
     Shuffle,
+    Slices,
     Source,
     Width,
     reading_of,
@@ -47,6 +48,7 @@ def push(
     features: Width = None,
     drop: Drop = None,
     id: IdColumn = None,
+    slice: Slices = None,
     na: Na = None,
     arrays: Arrays = False,
     shuffle: Shuffle = None,
@@ -85,7 +87,9 @@ def push(
     if given:
         check_url(given)
     layout = Layout()
-    reading = reading_of(format, label, prob, no_label, no_header, features, drop, id, na, data_dir)
+    reading = reading_of(
+        format, label, prob, no_label, no_header, features, drop, id, na, data_dir, slice
+    )
     rows, total = selected(sources.rows(source, reading, layout), shuffle, skip, limit)
     chunk = ingest.CHUNK if rate is None else ingest.Pace(rate).chunk
     chunk = min(chunk, high_water or chunk)

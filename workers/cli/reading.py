@@ -80,6 +80,16 @@ IdColumn = Annotated[
         show_default=False,
     ),
 ]
+Slices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--slice",
+        metavar="COLUMN",
+        help="Column of text that is sent as a slice and is no feature, for a feed with --slices "
+        "COLUMN; may be repeated. s in JSON lines with x.",
+        show_default=False,
+    ),
+]
 Na = Annotated[
     list[str] | None,
     typer.Option(
@@ -120,6 +130,7 @@ def reading_of(
     id: str | None,
     na: list[str] | None,
     data_dir: Path | None,
+    slices: list[str] | None,
 ) -> "Reading":
     """Return the options for reading a source."""
     from workers.push.rows import Reading
@@ -134,6 +145,7 @@ def reading_of(
         prob=prob,
         drop=tuple(drop or ()),
         id=id,
+        slices=tuple(slices or ()),
         na=tuple(na or ()),
     )
 

@@ -17,6 +17,7 @@ from workers.cli.reading import (
     NoLabel,
     Prob,
     Shuffle,
+    Slices,
     Width,
     reading_of,
     selected,
@@ -57,6 +58,7 @@ def verify(
     features: Width = None,
     drop: Drop = None,
     id: IdColumn = None,
+    slice: Slices = None,
     na: Na = None,
     arrays: Arrays = False,
     shuffle: Shuffle = None,
@@ -74,7 +76,7 @@ def verify(
             found = recompute(store)
         else:
             reading = reading_of(
-                format, label, prob, no_label, no_header, features, drop, id, na, data_dir
+                format, label, prob, no_label, no_header, features, drop, id, na, data_dir, slice
             )
             chosen, _ = selected(rows(input, reading), shuffle, 0, None)
             found = verify_history(store, (encoded(row, arrays) for row in chosen))

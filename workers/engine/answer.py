@@ -92,7 +92,14 @@ def process(
     raised: dict[int, list[Alarm]] = {}  # by the position of their entry
     done = 0
     probabilities = decoded.probability_column()
-    for answer in predictor.step_many(decoded.X, decoded.labels, probabilities, decoded.schema):
+    answers = predictor.step_many(
+        decoded.X,
+        decoded.labels,
+        probabilities,
+        decoded.schema,
+        slices=decoded.slice_column(),
+    )
+    for answer in answers:
         if isinstance(answer, ValidityReport):
             last = decoded.accepted[done - 1]
             met.append((entries[last][0], encode_report(answer, before.seq + last)))

@@ -15,6 +15,7 @@ import orjson
 
 from online_svm.errors import InvalidExample
 from online_svm.stream.schema import FeatureSchema, invalid_values
+from online_svm.stream.slices import SliceValue
 from online_svm.types import Floats
 from workers.config.settings import Limits
 from workers.message.entry_decode import (
@@ -27,26 +28,29 @@ from workers.message.entry_decode import (
     read_id,
     read_label,
     read_probability,
+    read_slices,
 )
 
 Columns = dict[bytes, Sequence[bytes]]
 Texts = list[str | None]
 Numbers = list[float | None]
+Slices = list[SliceValue | None]
 
 _LARGE = 1 << 20
 """Bytes of a column of features beyond which its values are counted before it is parsed."""
 
 _LAYOUTS = frozenset(
-    frozenset((features, *rest))
+    frozenset((features, *target, *id, *slices))
     for features in (b"x", b"xb")
     for target in ((), (b"y",), (b"p",))
-    for rest in (target, (*target, b"id"))
+    for id in ((), (b"id",))
+    for slices in ((), (b"s",))
 )
 
 
 def decode_columns(
     batch: Sequence[Fields], schema: FeatureSchema, limits: Limits
-) -> tuple[Floats, Texts, Numbers, Texts] | None:
+) -> tuple[Floats, Texts, Numbers, Slices, Texts] | None:
     """Return the columns of a batch, or None if not every entry is ordinary.
 
     Returns
@@ -54,6 +58,7 @@ def decode_columns(
     X : ndarray of shape (n_entries, n_features)
     labels : list of (str or None), one an entry
     probabilities : list of (float or None)
+    slices : list of (tuple of (str or None), or None)
     ids : list of (str or None)
     """
     columns = _columns(batch) if batch and schema.dimension is not None else None
@@ -63,10 +68,13 @@ def decode_columns(
         labels = _labels(columns.get(b"y"), len(batch), schema, limits)
         ids = _ids(columns.get(b"id"), len(batch), limits)
         probabilities = _probabilities(columns.get(b"p"), len(batch), schema)
+        slices = _slices(columns.get(b"s"), len(batch), schema)
         X = _features(columns, schema)
     except (InvalidExample, ValueError, TypeError, KeyError):
         return None
-    return None if invalid_values(X, False).any() else (X, labels, probabilities, ids)
+    if invalid_values(X, False).any():
+        return None
+    return X, labels, probabilities, slices, ids
 
 
 def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> bool:
@@ -80,6 +88,8 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
             read_label(given[b"y"], schema, limits)
         if b"p" in given:
             read_probability(given[b"p"], schema)
+        if b"s" in given:
+            read_slices(given[b"s"], schema)
         if b"x" not in given:
             return len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
         check_values(given[b"x"], schema, limits)
@@ -141,6 +151,13 @@ def _probabilities(column: Sequence[bytes] | None, count: int, schema: FeatureSc
     if column is None:
         return [None] * count
     return [read_probability(raw, schema) for raw in column]
+
+
+def _slices(column: Sequence[bytes] | None, count: int, schema: FeatureSchema) -> Slices:
+    if column is None:
+        return [None] * count
+    known = {raw: read_slices(raw, schema) for raw in set(column)}
+    return list(map(known.__getitem__, column))
 
 
 def _ids(column: Sequence[bytes] | None, count: int, limits: Limits) -> Texts:

@@ -13,12 +13,16 @@ import numpy as np
 
 from online_svm.errors import InvalidExample
 from online_svm.stream.schema import FeatureSchema
+from online_svm.stream.slices import SliceValue
 from online_svm.types import Floats
 from workers.config.settings import Limits
 from workers.message import column_decode, entry_decode
 
 Fields = entry_decode.Fields
 Entry = tuple[bytes, Fields]
+
+_Row = tuple[Floats, str | None, float | None, SliceValue | None]
+"""Features, label, probability and slices of an accepted entry."""
 
 _SINGLY = 16  # entries: below this, decoding by column has no advantage
 
@@ -32,6 +36,7 @@ class Decoded:
     X : ndarray of shape (n_accepted, n_features)
     labels : list of (str or None), one an accepted entry
     probabilities : list of (float or None), one an accepted entry
+    slices : list of (tuple of (str or None), or None), one an accepted entry
     ids : list of (str or None), one an entry of the batch
         The producer's id, where it was sent and can be read.
     accepted : list of int
@@ -45,6 +50,7 @@ class Decoded:
     X: Floats
     labels: list[str | None]
     probabilities: list[float | None]
+    slices: list[SliceValue | None]
     ids: list[str | None]
     accepted: list[int]
     rejected: dict[int, InvalidExample]
@@ -58,6 +64,7 @@ class Decoded:
             self.X[kept],
             [self.labels[row] for row in kept],
             [self.probabilities[row] for row in kept],
+            [self.slices[row] for row in kept],
             self.ids,
             [self.accepted[row] for row in kept],
             {**self.rejected, **rejected},
@@ -74,6 +81,10 @@ class Decoded:
         if self.probabilities.count(None) == len(self.probabilities):
             return None
         return np.array(self.probabilities, dtype=np.float64)
+
+    def slice_column(self) -> list[SliceValue | None] | None:
+        """Return the slices of the rows; None if no row has any."""
+        return None if self.slices.count(None) == len(self.slices) else self.slices
 
 
 def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> Decoded:
@@ -115,7 +126,7 @@ class _PartwiseDecoder:
     def __init__(self, entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> None:
         self._fields = [fields for _, fields in entries]
         self._schema, self._limits = schema, limits
-        self._rows: dict[int, tuple[Floats, str | None, float | None]] = {}
+        self._rows: dict[int, _Row] = {}
         self._ids: list[str | None] = [None] * len(entries)
         self._rejected: dict[int, InvalidExample] = {}
 
@@ -136,12 +147,20 @@ class _PartwiseDecoder:
         for positions in layouts.values():
             self._decode_together(positions)
         accepted = sorted(self._rows)
-        rows = [self._rows[i][0] for i in accepted]
-        labels = [self._rows[i][1] for i in accepted]
-        probabilities = [self._rows[i][2] for i in accepted]
-        X = np.array(rows) if rows else np.empty((0, self._schema.dimension or 0))
-        rejected = dict(sorted(self._rejected.items()))
-        return Decoded(X, labels, probabilities, self._ids, accepted, rejected, self._schema)
+        rows = [self._rows[i] for i in accepted]
+        X = np.array([row for row, *_ in rows])
+        if not rows:
+            X = np.empty((0, self._schema.dimension or 0))
+        return Decoded(
+            X,
+            [label for _, label, _, _ in rows],
+            [p for _, _, p, _ in rows],
+            [slices for *_, slices in rows],
+            self._ids,
+            accepted,
+            dict(sorted(self._rejected.items())),
+            self._schema,
+        )
 
     def _decode_together(self, positions: list[int]) -> None:
         if len(positions) <= _SINGLY:
@@ -156,8 +175,8 @@ class _PartwiseDecoder:
             self._decode_together(positions[:middle])
             self._decode_together(positions[middle:])
             return
-        for position, row, label, p, sent in zip(positions, *columns, strict=True):
-            self._rows[position], self._ids[position] = (row, label, p), sent
+        for position, *row, sent in zip(positions, *columns, strict=True):
+            self._rows[position], self._ids[position] = tuple(row), sent
 
     def _decode_one(self, position: int) -> None:
         fields = self._fields[position]
@@ -168,7 +187,7 @@ class _PartwiseDecoder:
             # A new error: the traceback of the raised one would keep all that was parsed.
             self._rejected[position] = InvalidExample(error.code, error.reason)
         else:
-            self._rows[position] = (read.row, read.label, read.probability)
+            self._rows[position] = (read.row, read.label, read.probability, read.slices)
             self._schema = read.schema
 
 

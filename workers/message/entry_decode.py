@@ -11,13 +11,14 @@ import orjson
 
 from online_svm.errors import InvalidExample
 from online_svm.stream.schema import FeatureSchema, value_error
+from online_svm.stream.slices import NO_SLICES, SliceValue
 from online_svm.types import Floats
 from workers.config.settings import Limits
 
 Fields = Mapping[bytes, bytes] | Sequence[bytes]
 """Fields of a stream entry: by name, or the flat list of the protocol."""
 
-MOST_FIELDS = 3
+MOST_FIELDS = 4
 """Fields of the largest entry that can be accepted."""
 
 LARGE = 1 << 16
@@ -33,6 +34,7 @@ _PLANNED = {
 }
 _MAX_NAME = 256
 _MAX_P = 64  # characters: every 64-bit float can be written with far fewer
+_MAX_SLICES = 1 << 14  # bytes of `s`: more than all values a feed can have
 _MAX_UTF8 = 4  # bytes of a character, at most
 # An unterminated string matches to the end of the text, so the scan takes linear time.
 _TOKEN = re.compile(rb'[,[{]|"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
@@ -60,6 +62,7 @@ class Accepted(NamedTuple):
     row : ndarray of shape (n_features,)
     label : str or None
     probability : float or None
+    slices : tuple of (str or None), or None
     schema : FeatureSchema
         The one it was checked by; it knows the features now.
     """
@@ -67,6 +70,7 @@ class Accepted(NamedTuple):
     row: Floats
     label: str | None
     probability: float | None
+    slices: SliceValue | None
     schema: FeatureSchema
 
 
@@ -78,18 +82,19 @@ def decode_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> Accep
     InvalidExample
         With one of `REJECTION_CODES`.
     """
-    _check_fields(fields, limits)
+    _check_fields(fields, schema, limits)
     given = dict(pairs(fields))
     if b"id" in given:
         read_id(given[b"id"], limits)
     label = read_label(given[b"y"], schema, limits) if b"y" in given else None
     probability = read_probability(given[b"p"], schema) if b"p" in given else None
+    slices = read_slices(given[b"s"], schema) if b"s" in given else None
     x = _read_x(given[b"x"], schema, limits) if b"x" in given else _read_raw(given[b"xb"])
     row = schema.row(x)
     if schema.dimension is None:
         _check_adoptable(x, limits)
         schema = schema.of_example(x)
-    return Accepted(row, label, probability, schema)
+    return Accepted(row, label, probability, slices, schema)
 
 
 def readable_id(fields: Fields, limits: Limits) -> str | None:
@@ -175,6 +180,31 @@ def read_probability(raw: bytes, schema: FeatureSchema) -> float | None:
     return schema.probability(float(raw))
 
 
+def read_slices(raw: bytes, schema: FeatureSchema) -> SliceValue | None:
+    """Return the values of the feed's slices.
+
+    Examples
+    --------
+    >>> from online_svm.config import PredictorConfig
+    >>> read_slices(b'{"country":"DE"}', FeatureSchema(PredictorConfig(slices=("country",))))
+    ('DE',)
+    """
+    if len(raw) > _MAX_SLICES:
+        raise InvalidExample("slice", f"s has more than {_MAX_SLICES} bytes")
+    try:
+        sent = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise InvalidExample("slice", "s is not JSON") from None
+    if not isinstance(sent, dict):
+        raise InvalidExample("slice", "s is not an object of text values")
+    values = schema.slice_values(sent)
+    # A text has two quotation marks. If there are more of them, a name may occur twice.
+    texts = len(sent) + sum(value is not None for value in sent.values())
+    if raw.count(b'"') != 2 * texts and len(json.loads(raw, object_pairs_hook=list)) != len(sent):
+        raise InvalidExample("duplicate_field", "a name is in s twice")
+    return values
+
+
 def _text(raw: bytes, name: str) -> str:
     if b"\0" in raw:
         raise InvalidExample("unparsable", f"{name} contains NUL")
@@ -184,16 +214,13 @@ def _text(raw: bytes, name: str) -> str:
         raise InvalidExample("unparsable", f"{name} is not UTF-8") from None
 
 
-def _check_fields(fields: Fields, limits: Limits) -> None:
+def _check_fields(fields: Fields, schema: FeatureSchema, limits: Limits) -> None:
     """Reject an entry by its size or by the names of its fields."""
     check_size(fields, limits)
     names = list(fields) if isinstance(fields, Mapping) else fields[::2]
     for name in names:
-        if name in _PLANNED:
-            planned = f"field {_shown(name)}, {_PLANNED[name]}, is not supported yet"
-            raise InvalidExample("unsupported", f"{planned}; known: {_NAMES}")
-        if name not in _KNOWN:
-            raise InvalidExample("unknown_field", f"field {_shown(name)}; known: {_NAMES}")
+        if name not in _KNOWN and not (name == b"s" and schema.slices):
+            raise _no_field(name, schema)
         if names.count(name) > 1:
             raise InvalidExample("duplicate_field", f"field {_shown(name)} is sent twice")
     if b"x" in names and b"xb" in names:
@@ -202,6 +229,17 @@ def _check_fields(fields: Fields, limits: Limits) -> None:
         raise InvalidExample("duplicate_field", "both y and p are sent; send one")
     if b"x" not in names and b"xb" not in names:
         raise InvalidExample("no_features", "the entry has neither x nor xb")
+
+
+def _no_field(name: bytes, schema: FeatureSchema) -> InvalidExample:
+    """Return the error of a field that the feed does not take."""
+    if name == b"s" and schema.has_windows:
+        return InvalidExample("unsupported", NO_SLICES)
+    known = f"{_NAMES}, s" if schema.slices else _NAMES
+    if name in _PLANNED:
+        planned = f"field {_shown(name)}, {_PLANNED[name]}, is not supported yet"
+        return InvalidExample("unsupported", f"{planned}; known: {known}")
+    return InvalidExample("unknown_field", f"field {_shown(name)}; known: {known}")
 
 
 def _shown(name: bytes) -> str:

@@ -35,9 +35,12 @@ CODES: dict[str, str] = {
     "both `y` and `p`.",
     "too_large": "More bytes than the entry limit, a longer id than the limit, or a large `x` of "
     "far more values than features.",
+    "slice": "`s` is not a JSON object of text, names a slice that the feed does not have, or a "
+    "value in it has more than 64 characters.",
     "unsupported": "Not supported yet: the fields `for` (the label of an earlier id), `time` (the "
-    "time of an example), `s` (slices) and `c` (a control entry), and features that are text, true "
-    "or false, an array or an object; or `p` where the learner takes labels only (`svc`).",
+    "time of an example) and `c` (a control entry), and features that are text, true or false, an "
+    "array or an object; or `s` where the feed has no slices; or `p` where the learner takes "
+    "labels only (`svc`).",
 }
 
 JOIN_CODES: dict[str, str] = {
@@ -341,7 +344,7 @@ class InputEntry(BaseModel):
     """An entry of `in`: fields of a Redis stream entry, not JSON as a whole.
 
     Exactly one of `x` and `xb` is sent. Any other field, or one sent twice, is rejected. The fields
-    `for`, `time`, `s` and `c` are kept for what is to come, and rejected as not supported yet.
+    `for`, `time` and `c` are kept for what is to come, and rejected as not supported yet.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -369,6 +372,12 @@ class InputEntry(BaseModel):
         None,
         description="The producer's own id; the answer repeats it. With `dedupe_window`, an id "
         "that was answered lately is answered `duplicate`.",
+    )
+    s: str | None = Field(
+        None,
+        description="Values of the feed's `slices`, a JSON object of text: "
+        '`{"country": "DE"}`. They are no features; reports have figures for each value. A name '
+        "may be absent or null.",
     )
 
 

@@ -4,6 +4,7 @@ import csv
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, TextIO, cast
 
 import orjson
@@ -18,6 +19,7 @@ from workers.push.rows import (
     label_text,
     number,
     refuse_columns,
+    slices_of,
     with_targets,
 )
 
@@ -48,23 +50,29 @@ def _csv_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterato
         features = {name: number(name, x[name], missing) for name in wanted}
         sent = features if reading.header else list(features.values())
         y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
-        yield with_targets(sent, y, p, reading, id_)
+        row = with_targets(sent, y, p, reading, id_)
+        yield replace(row, s=slices_of(x, reading)) if reading.slices else row
 
 
 def _check_width(columns: int, reading: Reading) -> None:
     """Raise BadSource where too many columns are left when label, id and others are taken out."""
-    most = WIDEST + len(reading.drop) + sum(map(bool, (reading.labelled, reading.prob, reading.id)))
+    most = (
+        WIDEST
+        + len(reading.drop + reading.slices)
+        + sum(map(bool, (reading.labelled, reading.prob, reading.id)))
+    )
     if columns > most:
         raise BadSource(f"more than {most} columns: a feed takes at most {WIDEST} features")
 
 
 def _json_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
-    """Read objects like an input entry (`x`, `y`, `p`, `id`), or flat ones: features and label.
+    """Read objects like an input entry (`x`, `y`, `p`, `id`, `s`), or flat: features and label.
 
     Values are sent unchanged; the feed's answer says if one cannot be used.
     """
     layout.label = (reading.label or "y") if reading.labelled else None
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
+    layout.slices = list(reading.slices)
     for line in lines:
         if line.strip():
             item = orjson.loads(line)
@@ -82,12 +90,14 @@ def _json_row(item: dict[str, Any], reading: Reading) -> Row:
     if reading.label is not None and name not in item and p is None:
         raise BadSource(f"no {name!r} for the label")
     y = item.pop(name, None) if reading.labelled else None
-    for dropped in reading.drop:
+    s = slices_of(item, reading) or (item.pop("s", None) if is_entry else None)
+    for dropped in reading.drop + reading.slices:
         item.pop(dropped, None)
     x = item.pop("x") if is_entry else item
     if is_entry and item:
-        raise BadSource(f"unknown keys beside x, y, p and id: {', '.join(item)[:200]}")
-    return _json_targets(_json_features(x, reading), y, p, sent, reading)
+        raise BadSource(f"unknown keys beside x, y, p, id and s: {', '.join(item)[:200]}")
+    row = _json_targets(_json_features(x, reading), y, p, sent, reading)
+    return row if s is None else replace(row, s=s)
 
 
 def _json_features(x: Any, reading: Reading) -> Any:
@@ -171,8 +181,10 @@ def _arff_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterat
             # The reader omits missing values; the feed must be told that they are missing.
             features = {name: number(name, x.get(name), missing) for name in wanted}
             y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
+            cells = {name: x.get(name) for name in reading.slices}
             text = y.strip(" '\"") if isinstance(y, str) else y
-            yield with_targets(features, text, p, reading, id_)
+            row = with_targets(features, text, p, reading, id_)
+            yield replace(row, s=slices_of(cells, reading)) if cells else row
     except ParseArffError as error:
         raise BadSource(str(error)) from error
     except RuntimeError as error:  # the reader's StopIteration, inside a generator

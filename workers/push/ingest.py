@@ -97,6 +97,8 @@ def entry(row: Row, arrays: bool = False) -> Fields:
         fields += [b"p", row.p]
     if row.id is not None:
         fields += [b"id", row.id]
+    if row.s is not None:
+        fields += [b"s", orjson.dumps(row.s)]
     return fields
 
 

@@ -24,12 +24,13 @@ class BadSource(BadConfiguration):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One example to push: features, and optionally label, producer's id and probability."""
+    """One example to push: features; optionally label, producer's id, probability and slices."""
 
     x: Features
     y: str | None = None
     id: str | None = None
     p: str | None = None
+    s: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,9 @@ class Reading:
         Columns to leave out.
     id : str or None
         Column of the producer's id; `id` in JSON lines that are entries.
+    slices : tuple of str
+        Columns of text that are sent as slices and are no features; `s` in JSON lines that are
+        entries.
     na : tuple of str
         Further texts that stand for a missing value, in addition to the empty one and ``?``.
     """
@@ -70,6 +74,7 @@ class Reading:
     prob: str | None = None
     drop: tuple[str, ...] = ()
     id: str | None = None
+    slices: tuple[str, ...] = ()
     na: tuple[str, ...] = ()
 
     @property
@@ -86,6 +91,8 @@ class Layout:
     ----------
     label, id, prob : str or None
         Name of the column.
+    slices : list of str
+        Columns that are sent as slices.
     dropped : list of str
         Columns that are not sent.
     """
@@ -93,11 +100,12 @@ class Layout:
     label: str | None = None
     id: str | None = None
     prob: str | None = None
+    slices: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
 
     def features(self, names: Sequence[str]) -> list[str]:
         """Return the columns that are features."""
-        others = {self.label, self.id, self.prob, *self.dropped}
+        others = {self.label, self.id, self.prob, *self.slices, *self.dropped}
         return [name for name in names if name not in others]
 
 
@@ -127,13 +135,15 @@ def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
     if len(set(names)) != len(names):
         raise BadSource("two columns have the same name")
     special = [("probability", reading.prob), ("id", reading.id)]
+    special += [("slice", name) for name in reading.slices]
     special += [("column to leave out", name) for name in reading.drop]
     for what, name in special:
         if name is not None and name not in names:
             raise _no_column(name, what, names)
-    taken = {reading.prob, reading.id, *reading.drop}
+    taken = {reading.prob, reading.id, *reading.slices, *reading.drop}
     layout.label = _label_of([name for name in names if name not in taken], names, reading)
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
+    layout.slices = list(reading.slices)
     if "" in layout.features(names):
         raise BadSource(
             f"column {list(names).index('') + 1} has no name: name it, or leave it out: --drop ''"
@@ -165,6 +175,8 @@ def refuse_columns(reading: Reading, what: str) -> None:
         raise BadSource(f"{what} has no column {reading.prob!r} for the probability")
     if reading.id is not None:
         raise BadSource(f"{what} has no column {reading.id!r} for the id")
+    if reading.slices:
+        raise BadSource(f"{what} has no column {reading.slices[0]!r} for the slice")
     if reading.drop:
         raise BadSource(f"{what} has no column {reading.drop[0]!r} to leave out")
 
@@ -177,6 +189,18 @@ def with_targets(
     p, label, id_text = (_filled(value, missing) for value in (probability, y, id_))
     # A label is sent unchanged, with any spaces around it.
     return Row(x, label_text(y) if label is not None and p is None else label, id_text, p)
+
+
+def slices_of(columns: Mapping[str, Any], reading: Reading) -> dict[str, str] | None:
+    """Return the values of the slices of a row, without those that are missing; None without any.
+
+    Examples
+    --------
+    >>> slices_of({"country": "DE", "age": ""}, Reading(slices=("country", "age")))
+    {'country': 'DE'}
+    """
+    texts = {name: _filled(columns.get(name), reading.missing) for name in reading.slices}
+    return {name: text for name, text in texts.items() if text is not None} or None
 
 
 def _filled(value: object, missing: frozenset[str]) -> str | None:

@@ -92,7 +92,8 @@ def _label(head: Sequence[Row], layout: Layout) -> str:
 
 def _others(layout: Layout) -> list[tuple[str, str]]:
     given = (("id", layout.id), ("prob", layout.prob))
-    return [(kind, name) for kind, name in given if name is not None]
+    told = [(kind, name) for kind, name in given if name is not None]
+    return told + ([("slices", _listed(layout.slices))] if layout.slices else [])
 
 
 def _features(first: Row, names: Sequence[str], arrays: bool) -> str:

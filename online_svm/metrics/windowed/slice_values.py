@@ -5,10 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from online_svm.stream.slices import SliceValue
 from online_svm.types import Ints
-
-SliceValue = tuple[str | None, ...]
-"""Of one example: its value of each slice, None where it has none."""
 
 
 class SliceValues:

@@ -224,3 +224,46 @@ def test_a_row_refused_among_others_that_were_taken_is_named(store, redis_url, f
         "push --skip 101 --limit 2, --skip 104 --limit 1, then go on with --skip 106"
     )
     assert len(stored(store)) == 3
+
+
+def test_columns_of_text_are_sent_as_slices_and_are_no_features(run, store, feed, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("q,country,age,kind\n1,DE,old,ham\n2, ,?,spam\n3,\x1b[2J,,ham\n")
+    code, _, err = run("push", feed, str(path), "--slice", "country", "--slice", "age")
+    assert code == 0
+    assert "  slices    country, age\n" in err
+    assert "  features  1 number, sent by name: q\n" in err
+    sent = [orjson.loads(entry[b"s"]) if b"s" in entry else None for entry in stored(store)]
+    assert sent == [{"country": "DE", "age": "old"}, None, {"country": "\x1b[2J"}]
+
+
+def test_json_lines_send_slices_by_name_or_as_they_stand_in_an_entry(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '{"q": 1, "country": "DE", "y": "a"}\n{"x": [1], "y": "a", "s": {"country": "FR"}}\n'
+        '{"x": [1], "y": "a"}\n{"q": 1, "y": "a"}\n'
+    )
+    read = list(rows(str(path), Reading(slices=("country",))))
+    assert [row.s for row in read] == [{"country": "DE"}, {"country": "FR"}, None, None]
+    assert [row.x for row in read] == [{"q": 1}, [1], [1], {"q": 1}]
+    assert ingest.entry(read[1])[-2:] == [b"s", b'{"country":"FR"}']
+
+
+def test_an_arff_column_may_be_a_slice_and_a_libsvm_file_has_none(tmp_path):
+    arff = tmp_path / "a.arff"
+    arff.write_text(
+        "@relation r\n@attribute q numeric\n@attribute country {DE,FR}\n"
+        "@attribute kind {ham,spam}\n@data\n1,DE,ham\n2,?,spam\n"
+    )
+    read = list(rows(str(arff), Reading(slices=("country",))))
+    assert [(row.x, row.s) for row in read] == [({"q": 1.0}, {"country": "DE"}), ({"q": 2.0}, None)]
+    sparse = tmp_path / "a.libsvm"
+    sparse.write_text("1 1:2\n")
+    with pytest.raises(BadSource, match="no column 'country' for the slice"):
+        list(rows(str(sparse), Reading(slices=("country",))))
+
+
+def test_a_slice_that_is_no_column_is_named_before_anything_is_sent(run, store, feed, table):
+    code, _, err = run("push", feed, str(table), "--slice", "land")
+    assert (code, stored(store)) == (2, [])
+    assert "no column 'land' for the slice; there are pid, name" in err

@@ -29,30 +29,31 @@ def schema_of(**settings_):
     return FeatureSchema(PredictorConfig(**settings_))
 
 
-def alone(batch, schema):
+def alone(batch, schema, limits=LIMITS):
     """Return what is known of each entry, read by itself: what defines the result."""
     found = []
     for _, fields in batch:
-        sent = entry_decode.readable_id(fields, LIMITS)
+        sent = entry_decode.readable_id(fields, limits)
         try:
-            read = entry_decode.decode_entry(fields, schema, LIMITS)
+            read = entry_decode.decode_entry(fields, schema, limits)
         except InvalidExample as error:
             found.append((error.code, error.reason, sent))
         else:
             schema = read.schema
             is_learned = read.label is not None or read.probability is not None
-            found.append((read.row.tobytes(), read.label, read.probability, is_learned, sent))
+            target = (read.label, read.probability, read.slices)
+            found.append((read.row.tobytes(), *target, is_learned, sent))
     return found, (schema.names, schema.dimension)
 
 
-def together(batch, schema):
+def together(batch, schema, limits=LIMITS):
     """Return the same of a batch that is read at once."""
-    decoded = decode(batch, schema, LIMITS)
+    decoded = decode(batch, schema, limits)
     assert decoded.accepted == sorted(decoded.accepted)
     assert list(decoded.rejected) == sorted(decoded.rejected)
     columns = zip(
-        decoded.accepted, decoded.X, decoded.labels, decoded.probabilities, decoded.learned(),
-        strict=True,
+        decoded.accepted, decoded.X, decoded.labels, decoded.probabilities, decoded.slices,
+        decoded.learned(), strict=True,
     )  # fmt: skip
     found = {i: (row.tobytes(), *rest, decoded.ids[i]) for i, row, *rest in columns}
     found |= {i: (e.code, e.reason, decoded.ids[i]) for i, e in decoded.rejected.items()}
@@ -235,7 +236,7 @@ def test_a_batch_with_probabilities_is_decoded_as_its_entries_are_alone(config, 
 
 def test_a_batch_of_probabilities_alone_is_read_by_columns():
     batch = [[b"x", b"[1,2]", b"p", b"0.25"], [b"x", b"[3,4]", b"p", b"1"]]
-    X, labels, probabilities, _ = column_decode.decode_columns(
+    X, labels, probabilities, *_ = column_decode.decode_columns(
         batch, FeatureSchema(TUBES), Limits()
     )
     assert (X.tolist(), labels) == ([[1.0, 2.0], [3.0, 4.0]], [None, None])
@@ -246,4 +247,43 @@ def test_entries_without_a_probability_are_read_by_columns_as_ever():
     batch = [[b"x", b"[1,2]", b"y", b"a"]]
     read = column_decode.decode_columns(batch, FeatureSchema(TUBES), Limits())
     assert read is not None
-    assert read[1:] == (["a"], [None], [None])
+    assert read[1:] == (["a"], [None], [None], [None])
+
+
+# Slices
+
+SLICED = PredictorConfig(features=2, classes=("a", "b"), slices=("country", "age"))
+sent_slices = st.sampled_from(
+    [
+        b'{"country":"DE"}', b'{"age":"old","country":"FR"}', b'{"country":null}', b"{}",
+        b'{"country":"\\u0000\\u001b\\"\\n"}', b'{"country":"DE","country":"FR"}', b'{"land":"DE"}',
+        b'{"country":1}', b'{"country":["DE"]}', b'["DE"]', b"null", b"", b'{"country":"DE"',
+        b"\xff",
+        b'{"country":"\\ud800"}', b'{"country":"' + b"x" * 65 + b'"}', b"[" * 5000,
+    ]
+)  # fmt: skip
+sliced_row = st.tuples(
+    st.sampled_from([b"[1,2]", b"[3,4]", b"[1]"]),
+    st.sampled_from([[], [(b"y", b"a")]]),
+    st.sampled_from([[], [(b"id", b"i")]]),
+    st.one_of(st.just([]), st.tuples(st.just(b"s"), sent_slices).map(lambda pair: [pair])),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(batch=st.lists(sliced_row, max_size=6))
+def test_a_batch_with_slices_is_decoded_as_its_entries_are_alone(batch):
+    limits = Limits(max_entry_bytes=10_000)
+    entries = [entry((b"x", x), *y, *i, *s, number=n) for n, (x, y, i, s) in enumerate(batch)]
+    schema = FeatureSchema(SLICED)
+    assert together(entries, schema, limits) == alone(entries, schema, limits)
+
+
+def test_a_batch_with_slices_is_read_by_columns():
+    batch = [
+        [b"x", b"[1,2]", b"y", b"a", b"id", b"1", b"s", b'{"age":"old"}'],
+        [b"x", b"[3,4]", b"y", b"b", b"id", b"2", b"s", b'{"country":"DE","age":null}'],
+    ]
+    read = column_decode.decode_columns(batch, FeatureSchema(SLICED), Limits())
+    assert read is not None
+    assert read[3] == [(None, "old"), ("DE", None)]

@@ -173,7 +173,7 @@ def test_an_entry_that_cannot_be_used_is_rejected_with_its_code(pairs, code):
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("for", "the label of an earlier id"), ("time", "the time of an example"), ("s", "slices"),
+        ("for", "the label of an earlier id"), ("time", "the time of an example"),
         ("c", "a control entry"),
     ],
 )  # fmt: skip
@@ -185,6 +185,61 @@ def test_a_field_whose_feature_is_to_come_is_rejected_as_not_supported_yet(name,
         "unsupported",
         f"field {name!r}, {meant}, is not supported yet; known: x, xb, y, p, id",
     )
+
+
+def test_slices_are_rejected_where_the_feed_has_none_as_before_where_it_has_no_windows():
+    sent = entry((b"x", b"[1]"), (b"s", b"{}"))
+    rejected = decode([sent], schema_of(), Limits()).rejected[0]
+    before = decode([sent], schema_of(metrics_window=None), Limits()).rejected[0]
+    assert (rejected.code, before.code) == ("unsupported", "unsupported")
+    assert rejected.reason == "s is sent, but the feed has no slices; set slices"
+    assert before.reason == "field 's', slices, is not supported yet; known: x, xb, y, p, id"
+
+
+SLICED = {"slices": ("country", "age"), "features": 1}
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "reason"),
+    [
+        (b"", "slice", "s is not JSON"),
+        (b"\xff", "slice", "s is not JSON"),
+        (b'{"country":"\\ud800"}', "slice", "s is not JSON"),
+        (b"[" * 9000, "slice", "s is not JSON"),
+        (b"null", "slice", "s is not an object of text values"),
+        (b'"DE"', "slice", "s is not an object of text values"),
+        (b'{"land":"DE"}', "slice", "s: the feed has no slice 'land'; it has country, age"),
+        (b'{"country":3}', "slice", "s: 'country' is not text"),
+        (b'{"country":{}}', "slice", "s: 'country' is not text"),
+        (b'{"country":"' + b"x" * 65 + b'"}', "slice", "s: 'country' has more than 64 characters"),
+        (b'{"country":"' + b"x" * 16384 + b'"}', "slice", "s has more than 16384 bytes"),
+        (b'{"country":"DE","country":"FR"}', "duplicate_field", "a name is in s twice"),
+        (b'{"country":"DE","\\u0063ountry":"FR"}', "duplicate_field", "a name is in s twice"),
+    ],
+)
+def test_slices_that_cannot_be_counted_reject_the_entry(sent, code, reason):
+    decoded = decode([entry((b"x", b"[1]"), (b"s", sent))], schema_of(**SLICED), Limits())
+    assert (decoded.rejected[0].code, decoded.rejected[0].reason) == (code, reason)
+
+
+@pytest.mark.parametrize(
+    ("sent", "values"),
+    [
+        (b"{}", (None, None)),
+        (b'{"age":"","country":null}', (None, "")),
+        (b' {"country" : "\\u0000\\u001b[2J\\""} ', ('\0\x1b[2J"', None)),
+        ('{"country":"' + "\U0001f600" * 64 + '"}', ("\U0001f600" * 64, None)),
+    ],
+)
+def test_any_text_may_name_a_slice(sent, values):
+    raw = sent.encode() if isinstance(sent, str) else sent
+    decoded = decode([entry((b"x", b"[1]"), (b"s", raw))], schema_of(**SLICED), Limits())
+    assert decoded.slices == [values]
+
+
+def test_slices_sent_twice_are_a_field_sent_twice():
+    twice = entry((b"x", b"[1]"), (b"s", b"{}"), (b"s", b"{}"))
+    assert decode([twice], schema_of(**SLICED), Limits()).rejected[0].code == "duplicate_field"
 
 
 def test_every_code_that_is_given_is_a_published_one():

@@ -72,7 +72,7 @@ def test_a_dead_letter_is_stored_with_the_fields_of_the_schema():
 
 
 def test_the_input_schema_has_the_fields_that_are_decoded():
-    assert set(InputEntry.model_fields) == {"x", "xb", "y", "p", "id"}
+    assert set(InputEntry.model_fields) == {"x", "xb", "y", "p", "id", "s"}
 
 
 def test_the_published_maps_are_named_as_in_the_configuration():

@@ -90,7 +90,7 @@ def test_json_lines_take_the_label_from_a_named_key(tmp_path):
     [
         ('{"q": 1}\n{"q": 1', r"row 2: not jsonl"),
         ("[1, 2]", r"row 1: not jsonl: a line must be a JSON object$"),
-        ('{"x": [1], "z": 1}', r"row 1: unknown keys beside x, y, p and id: z"),
+        ('{"x": [1], "z": 1}', r"row 1: unknown keys beside x, y, p, id and s: z"),
     ],
 )
 def test_broken_json_lines_are_refused_with_the_row(tmp_path, text, message):
