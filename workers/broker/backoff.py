@@ -8,7 +8,9 @@ FIRST = 0.05
 CAP = 2.0
 
 
-def delays(generator: random.Random | None = None) -> Iterator[float]:
+def delays(
+    generator: random.Random | None = None, first: float = FIRST, cap: float = CAP
+) -> Iterator[float]:
     """Yield the seconds to sleep before each further attempt, without end.
 
     The cap bounds how long after its return a worker finds Redis again. The jitter (a uniform draw
@@ -22,4 +24,4 @@ def delays(generator: random.Random | None = None) -> Iterator[float]:
     """
     draw = generator or random.SystemRandom()
     for attempt in count():
-        yield draw.uniform(0.0, min(CAP, FIRST * 2.0 ** min(attempt, 16)))
+        yield draw.uniform(0.0, min(cap, first * 2.0 ** min(attempt, 16)))

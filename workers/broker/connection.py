@@ -54,7 +54,8 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
         )
     except ValueError:
         raise unusable(url) from None
-    for command in ("XREAD", "XRANGE", "XREVRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET"):
+    names = ("XREAD", "XREADGROUP", "XRANGE", "XREVRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET")
+    for command in names:
         connected.set_response_callback(command, _unparsed)
     return connected
 

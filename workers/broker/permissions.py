@@ -57,6 +57,16 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
     return [*reads, *writes, *waits, ("XRANGE", keys.out, "-", "+")]
 
 
+def of_webhook(keys: FeedKeys) -> list[Command]:
+    """Return what the delivery of alarms uses beside that; see `monitor.webhook`."""
+    alarms = keys.alarms
+    return [
+        ("XGROUP", "CREATE", alarms, "g", "0"), ("XACK", alarms, "g", "0-1"),
+        ("XREADGROUP", "GROUP", "g", "c", "STREAMS", alarms, ">"),
+        ("XRANGE", keys.events, "-", "+"),
+    ]  # fmt: skip
+
+
 def check(
     url: str, commands: Sequence[Command], stop: Stop | None = None, patience: float = 0.0
 ) -> None:

@@ -12,8 +12,9 @@ from pydantic_core import PydanticUndefined
 from online_svm.config import PredictorConfig
 from workers.config.settings import Limits, WorkerSettings
 
-_OWN_OPTIONS = frozenset(("redis",))
-"""Settings that the command declares by hand, as every other command does."""
+_OWN_OPTIONS = frozenset(("redis", "alarm_secret"))
+"""Settings that the command declares by hand, and a secret, which every user could read in the list
+of processes."""
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:

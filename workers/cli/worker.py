@@ -56,9 +56,12 @@ def worker(
         from workers.cli.progress import LoggedProgress, WorkerProgress
         from workers.engine import service
         from workers.monitor.watching import watching
+        from workers.monitor.webhook_post import receiver_of
     progress = LoggedProgress(feed) if loaded.log_format == "json" else WorkerProgress(feed)
     with ExitStack() as opened:
-        telemetry = opened.enter_context(watching(feed, url, loaded.metrics))
+        telemetry = opened.enter_context(
+            watching(feed, url, loaded.metrics, receiver=receiver_of(loaded))
+        )
         observe = None if quiet else opened.enter_context(closing(progress))
         service.run(feed, loaded, url, name, accept_environment, observe, telemetry)
 

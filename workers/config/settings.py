@@ -20,6 +20,7 @@ from pydantic_settings import (
 )
 
 from online_svm.config import PredictorConfig
+from workers.config import alarm_receiver
 from workers.config.environment import PREFIX
 from workers.config.explain import explain
 from workers.config.setting_sources import (
@@ -152,6 +153,14 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         description="Address that serves /metrics for Prometheus, /livez and /readyz: a port of "
         "this machine, or host:port.",
     )
+    alarm_url: SecretStr | None = Field(
+        None,
+        description="http:// or https:// address to which each alarm is posted, at least once.",
+    )
+    alarm_secret: SecretStr | None = Field(
+        None, description="Key of the signature of what is posted, HMAC-SHA256."
+    )
+    alarm_secret_file: Path | None = Field(None, description="File with that key, one line.")
     log_format: LogFormat = Field(
         "text", description="Log lines as `text` for people, or as `json` objects."
     )
@@ -222,6 +231,18 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         given = self.redis.get_secret_value() if self.redis else None
         return complete(given, {name: getattr(self, name) for name in FILES})
 
+    @property
+    def alarm_key(self) -> bytes | None:
+        """The key that signs what is posted; None signs nothing.
+
+        Raises
+        ------
+        BadConfiguration
+            If it is given twice, or its file cannot be used.
+        """
+        given = self.alarm_secret.get_secret_value() if self.alarm_secret else None
+        return alarm_receiver.key(given, self.alarm_secret_file)
+
     def shown(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, without the credentials in the URL."""
         # Imported here: it is needed only to show a URL.
@@ -229,6 +250,9 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
 
         shown = self.model_dump(mode="json")
         shown["redis"] = self.redis and redacted(self.redis.get_secret_value())
+        shown["alarm_url"] = self.alarm_url and alarm_receiver.shown(
+            self.alarm_url.get_secret_value()
+        )
         return shown
 
     def _part(self, model: type[BaseModel]) -> dict[str, Any]:

@@ -136,9 +136,10 @@ def check_permissions(store: Store, settings: WorkerSettings, stop: Stop | None 
     A Redis that does not answer is waited for as the settings say.
     """
     group = settings.downstream_group if settings.downstream == "block" else None
-    permissions.check(
-        store.url, permissions.of_worker(store.keys, group), stop, settings.wait_redis
-    )
+    commands = permissions.of_worker(store.keys, group)
+    if settings.alarm_url is not None:
+        commands += permissions.of_webhook(store.keys)
+    permissions.check(store.url, commands, stop, settings.wait_redis)
 
 
 @contextmanager

@@ -17,6 +17,8 @@ EventCode = Literal[
     "snapshot_unusable",
     "input_uncounted",
     "input_ended",
+    "acknowledged",
+    "silenced",
 ]
 
 CODES: tuple[EventCode, ...] = get_args(EventCode)
@@ -42,4 +44,38 @@ def encode_event(code: EventCode, writer: str, epoch: int, detail: str) -> str:
         "epoch": epoch,
         "detail": detail[:_DETAIL],
     }
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=True)
+
+
+def encode_said(
+    code: Literal["acknowledged", "silenced"],
+    speaker: str,
+    epoch: int,
+    why: str,
+    alarm: str | None = None,
+    until: int | None = None,
+) -> str:
+    """Return the payload of what a person said to alarms.
+
+    Parameters
+    ----------
+    code : {"acknowledged", "silenced"}
+    speaker : str
+    epoch : int
+    why : str
+        A long one is cut.
+    alarm : str, optional
+        ID of the entry in `alarms` that was seen.
+    until : int, optional
+        When the silence ends, in milliseconds since 1970.
+
+    Examples
+    --------
+    >>> encode_said("acknowledged", "ann@desk", 3, "a new form", alarm="17-0")
+    '{"v":2,"code":"acknowledged","writer":"ann@desk","epoch":3,"detail":"a new form",\
+"alarm":"17-0"}'
+    """
+    message = json.loads(encode_event(code, speaker, epoch, why))
+    said = {"alarm": alarm, "until": until}
+    message |= {name: value for name, value in said.items() if value is not None}
     return json.dumps(message, separators=(",", ":"), ensure_ascii=True)

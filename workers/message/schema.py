@@ -62,6 +62,8 @@ EVENT_CODES: dict[EventCode, str] = {
     "snapshot_unusable": "A kept snapshot is damaged or gone; the worker replayed from another.",
     "input_uncounted": "Entries that were taken from the input unread before are not missed.",
     "input_ended": "The input has reached the last ID that Redis has.",
+    "acknowledged": "Somebody has seen the alarms of the entry `alarm`.",
+    "silenced": "Alarms are not posted to the webhook before `until`.",
 }
 
 
@@ -335,9 +337,15 @@ class EventMessage(Message):
 
     v: Literal[2] = Field(2, description="Version of this schema.")
     code: EventCode = Field(description="What happened; see the table of events.")
-    writer: str = Field(description="Name of the worker.")
+    writer: str = Field(description="Name of the worker; user and host of a person.")
     epoch: int = Field(ge=0, description="Number of writers so far, this one included.")
     detail: str = Field(description="For a person; at most 1,000 characters.")
+    alarm: str | None = Field(
+        None, description="ID of the entry in `alarms` that was acknowledged; only there."
+    )
+    until: int | None = Field(
+        None, description="End of a silence, in milliseconds since 1970; only there."
+    )
 
 
 class InputEntry(BaseModel):

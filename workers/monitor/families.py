@@ -1,6 +1,6 @@
 """How our metrics are named."""
 
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 PREFIX = "online_svm"
 
@@ -14,3 +14,8 @@ def gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
     'online_svm_lag_entries'
     """
     return GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=["feed", *labels])
+
+
+def counted(name: str, text: str, *labels: str) -> CounterMetricFamily:
+    """Return an empty family of counters, likewise."""
+    return CounterMetricFamily(f"{PREFIX}_{name}", text, labels=["feed", *labels])

@@ -76,7 +76,6 @@ class Health:
             yield "lease", Trouble(late, lease.renewed)
         if state.refits is not None:
             yield "refits", state.refits
-        is_at_work = state.stage in ("answering", "replaying")
-        if is_at_work and now - state.turned > READY_TURN:
+        if state.is_at_work and now - state.turned > READY_TURN:
             still = f"no batch was finished for {now - state.turned:.0f} s"
             yield "feed", Trouble(still, state.turned)

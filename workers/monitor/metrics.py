@@ -12,7 +12,7 @@ from typing import get_args
 
 import orjson
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
@@ -20,9 +20,10 @@ from online_svm import __version__
 from online_svm.stream.alarm import AlarmKind
 from workers.feed.commit import Commit
 from workers.message.schema import CODES
-from workers.monitor.families import PREFIX, gauge
+from workers.monitor.families import PREFIX, counted, gauge
 from workers.monitor.reported import of_answer, of_report
 from workers.monitor.view import FeedView, FeedWatch
+from workers.monitor.webhook import Webhook
 from workers.monitor.worker_state import WorkerState
 
 _SECONDS = (
@@ -127,10 +128,17 @@ class Present(Collector):
     feed : str
     state : WorkerMetrics
     watch : FeedWatch
+    webhook : Webhook, optional
     """
 
-    def __init__(self, feed: str, state: WorkerMetrics, watch: FeedWatch) -> None:
-        self._feed, self._state, self._watch = feed, state, watch
+    def __init__(
+        self,
+        feed: str,
+        state: WorkerMetrics,
+        watch: FeedWatch,
+        webhook: Webhook | None = None,
+    ) -> None:
+        self._feed, self._state, self._watch, self._webhook = feed, state, watch, webhook
 
     def describe(self) -> Iterable[Metric]:
         """Name no metric: registering them then reads nothing from Redis."""
@@ -142,6 +150,8 @@ class Present(Collector):
         yield _build()
         yield from self._of_worker()
         yield from self._of_feed(view)
+        if self._webhook is not None:
+            yield from self._of_webhook(self._webhook)
         if view.answer is not None:
             yield from of_answer(self._feed, view.answer)
         if view.report is not None:
@@ -185,11 +195,23 @@ class Present(Collector):
             if value is not None:
                 yield _one(name, text, feed, value)
 
+    def _of_webhook(self, webhook: Webhook) -> Iterable[Metric]:
+        told = (
+            ("delivered", "Alarms that the receiver took.", webhook.delivered),
+            ("silenced", "Alarms not posted: the feed was silenced.", webhook.silenced),
+            ("lost", "Entries of alarms trimmed before they were delivered.", webhook.lost),
+        )
+        for name, text, count in told:
+            family = counted(f"webhook_{name}", text)
+            family.add_metric([self._feed], count)
+            yield family
+        failures = counted("webhook_failures", "Attempts that failed, by reason.", "reason")
+        for reason, count in sorted(dict(webhook.failures).items()):
+            failures.add_metric([self._feed, reason], count)
+        yield failures
+
     def _retries(self) -> Metric:
-        family = CounterMetricFamily(
-            f"{PREFIX}_redis_retries", "Commands sent to Redis again, by reason.",
-            labels=("feed", "reason"),
-        )  # fmt: skip
+        family = counted("redis_retries", "Commands sent to Redis again, by reason.", "reason")
         store = self._state.store
         kinds = {} if store is None else store.retries
         for reason in sorted({"timeout", "connection", *kinds}):

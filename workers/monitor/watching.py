@@ -19,13 +19,19 @@ from workers.monitor.metrics import Present, WorkerMetrics
 from workers.monitor.server import Endpoint, serving
 from workers.monitor.supervisor import supervised
 from workers.monitor.view import FeedWatch
+from workers.monitor.webhook import posting
+from workers.monitor.webhook_post import Receiver
 
 log = structlog.get_logger("online_svm.monitor")
 
 
 @contextmanager
 def watching(
-    feed: str, url: str, address: str | None, source: str | None = None
+    feed: str,
+    url: str,
+    address: str | None,
+    source: str | None = None,
+    receiver: Receiver | None = None,
 ) -> Iterator[Telemetry]:
     """Watch a worker within the block; yield what it is to tell of its work.
 
@@ -38,13 +44,15 @@ def watching(
         Where `/metrics`, `/livez` and `/readyz` are served; None serves none of them.
     source : str, optional
         For a combination: the feed whose answers it answers in order.
+    receiver : Receiver, optional
+        Where its alarms are posted.
 
     Raises
     ------
     BadConfiguration
         If nothing can listen at the address.
     """
-    if address is None and "NOTIFY_SOCKET" not in os.environ:
+    if address is None and receiver is None and "NOTIFY_SOCKET" not in os.environ:
         yield Telemetry()
         return
     disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no type for it
@@ -53,8 +61,10 @@ def watching(
     with ExitStack() as opened:
         watch = opened.enter_context(closing(FeedWatch(url, feed, source)))
         health = Health(state, watch)
+        webhook = opened.enter_context(posting(url, feed, receiver, lambda: state.is_at_work))
         if address is not None:
-            for collector in (PROCESS_COLLECTOR, GC_COLLECTOR, Present(feed, state, watch)):
+            present = Present(feed, state, watch, webhook)
+            for collector in (PROCESS_COLLECTOR, GC_COLLECTOR, present):
                 registry.register(collector)
             endpoint = Endpoint(registry, health)
             at = opened.enter_context(serving(Address.parse(address), endpoint))

@@ -37,6 +37,11 @@ class WorkerState(Telemetry):
         self.store: FeedReader | None = None
         self.lease: Lease | None = None
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether this worker has the feed."""
+        return self.stage in ("replaying", "answering")
+
     @override
     def opened(self, store: FeedReader) -> None:
         self.store = store

@@ -145,13 +145,23 @@ def test_a_producer_pushes_whether_or_not_it_may_list_the_feed(own_redis, capsys
 
 
 COMMANDS = [rule for rule in RULES["osvm-worker"] if rule.startswith("+")]
-NOT_ALWAYS = {"+xpending", "+discard"}  # with a waiting feed alone; and discarding writes nothing
+OF_WEBHOOK = {"+xreadgroup", "+xack"}
+# With a waiting feed or a webhook alone; and discarding writes nothing.
+NOT_ALWAYS = {"+xpending", "+discard"} | OF_WEBHOOK
 
 
 def test_without_any_one_command_the_check_names_it(own_redis):
     for rule in sorted(set(COMMANDS) - NOT_ALWAYS):
         with pytest.raises(AccessDenied, match=rf"run {rule[1:].upper()}\b.*users\.acl"):
             permissions.check(denied_to(own_redis, rule), permissions.of_worker(FeedKeys("f")))
+
+
+@pytest.mark.parametrize("rule", sorted(OF_WEBHOOK))
+def test_a_worker_that_posts_alarms_needs_two_more(own_redis, rule):
+    url, keys = denied_to(own_redis, rule), FeedKeys("f")
+    permissions.check(url, permissions.of_worker(keys))
+    with pytest.raises(AccessDenied, match=rule[1:].upper()):
+        permissions.check(url, permissions.of_webhook(keys))
 
 
 def test_without_a_key_pattern_the_check_names_the_key(own_redis):

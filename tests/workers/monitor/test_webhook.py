@@ -1,0 +1,339 @@
+"""Alarms are posted at least once, whatever the receiver, Redis or the worker do."""
+
+import hashlib
+import hmac
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from alarm_receiver import receiving
+from monitored_feed import COUNT, push, work
+from processes import LIMIT
+from structlog.testing import capture_logs
+
+from online_svm.stream.alarm import Alarm
+from workers.admin.attention import acknowledge, duration, silence
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.engine.telemetry import Telemetry
+from workers.errors import BadConfiguration
+from workers.message.encode import encode_alarms
+from workers.message.schema import EventMessage
+from workers.monitor.webhook import Webhook
+from workers.monitor.webhook_post import SIGNATURE, Receiver, receiver_of
+
+SECRET = b"a key that nobody else has"
+
+
+@pytest.fixture
+def redis_url(embedded_url):
+    """One server is enough; where servers differ, a test asks for both."""
+    return embedded_url
+
+
+def alarm(n):
+    return Alarm(n, "calibration", "overall", None, "tolerant", 4.7, 4.6, 10)
+
+
+def raise_alarms(store, count, first=1, together=1):
+    for i in range(first, first + count):
+        text = encode_alarms([alarm(10 * i + j) for j in range(together)], i)
+        store.call("XADD", store.keys.alarms, f"{i}-0", "p", text)
+
+
+@pytest.fixture
+def begun(store):
+    """A feed that has been answered, without alarms."""
+    push(store)
+    work(store, Telemetry())
+    return store
+
+
+@contextmanager
+def delivering(store, received, secret=None, is_at_work=lambda: True, seconds=0.5):
+    """Run a webhook in a thread, with short waits."""
+    ended = threading.Event()
+    receiver = Receiver(received.url, secret, seconds)
+    webhook = Webhook(
+        store.url, store.keys.feed, receiver, is_at_work, ended, first=0.02, cap=0.05, block=20
+    )
+    thread = threading.Thread(target=webhook.run, daemon=True)
+    thread.start()
+    try:
+        yield webhook
+    finally:
+        ended.set()
+        thread.join(LIMIT)
+        assert not thread.is_alive()
+
+
+def settled(is_true):
+    deadline = time.monotonic() + LIMIT
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def pending(store):
+    return store.call("XPENDING", store.keys.alarms, "osvm-webhook")["pending"]
+
+
+def expected(store, numbers, together=1):
+    return [f"{store.keys.feed}/{i}-0/{j}" for i in numbers for j in range(together)]
+
+
+FIRST = COUNT + 1  # the first entry after those that were answered before
+
+
+def test_each_alarm_is_posted_once_in_order(begun):
+    with receiving() as received, delivering(begun, received) as webhook:
+        raise_alarms(begun, 5, FIRST, together=2)
+        messages = received.wait(10)
+        settled(lambda: pending(begun) == 0)
+        time.sleep(0.05)
+    assert received.keys == expected(begun, range(FIRST, FIRST + 5), 2)
+    assert messages[0]["alarm"] == json.loads(encode_alarms([alarm(10 * FIRST)], 0))["alarms"][0]
+    assert (messages[0]["feed"], messages[0]["entry"]) == (begun.keys.feed, f"{FIRST}-0")
+    assert webhook.delivered == 10
+
+
+def test_the_body_is_signed_and_the_key_of_an_alarm_is_the_same_in_every_attempt(begun):
+    with receiving() as received, delivering(begun, received, SECRET):
+        received.status = 500
+        raise_alarms(begun, 1, FIRST)
+        received.wait(3)
+        received.status = 200
+        settled(lambda: pending(begun) == 0)
+    headers, body = received.requests[0]
+    assert headers[SIGNATURE] == "sha256=" + hmac.new(SECRET, body, hashlib.sha256).hexdigest()
+    assert {found["Idempotency-Key"] for found, _ in received.requests} == {received.keys[0]}
+    assert {sent for _, sent in received.requests} == {body}
+
+
+def test_without_a_key_nothing_is_signed(begun):
+    with receiving() as received, delivering(begun, received):
+        raise_alarms(begun, 1, FIRST)
+        received.wait(1)
+    assert SIGNATURE not in received.requests[0][0]
+
+
+@pytest.mark.parametrize("status", [302, 404, 429, 500])
+def test_what_is_not_taken_is_posted_until_it_is(begun, status):
+    with receiving() as received, delivering(begun, received) as webhook:
+        received.status = status
+        raise_alarms(begun, 2, FIRST)
+        received.wait(4)
+        assert pending(begun) == 1
+        received.status = 204
+        settled(lambda: webhook.delivered == 2)
+    assert webhook.failures[f"status {status}"] >= 3
+    assert set(received.keys) == set(expected(begun, range(FIRST, FIRST + 2)))
+
+
+def test_a_receiver_that_is_down_gets_all_when_it_is_back(begun):
+    with receiving() as gone:
+        port = int(gone.url.split(":")[2].split("/")[0])
+    with delivering(begun, gone) as webhook:
+        raise_alarms(begun, 3, FIRST)
+        settled(lambda: webhook.failures["ConnectionRefusedError"] >= 2)
+        with receiving(port) as received:
+            received.wait(3)
+    assert received.keys == expected(begun, range(FIRST, FIRST + 3))
+
+
+def test_a_receiver_that_is_slow_is_given_up_and_asked_again(begun):
+    with receiving() as received, delivering(begun, received, seconds=0.1) as webhook:
+        received.blocks.clear()
+        raise_alarms(begun, 1, FIRST)
+        received.wait(2)
+        assert webhook.failures["TimeoutError"] >= 1
+        received.blocks.set()
+        settled(lambda: webhook.delivered == 1)
+
+
+def test_a_process_that_died_before_an_alarm_was_taken_leaves_it_to_the_next(begun):
+    with receiving() as received:
+        received.status = 500
+        with delivering(begun, received):
+            raise_alarms(begun, 3, FIRST)
+            received.wait(2)
+        assert pending(begun) == 1
+        received.status = 204
+        received.requests.clear()
+        with delivering(begun, received):
+            received.wait(3)
+    assert received.keys == expected(begun, range(FIRST, FIRST + 3))
+
+
+def test_an_alarm_between_two_processes_is_posted_and_one_of_before_the_first_is_not(begun):
+    raise_alarms(begun, 2, 1)
+    with receiving() as received:
+        with delivering(begun, received):
+            settled(lambda: begun.call("XINFO", "GROUPS", begun.keys.alarms))
+        raise_alarms(begun, 1, FIRST)
+        with delivering(begun, received):
+            received.wait(1)
+    assert received.keys == expected(begun, [FIRST])
+
+
+def test_a_new_feed_has_its_first_alarm_posted(store):
+    with receiving() as received, delivering(store, received):
+        push(store)
+        work(store, Telemetry())
+        raise_alarms(store, 1, 7)
+        received.wait(1)
+    assert received.keys == expected(store, [7])
+
+
+def test_a_standby_posts_nothing(begun):
+    with receiving() as received, delivering(begun, received, is_at_work=lambda: False):
+        raise_alarms(begun, 1, FIRST)
+        time.sleep(0.1)
+        assert received.requests == []
+        assert not begun.call("XINFO", "GROUPS", begun.keys.alarms)
+
+
+@pytest.mark.parametrize("server", ["embedded", "system"])
+def test_an_alarm_that_was_trimmed_before_it_was_taken_is_counted_as_lost(request, feed, server):
+    with Store(request.getfixturevalue(f"{server}_url"), feed, block_ms=20) as store:
+        push(store)
+        work(store, Telemetry())
+        check_trimmed(store)
+
+
+def check_trimmed(begun):
+    with receiving() as received, delivering(begun, received) as webhook:
+        received.status = 500
+        raise_alarms(begun, 1, FIRST)
+        received.wait(1)
+    begun.call("XTRIM", begun.keys.alarms, "MAXLEN", 0)
+    received.status = 204
+    with delivering(begun, received) as webhook:
+        settled(lambda: webhook.lost == 1)
+        assert pending(begun) == 0
+
+
+def test_a_redis_that_goes_away_and_comes_back_loses_no_alarm(own_redis, feed):
+    with Store(own_redis.url, feed) as store:
+        push(store)
+        work(store, Telemetry())
+        with receiving() as received, delivering(store, received) as webhook:
+            settled(lambda: store.call("EXISTS", store.keys.alarms))
+            embedded.stop(own_redis.directory)
+            time.sleep(0.2)
+            embedded.ensure(own_redis.directory)
+            store.close()
+            raise_alarms(store, 2, FIRST)
+            settled(lambda: webhook.delivered == 2)
+    assert set(received.keys) == set(expected(store, [FIRST, FIRST + 1]))
+
+
+def test_ten_thousand_alarms_are_no_burden_to_a_worker(begun):
+    raise_alarms(begun, 10_000, FIRST)
+    with receiving() as received, delivering(begun, received):
+        received.status = 500
+        received.wait(1)
+        before = time.monotonic()
+        push(begun, 40, FIRST)
+        work(begun, Telemetry(), COUNT + 40)
+        assert begun.length(begun.keys.out) == COUNT + 40
+        assert time.monotonic() - before < LIMIT
+        assert pending(begun) == 1  # one entry is held; the rest wait in Redis
+
+
+def test_while_a_feed_is_silenced_nothing_is_posted_and_afterwards_again(begun):
+    with receiving() as received, delivering(begun, received) as webhook:
+        until = silence(begun, 3600, "planned work on the form")
+        assert abs(until / 1000 - time.time() - 3600) < 60
+        raise_alarms(begun, 3, FIRST)
+        settled(lambda: webhook.silenced == 3)
+        silence(begun, 0, "done")
+        raise_alarms(begun, 1, FIRST + 3)
+        received.wait(1)
+    assert received.keys == expected(begun, [FIRST + 3])
+    assert pending(begun) == 0
+
+
+def test_what_people_say_stands_among_the_events(begun):
+    raise_alarms(begun, 1, FIRST)
+    acknowledge(begun, f"{FIRST}-0", "a new form")
+    silence(begun, 60, "planned")
+    said = [
+        EventMessage.model_validate_json(fields[1])
+        for _, fields in begun.call("XRANGE", begun.keys.events, "-", "+")
+    ][-2:]
+    assert [(event.code, event.detail) for event in said] == [
+        ("acknowledged", "a new form"), ("silenced", "planned"),
+    ]  # fmt: skip
+    assert said[0].alarm == f"{FIRST}-0"
+    assert said[1].until > time.time() * 1000
+    assert "@" in said[0].writer
+
+
+@pytest.mark.parametrize("entry", ["9-9", "*", "", "-", "1-0 x"])
+def test_an_alarm_that_there_is_not_cannot_be_acknowledged(begun, entry):
+    with pytest.raises(BadConfiguration, match="keeps no alarm"):
+        acknowledge(begun, entry)
+
+
+def test_a_silence_needs_a_reason_and_an_end(begun):
+    with pytest.raises(BadConfiguration, match="--why"):
+        silence(begun, 60, " ")
+    with pytest.raises(BadConfiguration, match="--for"):
+        silence(begun, 400 * 86_400, "for ever")
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "2 h", "-1h", "1w", "99999999h"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(BadConfiguration, match="--for"):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "ftp://h/x", "http://", "https://me:geheim@h/x", "http://h/x#geheim", "http://h:x/geheim",
+     "http://h/a geheim", "http://h/\ngeheim"],
+)  # fmt: skip
+def test_a_url_that_cannot_be_used_is_refused_without_showing_it(url):
+    with pytest.raises(BadConfiguration, match="setting alarm_url: ") as refused:
+        Receiver(url)
+    assert "geheim" not in str(refused.value)
+
+
+def test_no_log_line_shows_the_token_of_the_url_or_the_key(begun):
+    with capture_logs() as logs, receiving() as received:
+        received.status = 500
+        with delivering(begun, received, SECRET):
+            raise_alarms(begun, 1, FIRST)
+            received.wait(2)
+        told = json.dumps(logs)
+    assert "was not taken" in told
+    assert "geheim" not in told
+    assert SECRET.decode() not in told
+
+
+def test_the_settings_show_neither_the_token_nor_the_key(tmp_path):
+    path = tmp_path / "key"
+    path.write_bytes(SECRET + b"\n")
+    settings = WorkerSettings(alarm_url="https://h/geheim?geheim", alarm_secret_file=path)
+    assert settings.alarm_key == SECRET
+    assert settings.shown()["alarm_url"] == "https://h/..."
+    shown = json.dumps(WorkerSettings(alarm_secret="geheim").shown()) + repr(settings)
+    assert "geheim" not in shown
+    assert receiver_of(WorkerSettings()) is None
+
+
+def test_a_key_that_cannot_be_used_is_refused(tmp_path):
+    path = tmp_path / "key"
+    with pytest.raises(BadConfiguration, match=r"alarm_secret_file: .*No such file"):
+        _ = WorkerSettings(alarm_secret_file=path).alarm_key
+    path.write_text("\n")
+    with pytest.raises(BadConfiguration, match="one line is wanted"):
+        _ = WorkerSettings(alarm_secret_file=path).alarm_key
+    with pytest.raises(BadConfiguration, match="not both"):
+        _ = WorkerSettings(alarm_secret="x", alarm_secret_file=path).alarm_key
+    with pytest.raises(BadConfiguration, match="give alarm_url as well"):
+        receiver_of(WorkerSettings(alarm_secret="x"))

@@ -1,0 +1,167 @@
+"""One alarm as a signed HTTP request."""
+
+import hashlib
+import hmac
+import http.client
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from online_svm import __version__
+from workers.config.settings import WorkerSettings
+from workers.errors import BadConfiguration
+
+SECONDS = 10.0
+"""Seconds to connect, and to wait for each part of a reply."""
+
+SIGNATURE = "X-Online-SVM-Signature"
+"""Header with `sha256=` and the HMAC-SHA256 of the body, in hexadecimal, if there is a secret."""
+
+
+class Delivery(NamedTuple):
+    """What is sent.
+
+    Attributes
+    ----------
+    key : str
+        Names the alarm: the same in every attempt, so that a receiver knows a repeat.
+    body : bytes
+    """
+
+    key: str
+    body: bytes
+
+
+class PostFailed(Exception):
+    """The receiver did not take the alarm."""
+
+
+def delivery(feed: str, entry: str, number: int, alarm: Mapping[str, Any]) -> Delivery:
+    """Return the request for one alarm.
+
+    Parameters
+    ----------
+    feed : str
+    entry : str
+        ID of its entry in `alarms`.
+    number : int
+        Its place among the alarms of that entry, from 0 on.
+    alarm : mapping
+        As `AlarmMessage`.
+
+    Examples
+    --------
+    >>> delivery("fraud", "7-0", 1, {"kind": "calibration"})
+    Delivery(key='fraud/7-0/1', body=b'{"v":1,"key":"fraud/7-0/1","feed":"fraud","entry":"7-0",\
+"alarm":{"kind":"calibration"}}')
+    """
+    key = f"{feed}/{entry}/{number}"
+    message = {"v": 1, "key": key, "feed": feed, "entry": entry, "alarm": alarm}
+    return Delivery(key, json.dumps(message, separators=(",", ":")).encode())
+
+
+def signature(secret: bytes, body: bytes) -> str:
+    """Return the value of the header `SIGNATURE`.
+
+    Examples
+    --------
+    >>> signature(b"key", b"The quick brown fox jumps over the lazy dog")[:23]
+    'sha256=f7bc83f430538424'
+    """
+    return "sha256=" + hmac.new(secret, body, hashlib.sha256).hexdigest()
+
+
+class Receiver:
+    """Where alarms are posted. It follows no redirection and reads no proxy from the environment.
+
+    Parameters
+    ----------
+    url : str
+        http:// or https://; it may hold a token, so no message shows more than its host.
+    secret : bytes or None
+        Key of the signature; None signs nothing.
+    seconds : float
+        Of one step of a request.
+
+    Raises
+    ------
+    BadConfiguration
+        If the URL cannot be used.
+    """
+
+    def __init__(self, url: str, secret: bytes | None = None, seconds: float = SECONDS) -> None:
+        self._parts, self._secret, self._seconds = _parts(url), secret, seconds
+        self.host = str(self._parts.hostname)
+
+    def post(self, sent: Delivery) -> None:
+        """Post one alarm.
+
+        Raises
+        ------
+        PostFailed
+            Unless the receiver answers with 200 to 299.
+        """
+        parts = self._parts
+        kind = (
+            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        )
+        connection = kind(self.host, parts.port, timeout=self._seconds)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        try:
+            connection.request("POST", path, sent.body, self._headers(sent))
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException) as error:
+            raise PostFailed(type(error).__name__) from None
+        finally:
+            connection.close()
+        if not 200 <= status < 300:
+            raise PostFailed(f"status {status}")
+
+    def _headers(self, sent: Delivery) -> dict[str, str]:
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"online-svm/{__version__}",
+            "Idempotency-Key": sent.key,
+        }
+        if self._secret is not None:
+            headers[SIGNATURE] = signature(self._secret, sent.body)
+        return headers
+
+
+def receiver_of(settings: WorkerSettings) -> Receiver | None:
+    """Return where the settings post alarms; None if nowhere.
+
+    Raises
+    ------
+    BadConfiguration
+        If the URL or its key cannot be used, or a key is given and no URL.
+    """
+    key = settings.alarm_key
+    if settings.alarm_url is not None:
+        return Receiver(settings.alarm_url.get_secret_value(), key)
+    if key is not None:
+        raise BadConfiguration("setting alarm_secret: give alarm_url as well")
+    return None
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises if it is none
+    except ValueError:
+        raise _unusable() from None
+    is_plain = url.isascii() and url.isprintable() and " " not in url
+    if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
+        raise _unusable()
+    if parts.username is not None or parts.fragment:
+        raise _unusable()
+    return parts
+
+
+def _unusable() -> BadConfiguration:
+    # The URL may hold a token: it is not quoted.
+    return BadConfiguration(
+        "setting alarm_url: write http://host/path or https://host/path, without a user, a "
+        "fragment or a space"
+    )
