@@ -132,7 +132,7 @@ class StreamMonitors:
     def report(self) -> MonitorsReport:
         """Return where the tests stand, and which alarms are open, the oldest first."""
         ordered = sorted(self._open.values(), key=lambda alarm: alarm.n)
-        return MonitorsReport(self.raised, tuple(ordered), self._tests.report())
+        return MonitorsReport(self.raised, tuple(ordered), self._tests.report()["tests"])
 
     def state(self) -> State:
         """Return the tests and the open alarms."""

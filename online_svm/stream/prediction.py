@@ -212,13 +212,13 @@ class MonitorsReport:
         Alarms so far.
     open : tuple of Alarm
         Those that are open, the oldest first; the newest of each test.
-    tests : dict
-        By name of the test, its evidence and what it estimates; see `MonitorSet.report`.
+    tests : list of dict
+        The tests nearest to a finding, with their evidence; see `MonitorSet.report`.
     """
 
     alarms: int
     open: tuple[Alarm, ...]
-    tests: dict[str, Any]
+    tests: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

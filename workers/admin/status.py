@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from workers.admin.alarms import open_alarms
 from workers.admin.answers import newest, payload
 from workers.admin.holder import holder
 from workers.admin.registry import require
@@ -43,6 +44,8 @@ class Status:
         Learned examples at each kept snapshot, the newest first.
     validity : dict or None
         The newest message of `met`.
+    open_alarms : list of dict
+        As the messages of `alarms` have them, the oldest first; see `alarms.open_alarms`.
     """
 
     feed: str
@@ -61,6 +64,7 @@ class Status:
     digest: str
     snapshots: list[int]
     validity: dict[str, Any] | None
+    open_alarms: list[dict[str, Any]]
 
 
 def status(store: Store) -> Status:
@@ -80,6 +84,7 @@ def status(store: Store) -> Status:
     cursor = b"0-0" if state is None else state.position.cursor
     pointers = () if state is None else (state.snapshot, state.previous)
     waits, is_at_least = waiting(store, cursor)
+    report = next(iter(newest(store, keys.met, 1)), None)
     return Status(
         feed=keys.feed,
         seq=0 if state is None else state.position.seq,
@@ -96,7 +101,8 @@ def status(store: Store) -> Status:
         holder=holder(store),
         digest=bytes(32).hex() if state is None else state.position.digest.hex(),
         snapshots=[pointer.n for pointer in pointers if pointer is not None],
-        validity=_newest_report(store),
+        validity=None if report is None else orjson.loads(payload(report)),
+        open_alarms=open_alarms(store, report),
     )
 
 
@@ -114,8 +120,3 @@ def waiting(store: FeedReader, cursor: bytes) -> tuple[int, bool]:
     if first and first[0][0] == after:  # none is kept up to the cursor
         return store.length(stream), False
     return count, True
-
-
-def _newest_report(store: Store) -> dict[str, Any] | None:
-    found = newest(store, store.keys.met, 1)
-    return orjson.loads(payload(found[0])) if found else None

@@ -22,6 +22,7 @@ COMMANDS = (
     "push",
     "tail",
     "status",
+    "alarms",
     "dashboard",
     "combine",
     "export",

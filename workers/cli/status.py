@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from workers.admin.status import Status
 
 
+_ALARMS = 3  # open alarms that are shown
 _WIDE = 400  # columns if the output is not a terminal: more than the longest names need
 
 
@@ -129,13 +130,14 @@ def describe(found: "Status") -> str:
     lines = [
         ("answered", f"{found.seq:,} entries, {found.n:,} learned, up to {found.cursor}"),
         ("waiting", f"{found.waiting:,}{or_more}"),
-        ("kept", f"{found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected"),
+        ("kept", _kept(found)),
         ("worker", _worker(found)),
         ("snapshots", _snapshots(found.snapshots)),
         ("digest", found.digest[:16]),
     ]
     if found.cursor == LAST_ID.decode():
         lines.append(("ended", END))
+    lines = [*_alarm_lines(found.open_alarms), *lines]
     if found.validity is not None:
         lines = [*validity_lines(found.validity), *lines]
     told = [f"feed {found.feed}", *(f"  {name:<9}  {text}" for name, text in lines)]
@@ -173,6 +175,20 @@ def _worker(found: "Status") -> str:
     if found.holder is None:
         return f"none holds the lease, so nothing is answered ({found.epoch} so far)"
     return f"{found.holder} ({found.epoch} so far)"
+
+
+def _kept(found: "Status") -> str:
+    alarms = f", {counted(found.alarms, 'entry', 'entries')} of alarms" if found.alarms else ""
+    return f"{found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected{alarms}"
+
+
+def _alarm_lines(alarms: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return a line for each of the newest open alarms."""
+    from workers.cli.alarms import line
+
+    shown = [("alarm", line(alarm)) for alarm in alarms[-_ALARMS:][::-1]]
+    more = len(alarms) - len(shown)
+    return [*shown, ("", f"and {counted(more, 'older open alarm')}")] if more else shown
 
 
 def _snapshots(at: list[int]) -> str:

@@ -56,7 +56,7 @@ def tail(
         _tell_if_unanswered(store)
         key = store.keys.out if stream == "out" else store.keys.met
         truths = TrueLabels(store, features) if stream == "out" and not raw else None
-        for page in _pages(store, key, count, follow):
+        for page in pages(store, key, count, follow):
             for text in _lines(page, truths, json, raw):
                 print(text)
             if follow:
@@ -214,7 +214,7 @@ def _tell_if_unanswered(store: "Store") -> None:
         note(f"no answers yet: {counted(waiting, 'entry waits', 'entries wait')} for a worker")
 
 
-def _pages(store: "Store", key: str, count: int, follow: bool) -> "Iterator[Sequence[Entry]]":
+def pages(store: "Store", key: str, count: int, follow: bool) -> "Iterator[Sequence[Entry]]":
     """Yield the last entries of a stream; with `follow`, also the new ones as they arrive."""
     from workers.admin.answers import newest
 

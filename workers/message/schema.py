@@ -286,9 +286,11 @@ class MonitorsMessage(Message):
         description="Alarms that are open, the oldest first; the newest of each test. An alarm is "
         "open while the model or its calibration uses an example from before it."
     )
-    tests: dict[str, dict[str, Any]] = Field(
-        description="By name of the test: its evidence, `log_wealth`, what it has to reach, "
-        "`threshold`, both natural logarithms, and what else the test tells."
+    tests: list[dict[str, Any]] = Field(
+        description="The tests nearest to a finding, each an object: `kind`, `scope` and `name` as "
+        "of an alarm; `log_wealth`, its evidence, and `threshold`, what it has to reach, both "
+        "natural logarithms; `alarms`, its alarms so far; `since`, examples learned when it began; "
+        "of a calibration test also `deviation`, a mean of y - p with its confidence sequence."
     )
 
 

@@ -1,0 +1,90 @@
+"""`alarms`, and what `status` says of alarms."""
+
+import subprocess
+import sys
+
+import orjson
+import pytest
+from processes import Process
+
+from online_svm.stream.alarm import Alarm
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.message.encode import encode_alarms
+
+OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, 0.0625, 0.03, 0.09)
+MOVED = Alarm(5041, "exchangeability", "overall", None, "ranks", 8.0, 7.7, 10, action="refit")
+
+
+@pytest.fixture
+def alarmed(embedded_url, feed):
+    """A feed with alarms, the last of which another program wrote."""
+    with Store(embedded_url, feed) as store:
+        store.call("XADD", store.keys.input, "1-0", "x", "[1]")
+        for i, alarms in enumerate(([OFF], [OFF, MOVED]), 1):
+            store.call("XADD", store.keys.alarms, f"{i}-0", "p", encode_alarms(alarms, 5039 + i))
+        yield store
+        store.call("DEL", store.keys.input, store.keys.alarms)
+
+
+@pytest.fixture
+def run(embedded_url, capsys):
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--redis", embedded_url])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def test_alarms_are_told_in_words_the_newest_last(alarmed, run):
+    first = "n 5,040  calibration: class b is off by +0.062 (+0.030 to +0.090) since n 4,000"
+    second = "n 5,041  exchangeability: overall has changed since n 10  ranks e^8.0 of e^7.7  refit"
+    code, out, err = run("alarms", alarmed.keys.feed)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [f"{first}  bets e^5.7 of e^5.3"] * 2 + [second]
+    assert run("alarms", alarmed.keys.feed, "-n", "1")[1].splitlines() == out.splitlines()[1:]
+
+
+def test_json_gives_the_payloads(alarmed, run):
+    _, out, _ = run("alarms", alarmed.keys.feed, "--json")
+    stored = alarmed.call("XRANGE", alarmed.keys.alarms, "-", "+")
+    assert [line.encode() for line in out.splitlines()] == [fields[1] for _, fields in stored]
+
+
+def test_status_shows_the_alarms_that_are_open(alarmed, run):
+    _, out, _ = run("status", alarmed.keys.feed)
+    told = [line.split()[:4] for line in out.splitlines() if line.startswith("  alarm ")]
+    assert told == [
+        ["alarm", "n", "5,041", "exchangeability:"],
+        ["alarm", "n", "5,040", "calibration:"],
+    ]
+    _, out, _ = run("status", alarmed.keys.feed, "--json")
+    assert [alarm["n"] for alarm in orjson.loads(out)["open_alarms"]] == [5040, 5041]
+
+
+def test_what_another_program_wrote_is_shown_as_that(alarmed, run):
+    alarmed.call("XADD", alarmed.keys.alarms, "3-0", "p", b"\x1b[31m")
+    code, out, _ = run("alarms", alarmed.keys.feed, "-n", "1")
+    assert (code, out) == (0, "not of this program: \\x1b[31m\n")
+    code, _, err = run("status", alarmed.keys.feed)
+    assert code == 4
+    assert "another program" in err
+
+
+def test_an_unknown_feed_is_an_error(run):
+    assert run("alarms", "nobody")[0] == 2
+
+
+def test_follow_shows_an_alarm_as_it_comes(alarmed):
+    feed, url = alarmed.keys.feed, alarmed.url
+    command = [sys.executable, "-m", "workers.cli", "alarms", feed, "-n", "1", "--follow", "--json"]
+    process = Process([*command, "--redis", url], stdout=subprocess.PIPE)
+    try:
+        assert orjson.loads(process.stdout.readline())["seq"] == 5041
+        alarmed.call("XADD", alarmed.keys.alarms, "9-0", "p", encode_alarms([MOVED], 6000))
+        assert orjson.loads(process.stdout.readline())["seq"] == 6000
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,145 @@
+"""Alarms of a feed: in the commit and the digest, whatever the batches and the workers."""
+
+import json
+
+import orjson
+import pytest
+from drifting import CHEAP, inverted
+from fault_feed import drain, push
+from history_parts import Worker, fenced
+
+from workers.admin import repair
+from workers.admin.repair_store import RepairStore
+from workers.admin.status import status
+from workers.admin.verify import verify
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.engine.loop import Engine
+from workers.feed.position import ALARMS, MET, OUT, chain, parse_id
+from workers.message.schema import AlarmsMessage, MetricsMessage
+
+COUNT, FIRST, LAST = 700, 400, 600
+ORDER = [OUT, MET, ALARMS]
+
+
+def entries():
+    X, y = inverted(COUNT, FIRST, LAST)
+    return [["x", json.dumps(x.tolist()), "y", label] for x, label in zip(X, y, strict=True)]
+
+
+def settings(**changes):
+    return WorkerSettings(**(CHEAP | {"block_ms": 1, "snapshot_every": 150} | changes))
+
+
+def streams(store):
+    """Return ID and payload of every entry of `out`, `met` and `alarms`."""
+    return [
+        [(entry_id, fields[1]) for entry_id, fields in store.call("XRANGE", key, "-", "+")]
+        for key in store.keys.outputs[:3]
+    ]
+
+
+def answered(url, feed, count=COUNT, **changes):
+    """Let one worker answer a feed; return the worker."""
+    worker = Worker(url, feed, settings(**changes))
+    push(worker.store, entries()[:count])
+    drain(worker.engine, count)
+    return worker
+
+
+@pytest.fixture(scope="module")
+def expected(embedded_url):
+    """The streams and the position of a feed that one worker answered in batches of 64."""
+    with Store(embedded_url, "expected") as store:
+        keys = store.call("KEYS", "osvm:{expected}:*")
+        if keys:
+            store.call("DEL", *keys)
+    worker = answered(embedded_url, "expected", batch=64)
+    found = streams(worker.store), worker.engine.position
+    worker.abandon()
+    return found
+
+
+def test_an_alarm_has_the_id_of_its_entry_and_stands_in_the_digest_after_met(expected):
+    (out, met, alarms), position = expected
+    assert alarms
+    for entry_id, payload in alarms:
+        message = AlarmsMessage(**orjson.loads(payload))
+        assert message.payload() == payload
+        assert b"%d-0" % (message.seq + 1) == entry_id
+        assert {alarm.n for alarm in message.alarms} == {message.seq + 1}
+        assert FIRST < message.seq < COUNT
+    links = [
+        (stream, *entry)
+        for stream, entries in zip(ORDER, (out, met, alarms), strict=True)
+        for entry in entries
+    ]
+    links.sort(key=lambda link: (parse_id(link[1]), ORDER.index(link[0])))
+    assert chain(bytes(32), links) == position.digest
+    reports = [MetricsMessage(**orjson.loads(payload)) for _, payload in met]
+    assert [r.payload() for r in reports] == [payload for _, payload in met]
+    assert reports[-1].monitors.alarms == sum(len(orjson.loads(p)["alarms"]) for _, p in alarms)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 1024])
+def test_batches_of_any_size_commit_the_same_alarms(embedded_url, feed, expected, batch):
+    worker = answered(embedded_url, feed, batch=batch)
+    assert (streams(worker.store), worker.engine.position.digest) == (
+        expected[0],
+        expected[1].digest,
+    )
+    worker.abandon()
+
+
+def test_workers_that_die_and_take_over_commit_the_same_alarms(embedded_url, feed, expected):
+    first = Worker(embedded_url, feed, settings(batch=30))
+    push(first.store, entries())
+    drain(first.engine, 430)  # before the first alarm or after it, with a commit under way
+    second = Worker(embedded_url, feed, settings(batch=11))
+    assert fenced(Engine.advance, first.engine) or fenced(Engine.finish_commit, first.engine)
+    drain(second.engine, 500)
+    second.abandon()  # as a kill does
+    third = Worker(embedded_url, feed, settings(batch=200))
+    drain(third.engine, COUNT)
+    assert streams(third.store) == expected[0]
+    assert third.engine.position.digest == expected[1].digest
+    for worker in (first, third):
+        worker.abandon()
+
+
+def test_verify_compares_the_alarms(embedded_url, feed, expected):
+    answered(embedded_url, feed, keep_input=True).abandon()
+    with Store(embedded_url, feed) as store:
+        store.call("HSET", store.keys.state, "snapshot", "", "previous", "")
+        found = verify(store)
+        assert found.is_identical
+        assert found.alarms == len(expected[0][2])
+        newest = expected[0][2][-1][0]
+        store.call("XDEL", store.keys.alarms, newest)
+        changed = verify(store)
+        assert [d.stream for d in changed.differences] == [store.keys.alarms]
+        assert changed.differences[0].id == newest
+
+
+def test_repair_appends_the_alarms_that_are_missing(embedded_url, feed, expected):
+    answered(embedded_url, feed, snapshot_every=100_000).abandon()
+    with RepairStore(embedded_url, feed) as store:
+        for key in store.keys.outputs[:3]:  # as if Redis had lost the last of them
+            kept = [e for e in store.call("XRANGE", key, "-", "+") if parse_id(e[0]) <= (410, 0)]
+            store.call("DEL", key)
+            store.append(key, kept)
+        assert not store.length(store.keys.alarms)
+        assert repair.repair(store).appended == COUNT - 410
+        assert streams(store) == expected[0]
+        assert verify(store).is_identical
+
+
+def test_status_tells_which_alarms_are_open(embedded_url, feed):
+    worker = answered(embedded_url, feed, count=COUNT, metrics_every=10_000)
+    raised = [a for _, p in streams(worker.store)[2] for a in orjson.loads(p)["alarms"]]
+    newest = {(a["kind"], a["scope"], a["name"]): a for a in raised}
+    found = status(worker.store)
+    assert found.validity is None
+    assert found.open_alarms == sorted(newest.values(), key=lambda alarm: alarm["n"])
+    assert 0 < len(found.open_alarms) <= len(raised) == found.alarms
+    worker.abandon()

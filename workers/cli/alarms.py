@@ -1,0 +1,101 @@
+"""`alarms`: show the alarms of a feed."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from workers.cli.common import Config, Feed, Json, Redis, feed_store
+from workers.cli.tail import pages
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("alarms")(alarms)
+
+
+def alarms(
+    feed: Feed,
+    redis: Redis = None,
+    config: Config = None,
+    json: Json = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=0, help="Entries to begin with; 0 is all kept.")
+    ] = 10,
+) -> None:
+    """Show the last alarms of a feed: what was found, after which example, and what was done.
+
+    --json prints the payloads; the alarms that one entry raised share one.
+    """
+    from workers.admin.answers import check_known, payload
+    from workers.admin.registry import require
+    from workers.printable import printable, printable_json
+
+    with feed_store(feed, redis, config) as store:
+        if not follow:
+            require(store)
+        check_known(store)
+        for page in pages(store, store.keys.alarms, count, follow):
+            for data in map(payload, page):
+                for text in [printable_json(data)] if json else map(printable, lines(data)):
+                    print(text)
+            if follow:
+                sys.stdout.flush()
+
+
+def lines(data: bytes) -> list[str]:
+    """Return the alarms of a payload as lines of text.
+
+    Examples
+    --------
+    >>> lines(b"<html>")
+    ['not of this program: <html>']
+    """
+    import orjson
+
+    try:
+        return [line(alarm) for alarm in orjson.loads(data)["alarms"]]
+    except (TypeError, ValueError, LookupError, AttributeError):
+        return [f"not of this program: {data[:200].decode(errors='backslashreplace')}"]
+
+
+def line(alarm: dict[str, Any]) -> str:
+    """Return one alarm as a line of text.
+
+    Examples
+    --------
+    >>> alarm = {"n": 5040, "kind": "calibration", "scope": "class", "name": "b", "monitor": "b",
+    ...          "log_wealth": 5.73, "threshold": 5.3, "since": 4000, "estimate": 0.062,
+    ...          "lower": 0.03, "upper": 0.094, "action": "report"}
+    >>> line(alarm | {"estimate": None, "since": 10})
+    'n 5,040  calibration: class b is off by more than the tolerance since n 10  b e^5.7 of e^5.3'
+    >>> line(alarm).split("  ")[1]
+    'calibration: class b is off by +0.062 (+0.030 to +0.094) since n 4,000'
+    >>> line(alarm | {"kind": "exchangeability", "action": "refit"}).split("  ")[1]
+    'exchangeability: class b has changed since n 4,000'
+    """
+    done = "" if alarm["action"] == "report" else f"  {alarm['action']}"
+    evidence = f"{alarm['monitor']} e^{alarm['log_wealth']:.1f} of e^{alarm['threshold']:.1f}"
+    return f"n {alarm['n']:,}  {alarm['kind']}: {what(alarm)}  {evidence}{done}"
+
+
+def what(alarm: dict[str, Any]) -> str:
+    """Return what an alarm says, without the evidence.
+
+    Examples
+    --------
+    >>> what({"kind": "calibration", "scope": "overall", "name": None, "since": 10,
+    ...       "estimate": None})
+    'overall is off by more than the tolerance since n 10'
+    """
+    who = alarm["scope"] if alarm["name"] is None else f"{alarm['scope']} {alarm['name']}"
+    since = f"since n {alarm['since']:,}"
+    if alarm["kind"] == "comparison":
+        return f"{who}: one is better than the other {since}"
+    if alarm["kind"] == "exchangeability":
+        return f"{who} has changed {since}"
+    if alarm["estimate"] is None:
+        return f"{who} is off by more than the tolerance {since}"
+    figure = f"{alarm['estimate']:+.3f} ({alarm['lower']:+.3f} to {alarm['upper']:+.3f})"
+    return f"{who} is off by {figure} {since}"
