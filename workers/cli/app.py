@@ -24,6 +24,7 @@ COMMANDS = (
     "status",
     "alarms",
     "dashboard",
+    "report",
     "combine",
     "export",
     "backtest",

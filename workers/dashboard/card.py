@@ -59,8 +59,8 @@ class Card(ABC):
     is_wide = False
     is_of_samples = False
 
-    def __init__(self, axis: Axis = "n") -> None:
-        self.axis = axis
+    def __init__(self, axis: Axis = "n", is_linked: bool = True) -> None:
+        self.axis, self._is_linked = axis, is_linked
         self._head = markup(self._heading(), css_classes=["card-head"])
         self._empty = markup(visible=False)
         self._body = self.body()
@@ -75,6 +75,8 @@ class Card(ABC):
 
     def _heading(self) -> str:
         link = f'<a href="{HELP}#{self.section}" target="_blank" rel="noopener">what it means</a>'
+        if not self._is_linked:
+            link = ""
         return f'<h2>{self.title} {link}</h2><p class="soft">{self.words}</p>'
 
     @abstractmethod

@@ -44,7 +44,7 @@ CARDS: Sequence[type[Card]] = (
 REFRESH_MS = 1000
 _TABLE_EVERY = 2  # refreshes after which the table of all feeds is written again
 
-_ASSETS = Path(__file__).parent / "assets"
+ASSETS = Path(__file__).parent / "assets"
 _REMEMBER = """
 const url = new URL(window.location)
 url.searchParams.set(name, cb_obj.value)
@@ -55,14 +55,14 @@ window.history.replaceState(null, "", url)
 def frame(document: Document, choice: Choice) -> Document:
     """Give a document the frame of the page, and return it."""
     document.title = f"{choice.feed or 'feeds'} - online-svm"
-    document.template = get_env().from_string((_ASSETS / "page.html").read_text("utf-8"))
+    document.template = get_env().from_string((ASSETS / "page.html").read_text("utf-8"))
     links = [("all feeds", choice.address(feed=""))] if choice.feed else []
     links += [
         (name, choice.address(theme=name))
         for name in ("auto", "light", "dark")
         if name != choice.theme
     ]
-    style = (_ASSETS / "page.css").read_text("utf-8")
+    style = (ASSETS / "page.css").read_text("utf-8")
     document.template_variables.update(links=links, theme=choice.theme, style=style)
     return document
 

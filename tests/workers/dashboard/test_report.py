@@ -1,0 +1,126 @@
+"""The report of a past run: what its sentences say, and that its file needs nothing else."""
+
+import re
+
+import orjson
+import pytest
+from browser import chromium, expecting, tab
+
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.dashboard.alarms import Alarm
+from workers.dashboard.excerpt import Excerpt
+from workers.dashboard.report import past_feed
+from workers.dashboard.report.past_feed import NothingKept, read_past
+from workers.dashboard.report.summary import sentences
+from workers.dashboard.reports import parsed
+
+HOSTILE = "</script><script>alert(1)</script>\x1b[2J"
+
+
+@pytest.fixture
+def mail(feeds, embedded_url, feed):
+    made = feeds(embedded_url, feed)
+    for n in range(1, 11):
+        made.answer(label="ham", y="ham" if n % 5 else "spam", id=HOSTILE)
+        made.report(n, accuracy=0.8, probability=0.75)
+    yield made
+    made.delete()
+
+
+@pytest.fixture
+def run(embedded_url, capsys):
+    """Run `report`; return exit code, standard output, standard error."""
+
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["report", *arguments, "--redis", embedded_url])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def alarm(n, **more):
+    usual = {
+        "time": 1_700_000_000_000.0, "n": n, "since": n - 212, "kind": "calibration",
+        "scope": "class", "name": "fraud", "monitor": "bets", "action": "report",
+        "log_wealth": 6.0, "threshold": 5.0, "estimate": 0.06, "lower": 0.03, "upper": 0.09,
+    }  # fmt: skip
+    return Alarm(**usual | more)
+
+
+def test_an_alarm_is_told_with_what_was_announced_and_what_came():
+    figures = {"label": "fraud", "examples": 70, "frequency": 0.14, "probability": 0.08, "z": 9.0}
+    message = {"n": 500, "scored": 500, "windowed": {"classes": [figures]}}
+    told = sentences(Excerpt("f", reports=parsed([(b"1-0", message)]), alarms=[alarm(440)]))
+    assert (
+        "At 2023-11-14 22:13:20, example 440: announced probabilities were off (class fraud, by "
+        "+0.060, between +0.030 and +0.090), 212 examples after the test began; it was announced "
+        "at 0.080 and came at 0.140."
+    ) in told
+    assert any(text.startswith("Of the parts, class fraud is farthest off") for text in told)
+
+
+def test_of_many_alarms_the_first_are_told_and_the_others_counted():
+    told = sentences(Excerpt("f", alarms=[alarm(n) for n in range(1000, 1010)]))
+    assert "10 alarms were raised." in told
+    assert sum(text.startswith("At 2023") for text in told) == 5
+    assert "5 alarms followed, the last at 2023-11-14 22:13:20." in told
+
+
+def test_a_quiet_run_says_that_no_alarm_was_raised(mail, embedded_url):
+    with Store(embedded_url, mail.name) as store:
+        told = sentences(read_past(store))
+    assert told == [
+        f"The reports of feed {mail.name} from 1970-01-01 00:00:01 to 1970-01-01 00:00:10 (UTC) "
+        "end with 10 examples learned, of which 10 were scored.",
+        "Over all scored examples 80.0 % were right and 75.0 % was announced.",
+        "Over the last ones 80.0 % were right and 75.0 % was announced.",
+        "No alarm was raised.",
+        "The last answer has the guarantee exact.",
+    ]
+
+
+def test_a_span_holds_the_reports_and_answers_of_its_times_alone(mail, embedded_url):
+    with Store(embedded_url, mail.name) as store:
+        past = read_past(store, since=3000.0, until=5000.0)
+        assert [report.n for report in past.reports] == [3, 4, 5]
+        assert [answer.message["seq"] for answer in past.answers] == [2, 3, 4]
+        assert [answer.truth.is_right for answer in past.answers] == [True, True, False]
+        with pytest.raises(NothingKept, match="choose another --since or --until"):
+            read_past(store, since=11_000.0)
+
+
+def test_of_very_many_reports_evenly_spaced_ones_are_drawn(mail, embedded_url, monkeypatch):
+    monkeypatch.setattr(past_feed, "MOST_REPORTS", 4)
+    with Store(embedded_url, mail.name) as store:
+        assert [report.n for report in read_past(store).reports] == [4, 8]
+
+
+def test_the_file_needs_no_network_and_no_text_in_it_is_a_script(mail, run, tmp_path):
+    expecting()
+    out = tmp_path / "report.html"
+    code, told, _ = run(mail.name, "--out", str(out), "--json")
+    assert code == 0
+    assert orjson.loads(told)["summary"][3] == "No alarm was raised."
+    assert not re.search(r'<(script|link|img)[^>]*(src|href)="?(http|/)', out.read_text())
+    with chromium() as browser, tab(browser) as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.context.set_offline(True)
+        page.goto(out.as_uri())
+        page.get_by_text("No alarm was raised.").first.wait_for()
+        page.get_by_text("</script><script>alert").first.wait_for()
+        assert page.locator("canvas").count() > 5
+        assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+def test_a_wrong_time_an_unknown_feed_and_a_file_that_is_there_are_named(mail, run, tmp_path):
+    code, _, err = run(mail.name, "--since", "yesterday")
+    assert (code, "--since 'yesterday': expected a time such as" in err) == (2, True)
+    assert run("never-was", "--out", str(tmp_path / "a.html"))[0] == 2
+    out = tmp_path / "report.html"
+    out.write_text("mine")
+    code, _, err = run(mail.name, "--out", str(out))
+    assert (code, "--overwrite" in err, out.read_text()) == (2, True, "mine")

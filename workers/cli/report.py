@@ -1,0 +1,108 @@
+"""`report`: a past run of a feed as one file."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workers.cli.common import (
+    Config,
+    Feed,
+    Json,
+    Redis,
+    feed_store,
+    note,
+    replacing,
+    show_json,
+    writing,
+)
+from workers.fast_imports import importing
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report")(report)
+
+
+def report(
+    feed: Feed,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")] = Path(
+        "report.html"
+    ),
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Begin here, as 2026-03-12 or 2026-03-12T09:00 in UTC."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="End here; a date is its last moment.")
+    ] = None,
+    along: Annotated[
+        str, typer.Option(metavar="n|time", help="Draw along examples learned, or along time.")
+    ] = "n",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
+    ] = False,
+    redis: Redis = None,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Write what a feed keeps of a span of time as one HTML file that needs no network.
+
+    A summary in sentences comes first, then the plots of the page. --json prints the summary too.
+    """
+    from workers.errors import BadConfiguration
+
+    if along not in ("n", "time"):
+        raise BadConfiguration(f"--along {along!r}: expected n or time")
+    span = _milliseconds("--since", since), _milliseconds("--until", until, is_end=True)
+    with importing():
+        from workers.admin.registry import require
+        from workers.dashboard.report.html_report import html_report
+        from workers.dashboard.report.past_feed import read_past
+        from workers.dashboard.report.summary import sentences
+    with feed_store(feed, redis, config) as store:
+        require(store)
+        past = read_past(store, *span, "time" if along == "time" else "n")
+    text = html_report(past)
+    with writing(out), replacing(out, overwrite) as file:
+        file.write(text)
+    if json:
+        show_json({"feed": feed, "file": str(out), "summary": sentences(past)})
+        return
+    for sentence in sentences(past):
+        print(sentence)
+    note(f"the report is in {out}")
+
+
+def _milliseconds(option: str, text: str | None, is_end: bool = False) -> float | None:
+    """Return a time in milliseconds since 1970; None where none was given.
+
+    Raises
+    ------
+    BadConfiguration
+        If it is no time.
+
+    Examples
+    --------
+    >>> _milliseconds("--since", "1970-01-02"), _milliseconds("--until", "1970-01-01", is_end=True)
+    (86400000.0, 86399999.0)
+    >>> _milliseconds("--since", "1970-01-01T02:00+02:00")
+    0.0
+    """
+    from workers.errors import BadConfiguration
+
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadConfiguration(
+            f"{option} {text[:40]!r}: expected a time such as 2026-03-12 or 2026-03-12T09:00"
+        ) from None
+    moment = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000
+    is_date = len(text) <= len("2026-03-12")
+    end = moment + 86_400_000 - 1 if is_date and is_end else moment
+    if end < 0:
+        raise BadConfiguration(f"{option} {text[:40]!r}: is before 1970")
+    return end

@@ -1,0 +1,101 @@
+"""What a feed kept of a span of time."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from workers.admin.answers import payload
+from workers.broker.batch_size import Entry
+from workers.broker.store import Store
+from workers.dashboard.alarms import Alarm, alarms_of, events_of
+from workers.dashboard.excerpt import Axis, Excerpt
+from workers.dashboard.feed_view import Answer
+from workers.dashboard.reports import Report, parsed
+from workers.errors import BadConfiguration, StateLost
+from workers.feed.position import previous_id
+from workers.history.true_labels import TrueLabels
+
+MOST_REPORTS = 2000
+MOST_ANSWERS = 2000
+MOST_ALARMS = 10_000
+
+
+class NothingKept(BadConfiguration):
+    """A span of time from which a feed keeps neither reports nor answers."""
+
+
+def read_past(
+    store: Store, since: float | None = None, until: float | None = None, axis: Axis = "n"
+) -> Excerpt:
+    """Return what a feed kept of a span.
+
+    Of very many reports evenly spaced ones are taken; of the answers and alarms, the last.
+
+    Parameters
+    ----------
+    store : Store
+    since, until : float, optional
+        Milliseconds since 1970, as in the IDs of entries; both ends are included.
+    axis : "n" or "time"
+
+    Raises
+    ------
+    NothingKept
+        If nothing is kept of it.
+    """
+    keys = store.keys
+    after = b"0-0" if since is None else previous_id(b"%d-0" % since)
+    upto = b"+" if until is None else b"%d-18446744073709551615" % until
+    reports: list[Report] = []
+    step = seen = 1
+    for found in _parsed_pages(store, keys.met, after, upto):
+        for report in parsed(found):
+            if seen % step == 0:
+                reports.append(report)
+            seen += 1
+        while len(reports) > MOST_REPORTS:
+            del reports[::2]
+            step *= 2
+    answers = _answers(store, after, upto)
+    if not reports and not answers:
+        raise NothingKept(
+            f"feed {keys.feed!r} keeps no answers and no reports of this time: see online-svm "
+            f"status {keys.feed}, and choose another --since or --until"
+        )
+    alarms: list[Alarm] = []
+    for found in _parsed_pages(store, keys.alarms, after, upto):
+        alarms = [*alarms, *alarms_of(found)][-MOST_ALARMS:]
+    events = [
+        event
+        for found in _parsed_pages(store, keys.events, after, upto)
+        for event in events_of(found)
+    ]
+    return Excerpt(keys.feed, axis, reports, answers, [], alarms, events)
+
+
+def _answers(store: Store, after: bytes, upto: bytes) -> list[Answer]:
+    """Return the last answers of a span, with the labels that are known."""
+    found = store.call("XREVRANGE", store.keys.out, upto, b"(" + after, "COUNT", MOST_ANSWERS)
+    entries = found[::-1]
+    messages = [_message(entry) for entry in entries]
+    truths = TrueLabels(store).of(entries, messages)
+    return [
+        Answer(entry[0], message, truth)
+        for entry, message, truth in zip(entries, messages, truths, strict=True)
+        if isinstance(message, dict)
+    ]
+
+
+def _parsed_pages(
+    store: Store, stream: str, after: bytes, upto: bytes
+) -> Iterator[list[tuple[bytes, Any]]]:
+    for page in store.pages(stream, after, upto):
+        yield [(entry[0], _message(entry)) for entry in page]
+
+
+def _message(entry: Entry) -> Any:
+    try:
+        return orjson.loads(payload(entry))
+    except (StateLost, orjson.JSONDecodeError):
+        return None

@@ -1,0 +1,135 @@
+"""A past run in sentences, for a reader who looks at no plot."""
+
+import math
+from collections.abc import Iterator
+
+from workers.dashboard.alarms import Alarm
+from workers.dashboard.alarms_card import moment
+from workers.dashboard.excerpt import Excerpt
+from workers.dashboard.parts_card import Part, worst
+from workers.dashboard.reports import Report, as_dict, as_list, cumulative, number, recent
+from workers.plural import counted
+from workers.printable import printable
+
+TOLD = 5
+"""Alarms that have a sentence of their own."""
+
+_FAR = 3.0
+"""Standard deviations from which a part is named: one of a thousand is off so far by chance."""
+
+_SHOWN = 60  # characters of a label or a name
+
+
+def sentences(past: Excerpt) -> list[str]:
+    """Return the summary, a sentence an item, as plain text on one line each."""
+    found = [*_span(past), *_accuracy(past), *_alarms(past), *_parts(past), *_guarantee(past)]
+    return [printable(text) for text in found]
+
+
+def _span(past: Excerpt) -> Iterator[str]:
+    reports = past.reports
+    if not reports:
+        yield f"Feed {past.feed} has answers of this time, but no validity report yet."
+        return
+    first, last = reports[0], reports[-1]
+    yield (
+        f"The reports of feed {past.feed} from {moment(first.time)} to {moment(last.time)} (UTC) "
+        f"end with {counted(last.n, 'example')} learned, of which {last.scored:,} were scored."
+    )
+
+
+def _accuracy(past: Excerpt) -> Iterator[str]:
+    if not past.reports:
+        return
+    every, last = cumulative(past.reports, "headline")[-1], recent(past.reports)[-1]
+    if math.isnan(every[0]):
+        yield "No answer was scored: none carried a probability and then got a label."
+        return
+    yield f"Over all scored examples {_beside(every[0], every[2])}."
+    if not math.isnan(last[0]):
+        yield f"Over the last ones {_beside(last[0], last[2])}."
+
+
+def _beside(accuracy: float, announced: float) -> str:
+    return f"{_percent(accuracy)} were right and {_percent(announced)} was announced"
+
+
+def _percent(share: float) -> str:
+    return "an unknown share" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def _alarms(past: Excerpt) -> Iterator[str]:
+    if not past.alarms:
+        yield "No alarm was raised."
+        return
+    yield f"{counted(len(past.alarms), 'alarm')} {_were(len(past.alarms))} raised."
+    for alarm in past.alarms[:TOLD]:
+        yield alarm_sentence(alarm, past)
+    rest = len(past.alarms) - TOLD
+    if rest > 0:
+        last = past.alarms[-1]
+        yield f"{counted(rest, 'alarm')} followed, the last at {moment(last.time)}."
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def alarm_sentence(alarm: Alarm, past: Excerpt) -> str:
+    """Return what an alarm said: when, of what, by how much, and after how many examples."""
+    what = {
+        "calibration": "announced probabilities were off",
+        "exchangeability": "the examples were no longer draws of one distribution",
+        "comparison": "one method did better than another",
+    }.get(alarm.kind, f"alarm {alarm.kind[:_SHOWN]}")
+    part = f"{alarm.scope} {alarm.name}".strip()[:_SHOWN]
+    text = f"At {moment(alarm.time)}, example {alarm.n:,.0f}: {what} ({part}"
+    if not math.isnan(alarm.estimate):
+        text += f", by {alarm.estimate:+.3f}"
+        if not math.isnan(alarm.lower + alarm.upper):
+            text += f", between {alarm.lower:+.3f} and {alarm.upper:+.3f}"
+    text += ")"
+    if not math.isnan(alarm.since):
+        text += f", {counted(int(alarm.n - alarm.since), 'example')} after the test began"
+    return f"{text}{_class_figures(alarm, past)}."
+
+
+def _class_figures(alarm: Alarm, past: Excerpt) -> str:
+    """Return how often the class of an alarm came, by the first report that covers it."""
+    report = next((r for r in past.reports if r.n >= alarm.n), None)
+    if alarm.scope != "class" or report is None:
+        return ""
+    found = _class_of(report, alarm.name)
+    if found is None:
+        return ""
+    came, said = (number(found.get(name)) for name in ("frequency", "probability"))
+    return f"; it was announced at {said:.3f} and came at {came:.3f}"
+
+
+def _class_of(report: Report, name: str) -> dict[str, object] | None:
+    classes = as_list(as_dict(report.message.get("windowed")).get("classes"))
+    return next((c for c in map(as_dict, classes) if str(c.get("label")) == name), None)
+
+
+def _parts(past: Excerpt) -> Iterator[str]:
+    off = worst(past.reports[-1])[:1] if past.reports else []
+    for part in off:
+        if abs(part.z) >= _FAR:
+            yield _part(part)
+
+
+def _part(part: Part) -> str:
+    return (
+        f"Of the parts, {part.name[:_SHOWN]} is farthest off at the end: {_percent(part.happened)} "
+        f"came true and {_percent(part.announced)} was announced, over {part.examples:,.0f} "
+        "examples."
+    )
+
+
+def _guarantee(past: Excerpt) -> Iterator[str]:
+    last = next((a.message for a in reversed(past.answers) if "guarantee" in a.message), None)
+    if last is None:
+        return
+    reason = last.get("reason")
+    because = f": {str(reason)[:300]}" if reason else ""
+    yield f"The last answer has the guarantee {str(last['guarantee'])[:_SHOWN]}{because}."
