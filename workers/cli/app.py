@@ -27,6 +27,7 @@ COMMANDS = (
     "report",
     "combine",
     "export",
+    "compare",
     "backtest",
     "verify",
     "repair",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from workers.cli.bench_monitors import monitors
 from workers.cli.common import DataDir, Json, note, show_json, wide_console
 from workers.cli.progress import stage_progress, task_progress
 from workers.errors import BadConfiguration
@@ -56,6 +57,7 @@ def register(app: typer.Typer) -> None:
         latency,
         soak,
         start,
+        monitors,
     ):
         group.command(command.__name__)(command)
     passing_on = {"allow_extra_args": True, "ignore_unknown_options": True}

@@ -20,6 +20,8 @@ from online_svm.types import Arrays, Bools, Floats
 RHOS = (0.5, 5.0, 50.0)
 """Of three mixtures, whose mean is used: the variance of a difference may be tiny."""
 
+LOOK_EVERY = 16  # values between two looks at the wealth: it takes some microseconds
+
 
 class BoundedMean:
     """The mean of values in an interval, and whether it is above zero.
@@ -70,7 +72,8 @@ class BoundedMean:
             # The mean before a value is where its square is taken about: it lies in the range.
             guess = (total + 0.5 * (self._low + self._high) / width) / (count + 1.0)
             count, total, squares = count + 1.0, total + value, squares + (value - guess) ** 2
-            best = max(best, _log_wealth(total, squares))
+            if count % LOOK_EVERY == 0:
+                best = max(best, _log_wealth(total, squares))
         self._sums[:] = count, total, squares, best
 
     @property

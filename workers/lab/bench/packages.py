@@ -10,8 +10,10 @@ import numpy as np
 
 from workers.errors import BadConfiguration
 
+DEV = "pip install 'online-svm[dev]' brings it"
 
-def peer_package(bench: str, package: str) -> Any:
+
+def peer_package(bench: str, package: str, remedy: str = DEV) -> Any:
     """Import the package that a benchmark compares with.
 
     Raises
@@ -24,8 +26,7 @@ def peer_package(bench: str, package: str) -> Any:
             return import_module(package)
     except ImportError as error:
         raise BadConfiguration(
-            f"bench {bench}: the {package.replace('_', '-')} package is not installed; "
-            "pip install 'online-svm[dev]' brings it"
+            f"bench {bench}: the {package.replace('_', '-')} package is not installed; {remedy}"
         ) from error
 
 

@@ -1,0 +1,127 @@
+"""`bench monitors`: its streams, the choice of a sensitivity, and going on where it was cut off."""
+
+import numpy as np
+import pytest
+
+from workers.errors import BadConfiguration
+from workers.lab.bench.monitors import run as run_module
+from workers.lab.bench.monitors.counting import counted
+from workers.lab.bench.monitors.detectors import Change, PlainCusum, River
+from workers.lab.bench.monitors.measure import (
+    DETECTORS,
+    FALSE_SHARE,
+    Cell,
+    Measured,
+    cells_of,
+    measure,
+)
+from workers.lab.bench.monitors.run import run
+from workers.lab.bench.monitors.worlds import CHANGE, WORLDS, stream_of
+
+
+def test_a_law_is_a_distribution_at_all_times_and_moves_only_after_the_change():
+    for world in WORLDS.values():
+        for t in (-1.0, -0.01, 0.0, 0.5, 0.99):
+            law = world.law(t)
+            assert law.min() >= 0
+            assert law.sum() == pytest.approx(1.0)
+        assert np.array_equal(world.law(-1.0), world.law(-0.01))
+        moves = any(not np.array_equal(world.law(-1.0), world.law(t)) for t in (0.1, 0.99))
+        assert moves != world.is_null
+
+
+def test_a_stream_has_the_frequencies_of_its_law():
+    stream = stream_of(WORLDS["rate .2 to .6"], seed=1)
+    begin = stream.after(CHANGE)
+    columns = stream.rows.columns
+    assert columns[:begin].mean() == pytest.approx(0.2, abs=0.03)
+    assert columns[begin:].mean() == pytest.approx(0.6, abs=0.03)
+    quiet = stream_of(WORLDS["rate .2 to .6"], seed=1, quiet=True)
+    assert quiet.rows.columns[begin:].mean() == pytest.approx(0.2, abs=0.03)
+
+
+def test_a_shift_of_covariates_leaves_the_rates_of_the_categories():
+    world = WORLDS["covariate shift alone"]
+    before, after = world.law(-1.0), world.law(0.5)
+    assert np.allclose(before[:, 1] / before.sum(axis=1), after[:, 1] / after.sum(axis=1))
+    assert not np.allclose(before.sum(axis=1), after.sum(axis=1))
+
+
+def test_probabilities_are_those_of_the_counts():
+    rng = np.random.default_rng(2)
+    category, label = rng.integers(0, 3, 600), rng.integers(0, 2, 600)
+    calibrates = rng.random(600) < 0.5
+    point, is_ok = counted(category, label, calibrates, 3, 2, 250)
+    assert is_ok.tolist() == [False] * 10 + [True] * 590
+    t = 555  # since the refit at 500 each example has joined
+    joined = [i for i in range(t) if i >= 500 or calibrates[i]]
+    same = [label[i] for i in joined if category[i] == category[t]]
+    rate = (sum(label[joined]) + 0.5) / (len(joined) + 1)
+    assert point[t, 1] == pytest.approx((sum(same) + rate) / (len(same) + 1))
+
+
+@pytest.mark.parametrize("detector", [Change("shiryaev-roberts"), PlainCusum()])
+def test_a_detector_finds_a_large_change_soon(detector):
+    stream = stream_of(WORLDS["rate .2 to .6"], seed=3)
+    begin = stream.after(CHANGE)
+    path = detector.path(stream, begin - 1000)
+    alarm = detector.first(stream, begin - 1000, float(path[:1000].max()) + 0.1)
+    assert begin <= alarm < begin + 200
+
+
+def test_the_sensitivity_is_the_greatest_that_the_run_length_allows():
+    cell = Cell("rate .2 to .6", "tolerant CUSUM, by part", 12)
+    found = measure(cell)
+    assert FALSE_SHARE - 1 / 12 < found.false_share <= FALSE_SHARE
+    assert found.found_share == 1.0
+    assert 0 < found.delay < 150
+
+
+def test_on_streams_without_a_change_only_the_default_monitors_are_run():
+    cells = cells_of(["i.i.d., class of 1 %"], list(DETECTORS), 3)
+    assert {cell.detector for cell in cells} == {
+        "default monitors, level .01",
+        "of them, calibration",
+        "of them, exchangeability",
+    }
+
+
+def test_a_river_detector_goes_by_its_grid():
+    stream = stream_of(WORLDS["rate .2 to .6"], seed=4)
+    adwin = River("ADWIN", [{"delta": 1e-9}, {"delta": 0.1}])
+    begin = stream.after(CHANGE) - 500
+    assert adwin.first(stream, begin, 1) <= adwin.first(stream, begin, 0)
+
+
+def test_a_run_goes_on_from_what_is_kept(tmp_path, monkeypatch):
+    cells = cells_of(["rate .2 to .3", "season"], ["CUSUM (Page)"], 2)
+    measured = []
+
+    def one(cell):
+        measured.append(cell)
+        return Measured(2, 0.5, 1.0, 30.0)
+
+    monkeypatch.setattr(run_module, "measure", one)
+    file = tmp_path / "kept.jsonl"
+    first = [str(line) for line in run(cells, file)]
+    file.write_bytes(file.read_bytes() + b'{"cut off')
+    assert [str(line) for line in run(cells, file)] == first
+    assert measured == cells
+    assert "median delay     30" in first[0]
+
+
+def test_a_file_that_is_none_of_this_benchmark_is_refused(tmp_path):
+    file = tmp_path / "other.jsonl"
+    file.write_text('{"a": 1}\n')
+    with pytest.raises(BadConfiguration, match="line 1"):
+        list(run([], file))
+
+
+def test_a_package_that_is_not_installed_is_said(monkeypatch):
+    from workers.lab.bench.monitors import peers
+
+    def absent(bench, package, remedy):
+        raise BadConfiguration(f"bench {bench}: the {package} package is not installed")
+
+    monkeypatch.setattr(peers, "peer_package", absent)
+    assert "not installed" in measure(Cell("rate .2 to .3", "online-cp SimpleJumper", 2))

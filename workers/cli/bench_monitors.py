@@ -1,0 +1,63 @@
+"""`bench monitors`: the monitors beside other detectors."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workers.cli.common import Json, show_json
+from workers.cli.progress import task_progress
+from workers.errors import BadConfiguration
+
+
+def monitors(
+    streams: Annotated[
+        int, typer.Option("--streams", min=2, help="Streams of each kind; slow peers have 20.")
+    ] = 200,
+    worlds: Annotated[
+        str | None,
+        typer.Option("--worlds", metavar="NAME;...", help="Only these; ; stands between."),
+    ] = None,
+    detectors: Annotated[
+        str | None, typer.Option("--detectors", metavar="NAME;...", help="Only these.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")] = 1,
+    results: Annotated[
+        Path,
+        typer.Option(
+            "--results",
+            metavar="FILE",
+            help="Keeps each cell as it ends; the same command goes on from it.",
+        ),
+    ] = Path("monitors.jsonl"),
+    json: Json = False,
+) -> None:
+    """Measure how soon a change is found, at the same mean run length without one.
+
+    Simulated streams of 10,000 examples with a change after 5,000: the share found and the median
+    delay, beside river's ADWIN, Page-Hinkley, KSWIN and DDM, CUSUM and Shiryaev-Roberts, and the
+    packages mapie and online-cp where they are installed. Each is made as sensitive as a mean of
+    10,000 examples to a false alarm allows. The default monitors have their own level, and stand
+    on streams without a change as well.
+    """
+    from workers.lab.bench.monitors.measure import DETECTORS, cells_of
+    from workers.lab.bench.monitors.run import run
+    from workers.lab.bench.monitors.worlds import WORLDS
+
+    chosen = _chosen("--worlds", worlds, tuple(WORLDS))
+    cells = cells_of(chosen, _chosen("--detectors", detectors, tuple(DETECTORS)), streams)
+    with task_progress(len(cells)) as tell:
+        lines = list(run(cells, results, jobs, tell))
+    for line in lines:
+        if json:
+            show_json(line.plain())
+        else:
+            print(line)
+
+
+def _chosen(option: str, given: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    names = known if given is None else tuple(name.strip() for name in given.split(";"))
+    for name in names:
+        if name not in known:
+            raise BadConfiguration(f"{option} {name}: unknown; one of {'; '.join(known)}")
+    return names

@@ -1,0 +1,1 @@
+"""Monitors beside other detectors, on simulated streams whose changes are known."""

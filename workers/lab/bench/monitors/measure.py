@@ -1,0 +1,177 @@
+"""How soon a detector finds a change, where its mean run length without one is 10,000 examples."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from workers.errors import BadConfiguration
+from workers.history.backtest.kept_results import code_digest
+from workers.lab.bench.monitors.detectors import Change, Default, Detector, PlainCusum, River
+from workers.lab.bench.monitors.peers import MapieRisk, OnlineCpJumper
+from workers.lab.bench.monitors.worlds import BURNT, CHANGE, ROWS, WORLDS, Stream, stream_of
+
+RUN_LENGTH = 10_000
+FALSE_SHARE = 1.0 - math.exp(-(ROWS - BURNT) / RUN_LENGTH)
+"""Share of streams without a change that may alarm: that of a detector without memory."""
+
+SLOW_STREAMS = 20
+_OTHER_SEEDS = 1_000_000  # streams that sensitivities are chosen on are no streams of the table
+
+OURS: dict[str, Detector] = {
+    "default monitors, level .01": Default(),
+    "of them, calibration": Default("calibration"),
+    "of them, exchangeability": Default("exchangeability"),
+    "tolerant Shiryaev-Roberts, by part": Change("shiryaev-roberts"),
+    "tolerant CUSUM, by part": Change("cusum"),
+    "tolerant Shiryaev-Roberts, overall": Change("shiryaev-roberts", parts=False),
+}
+
+PEERS: dict[str, Detector] = {
+    "Shiryaev-Roberts, no tolerance": Change("shiryaev-roberts", 0.0, parts=False),
+    "CUSUM (Page)": PlainCusum(),
+    "river ADWIN": River("ADWIN", [{"delta": 10.0**-k} for k in (8, 6, 5, 4, 3, 2.5, 2, 1.5, 1)]),
+    "river Page-Hinkley": River(
+        "Page-Hinkley",
+        [{"threshold": t, "delta": 0.02} for t in (100, 70, 50, 35, 25, 18, 13, 9)],
+    ),
+    "river KSWIN": River("KSWIN", [{"alpha": 10.0**-k, "seed": 0} for k in (8, 7, 6, 5, 4)]),
+    "river DDM": River(
+        "DDM", [{"drift_threshold": t} for t in (6, 5, 4.5, 4, 3.5, 3, 2.5, 2)], of_errors=True
+    ),
+    "online-cp SimpleJumper": OnlineCpJumper(),
+    "MAPIE RiskMonitoring": MapieRisk(),
+}
+
+DETECTORS: dict[str, Detector] = OURS | PEERS
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One detector on one kind of stream.
+
+    Attributes
+    ----------
+    world, detector : str
+    streams : int
+        Of each kind: with the change, and without it to choose the sensitivity.
+    """
+
+    world: str
+    detector: str
+    streams: int
+
+    @property
+    def used(self) -> int:
+        """Streams that this detector is run on."""
+        slow = DETECTORS[self.detector].is_slow
+        return min(self.streams, SLOW_STREAMS) if slow else self.streams
+
+    def __str__(self) -> str:
+        return f"{self.world}, {self.detector}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a detector did.
+
+    Attributes
+    ----------
+    streams : int
+    false_share : float
+        Of streams without a change, those with an alarm.
+    found_share : float or None
+        Of streams with one, those with an alarm within the 5,000 examples after it; None on a
+        null.
+    delay : float or None
+        Median number of examples from the change to that alarm.
+    """
+
+    streams: int
+    false_share: float
+    found_share: float | None
+    delay: float | None
+
+
+def cells_of(worlds: Sequence[str], detectors: Sequence[str], streams: int) -> list[Cell]:
+    """Return the cells of a table; on nulls only the default monitors, whose level is stated."""
+    return [
+        Cell(world, detector, streams)
+        for world in worlds
+        for detector in detectors
+        if not WORLDS[world].is_null or isinstance(DETECTORS[detector], Default)
+    ]
+
+
+def program(cell: Cell) -> str:
+    """Return which program a detector is of: kept results are of it, and of no other."""
+    if cell.detector in OURS or not cell.detector.startswith(_PACKAGES):
+        return f"online-svm {code_digest()[:16]}"
+    package = cell.detector.partition(" ")[0]
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return package
+
+
+_PACKAGES = ("river ", "online-cp ", "MAPIE ")
+
+
+def measure(cell: Cell) -> Measured | str:
+    """Return what a detector did, or why it could not be run."""
+    try:
+        return _measured(cell)
+    except BadConfiguration as error:
+        return str(error)
+
+
+def _measured(cell: Cell) -> Measured:
+    detector, world = DETECTORS[cell.detector], WORLDS[cell.world]
+    seeds = range(cell.used)
+    if world.is_null:
+        alarms = [_alarm(detector, stream_of(world, seed), 0.01) for seed in seeds]
+        return Measured(len(seeds), float(np.mean([a is not None for a in alarms])), None, None)
+    nulls = [stream_of(world, _OTHER_SEEDS + seed, quiet=True) for seed in seeds]
+    sensitivity, false_share = _chosen(detector, nulls)
+    delays = [_delay(detector, stream_of(world, seed), sensitivity) for seed in seeds]
+    found = [delay for delay in delays if delay is not None]
+    share = len(found) / len(delays)
+    return Measured(len(seeds), false_share, share, float(np.median(found)) if found else None)
+
+
+def _chosen(detector: Detector, nulls: list[Stream]) -> tuple[float, float]:
+    """Return the greatest sensitivity of run length 10,000, and the share of false alarms."""
+    begun = [(stream, stream.after(BURNT)) for stream in nulls]
+    best, best_share = None, 0.0
+    tried = detector.sensitivities(begun)
+    low, high = 0, len(tried) - 1
+    while low <= high:
+        middle = (low + high) // 2
+        alarms = [detector.first(stream, begin, tried[middle]) for stream, begin in begun]
+        share = float(np.mean([alarm is not None for alarm in alarms]))
+        if share <= FALSE_SHARE:
+            best, best_share, low = tried[middle], share, middle + 1
+        else:
+            high = middle - 1
+    if best is None:
+        raise BadConfiguration("no parameter that was tried has a run length of 10,000")
+    return best, best_share
+
+
+def _alarm(detector: Detector, stream: Stream, sensitivity: float) -> int | None:
+    return detector.first(stream, stream.after(BURNT), sensitivity)
+
+
+def _delay(detector: Detector, stream: Stream, sensitivity: float) -> int | None:
+    """Return the examples from the change to an alarm; a false alarm begins the detector anew."""
+    begin, change = stream.after(BURNT), stream.after(CHANGE)
+    while begin < len(stream.rows):
+        alarm = detector.first(stream, begin, sensitivity)
+        if alarm is None:
+            return None
+        if alarm >= change:
+            return int(stream.rows.n[alarm]) - CHANGE
+        begin = alarm + 1
+    return None

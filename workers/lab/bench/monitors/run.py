@@ -1,0 +1,101 @@
+"""Measure the cells that are not kept yet, and tell of all of them."""
+
+import fcntl
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+from typing_extensions import override
+
+from workers.errors import BadConfiguration
+from workers.lab.bench.monitors.measure import Cell, Measured, measure, program
+from workers.lab.bench.report import Result, Tell, silent
+from workers.lab.parallel import each_as_it_ends
+
+_NAMES = ("world", "detector", "streams", "program")
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Result):
+    """What a detector did on a kind of stream, or why it was not run."""
+
+    cell: Cell
+    measured: Measured | str
+
+    @override
+    def plain(self) -> dict[str, Any]:
+        what = {"world": self.cell.world, "detector": self.cell.detector}
+        if isinstance(self.measured, str):
+            return what | {"skipped": self.measured}
+        return what | asdict(self.measured)
+
+    def __str__(self) -> str:
+        begin = f"{self.cell.world:<34}{self.cell.detector:<36}"
+        found = self.measured
+        if isinstance(found, str):
+            return f"{begin}not run: {found}"
+        false = f"false {found.false_share:6.1%} of {found.streams}"
+        if found.found_share is None:
+            return f"{begin}{false}"
+        delay = "-" if found.delay is None else f"{found.delay:,.0f}"
+        return f"{begin}found {found.found_share:6.1%}  median delay {delay:>6}  {false}"
+
+
+def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent) -> Iterator[Line]:
+    """Yield a line for each cell, in order; what is measured is kept in a file of JSON lines.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    results : Path
+        The same command goes on from it. A last line that was cut off is removed.
+    jobs : int
+        Processes, at most.
+    tell : callable
+        Is told which cell has ended.
+
+    Raises
+    ------
+    BadConfiguration
+        If the file cannot be read, or a line of it is none of this benchmark.
+    """
+    kept = _read(results)
+    missing = [cell for cell in cells if _key(cell) not in kept]
+    for number, (cell, found) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
+        tell(f"{number} of {len(missing)}: {cell}")
+        kept[_key(cell)] = found
+        if isinstance(found, Measured):
+            line = dict(zip(_NAMES, _key(cell), strict=True)) | {"measured": asdict(found)}
+            with results.open("ab") as target:
+                fcntl.flock(target, fcntl.LOCK_EX)  # another run may write to the same file
+                target.write(orjson.dumps(line) + b"\n")
+    yield from (Line(cell, kept[_key(cell)]) for cell in cells)
+
+
+def _key(cell: Cell) -> tuple[Any, ...]:
+    return (cell.world, cell.detector, cell.streams, program(cell))
+
+
+def _read(path: Path) -> dict[tuple[Any, ...], Measured | str]:
+    try:
+        with path.open("a+b") as target:
+            fcntl.flock(target, fcntl.LOCK_EX)
+            target.seek(0)
+            data = target.read()
+            whole = data.rfind(b"\n") + 1
+            target.truncate(whole)
+    except OSError as error:
+        raise BadConfiguration(f"--results {path}: {error.strerror}") from None
+    kept: dict[tuple[Any, ...], Measured | str] = {}
+    for number, line in enumerate(data[:whole].splitlines(), start=1):
+        try:
+            values = orjson.loads(line)
+            kept[tuple(values[name] for name in _NAMES)] = Measured(**values["measured"])
+        except (ValueError, KeyError, TypeError):
+            raise BadConfiguration(
+                f"--results {path}, line {number}: no cell of this benchmark; choose another file, "
+                "or delete the line"
+            ) from None
+    return kept
