@@ -15,6 +15,9 @@ from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.types import Floats
 
+NEGLIGIBLE = 1e-20
+"""Weights below this part of that of the mode change no sum."""
+
 
 def consistency_band(counts: ArrayLike, probabilities: ArrayLike, level: float = 0.9) -> Floats:
     """Return the lower and upper end of the band of each group, shape (n_groups, 2).
@@ -70,16 +73,16 @@ def binomial_range(n: int, p: float, tail: float) -> tuple[int, int]:
     if p >= 1.0:
         return n, n
     # 1. Weights from the mode to both sides, until they no longer count.
-    odds = p / (1.0 - p)
+    odds, against = p / (1.0 - p), (1.0 - p) / p
     mode = min(n, math.floor((n + 1) * p))
-    weights = np.zeros(n + 1)
+    weights = np.empty(n + 1)
     weights[mode] = 1.0
     first, last = mode, mode
-    while first > 0 and weights[first] > 1e-30:
-        weights[first - 1] = weights[first] * first / ((n - first + 1) * odds)
+    while first > 0 and weights[first] > NEGLIGIBLE:
+        weights[first - 1] = weights[first] * (first * against / (n - first + 1))
         first -= 1
-    while last < n and weights[last] > 1e-30:
-        weights[last + 1] = weights[last] * (n - last) * odds / (last + 1)
+    while last < n and weights[last] > NEGLIGIBLE:
+        weights[last + 1] = weights[last] * ((n - last) * odds / (last + 1))
         last += 1
     # 2. Sums from either end.
     total = 0.0

@@ -36,7 +36,7 @@ class Events(NamedTuple):
     Attributes
     ----------
     order : ndarray of int of shape (n_events, m)
-        The examples; without columns where nobody asks which they are.
+        The examples; of shape (n_events, 0) where nobody asks which they are.
     p : ndarray of shape (n_events, m)
         Their probabilities, in that order.
     happened : ndarray of bool of shape (n_events, m)
@@ -47,38 +47,52 @@ class Events(NamedTuple):
     happened: Bools
 
     @classmethod
-    def of(cls, p: Floats, happened: Bools, *, ordered: bool) -> "Events":
-        """Return events in order; the keys of `sort_keys` hold all but the order itself.
-
-        Examples
-        --------
-        >>> Events.of(np.array([[0.5, 0.25]]), np.array([[True, False]]), ordered=True)[:2]
-        (array([[1, 0]]), array([[0.25, 0.5 ]]))
-        """
-        keys = sort_keys(p, happened)
+    def of(cls, keys: Ints, *, ordered: bool) -> "Events":
+        """Return events in order of their keys, see `sort_keys`: these hold all but the order."""
         order = np.empty((len(keys), 0), dtype=np.int64)
         if ordered:
             order = np.argsort(keys, axis=1)
             keys = np.take_along_axis(keys, order, axis=1)
         else:
             keys.sort(axis=1)
-        return cls(order, (keys >> 1).view(np.float64), (keys & 1).astype(np.bool_))
+        return cls(order, *_unpacked(keys))
 
 
 def class_events(ring: WindowRing) -> Events:
     """Return the event of each class: that it is the true one. Of two classes only the last."""
     first = 1 if len(ring.classes) == 2 else 0
-    indices = np.arange(first, len(ring.classes))
-    happened = ring.truth[: ring.held] == indices[:, None]
-    return Events.of(ring.point[first:, : ring.held], happened, ordered=len(ring.codes) > 0)
+    keys = _class_keys(ring.point.view(np.int64), ring.truth, first, ring.held)
+    return Events.of(keys, ordered=len(ring.codes) > 0)
 
 
 def announced_events(ring: WindowRing) -> Events:
     """Return the event that the predicted label is right, as one of shape (1, m)."""
     held = ring.held
-    hits = (ring.truth[:held] == ring.label[:held])[None]
-    said = ring.values[PROBABILITY : PROBABILITY + 1, :held]
-    return Events.of(said, hits, ordered=len(ring.codes) > 0)
+    hits = ring.truth[:held] == ring.label[:held]
+    keys = sort_keys(ring.values[PROBABILITY, :held], hits)
+    return Events.of(keys[None], ordered=len(ring.codes) > 0)
+
+
+@jit
+def _class_keys(bits: Ints, truth: Ints, first: int, held: int) -> Ints:
+    """Return what `sort_keys` does for the bits of the probabilities of each class."""
+    keys = np.empty((len(bits) - first, held), dtype=np.int64)
+    for c in range(first, len(bits)):
+        for i in range(held):
+            keys[c - first, i] = (bits[c, i] << 1) | (truth[i] == c)
+    return keys
+
+
+@jit
+def _unpacked(keys: Ints) -> tuple[Floats, Bools]:
+    p = np.empty(keys.shape)
+    happened = np.empty(keys.shape, dtype=np.bool_)
+    bits = p.view(np.int64)
+    for e in range(len(keys)):
+        for i in range(keys.shape[1]):
+            bits[e, i] = keys[e, i] >> 1
+            happened[e, i] = keys[e, i] & 1
+    return p, happened
 
 
 @jit
@@ -100,18 +114,6 @@ def event_figures(p: Floats, happened: Bools) -> Floats:
 
 
 @jit
-def predicted_figures(values: Floats, truth: Ints, label: Ints, n_classes: int) -> Floats:
-    """Return by predicted label its examples, hits and sum of probabilities, (n_classes, 3)."""
-    found = np.zeros((n_classes, 3))
-    for i in range(len(label)):
-        of = found[label[i]]
-        of[0] += 1
-        of[1] += truth[i] == label[i]
-        of[2] += values[PROBABILITY, i]
-    return found
-
-
-@jit
 def group_figures(values: Floats, truth: Ints, label: Ints, codes: Ints, n_codes: int) -> Floats:
     """Return sums over the examples of each code, shape (n_codes, N_GROUP); -1 is no group.
 
@@ -119,17 +121,16 @@ def group_figures(values: Floats, truth: Ints, label: Ints, codes: Ints, n_codes
     """
     found = np.zeros((n_codes, N_GROUP))
     for i in range(len(codes)):
-        if codes[i] < 0:
-            continue
-        of = found[codes[i]]
-        p = values[PROBABILITY, i]
-        of[GROUP_SIZE] += 1
-        of[GROUP_HITS] += truth[i] == label[i]
-        of[GROUP_LOWER] += values[LOWER, i]
-        of[GROUP_PROBABILITY] += p
-        of[GROUP_UPPER] += values[UPPER, i]
-        of[GROUP_VARIANCE] += p * (1.0 - p)
-        of[GROUP_LOG_LOSS] += values[LOG_LOSS, i]
+        code = codes[i]
+        if code >= 0:
+            p = values[PROBABILITY, i]
+            found[code, GROUP_SIZE] += 1
+            found[code, GROUP_HITS] += truth[i] == label[i]
+            found[code, GROUP_LOWER] += values[LOWER, i]
+            found[code, GROUP_PROBABILITY] += p
+            found[code, GROUP_UPPER] += values[UPPER, i]
+            found[code, GROUP_VARIANCE] += p * (1.0 - p)
+            found[code, GROUP_LOG_LOSS] += values[LOG_LOSS, i]
     return found
 
 

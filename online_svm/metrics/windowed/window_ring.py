@@ -183,7 +183,7 @@ def _add_rows(
         for j in range(len(point)):
             point[j, at] = 0.0
         for j in range(k):
-            point[to[j], at] = rows[i, j]
+            point[to[j], at] = rows[i, j] + 0.0  # -0.0 becomes 0.0
             if rows[i, j] > rows[i, chosen]:
                 chosen = j
         truths[at], labels[at] = to[truth[i]], to[chosen]
@@ -191,7 +191,7 @@ def _add_rows(
             codes[j, at] = slices[i, j]
         # 2. What was announced of that label, and the log loss.
         values[LOWER, at], values[UPPER, at] = lower[i, chosen], upper[i, chosen]
-        values[PROBABILITY, at] = rows[i, chosen]
+        values[PROBABILITY, at] = rows[i, chosen] + 0.0
         values[LOG_LOSS, at] = -math.log(max(rows[i, truth[i]], CLIP))
         # 3. The Brier score: of two equal squares only one counts.
         brier = 0.0

@@ -1,8 +1,7 @@
 """The windowed part of a validity report."""
 
+import math
 from typing import Self
-
-import numpy as np
 
 from online_svm.metrics.calibration_statistics import cumulative_statistics
 from online_svm.metrics.reliability import LEVEL, N_BINS, as_bins, bin_rows
@@ -28,8 +27,11 @@ from online_svm.stream.windowed_report import (
     WindowedReport,
     WindowScores,
 )
-from online_svm.types import Floats
+from online_svm.types import Floats, Ints
 from online_svm.window_config import WindowConfig
+
+Figures = list[list[float]]
+"""Rows as `event_figures` or `group_figures` give them."""
 
 MOST_CLASSES = 32
 """Classes that a report names: it is made often, and must not grow with the number of labels."""
@@ -85,59 +87,49 @@ class WindowedValidity:
         weighted = _weighted(ring.sums)
         if not ring.held:
             return WindowedReport(ring.size, NOTHING, weighted, [], [], {}, None)
-        classes = f.class_events(ring)
-        by_class = f.event_figures(classes.p, classes.happened)
-        if len(ring.classes) == 2:
-            announced, said, happened = classes, classes.p[0], classes.happened[0]
-            square, index = by_class[0, [f.CALIBRATION_SQUARE, f.CALIBRATION_INDEX]]
-        else:
+        classes = announced = f.class_events(ring)
+        by_class = f.event_figures(classes.p, classes.happened).tolist()
+        of = by_class[0]
+        if len(ring.classes) > 2:
             announced = f.announced_events(ring)
-            said, happened = announced.p[0], announced.happened[0]
-            of = f.event_figures(announced.p, announced.happened)[0]
-            square, index = of[f.CALIBRATION_SQUARE], of[f.CALIBRATION_INDEX]
+            (of,) = f.event_figures(announced.p, announced.happened).tolist()
+        said, happened = announced.p[0], announced.happened[0]
+        by_label = self._sums(ring.label[: ring.held], len(ring.classes)).tolist()
         z, greatest, span = cumulative_statistics(said, happened)
+        index = of[f.CALIBRATION_INDEX]
         return WindowedReport(
             window=ring.size,
-            overall=self._overall(by_class, float(square)),
+            overall=_overall(by_label, by_class, of[f.CALIBRATION_SQUARE]),
             weighted=weighted,
             reliability=as_bins(bin_rows(said, happened, N_BINS, (1.0 - LEVEL) / 2.0)),
-            classes=self._classes(by_class),
+            classes=self._classes(by_label, by_class),
             slices={} if values is None else self._slices(values, classes, announced),
-            descriptive=Descriptive(None if np.isnan(z) else z, greatest, span, float(index)),
+            descriptive=Descriptive(None if math.isnan(z) else z, greatest, span, index),
         )
-
-    def _overall(self, by_class: Floats, square: float) -> WindowScores:
-        ring, held = self._ring, self._ring.held
-        values = ring.values[:, :held]
-        all_of_them = np.zeros(held, dtype=np.int64)
-        found = f.group_figures(values, ring.truth[:held], ring.label[:held], all_of_them, 1)[0]
-        found[: f.GROUP_SQUARE] = by_class[:, : f.GROUP_SQUARE].sum(axis=0)
-        found[f.GROUP_SQUARE] = square
-        return _scores(found)
 
     def _slices(
         self, values: SliceValues, classes: f.Events, announced: f.Events
     ) -> dict[str, list[SliceScores]]:
         ring, held = self._ring, self._ring.held
-        truth, label, kept = ring.truth[:held], ring.label[:held], ring.values[:, :held]
         report: dict[str, list[SliceScores]] = {}
         for j, name in enumerate(self.config.slices):
             codes, named = ring.codes[j, :held], values.named(j)
-            found = f.group_figures(kept, truth, label, codes, len(named))
+            found = self._sums(codes, len(named))
             f.add_events(found, codes, classes, announced)
             report[name] = [
                 SliceScores(value, _scores(of))
-                for value, of in zip(named, found, strict=True)
+                for value, of in zip(named, found.tolist(), strict=True)
                 if of[f.GROUP_SIZE]
             ]
         return report
 
-    def _classes(self, by_class: Floats) -> list[ClassFigures]:
+    def _sums(self, codes: Ints, n_codes: int) -> Floats:
+        ring = self._ring
+        return f.group_figures(ring.values, ring.truth, ring.label, codes, n_codes)
+
+    def _classes(self, by_label: Figures, figures: Figures) -> list[ClassFigures]:
         ring, held = self._ring, self._ring.held
         k = len(ring.classes)
-        truth, label, values = ring.truth[:held], ring.label[:held], ring.values[:, :held]
-        predicted = f.predicted_figures(values, truth, label, k).tolist()
-        figures = by_class.tolist()
         if k == 2:  # what does not happen to one class happens to the other
             figures = [[*figures[0]], figures[0]]
             figures[0][f.EXPECTED] = held - figures[1][f.EXPECTED]
@@ -155,11 +147,11 @@ class WindowedValidity:
                 discrimination=of[f.DISCRIMINATION],
                 uncertainty=of[f.UNCERTAINTY],
                 calibration_error=f.root(of[f.CALIBRATION_SQUARE]),
-                predicted=int(count),
-                accuracy=hits / count if count else None,
-                announced=said / count if count else None,
+                predicted=int(count := told[f.GROUP_SIZE]),
+                accuracy=told[f.GROUP_HITS] / count if count else None,
+                announced=told[f.GROUP_PROBABILITY] / count if count else None,
             )
-            for name, of, (count, hits, said) in zip(ring.classes, figures, predicted, strict=True)
+            for name, of, told in zip(ring.classes, figures, by_label, strict=True)
         ]
         if k <= MOST_CLASSES:
             return report
@@ -188,9 +180,17 @@ class WindowedValidity:
 NOTHING = WindowScores(0, *[None] * 11)
 
 
-def _scores(of: Floats) -> WindowScores:
+def _overall(by_label: Figures, by_class: Figures, square: float) -> WindowScores:
+    """Return the scores of all examples, from sums by predicted label and figures by class."""
+    of = [sum(column) for column in zip(*by_label, strict=True)]
+    parts = zip(*(figures[: f.GROUP_SQUARE] for figures in by_class), strict=True)
+    of[: f.GROUP_SQUARE] = [sum(part) for part in parts]
+    of[f.GROUP_SQUARE] = square
+    return _scores(of)
+
+
+def _scores(row: list[float]) -> WindowScores:
     """Return the figures of a group, at least one example, as scores."""
-    row = of.tolist()
     size = row[f.GROUP_SIZE]
     return WindowScores(
         scored=int(size),
