@@ -1,0 +1,188 @@
+"""Prometheus really scrapes a worker, the shipped rules fire, and the alert reaches a receiver."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+import yaml
+from alarm_receiver import receiving
+from processes import LIMIT, Process
+from system_tools import tool
+
+from workers.broker.store import Store
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+BEFORE, AFTER = 600, 1200
+WORKER = ["--classes", "a,b", "--window", "300", "--refit-every", "100", "--committee", "single"]
+
+
+def run(*command, cwd=None):
+    told = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=cwd)
+    return told.returncode, told.stdout + told.stderr
+
+
+def test_promtool_takes_the_rules_and_the_configuration():
+    promtool = tool("promtool", "prometheus")
+    folder = DEPLOY / "prometheus"
+    code, said = run(promtool, "check", "rules", "rules.yml", cwd=folder)
+    assert (code, "SUCCESS" in said) == (0, True), said
+    code, said = run(promtool, "check", "config", "prometheus.yml", cwd=folder)
+    assert code == 0, said
+
+
+def test_each_rule_fires_when_it_should_and_not_before():
+    code, said = run(
+        tool("promtool", "prometheus"), "test", "rules", "rules_test.yml", cwd=DEPLOY / "prometheus"
+    )
+    assert code == 0, said
+
+
+def test_each_alert_has_a_test_and_a_severity_that_is_routed():
+    rules = yaml.safe_load((DEPLOY / "prometheus/rules.yml").read_text())
+    tests = yaml.safe_load((DEPLOY / "prometheus/rules_test.yml").read_text())
+    alerts = [rule for group in rules["groups"] for rule in group["rules"] if "alert" in rule]
+    fired = {
+        case["alertname"]
+        for test in tests["tests"]
+        for case in test["alert_rule_test"]
+        if case["exp_alerts"]
+    }
+    assert {rule["alert"] for rule in alerts} == fired
+    assert {rule["labels"]["severity"] for rule in alerts} == {"page", "ticket"}
+
+
+def test_amtool_takes_the_configuration_and_pages_go_to_the_pages():
+    amtool = tool("amtool", "prometheus-alertmanager")
+    path = str(DEPLOY / "alertmanager/alertmanager.yml")
+    code, said = run(amtool, "check-config", path)
+    assert code == 0, said
+    for severity in ("page", "ticket"):
+        routed = ["config", "routes", "test", f"--config.file={path}", f"severity={severity}"]
+        told = subprocess.run([amtool, *routed], capture_output=True, text=True, timeout=LIMIT)
+        assert (told.returncode, told.stdout) == (0, f"{severity}s\n")
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def got(url):
+    with urllib.request.urlopen(url, timeout=LIMIT) as reply:
+        return reply.read()
+
+
+def until(is_true, what):
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        try:
+            if is_true():
+                return
+        except OSError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError(f"not within {LIMIT:g} s: {what}")
+
+
+@pytest.fixture
+def watched(tmp_path, embedded_url, feed):
+    """A worker, Prometheus and Alertmanager with the shipped files, at a quick pace."""
+    with ExitStack() as opened:
+        received = opened.enter_context(receiving())
+        store = opened.enter_context(Store(embedded_url, feed))
+        command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url]
+        more = ["--metrics", "0", "--log-format", "json", "--quiet"]
+        log = (tmp_path / "worker.log").open("w+")
+        opened.enter_context(log)
+        opened.enter_context(Process([*command, *WORKER, *more], stderr=log))
+        path = Path(log.name)
+        until(lambda: "metrics are served" in path.read_text(), "the worker serves metrics")
+        endpoint = re.search(r"http://([0-9.:]+)/metrics", path.read_text())[1]
+        alertmanager = f"127.0.0.1:{free_port()}"
+        prometheus = f"127.0.0.1:{free_port()}"
+        _start_alertmanager(opened, tmp_path, alertmanager, received.url)
+        _start_prometheus(opened, tmp_path, prometheus, endpoint, alertmanager)
+        yield store, received, f"http://{prometheus}"
+
+
+def _start_alertmanager(opened, folder, address, receiver):
+    config = yaml.safe_load((DEPLOY / "alertmanager/alertmanager.yml").read_text())
+    for found in config["receivers"]:
+        found["webhook_configs"][0]["url"] = receiver
+    (folder / "alertmanager.yml").write_text(yaml.safe_dump(config))
+    program = tool("prometheus-alertmanager", "prometheus-alertmanager")
+    _start(
+        opened, folder, "alertmanager", program, f"--config.file={folder / 'alertmanager.yml'}",
+        f"--storage.path={folder / 'alerts'}", f"--web.listen-address={address}",
+        "--cluster.listen-address=",
+    )  # fmt: skip
+    until(lambda: got(f"http://{address}/-/ready"), "Alertmanager is ready")
+
+
+def _start_prometheus(opened, folder, address, endpoint, alertmanager):
+    config = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())
+    config["global"] = dict.fromkeys(config["global"], "500ms")
+    config["rule_files"] = [str(DEPLOY / "prometheus/rules.yml")]
+    config["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"] = [alertmanager]
+    config["scrape_configs"][0]["static_configs"][0]["targets"] = [endpoint]
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    _start(
+        opened, folder, "prometheus", tool("prometheus", "prometheus"),
+        f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'series'}",
+        f"--web.listen-address={address}",
+    )  # fmt: skip
+    until(lambda: got(f"http://{address}/-/ready"), "Prometheus is ready")
+
+
+def _start(opened, folder, name, *command):
+    log = opened.enter_context((folder / f"{name}.log").open("w"))
+    opened.enter_context(Process(command, stdout=log, stderr=log, cwd=folder))
+
+
+def push(store, begin, end, is_drifted):
+    """Push examples of two classes; after the drift, half of the labels are wrong."""
+    generator = np.random.default_rng(begin)
+    for _ in range(begin, end):
+        x = generator.normal(size=2).round(6)
+        is_b = x[0] + 0.3 * generator.normal() > 0
+        if is_drifted:
+            is_b = generator.random() < 0.5
+        text = json.dumps(x.tolist())
+        store.call("XADD", store.keys.input, "*", "x", text, "y", "b" if is_b else "a")
+
+
+def value(prometheus, query):
+    answer = json.loads(got(f"{prometheus}/api/v1/query?query={quote(query)}"))
+    return [float(found["value"][1]) for found in answer["data"]["result"]]
+
+
+@pytest.mark.timeout(150)
+def test_a_drift_is_scraped_fires_the_shipped_rule_and_reaches_the_receiver(watched):
+    store, received, prometheus = watched
+    push(store, 0, BEFORE, is_drifted=False)
+    answers = "online_svm_answers_total"
+    until(lambda: value(prometheus, answers) == [BEFORE], "Prometheus has seen the answers")
+    assert value(prometheus, "sum(online_svm_alarms_total)") == [0.0]
+    assert value(prometheus, 'up{job="online-svm"}') == [1.0]
+    assert received.requests == []
+    drifted = time.monotonic()
+    push(store, BEFORE, AFTER, is_drifted=True)
+    message = received.wait(1, LIMIT)[0]
+    delay = time.monotonic() - drifted
+    print(f"from the first drifted entry to the receiver: {delay:.1f} s")
+    labels = message["groupLabels"]
+    assert message["status"] == "firing"
+    assert labels["alertname"] in ("OnlineSvmCalibrationOff", "OnlineSvmDrift")
+    assert labels["feed"] == store.keys.feed
+    alarms = store.call("XRANGE", store.keys.alarms, "-", "+")
+    assert json.loads(alarms[0][1][1])["alarms"][0]["n"] > BEFORE
