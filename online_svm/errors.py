@@ -55,5 +55,11 @@ REJECTION_CODES = (
     "duplicate_field",  # a field, or a named feature, sent twice
     "too_large",  # more bytes than the entry limit, or far more values than features
     "slice",  # s is not an object of text, of the feed's slices
+    "label_entry",  # a label entry without a label, or with what is of an example
+    "unknown_id",  # a label for an example that is not known
+    "after_horizon",  # a label for an example that was given up without one
+    "after_window",  # another label for a learned example that has left the window
+    "conflict",  # a label for an example with a probability, or with other features
+    "time",  # the time of an example is absent, or is not milliseconds
     "unsupported",  # a field, or a kind of feature value, that is not taken yet, or not here
 )

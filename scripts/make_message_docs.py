@@ -19,6 +19,7 @@ from workers.message.schema import (
     CombinedSource,
     DuplicateMessage,
     EventMessage,
+    LabelMessage,
     PredictionMessage,
     RejectedMessage,
 )
@@ -89,6 +90,7 @@ _ANSWER = PredictionMessage.model_validate(
 _REJECTION = RejectedMessage(
     seq=1042, n=1041, code="not_finite", reason="feature 'age' is NaN; send a finite number"
 )
+_LABEL = LabelMessage(seq=1050, n=1041, example="tx-1042", label="spam", done="accepted")
 _DUPLICATE = DuplicateMessage(id="tx-1042", seq=1043, n=1041, first=1041)
 _COMBINATION = CombinedMessage.model_validate(
     {
@@ -172,7 +174,7 @@ def render() -> str:
 def _section(model: type[BaseModel]) -> str:
     """Return one model: what it is, its fields, and an example of those that are JSON."""
     rows = [
-        (f"`{name}`", type_text(field.annotation), field.description or "")
+        (f"`{field.alias or name}`", type_text(field.annotation), field.description or "")
         for name, field in model.model_fields.items()
     ]
     text = (
@@ -182,6 +184,7 @@ def _section(model: type[BaseModel]) -> str:
         PredictionMessage: _ANSWER,
         RejectedMessage: _REJECTION,
         DuplicateMessage: _DUPLICATE,
+        LabelMessage: _LABEL,
         CombinedMessage: _COMBINATION,
         AlarmsMessage: _ALARMS,
         EventMessage: _EVENT,

@@ -26,10 +26,9 @@ from online_svm.predictor.pending_examples import (
 )
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.state import State
-from online_svm.stream.label_counts import LabelCounts
+from online_svm.stream.label_counts import Done, LabelCounts
 from online_svm.types import Floats, Ints
 
-Done = Literal["accepted", "repeated", "corrected"]
 Kind = Literal["answer", "learn", "give_up", "label", "correct", "report"]
 
 GIVEN_UP = -1

@@ -24,7 +24,7 @@ import numpy as np
 
 from online_svm.errors import InvalidExample, InvalidInput
 from online_svm.predictor.active_model import ActiveModel
-from online_svm.predictor.late_labels import Correction, Done, Step
+from online_svm.predictor.late_labels import Correction, Step
 from online_svm.predictor.late_scores import open_terms, scored_answers
 from online_svm.predictor.learning_order import LearningOrder, report_counts
 from online_svm.predictor.pending_examples import give
@@ -33,6 +33,7 @@ from online_svm.predictor.refit_cycle import RefitCycle
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.example import Example
+from online_svm.stream.label_counts import Done
 from online_svm.stream.prediction import (
     LateLabelReport,
     Prediction,

@@ -1,7 +1,10 @@
 """What became of the labels of a stream, counted."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
+
+Done = Literal["accepted", "repeated", "corrected"]
+"""What was done with a label that came late."""
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ class FeatureSchema:
     Parameters
     ----------
     config : PredictorConfig
-        Its `features`, `missing`, `labels`, `classes`, `learner` and `slices` are used.
+        Its `features`, `missing`, `labels`, `classes`, `learner`, `slices` and horizon are used.
 
     Attributes
     ----------
@@ -41,6 +41,12 @@ class FeatureSchema:
         Names of the slices.
     has_windows : bool
         Whether there are windowed figures, which slices are part of.
+    takes_late_labels : bool
+        Whether a label may come after its example.
+    knows_late_labels : bool
+        Whether there were late labels when the stream was begun.
+    counts_time : bool
+        Whether each example has a time.
 
     Examples
     --------
@@ -56,6 +62,9 @@ class FeatureSchema:
         declared = config.features
         self.names = tuple(sorted(declared)) if isinstance(declared, tuple) else None
         self.dimension = len(declared) if isinstance(declared, tuple) else declared
+        self.takes_late_labels = config.takes_late_labels
+        self.knows_late_labels = config.horizon is not None
+        self.counts_time = config.horizon_in == "time"
         self.allows_missing = config.missing == "mean"
         self._takes_probabilities = config.learner == "psvm"
         self.slices = config.slices

@@ -44,7 +44,7 @@ def admit(
             continue
         if is_full and label in new and label not in added:
             if len(added) >= room:
-                rejected[position] = _one_too_many(label, max_classes)
+                rejected[position] = one_too_many(label, max_classes)
                 continue
             added.add(label)
         if sent is not None:
@@ -53,7 +53,8 @@ def admit(
     return left, repeats
 
 
-def _one_too_many(label: str, max_classes: int | None) -> InvalidExample:
+def one_too_many(label: str, max_classes: int | None) -> InvalidExample:
+    """Return the error for a label that is new where there are as many as may be."""
     return InvalidExample(
         "too_many_classes",
         f"label {label[:40]!r} is not among the first {max_classes} of this feed, its limit",

@@ -4,7 +4,7 @@ The worker commits what `process` returns. A replay keeps only the digest. `veri
 payloads with the committed ones.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -14,6 +14,7 @@ from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from workers.config.settings import Limits
 from workers.engine.admission import admit
+from workers.engine.late_admission import admit_late
 from workers.feed.commit import HEAD_BYTES, DeadLetter
 from workers.feed.position import ALARMS, MET, OUT, Position, chain
 from workers.feed.recent_ids import RecentIds
@@ -23,6 +24,7 @@ from workers.message.encode import (
     encode_alarms,
     encode_block,
     encode_duplicate,
+    encode_label,
     encode_rejected,
     encode_report,
 )
@@ -79,13 +81,10 @@ def process(
     recent : RecentIds, optional
         Must be at the same position as `predictor`. Without it, no entry counts as a repeat.
     """
-    decoded, repeats = admit(
-        decode(entries, predictor.schema, limits),
-        before.seq,
-        recent or RecentIds(0),
-        predictor.labels,
-        limits.max_classes,
-    )
+    recent, decoded = recent or RecentIds(0), decode(entries, predictor.schema, limits)
+    if predictor.late is not None:
+        return _process_late(predictor, limits, before, entries, recent, decoded)
+    decoded, repeats = admit(decoded, before.seq, recent, predictor.labels, limits.max_classes)
     out, dead_letters = _answer_others(decoded, repeats, before, entries)
     met: list[tuple[bytes, bytes]] = []
     reports: list[ValidityReport] = []
@@ -109,10 +108,66 @@ def process(
         else:
             _place(answer, decoded, done, before.seq, out)
             done += len(answer)
+    return _outcome(predictor.n, before, entries, out, met, raised, dead_letters, reports)
+
+
+def _process_late(
+    predictor: OnlinePredictor,
+    limits: Limits,
+    before: Position,
+    entries: Sequence[tuple[bytes, Fields]],
+    recent: RecentIds,
+    decoded: Decoded,
+) -> Outcome:
+    """Do what `process` does where labels may come late.
+
+    An entry may complete several reports. The last of them is published: it covers the others.
+    """
+    assert predictor.late is not None
+    count = len(entries)
+    admitted = admit_late(decoded, count, before.seq, recent, predictor, limits)
+    decoded = admitted.decoded
+    out, dead_letters = [b""] * count, []
+    for i, first in admitted.repeats.items():
+        out[i] = encode_duplicate(before.seq + i, admitted.learned[i], decoded.ids[i], first)
+    for i, taken in admitted.taken.items():
+        out[i] = encode_label(
+            before.seq + i, admitted.learned[i], decoded.ids[i], *taken.late, taken.done
+        )
+    for i, error in sorted(decoded.rejected.items()):
+        out[i] = encode_rejected(error, before.seq + i, admitted.learned[i], decoded.ids[i])
+        dead_letters.append(_dead_letter(entries[i], error))
+    reports: dict[int, ValidityReport] = {}
+    raised: dict[int, list[Alarm]] = {}
+    done = 0
+    for answer in predictor.answer_accepted(decoded.schema):
+        if isinstance(answer, ValidityReport):
+            reports[admitted.position(answer.n)] = answer
+        elif isinstance(answer, Alarm):
+            raised.setdefault(admitted.position(answer.n), []).append(answer)
+        else:
+            _place(answer, decoded, done, before.seq, out)
+            done += len(answer)
+    met = [(entries[i][0], encode_report(report, before.seq + i)) for i, report in reports.items()]
+    told = list(reports.values())
+    return _outcome(predictor.n, before, entries, out, met, raised, dead_letters, told)
+
+
+def _outcome(
+    n: int,
+    before: Position,
+    entries: Sequence[tuple[bytes, Fields]],
+    out: list[bytes],
+    met: list[tuple[bytes, bytes]],
+    raised: Mapping[int, Sequence[Alarm]],
+    dead_letters: list[DeadLetter],
+    reports: list[ValidityReport],
+) -> Outcome:
+    """Return the results of a batch after which n examples are learned."""
     ids = [entry[0] for entry in entries]
     alarms = [(ids[i], encode_alarms(found, before.seq + i)) for i, found in raised.items()]
     digest = chain(before.digest, _links(ids, out, dict(met), dict(alarms)))
-    after = Position(ids[-1], before.seq + len(ids), predictor.n, digest)
+    after = Position(ids[-1], before.seq + len(ids), n, digest)
     return Outcome(before, after, ids, out, met, alarms, dead_letters, reports)
 
 

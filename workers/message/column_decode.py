@@ -29,8 +29,10 @@ from workers.message.entry_decode import (
     read_label,
     read_probability,
     read_slices,
+    read_time,
 )
 
+Times = list[int | None]
 Columns = dict[bytes, Sequence[bytes]]
 Texts = list[str | None]
 Numbers = list[float | None]
@@ -46,11 +48,13 @@ _LAYOUTS = frozenset(
     for id in ((), (b"id",))
     for slices in ((), (b"s",))
 )
+_TIMED = frozenset(layout | {b"time"} for layout in _LAYOUTS)
+"""Where each example has a time."""
 
 
 def decode_columns(
     batch: Sequence[Fields], schema: FeatureSchema, limits: Limits
-) -> tuple[Floats, Texts, Numbers, Slices, Texts] | None:
+) -> tuple[Floats, Texts, Numbers, Slices, Texts, Times] | None:
     """Return the columns of a batch, or None if not every entry is ordinary.
 
     Returns
@@ -60,8 +64,9 @@ def decode_columns(
     probabilities : list of (float or None)
     slices : list of (tuple of (str or None), or None)
     ids : list of (str or None)
+    times : list of (int or None)
     """
-    columns = _columns(batch) if batch and schema.dimension is not None else None
+    columns = _columns(batch, schema) if batch and schema.dimension is not None else None
     if columns is None or _may_exceed(columns, limits.max_entry_bytes):
         return None
     try:
@@ -69,12 +74,13 @@ def decode_columns(
         ids = _ids(columns.get(b"id"), len(batch), limits)
         probabilities = _probabilities(columns.get(b"p"), len(batch), schema)
         slices = _slices(columns.get(b"s"), len(batch), schema)
+        times: Times = list(map(read_time, columns.get(b"time", ()))) or [None] * len(batch)
         X = _features(columns, schema)
     except (InvalidExample, ValueError, TypeError, KeyError):
         return None
     if invalid_values(X, False).any():
         return None
-    return X, labels, probabilities, slices, ids
+    return X, labels, probabilities, slices, ids, times
 
 
 def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> bool:
@@ -90,6 +96,8 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
             read_probability(given[b"p"], schema)
         if b"s" in given:
             read_slices(given[b"s"], schema)
+        if schema.counts_time:
+            read_time(given.get(b"time"))
         if b"x" not in given:
             return len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
         check_values(given[b"x"], schema, limits)
@@ -105,7 +113,7 @@ def _may_be_layout(fields: Fields) -> bool:
     return len(fields) <= (MOST_FIELDS if isinstance(fields, Mapping) else 2 * MOST_FIELDS)
 
 
-def _columns(batch: Sequence[Fields]) -> Columns | None:
+def _columns(batch: Sequence[Fields], schema: FeatureSchema) -> Columns | None:
     """Return the values field by field if all entries have the same known fields, else None."""
     if len(set(map(type, batch))) != 1 or len(set(map(len, batch))) != 1:
         return None
@@ -115,7 +123,8 @@ def _columns(batch: Sequence[Fields]) -> Columns | None:
         columns = _by_name(batch) if isinstance(batch[0], Mapping) else _by_place(batch)
     except (KeyError, ValueError):
         return None
-    return columns if frozenset(columns) in _LAYOUTS else None
+    layouts = _TIMED if schema.counts_time else _LAYOUTS
+    return columns if frozenset(columns) in layouts else None
 
 
 def _by_name(batch: Sequence[Any]) -> Columns:

@@ -7,7 +7,7 @@ alone.
 """
 
 from collections.abc import Container, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from online_svm.stream.slices import SliceValue
 from online_svm.types import Floats
 from workers.config.settings import Limits
 from workers.message import column_decode, entry_decode
+from workers.message.label_entry import LateLabel, decode_label_entry, is_label_entry
 
 Fields = entry_decode.Fields
 Entry = tuple[bytes, Fields]
 
-_Row = tuple[Floats, str | None, float | None, SliceValue | None]
-"""Features, label, probability and slices of an accepted entry."""
+_Row = tuple[Floats, str | None, float | None, SliceValue | None, int | None]
+"""Features, label, probability, slices and time of an accepted entry."""
 
 _SINGLY = 16  # entries: below this, decoding by column has no advantage
 
@@ -39,6 +40,10 @@ class Decoded:
     slices : list of (tuple of (str or None), or None), one an accepted entry
     ids : list of (str or None), one an entry of the batch
         The producer's id, where it was sent and can be read.
+    times : list of (int or None), one an accepted entry
+        The producer's, in milliseconds, where the horizon counts time.
+    late : dict of int to LateLabel
+        Position in the batch of each label entry.
     accepted : list of int
         Position in the batch of each row of `X`.
     rejected : dict of int to InvalidExample
@@ -52,9 +57,11 @@ class Decoded:
     probabilities: list[float | None]
     slices: list[SliceValue | None]
     ids: list[str | None]
+    times: list[int | None]
     accepted: list[int]
     rejected: dict[int, InvalidExample]
     schema: FeatureSchema
+    late: dict[int, LateLabel] = field(default_factory=dict)
 
     def without(self, repeats: Container[int], rejected: Mapping[int, InvalidExample]) -> "Decoded":
         """Return the batch with fewer accepted entries, and perhaps more rejected ones."""
@@ -66,9 +73,11 @@ class Decoded:
             [self.probabilities[row] for row in kept],
             [self.slices[row] for row in kept],
             self.ids,
+            [self.times[row] for row in kept],
             [self.accepted[row] for row in kept],
             {**self.rejected, **rejected},
             self.schema,
+            self.late,
         )
 
     def learned(self) -> list[bool]:
@@ -129,6 +138,7 @@ class _PartwiseDecoder:
         self._rows: dict[int, _Row] = {}
         self._ids: list[str | None] = [None] * len(entries)
         self._rejected: dict[int, InvalidExample] = {}
+        self._late: dict[int, LateLabel] = {}
 
     def decode(self) -> Decoded:
         """Return the decoded batch."""
@@ -153,13 +163,15 @@ class _PartwiseDecoder:
             X = np.empty((0, self._schema.dimension or 0))
         return Decoded(
             X,
-            [label for _, label, _, _ in rows],
-            [p for _, _, p, _ in rows],
-            [slices for *_, slices in rows],
+            [label for _, label, *_ in rows],
+            [p for _, _, p, *_ in rows],
+            [slices for *_, slices, _ in rows],
             self._ids,
+            [at for *_, at in rows],
             accepted,
             dict(sorted(self._rejected.items())),
             self._schema,
+            self._late,
         )
 
     def _decode_together(self, positions: list[int]) -> None:
@@ -175,19 +187,24 @@ class _PartwiseDecoder:
             self._decode_together(positions[:middle])
             self._decode_together(positions[middle:])
             return
-        for position, *row, sent in zip(positions, *columns, strict=True):
-            self._rows[position], self._ids[position] = tuple(row), sent
+        for position, *row, sent, at in zip(positions, *columns, strict=True):
+            self._rows[position], self._ids[position] = (*row, at), sent
 
     def _decode_one(self, position: int) -> None:
         fields = self._fields[position]
         self._ids[position] = entry_decode.readable_id(fields, self._limits)
         try:
+            if is_label_entry(fields, self._schema):
+                self._late[position] = decode_label_entry(fields, self._schema, self._limits)
+                return
             read = entry_decode.decode_entry(fields, self._schema, self._limits)
         except InvalidExample as error:
             # A new error: the traceback of the raised one would keep all that was parsed.
             self._rejected[position] = InvalidExample(error.code, error.reason)
         else:
-            self._rows[position] = (read.row, read.label, read.probability, read.slices)
+            self._rows[position] = (
+                read.row, read.label, read.probability, read.slices, read.time
+            )  # fmt: skip
             self._schema = read.schema
 
 

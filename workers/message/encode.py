@@ -12,6 +12,7 @@ import orjson
 from online_svm.errors import InvalidExample
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import COLUMNS, Column, Kind
+from online_svm.stream.label_counts import Done
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from online_svm.types import Floats, Ints
 from workers.message.version import VERSION
@@ -242,13 +243,27 @@ def encode_duplicate(seq: int, n: int, id: str | None, first: int) -> bytes:
     return orjson.dumps(head | {"first": first})
 
 
+def encode_label(seq: int, n: int, id: str | None, example: str, label: str, done: Done) -> bytes:
+    """Return the payload for a label that was taken, as `LabelMessage` describes it.
+
+    Examples
+    --------
+    >>> encode_label(4, 3, None, "a", "spam", "accepted")
+    b'{"v":2,"status":"label","seq":4,"n":3,"example":"a","label":"spam","done":"accepted"}'
+    """
+    sent = {} if id is None else {"id": id}
+    head = {"v": VERSION, "status": "label", **sent, "seq": seq, "n": n}
+    return orjson.dumps(head | {"example": example, "label": label, "done": done})
+
+
 def encode_report(report: ValidityReport, seq: int) -> bytes:
     """Return the payload of a validity report, as `MetricsMessage` describes it."""
     head = {"v": VERSION, "n": report.n, "seq": seq, "scored": report.scored}
     body = {"headline": report.headline, "venn": report.venn, "maps": report.maps}
     windowed = {} if report.windowed is None else {"windowed": report.windowed}
     monitors = {} if report.monitors is None else {"monitors": report.monitors}
-    return orjson.dumps(head | body | windowed | monitors)
+    labels = {} if report.labels is None else {"labels": report.labels}
+    return orjson.dumps(head | body | windowed | monitors | labels)
 
 
 def encode_alarms(alarms: Sequence[Alarm], seq: int) -> bytes:

@@ -18,7 +18,7 @@ from workers.config.settings import Limits
 Fields = Mapping[bytes, bytes] | Sequence[bytes]
 """Fields of a stream entry: by name, or the flat list of the protocol."""
 
-MOST_FIELDS = 4
+MOST_FIELDS = 5
 """Fields of the largest entry that can be accepted."""
 
 LARGE = 1 << 16
@@ -32,6 +32,17 @@ _PLANNED = {
     b"s": "slices",
     b"c": "a control entry",
 }
+_NEEDS = {
+    b"for": "the label of an earlier id, needs a horizon; set horizon to how many further "
+    "examples, or milliseconds, a label may take",
+    b"time": "the time of an example, needs a horizon that counts it; set horizon_in to time",
+}
+"""Fields that a setting asks for, where it does not."""
+
+_ASKED = (b"s", b"for", b"time")
+
+_MAX_TIME = 253_402_300_799_999  # the last millisecond of the year 9999
+_TIME = re.compile(rb"[0-9]{1,15}")
 _MAX_NAME = 256
 _MAX_P = 64  # characters: every 64-bit float can be written with far fewer
 _MAX_SLICES = 1 << 14  # bytes of `s`: more than all values a feed can have
@@ -63,6 +74,8 @@ class Accepted(NamedTuple):
     label : str or None
     probability : float or None
     slices : tuple of (str or None), or None
+    time : int or None
+        Milliseconds, where the horizon counts time.
     schema : FeatureSchema
         The one it was checked by; it knows the features now.
     """
@@ -71,6 +84,7 @@ class Accepted(NamedTuple):
     label: str | None
     probability: float | None
     slices: SliceValue | None
+    time: int | None
     schema: FeatureSchema
 
 
@@ -89,12 +103,13 @@ def decode_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> Accep
     label = read_label(given[b"y"], schema, limits) if b"y" in given else None
     probability = read_probability(given[b"p"], schema) if b"p" in given else None
     slices = read_slices(given[b"s"], schema) if b"s" in given else None
+    time = read_time(given.get(b"time")) if schema.counts_time else None
     x = _read_x(given[b"x"], schema, limits) if b"x" in given else _read_raw(given[b"xb"])
     row = schema.row(x)
     if schema.dimension is None:
         _check_adoptable(x, limits)
         schema = schema.of_example(x)
-    return Accepted(row, label, probability, slices, schema)
+    return Accepted(row, label, probability, slices, time, schema)
 
 
 def readable_id(fields: Fields, limits: Limits) -> str | None:
@@ -151,12 +166,30 @@ def check_values(raw: bytes, schema: FeatureSchema, limits: Limits) -> None:
         )
 
 
-def read_id(raw: bytes, limits: Limits) -> str:
-    """Return the producer's id as text."""
-    text = _text(raw, "id")
+def read_id(raw: bytes, limits: Limits, name: str = "id") -> str:
+    """Return a producer's id as text; `name` is that of its field."""
+    text = _text(raw, name)
     if len(text) > limits.max_id_chars:
-        raise InvalidExample("too_large", f"id has more than {limits.max_id_chars} characters")
+        raise InvalidExample("too_large", f"{name} has more than {limits.max_id_chars} characters")
     return text
+
+
+def read_time(raw: bytes | None) -> int:
+    """Return the producer's time in milliseconds.
+
+    Examples
+    --------
+    >>> read_time(b"1700000000000")
+    1700000000000
+    >>> read_time(b"1700000000000000")
+    Traceback (most recent call last):
+    online_svm.errors.InvalidExample: time is not milliseconds from 0 to 253402300799999
+    """
+    if raw is None:
+        raise InvalidExample("time", "time is absent; the horizon of this feed counts it")
+    if not _TIME.fullmatch(raw) or int(raw) > _MAX_TIME:
+        raise InvalidExample("time", f"time is not milliseconds from 0 to {_MAX_TIME}")
+    return int(raw)
 
 
 def read_label(raw: bytes, schema: FeatureSchema, limits: Limits) -> str | None:
@@ -214,15 +247,26 @@ def _text(raw: bytes, name: str) -> str:
         raise InvalidExample("unparsable", f"{name} is not UTF-8") from None
 
 
-def _check_fields(fields: Fields, schema: FeatureSchema, limits: Limits) -> None:
-    """Reject an entry by its size or by the names of its fields."""
-    check_size(fields, limits)
+def check_names(fields: Fields, schema: FeatureSchema) -> Sequence[bytes]:
+    """Return the names of the fields; reject one that is not known, or sent twice.
+
+    Raises
+    ------
+    InvalidExample
+    """
     names = list(fields) if isinstance(fields, Mapping) else fields[::2]
     for name in names:
-        if name not in _KNOWN and not (name == b"s" and schema.slices):
+        if name not in _KNOWN and not _is_asked(name, schema):
             raise _no_field(name, schema)
         if names.count(name) > 1:
             raise InvalidExample("duplicate_field", f"field {_shown(name)} is sent twice")
+    return names
+
+
+def _check_fields(fields: Fields, schema: FeatureSchema, limits: Limits) -> None:
+    """Reject an entry by its size or by the names of its fields."""
+    check_size(fields, limits)
+    names = check_names(fields, schema)
     if b"x" in names and b"xb" in names:
         raise InvalidExample("duplicate_field", "both x and xb are sent; send one")
     if b"y" in names and b"p" in names:
@@ -231,11 +275,19 @@ def _check_fields(fields: Fields, schema: FeatureSchema, limits: Limits) -> None
         raise InvalidExample("no_features", "the entry has neither x nor xb")
 
 
+def _is_asked(name: bytes, schema: FeatureSchema) -> bool:
+    """Return whether a setting asks for this field."""
+    asked = {b"s": schema.slices, b"for": schema.takes_late_labels, b"time": schema.counts_time}
+    return bool(asked.get(name))
+
+
 def _no_field(name: bytes, schema: FeatureSchema) -> InvalidExample:
     """Return the error of a field that the feed does not take."""
     if name == b"s" and schema.has_windows:
         return InvalidExample("unsupported", NO_SLICES)
-    known = f"{_NAMES}, s" if schema.slices else _NAMES
+    if name in _NEEDS and schema.knows_late_labels:
+        return InvalidExample("unsupported", f"field {_shown(name)}, {_NEEDS[name]}")
+    known = ", ".join((_NAMES, *(asked.decode() for asked in _ASKED if _is_asked(asked, schema))))
     if name in _PLANNED:
         planned = f"field {_shown(name)}, {_PLANNED[name]}, is not supported yet"
         return InvalidExample("unsupported", f"{planned}; known: {known}")

@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from online_svm.stream.alarm import AlarmAction, AlarmKind, AlarmScope
 from online_svm.stream.answer_columns import COLUMNS, Column, Probability, Status
+from online_svm.stream.label_counts import Done
 from workers.message.event import EventCode
+from workers.message.late_label_schema import LATE_LABELS, LateLabelsMessage
 from workers.message.windowed_schema import WINDOWED, Windowed
 
 CODES: dict[str, str] = {
@@ -37,10 +39,20 @@ CODES: dict[str, str] = {
     "far more values than features.",
     "slice": "`s` is not a JSON object of text, names a slice that the feed does not have, or a "
     "value in it has more than 64 characters.",
-    "unsupported": "Not supported yet: the fields `for` (the label of an earlier id), `time` (the "
-    "time of an example) and `c` (a control entry), and features that are text, true or false, an "
-    "array or an object; or `s` where the feed has no slices; or `p` where the learner takes "
-    "labels only (`svc`).",
+    "label_entry": "An entry with `for` that has no `y`, or a field that is of an example.",
+    "unknown_id": "A label for an id that is not known: no example has it, or one that is "
+    "forgotten, or one that comes later.",
+    "after_horizon": "A label for an example that was given up without one: its horizon had "
+    "passed, or too many waited.",
+    "after_window": "Another label for an example that was learned and has left the window.",
+    "conflict": "A label for an example that came with `p`; or an id that waits for its label, "
+    "sent with a label and other features.",
+    "time": "`time` is absent where the horizon counts it, or is not milliseconds up to the year "
+    "9999.",
+    "unsupported": "Not supported yet: the field `c` (a control entry), and features that are "
+    "text, true or false, an array or an object. Or a field that a setting asks for: `for` without "
+    "a `horizon`, `time` where the horizon does not count it, `s` where the feed has no slices, "
+    "`p` where the learner takes labels only (`svc`).",
 }
 
 JOIN_CODES: dict[str, str] = {
@@ -67,7 +79,7 @@ EVENT_CODES: dict[EventCode, str] = {
 }
 
 
-OPTIONAL = ("id", "map_intervals", "windowed", "monitors")
+OPTIONAL = ("id", "map_intervals", "windowed", "monitors", "labels")
 """Keys that are absent where others would be null."""
 
 
@@ -226,6 +238,27 @@ class DuplicateMessage(Message):
     first: int = Field(ge=0, description="`seq` of the answer that the id got.")
 
 
+class LabelMessage(Message):
+    """Answer to one label entry, in `out`. A label that could not be used is answered `rejected`.
+
+    Only if `horizon` is set. An example that waits for its label and is sent again with it is
+    answered so too.
+    """
+
+    v: Literal[2] = Field(2, description="Version of this schema.")
+    status: Literal["label"] = Field("label", description="Always `label`.")
+    id: str | None = Field(None, description="The entry's own id, only if it has one.")
+    seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
+    n: int = Field(ge=0, description="Examples learned before this entry.")
+    example: str = Field(description="The id of the example.")
+    label: str = Field(description="Its label.")
+    done: Done = Field(
+        description="`accepted`: the example had no label. `repeated`: it had this one, and "
+        "nothing changed. `corrected`: it had another; where that was learned already, the next "
+        "refit uses this one, and what was scored stays."
+    )
+
+
 class LabelValidity(Message):
     """One choice of label: its accuracy against the probability it was given."""
 
@@ -320,6 +353,9 @@ class MetricsMessage(Message):
     monitors: MonitorsMessage | None = Field(
         None, description="Where the monitors stand; absent where they are off."
     )
+    labels: LateLabelsMessage | None = Field(
+        None, description="What became of late labels. Only if `horizon` is set."
+    )
 
 
 class AlarmsMessage(Message):
@@ -353,11 +389,13 @@ class EventMessage(Message):
 class InputEntry(BaseModel):
     """An entry of `in`: fields of a Redis stream entry, not JSON as a whole.
 
-    Exactly one of `x` and `xb` is sent. Any other field, or one sent twice, is rejected. The fields
-    `for`, `time` and `c` are kept for what is to come, and rejected as not supported yet.
+    An example has exactly one of `x` and `xb`. With a `horizon`, an entry with `for`, or one with
+    `id`, `y` and no features, is the label of an example that came before. Any other field, or one
+    sent twice, is rejected. The field `c` is kept for what is to come, and rejected as not
+    supported yet.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", validate_by_name=True)
 
     x: str | None = Field(
         None,
@@ -370,7 +408,7 @@ class InputEntry(BaseModel):
     y: str | None = Field(
         None,
         description="Label, UTF-8 text. With neither `y` nor `p` the example is answered, "
-        "not learned.",
+        "not learned; with a `horizon` its label may still come.",
     )
     p: str | None = Field(
         None,
@@ -381,7 +419,18 @@ class InputEntry(BaseModel):
     id: str | None = Field(
         None,
         description="The producer's own id; the answer repeats it. With `dedupe_window`, an id "
-        "that was answered lately is answered `duplicate`.",
+        "that was answered lately is answered `duplicate`; so is one that waits for its label.",
+    )
+    for_: str | None = Field(
+        None,
+        alias="for",
+        description="The id of an example that came before; this entry is its label, `y`. Only if "
+        "`horizon` is set.",
+    )
+    time: str | None = Field(
+        None,
+        description="When the example happened, in milliseconds by the producer's clock. Every "
+        "example has it if the `horizon` counts time, and none else.",
     )
     s: str | None = Field(
         None,
@@ -406,8 +455,22 @@ class DeadLetter(BaseModel):
 
 STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
     "in": (InputEntry,),
-    "out": (PredictionMessage, RejectedMessage, DuplicateMessage, CombinedMessage, CombinedSource),
-    "met": (MetricsMessage, MethodValidity, LabelValidity, *WINDOWED, MonitorsMessage),
+    "out": (
+        PredictionMessage,
+        RejectedMessage,
+        DuplicateMessage,
+        LabelMessage,
+        CombinedMessage,
+        CombinedSource,
+    ),
+    "met": (
+        MetricsMessage,
+        MethodValidity,
+        LabelValidity,
+        *WINDOWED,
+        MonitorsMessage,
+        *LATE_LABELS,
+    ),
     "alarms": (AlarmsMessage, AlarmMessage),
     "dlq": (DeadLetter,),
     "events": (EventMessage,),

@@ -70,6 +70,7 @@ CONFIGS = {
     "committee": {"committee": "default", "kernel": "rbf", "maps": ["platt", "mixed"]},
     "maps": {"maps_every": 7, "refit_lag": 0, "maps": ["isotonic", "mixed"]},
     "linear": {"learner": "linear"},
+    "monitors": {"monitors": "default", "alarm_level": 0.5, "tolerance": 0.001},
 }
 
 

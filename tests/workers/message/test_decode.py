@@ -247,7 +247,7 @@ def test_entries_without_a_probability_are_read_by_columns_as_ever():
     batch = [[b"x", b"[1,2]", b"y", b"a"]]
     read = column_decode.decode_columns(batch, FeatureSchema(TUBES), Limits())
     assert read is not None
-    assert read[1:] == (["a"], [None], [None], [None])
+    assert read[1:] == (["a"], [None], [None], [None], [None])
 
 
 # Slices

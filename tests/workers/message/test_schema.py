@@ -41,7 +41,8 @@ def test_the_page_of_messages_is_up_to_date():
 def test_the_page_names_every_field_and_code():
     page = (ROOT / "docs" / "messages.md").read_text()
     models = [model for models in STREAMS.values() for model in models]
-    names = [name for model in models for name in model.model_fields] + list(CODES)
+    fields = [item for model in models for item in model.model_fields.items()]
+    names = [field.alias or name for name, field in fields] + list(CODES)
     assert [name for name in names if f"| `{name}` |" not in page] == []
 
 
@@ -72,7 +73,8 @@ def test_a_dead_letter_is_stored_with_the_fields_of_the_schema():
 
 
 def test_the_input_schema_has_the_fields_that_are_decoded():
-    assert set(InputEntry.model_fields) == {"x", "xb", "y", "p", "id", "s"}
+    names = {field.alias or name for name, field in InputEntry.model_fields.items()}
+    assert names == {"x", "xb", "y", "p", "id", "s", "for", "time"}
 
 
 def test_the_published_maps_are_named_as_in_the_configuration():
