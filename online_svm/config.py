@@ -239,7 +239,18 @@ class PredictorConfig(LabelConfig, MonitorConfig, WindowConfig):
             raise ValueError("split: crossfit needs learner = 'svc'")
         if self.committee not in (None, "single"):
             self._check_committee()
+        if self.on_drift != "report":
+            self._check_drift()
         return self
+
+    def _check_drift(self) -> None:
+        if self.monitors == "off":
+            raise ValueError("on_drift: with monitors = 'off' there are no alarms to act on")
+        if self.on_drift == "refit" and (self.learner == "linear" or self.window is None):
+            raise ValueError(
+                "on_drift: refit needs a window and a learner that forgets what left it; "
+                "take on_drift = 'reset'"
+            )
 
     def _check_committee(self) -> None:
         needed = {"learner": "svc", "split": "interleaved", "kernel": "rbf"}

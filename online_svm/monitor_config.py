@@ -37,3 +37,16 @@ class MonitorConfig(BaseModel):
         description="Scored examples for which the exchangeability tests keep the scorer that "
         "they compare with.",
     )
+    on_drift: Literal["report", "refit", "reset"] = Field(
+        "report",
+        description="What follows an alarm of calibration or exchangeability: nothing but a "
+        "message; refits from later examples alone, the first after 10 of them; or that and no "
+        "answers of the model of before.",
+    )
+    max_resets: int = Field(
+        2,
+        ge=1,
+        le=100,
+        description="Alarms within 1,000 learned examples that on_drift acts on, at most; others "
+        "are reported only.",
+    )

@@ -1,5 +1,6 @@
 """The active model: one refit's machine with its calibration set, counts and maps."""
 
+from copy import deepcopy
 from typing import Self
 
 import numpy as np
@@ -197,6 +198,11 @@ class ActiveModel:
         self.learned += len(codes)
         if self.config.learner == "psvm":
             self.has_probabilities |= bool((codes < 0).any())
+
+    def copy(self) -> Self:
+        """Return a model that goes on from here on its own; what never changes is shared."""
+        shared = (self.config, self.result, self.view, self.scheme, self.maps)
+        return deepcopy(self, {id(part): part for part in shared})
 
     def state(self) -> State:
         """Return everything but the configuration."""

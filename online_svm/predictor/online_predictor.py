@@ -14,6 +14,10 @@ blocks of a caller begin and end changes no bit of any answer.
 What a refit is given depends on the examples alone and on no answer. So it is submitted as soon as
 its examples have come, be they answered yet or not, and in line behind the refit before it: that
 gives it more time where it is computed elsewhere. When it is computed changes nothing.
+
+Where `on_drift` acts on alarms, it does depend on answers. Then it is submitted when its last
+example was learned. An alarm withdraws the refits under way, and the schedule begins anew with the
+examples that follow.
 """
 
 from collections import deque
@@ -274,15 +278,35 @@ class OnlinePredictor(RefitCycle):
             self._freeze_what_is_held()
             due = self._next_change()
             block = order.part(begin, self._end_of_block(order, begin, due))
-            all_labelled = not self._awaits_label
-            self.n = block.after
-            answers += self._answer(block, all_labelled=all_labelled)
+            block, answered = self._answer_until_acted(block)
+            answers += answered
             if block.gaps.any():
                 self._unlabelled = int(block.before[block.gaps][-1])
+            if _acted_at(answered) is not None:
+                self._begin_anew(self.n)
             if self.n == due:
                 self._change()
             begin += len(block)
         return answers
+
+    def _answer_until_acted(self, block: LearningOrder) -> tuple[LearningOrder, Answers]:
+        """Answer a block up to the first row whose alarm is acted on; return what was answered.
+
+        Which row that is shows only when the block is answered. If it is not the last one, all that
+        has changed is put back, and the block is answered again up to it.
+        """
+        all_labelled = not self._awaits_label
+        before = self._copies() if self._acts and len(block) > 1 else None
+        self.n = block.after
+        answers = self._answer(block, all_labelled=all_labelled)
+        n = _acted_at(answers)
+        stop = len(block) if n is None else int(np.searchsorted(block.before, n))
+        if before is None or stop == len(block):
+            return block, answers
+        self.__dict__.update(before)
+        block = block.part(0, stop)
+        self.n = block.after
+        return block, self._answer(block, all_labelled=all_labelled)
 
     def _end_of_block(self, order: LearningOrder, begin: int, due: int | None) -> int:
         """Return the row before which the answering changes, at `due` learned examples or before.
@@ -450,10 +474,14 @@ class OnlinePredictor(RefitCycle):
             due.append(self._unlabelled + config.window)
         if active is not None and config.maps_every is not None:
             due.append(self.n + config.maps_every - active.learned % config.maps_every)
+        if self._acts:
+            due.append(self._next_freeze())
         return min(due, default=None)
 
     def _change(self) -> None:
         """Do what changes the answers after the n-th example: activate a refit, refit the maps."""
+        if self._acts:
+            self._freeze_what_is_held()
         self._activate_if_due()
         self._refit_maps_if_due()
 
@@ -463,6 +491,12 @@ class OnlinePredictor(RefitCycle):
             return
         self._calibrations += 1
         active.refit_maps(self._calibrations)
+
+
+def _acted_at(answers: Answers) -> int | None:
+    """Return the examples learned at the first alarm that is acted on; None without one."""
+    acted = (a.n for a in answers if isinstance(a, Alarm) and a.action != "report")
+    return next(acted, None)
 
 
 def _with_report(watched: Watched, report: ValidityReport) -> Answers:

@@ -1,6 +1,7 @@
 """What a predictor remembers between two calls, and how that is saved and continued."""
 
 from collections import deque
+from copy import deepcopy
 from typing import Any
 
 from online_svm.config import PredictorConfig
@@ -48,6 +49,8 @@ class PredictorState:
         self._models = self._calibrations = 0
         self._mixture = Mixture.of(config)
         self._frozen = 0  # examples learned at the last freeze that was due
+        self._since = 0  # examples learned at the last alarm that was acted on
+        self._is_stale = False  # no refit of later examples is active yet
         self._unlabelled: int | None = None  # examples learned before the last without a label
         self._validity = StreamValidity(config.published)
         self._windows = WindowedValidity.of(config)
@@ -93,9 +96,27 @@ class PredictorState:
         if self._active is not None:
             header["active"], parts = self._active.state()
             arrays |= nest("active", parts)
-        if self._active is not None or self._pending is not None:
+        if self._has_learner:
             arrays["learner"] = as_array(self._refitter.state())
+        if self._acts:
+            header["drift"] = {"since": self._since, "is_stale": self._is_stale}
         return pack(header, arrays)
+
+    def _copies(self) -> dict[str, Any]:
+        """Return copies of the attributes that answering a block changes, by name."""
+        names = ("_mixture", "_validity", "_windows", "_monitors", "_open", "_counts")
+        copies = {name: deepcopy(getattr(self, name)) for name in names}
+        return copies | {"_active": None if self._active is None else self._active.copy()}
+
+    @property
+    def _acts(self) -> bool:
+        """Whether more follows an alarm than a message."""
+        return self.config.on_drift != "report"
+
+    @property
+    def _has_learner(self) -> bool:
+        """Whether the learner was given anything since it began."""
+        return self._pending is not None or (self._active is not None and not self._is_stale)
 
     def restore(self, data: bytes) -> None:
         """Continue from a snapshot of a predictor with the same configuration.
@@ -112,8 +133,8 @@ class PredictorState:
         restored = type(self)(self.config, self._refitter)
         try:
             restored._load(header, arrays)
-            needs_learner = restored._active is not None or restored._pending is not None
-            self._refitter.reset(arrays["learner"].tobytes() if needs_learner else None)
+            learner = arrays["learner"].tobytes() if restored._has_learner else None
+            self._refitter.reset(learner)
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
             raise InvalidSnapshot(f"the snapshot lacks or contradicts itself: {error}") from error
         self.__dict__.update(restored.__dict__)
@@ -134,6 +155,8 @@ class PredictorState:
         self._unlabelled = header["unlabelled"]
         if self._unlabelled is not None and type(self._unlabelled) is not int:
             raise ValueError(f"unlabelled is {self._unlabelled!r}")
+        if self._acts:
+            self._load_drift(**header["drift"])
         published = self.config.published
         self._validity = StreamValidity.from_state(under("validity", arrays), published)
         if self._windows is not None:
@@ -164,6 +187,11 @@ class PredictorState:
         for example in self.late.examples():
             if not example.has_target:
                 self._open.add(waiting_terms(example))
+
+    def _load_drift(self, *, since: object, is_stale: object) -> None:
+        if type(since) is not int or not 0 <= since <= self.n or type(is_stale) is not bool:
+            raise ValueError(f"drift since {since!r}, stale {is_stale!r}")
+        self._since, self._is_stale = since, is_stale
 
 
 def _inline(config: PredictorConfig) -> Refitter:

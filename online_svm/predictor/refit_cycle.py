@@ -3,6 +3,7 @@
 import numpy as np
 
 from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.pending_refit import PendingRefit
 from online_svm.predictor.predictor_state import PredictorState
 from online_svm.refit.task import RefitTask
@@ -15,19 +16,34 @@ class RefitCycle(PredictorState):
 
     def _freeze_what_is_held(self) -> None:
         """Submit the refits whose examples are held; the second waits in line behind the first."""
-        while self._following is None:
-            config = self.config
-            due = next_refit(self._frozen, config.refit_every, config.dense_until)
-            if due > self._examples.stop:
-                break
+        # What a refit is given may depend on answers where alarms are acted on.
+        held = self.n if self._acts else self._examples.stop
+        while self._following is None and (due := self._next_freeze()) <= held:
             self._freeze(due)
+
+    def _next_freeze(self) -> int:
+        """Return the number of learned examples at the next freeze; alarms begin the count anew."""
+        config, since = self.config, self._since
+        return since + next_refit(self._frozen - since, config.refit_every, config.dense_until)
+
+    def _begin_anew(self, n: int) -> None:
+        """Let refits use only examples that follow the n-th; withdraw those under way.
+
+        With the policy "reset" the active model is given up too, and the predictor warms up again.
+        """
+        self._since = self._frozen = n
+        self._is_stale = True
+        self._pending = self._following = None
+        self._refitter.withdraw()
+        self._examples.begin_anew(n)
+        if self.config.on_drift == "reset":
+            self._active, self._mixture = None, Mixture.of(self.config)
 
     def _freeze(self, n: int) -> None:
         """Freeze the examples available after the n-th, and submit a refit of them."""
         config, self._frozen = self.config, n
-        start = 0 if config.window is None else max(0, n - config.window)
-        is_first = self._active is None and self._pending is None
-        if is_first and not self._can_train(start, n):
+        start = max(self._since, 0 if config.window is None else n - config.window)
+        if not self._has_learner and not self._can_train(start, n):
             self._forget_before(start)
             return
         view = self.labels.view(self._examples.labels_before(n))
@@ -39,7 +55,8 @@ class RefitCycle(PredictorState):
         is_relabelled = self._examples.take_relabelled()
         task = RefitTask(start, n, first, rows, columns, weights, probs, is_relabelled)
         self._refitter.submit(task)
-        early = n < config.lags_from or is_early_refit(n, config.refit_every, config.dense_until)
+        k = n - self._since
+        early = k < config.lags_from or is_early_refit(k, config.refit_every, config.dense_until)
         frozen = PendingRefit(start, n, n + (0 if early else config.lag), view)
         if self._pending is None:
             self._pending = frozen
@@ -73,16 +90,19 @@ class RefitCycle(PredictorState):
         self._models += 1
         self._calibrations += 1
         active = ActiveModel(config, result, pending.view, self._models, codes[:frozen][trains])
-        if self._active is not None:
+        if self._active is not None and not self._is_stale:
             active.headline.follow(self._active.headline)
         since = self._examples.rows(pending.freeze, self.n)
         active.calibrate(outside, since, self._calibrations)
         self._active, self._pending, self._following = active, self._following, None
+        self._is_stale = False
         if self._monitors is not None:
-            self._monitors.close(0 if config.learner == "linear" else pending.start)
+            # The linear learner keeps what it learned before the window.
+            keeps_all = config.learner == "linear"
+            self._monitors.close(self._since if keeps_all else pending.start)
         self._examples.drop_given()
         self._forget_before(0 if config.window is None else self.n - config.window)
 
     def _forget_before(self, number: int) -> None:
         """Give up what no later refit can use."""
-        self._examples.drop_before(number, with_rows=self._active is None)
+        self._examples.drop_before(number, with_rows=not self._has_learner)

@@ -18,6 +18,9 @@ from online_svm.stream.prediction import MonitorsReport, PredictionBlock
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Ints
 
+PERIOD = 1000
+"""Learned examples within which at most `max_resets` alarms are acted on."""
+
 
 class StreamMonitors:
     """Watches scored rows, and keeps the alarms that are open.
@@ -54,6 +57,7 @@ class StreamMonitors:
         self._config = config
         self._tests = MonitorSet(config)
         self._open: dict[tuple[str | None, ...], Alarm] = {}
+        self._acted: list[int] = []  # examples learned at the alarms acted on lately
         self.raised = 0
 
     @classmethod
@@ -70,7 +74,27 @@ class StreamMonitors:
         learned : ndarray of shape (len(rows),)
             Examples learned up to each row, with it.
         """
-        return [_alarm(found, int(learned[found.row])) for found in self._tests.update(rows)]
+        found = self._tests.update(rows)
+        return [self._alarm(one, int(learned[one.row])) for one in found]
+
+    def _alarm(self, found: Finding, n: int) -> Alarm:
+        action = self._config.on_drift
+        if found.kind == "comparison" or not self._may_act(n):
+            action = "report"
+        figure = (found.estimate, found.lower, found.upper)
+        test = (found.kind, found.scope, found.name, found.monitor)
+        return Alarm(n, *test, found.log_wealth, found.threshold, found.since, *figure, action)
+
+    def _may_act(self, n: int) -> bool:
+        """Return whether an alarm after the n-th example is acted on, and count it if so."""
+        if self._config.on_drift == "report":
+            return False
+        self._acted = [earlier for earlier in self._acted if earlier > n - PERIOD]
+        if n not in self._acted and len(self._acted) == self._config.max_resets:
+            return False
+        if n not in self._acted:
+            self._acted.append(n)
+        return True
 
     def cut(
         self, block: PredictionBlock | None, alarms: Sequence[Alarm]
@@ -126,8 +150,15 @@ class StreamMonitors:
             return "none", _reason(broken)
         off = self._newest("calibration")
         if off is None:
-            return guarantee, reason
+            return guarantee, self._proviso if guarantee == "exact" else reason
         return "approximate", "; ".join(filter(None, (reason, _reason(off))))
+
+    @property
+    def _proviso(self) -> str | None:
+        """What an exact guarantee holds but for: what a refit is given depends on the labels."""
+        if self._config.on_drift == "report":
+            return None
+        return f"but for the probability {self._config.alarm_level:g} that an alarm is false"
 
     def report(self) -> MonitorsReport:
         """Return where the tests stand, and which alarms are open, the oldest first."""
@@ -136,7 +167,11 @@ class StreamMonitors:
 
     def state(self) -> State:
         """Return the tests and the open alarms."""
-        header = {"raised": self.raised, "open": [asdict(alarm) for alarm in self._open.values()]}
+        header = {
+            "raised": self.raised,
+            "acted": self._acted,
+            "open": [asdict(alarm) for alarm in self._open.values()],
+        }
         return State(header, nest("tests", self._tests.state()))
 
     @classmethod
@@ -156,6 +191,7 @@ class StreamMonitors:
 
     def _load(self, header: Header) -> None:
         self.raised = _count(header["raised"])
+        self._acted = [_count(n) for n in header["acted"]]
         for fields in header["open"]:
             alarm = Alarm(**fields)
             _count(alarm.n)
@@ -164,22 +200,6 @@ class StreamMonitors:
     def _newest(self, kind: str) -> Alarm | None:
         found: Sequence[Alarm] = [alarm for alarm in self._open.values() if alarm.kind == kind]
         return max(found, key=lambda alarm: alarm.n, default=None)
-
-
-def _alarm(found: Finding, n: int) -> Alarm:
-    return Alarm(
-        n,
-        found.kind,
-        found.scope,
-        found.name,
-        found.monitor,
-        found.log_wealth,
-        found.threshold,
-        found.since,
-        found.estimate,
-        found.lower,
-        found.upper,
-    )
 
 
 def _reason(alarm: Alarm) -> str:

@@ -35,6 +35,10 @@ class InlineRefitter(Refitter):
         return self._learner.state()
 
     @override
+    def withdraw(self) -> None:
+        self.reset(None)
+
+    @override
     def reset(self, state: bytes | None) -> None:
         config = self._config
         self._learner = Learner(config) if state is None else Learner.from_state(state, config)

@@ -186,6 +186,9 @@ class Refitter(Protocol):
     def result(self) -> RefitResult:
         """Return the next result, in the order of the tasks; wait for it where necessary."""
 
+    def withdraw(self) -> None:
+        """Forget all tasks, computed or not, and what the learner holds: it begins anew."""
+
     def state(self) -> bytes:
         """Return the learner after the last finished task, for a snapshot; none is under way."""
 

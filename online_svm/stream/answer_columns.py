@@ -190,6 +190,12 @@ COLUMNS = (
         "examples are i.i.d., the distribution for the true label is calibrated at each step. A "
         "statement about `venn` alone, void if the settings were chosen on the same feed.",
     ),
-    Column("reason", "constant", str | None, "Why the guarantee is not exact; null where it is."),
+    Column(
+        "reason",
+        "constant",
+        str | None,
+        "Why the guarantee is not exact. Where it is: null, or with `on_drift` the small "
+        "probability that it holds but for.",
+    ),
 )
 """All but what the service adds in front: version, status, the producer's id, and `seq`."""

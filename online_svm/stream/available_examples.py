@@ -106,6 +106,11 @@ class AvailableExamples:
         if with_rows and self._rows is not None:
             self._rows.drop_before(number)
 
+    def begin_anew(self, number: int) -> None:
+        """Give up what is numbered below `number`, for a learner that knows nothing of it."""
+        self.drop_before(number, with_rows=True)
+        self._given, self._relabelled = number, False
+
     def state(self) -> State:
         """Return the examples, but for the labels' arrivals."""
         header: Header = {"codes_first": self._codes.first}

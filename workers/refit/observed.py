@@ -61,5 +61,9 @@ class ObservedRefitter(Refitter):
         return self._inner.state()
 
     @override
+    def withdraw(self) -> None:
+        self._inner.withdraw()
+
+    @override
     def reset(self, state: bytes | None) -> None:
         self._inner.reset(state)

@@ -148,6 +148,16 @@ class ProcessRefitter(Refitter, Background):
         return self._base
 
     @override
+    def withdraw(self) -> None:
+        # A refit that is being computed is not interrupted, since a new process would take longer
+        # to start. Its reply is skipped, and the child makes a new learner then.
+        self._to_skip += len(self._asked)
+        self._asked.clear()
+        self._waiting.clear()
+        self._base, self._history = None, []
+        self._pending = self._set_up()
+
+    @override
     def reset(self, state: bytes | None) -> None:
         if state is not None:
             opened(self._config, state)
