@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from drifting import cheap, inverted
+from predictor_payloads import in_batches, payloads
 
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -11,31 +12,9 @@ from online_svm.storage.snapshot import pack, unpack
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
-from workers.message.encode import encode_alarms, encode_block, encode_report
+from workers.message.encode import encode_report
 
 COUNT, FIRST = 900, 500
-
-
-def payloads(answers, seq=0):
-    """Return what comes out as it is sent, in order; an answer does not show its block."""
-    found = []
-    for answer in answers:
-        if isinstance(answer, PredictionBlock):
-            rows = range(seq, seq + len(answer))
-            found += encode_block(answer, rows, [None] * len(answer))
-            seq += len(answer)
-        elif isinstance(answer, ValidityReport):
-            found.append(encode_report(answer, seq - 1))
-        else:
-            found.append(encode_alarms([answer], seq - 1))
-    return found
-
-
-def in_batches(config, X, y, size):
-    predictor, found = OnlinePredictor(config), []
-    for i in range(0, len(y), size):
-        found += payloads(predictor.step_many(X[i : i + size], y[i : i + size]), i)
-    return found
 
 
 def answered(answers):

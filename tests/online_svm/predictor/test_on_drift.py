@@ -1,0 +1,196 @@
+"""What follows an alarm by `on_drift`: refits of later examples alone, or a reset."""
+
+import numpy as np
+import pytest
+from drifting import cheap, inverted
+from predictor_payloads import in_batches, payloads
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.inline import InlineRefitter
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.stream.alarm import Alarm
+from online_svm.stream.prediction import PredictionBlock
+from workers.refit.process_refitter import ProcessRefitter
+
+COUNT, FIRST = 900, 500
+ACTING = ("refit", "reset")
+SETTINGS = {
+    "refit": {"on_drift": "refit"},
+    "reset": {"on_drift": "reset"},
+    "refit, lagging": {"on_drift": "refit", "refit_lag": 60},
+    "reset, lagging": {"on_drift": "reset", "refit_lag": 60},
+    "reset, mixed": {"on_drift": "reset", "maps": ("platt", "mixed"), "maps_every": 7},
+    "reset, no window": {"on_drift": "reset", "window": None},
+    "reset, linear": {"on_drift": "reset", "learner": "linear", "n_components": 12},
+    "refit, oldest": {"on_drift": "refit", "split": "oldest", "taxonomy": "venn-abers"},
+    "refit, late": {"on_drift": "refit", "horizon": 20},
+}
+"""Settings that act on alarms; of the linear learner, not what it says without a window."""
+
+
+@pytest.fixture(scope="module")
+def drift():
+    """Rows and labels; those from `FIRST` on are inverted."""
+    return inverted(COUNT, FIRST, COUNT)
+
+
+def alarms_of(answers):
+    return [answer for answer in answers if isinstance(answer, Alarm)]
+
+
+def rows_of(answers, name):
+    """Return one attribute of every row that is answered, and the number of learned examples."""
+    blocks = [answer for answer in answers if isinstance(answer, PredictionBlock)]
+    values = [np.broadcast_to(getattr(block, name), len(block)) for block in blocks]
+    return np.concatenate(values)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_batches_of_any_size_give_the_same_bytes_under_every_policy(drift, name):
+    X, y = drift
+    config = cheap(**SETTINGS[name])
+    whole = OnlinePredictor(config).step_many(X, y)
+    assert {alarm.action for alarm in alarms_of(whole)} >= {config.on_drift}
+    expected = in_batches(config, X, y, COUNT)
+    for size in (1, 7, 64):
+        assert in_batches(config, X, y, size) == expected, size
+
+
+@pytest.mark.parametrize("policy", ACTING)
+def test_after_an_alarm_refits_take_effect_ten_twenty_and_forty_examples_later(drift, policy):
+    X, y = drift
+    answers = OnlinePredictor(cheap(on_drift=policy, refit_lag=99)).step_many(X, y)
+    alarm = alarms_of(answers)[0]
+    assert alarm.action == policy
+    n, model, status = (rows_of(answers, name) for name in ("n", "model", "status"))
+    before, after = (model[n == alarm.n + k][0] for k in (-1, 10))
+    # The refit under way, frozen at 500, is withdrawn: nothing takes effect between.
+    between = {"refit": before, "reset": 0}[policy]
+    assert set(model[(n >= alarm.n) & (n < alarm.n + 10)].tolist()) == {between}
+    assert set(status[(n >= alarm.n) & (n < alarm.n + 10)].tolist()) == {
+        {"refit": "ok", "reset": "warming"}[policy]
+    }
+    assert after == before + 1
+    changes = n[1:][np.diff(model) > 0]
+    assert [c - alarm.n for c in changes if c > alarm.n][:4] == [10, 20, 40, 80]
+
+
+def test_after_a_reset_the_answers_are_those_of_a_predictor_that_saw_only_what_follows(drift):
+    X, y = drift
+    settings = {"split": "oldest", "refit_lag": 99, "max_resets": 1}
+    answers = OnlinePredictor(cheap(on_drift="reset", **settings)).step_many(X, y)
+    a = alarms_of(answers)[0].n
+    alone = OnlinePredictor(cheap(monitors="off", **settings)).step_many(X[a:], y[a:])
+    mine = [block for block in answers if isinstance(block, PredictionBlock) and block.n[0] >= a]
+    theirs = [block for block in alone if isinstance(block, PredictionBlock)]
+    for name in ("point", "venn_lower", "venn_upper", "scores"):
+        here, there = (
+            np.concatenate([getattr(block, name) for block in blocks if block.status == "ok"])
+            for blocks in (mine, theirs)
+        )
+        np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize("policy", ACTING)
+def test_a_refit_that_begins_anew_closes_the_alarm(drift, policy):
+    X, y = drift
+    answers = OnlinePredictor(cheap(on_drift=policy)).step_many(X, y)
+    a = alarms_of(answers)[0].n
+    n, guarantee, reason = (rows_of(answers, name) for name in ("n", "guarantee", "reason"))
+    open_ = guarantee[(n >= a) & (n < a + 10)].tolist()
+    assert "exact" not in open_
+    assert guarantee[n == a + 10] == ["exact"]
+    assert reason[n == a + 10] == ["but for the probability 0.01 that an alarm is false"]
+    assert reason[n == FIRST] == ["but for the probability 0.01 that an alarm is false"]
+
+
+@pytest.mark.parametrize("policy", ACTING)
+@pytest.mark.parametrize("later", [0, 4, 12])
+def test_a_snapshot_after_an_alarm_is_continued_byte_for_byte(drift, policy, later):
+    X, y = drift
+    config = cheap(on_drift=policy, refit_lag=60)
+    expected = in_batches(config, X, y, COUNT)
+    at = alarms_of(OnlinePredictor(config).step_many(X, y))[0].n + later
+    first, second = OnlinePredictor(config), OnlinePredictor(config)
+    begun = payloads(first.step_many(X[:at], y[:at]))
+    second.restore(first.snapshot())
+    assert begun + payloads(second.step_many(X[at:], y[at:]), at) == expected
+
+
+@pytest.mark.parametrize("policy", ACTING)
+def test_refits_of_another_process_are_withdrawn_computed_or_not(drift, policy):
+    X, y = drift
+    config = cheap(on_drift=policy, refit_lag=60)
+    expected = in_batches(config, X, y, COUNT)
+    with ProcessRefitter(config) as refits:
+        predictor, found = OnlinePredictor(config, refits), []
+        for i in range(0, COUNT, 50):
+            found += payloads(predictor.step_many(X[i : i + 50], y[i : i + 50]), i)
+            if i % 100 == 0:
+                predictor.snapshot()  # waits until the refit under way is computed
+    assert found == expected
+
+
+class Spy(InlineRefitter):
+    """Notes what is submitted, and how far the predictor was then."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.predictor, self.submitted = None, []
+
+    def submit(self, task):
+        self.submitted.append((task.start, task.freeze, self.predictor.n))
+        super().submit(task)
+
+
+@pytest.mark.parametrize("policy", ["report", *ACTING])
+def test_nothing_is_submitted_before_the_answers_that_it_depends_on(drift, policy):
+    X, y = drift
+    config = cheap(on_drift=policy, refit_lag=60)
+    spy = Spy(config)
+    spy.predictor = OnlinePredictor(config, spy)
+    a = next(a.n for a in alarms_of(spy.predictor.step_many(X, y)))
+    early = [freeze for _, freeze, n in spy.submitted if freeze > n]
+    if policy == "report":
+        assert early, "where no answer matters, a refit may begin as soon as its examples are held"
+        return
+    assert not early
+    assert min(start for start, freeze, _ in spy.submitted if freeze > a) == a
+
+
+@pytest.mark.parametrize("policy", ACTING)
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_stream_that_never_comes_to_rest_is_not_begun_anew_all_the_time(policy, most):
+    X, _ = inverted(6000, 0, 0)
+    y = ["ab"[i // 150 % 2 ^ (x > 0)] for i, x in enumerate(X[:, 0])]  # turned round every 150
+    config = cheap(on_drift=policy, max_resets=most, refit_every=50)
+    acted = [a.n for a in alarms_of(OnlinePredictor(config).step_many(X, y)) if a.action == policy]
+    acted = sorted(set(acted))
+    assert len(acted) > most
+    assert max(sum(n - 1000 < m <= n for m in acted) for n in acted) <= most
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"on_drift": "refit", "monitors": "off"}, "no alarms to act on"),
+        ({"on_drift": "refit", "window": None}, "take on_drift = 'reset'"),
+        ({"on_drift": "refit", "learner": "linear"}, "take on_drift = 'reset'"),
+    ],
+)
+def test_a_policy_that_cannot_work_is_refused_and_another_named(settings, told):
+    with pytest.raises(ValueError, match=told):
+        PredictorConfig(**settings)
+
+
+@pytest.mark.parametrize("damage", [{"since": 5000, "is_stale": False}, {"since": 0}, {}])
+def test_a_damaged_place_of_the_last_reset_is_refused(drift, damage):
+    X, y = drift
+    predictor = OnlinePredictor(cheap(on_drift="reset"))
+    predictor.step_many(X[:300], y[:300])
+    header, arrays = unpack(predictor.snapshot())
+    header["drift"] = damage
+    with pytest.raises(InvalidSnapshot):
+        OnlinePredictor(cheap(on_drift="reset")).restore(pack(header, arrays))
