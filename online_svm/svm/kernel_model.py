@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 
+from online_svm.compiled.aligned import in_lines
 from online_svm.compiled.jit import jit
 from online_svm.compiled.kernels import BLOCK, Kernel, Shape, kernel_block
 from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes
@@ -24,8 +25,11 @@ def _score(
     values: Values,
     out: Floats,
 ) -> None:
-    """Write sum_j coef_sj k(v_j, x_i) + intercept_s to out[i, s], in an order fixed by j alone."""
-    n, machines = vectors.shape[1], len(intercept)
+    """Write sum_j coef_sj k(v_j, x_i) + intercept_s to out[i, s], in an order fixed by j alone.
+
+    Columns of `vectors` beyond those of `coef` are not read.
+    """
+    machines, n = coef.shape
     sums = np.empty(BLOCK)
     lanes = np.empty((CHUNK, machines, LANES))
     for top in range(0, len(X), CHUNK):
@@ -89,7 +93,9 @@ class KernelModel:
         X = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(X), len(self.intercept)))
         values = np.empty(BLOCK, dtype=self.kernel.dtype)
-        _score(self.kernel.shape, self.vectors, self.coef, self.intercept, X, values, out)
+        # For a few rows the copy would take longer than what it saves.
+        vectors = self.vectors if len(X) < CHUNK else in_lines(self.vectors)
+        _score(self.kernel.shape, vectors, self.coef, self.intercept, X, values, out)
         return out
 
     def state(self) -> Arrays:

@@ -85,6 +85,7 @@ class Committee:
         self.numbers = tuple(range(len(config.members)) if numbers is None else numbers)
         self._members: list[Member] = [MEMBERS[config.members[m]] for m in self.numbers]
         self._machines: list[Machine] = []
+        self._models: tuple[KernelModel, ...] = ()  # of the machines as they are, once made
         self._n_classes = 0
         # Of each row of T, in order; NaN where no machine was there to score it.
         self._foreseen: Floats = np.empty((0, len(self._members), 1))
@@ -103,16 +104,17 @@ class Committee:
         """
         kept = self._foreseen[left:]
         if n_classes != self._n_classes:
-            self._n_classes, self._machines = n_classes, []
+            self._n_classes = n_classes
+            self.begin_anew()
             kept = np.full((len(kept), len(self._members), _decisions(n_classes)), np.nan)
         scores = np.full((len(X), *kept.shape[1:]), np.nan)
         if self._machines and len(X):
-            scores = member_scores(self._models(), X)
+            scores = member_scores(self._made(), X)
         self._foreseen = np.concatenate([kept, scores])
 
     def begin_anew(self) -> None:
         """Give up the machines, whose rows are scaled otherwise from now on; keep the scores."""
-        self._machines = []
+        self._machines, self._models = [], ()
 
     def advance(self, window: Window, forgotten: int, penalties: Floats, gamma: float) -> None:
         """Bring every machine to its optimum over the rows of T.
@@ -127,6 +129,7 @@ class Committee:
         gamma : float
             That of the settings.
         """
+        self._models = ()
         if not self._machines:
             shape = (self._n_classes, window.X.shape[1])
             self._machines = [self._new_machine(member, shape, gamma) for member in self._members]
@@ -143,7 +146,7 @@ class Committee:
 
     def said(self, window: Window) -> Said:
         """Return the machines, what they said before, and what they say of the examples now."""
-        models = self._models()
+        models = self._made()
         calibration = self._values(models, window.X[~window.trains], is_training=False)
         training = self._foreseen.copy()
         unsaid = np.isnan(self._foreseen[:, 0, 0])
@@ -214,8 +217,11 @@ class Committee:
             cache_mb=CACHE_MB / len(config.members),
         )
 
-    def _models(self) -> tuple[KernelModel, ...]:
-        return tuple(machine.model() for machine in self._machines)
+    def _made(self) -> tuple[KernelModel, ...]:
+        """Return the machines as scorers: made at a refit, and needed once more at the next."""
+        if not self._models:
+            self._models = tuple(machine.model() for machine in self._machines)
+        return self._models
 
     def _values(self, models: tuple[KernelModel, ...], X: Floats, *, is_training: bool) -> Floats:
         """Return the scores of rows held, (n, M, S): the solver has those of its own machines."""
