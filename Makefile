@@ -23,8 +23,9 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis (half a minute; the first time minutes)
 	$(BIN)/online-svm demo
 
+# In two processes, a file in one of them: half of the time is spent waiting for other processes.
 test: $(VENV)/.dev   ## the default test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every byte (minutes)
 	$(BIN)/python -m pytest -m "chaos and not chaos_full" -s
