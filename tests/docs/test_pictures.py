@@ -11,9 +11,7 @@ from PIL import Image
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import ValidityReport
-from workers.demo.run import METRICS_EVERY, PLANS, SEED
-from workers.push.ingest import shuffled
-from workers.push.sources import Reading, rows
+from workers.demo.run import METRICS_EVERY, PLANS
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 HOW = (
@@ -26,7 +24,7 @@ UNIT = 0.00101
 
 def computed(plan):
     """Return the reports of a feed of the demonstration, in process."""
-    data = shuffled(rows(plan.source, Reading()), SEED)
+    data = plan.examples()
     classes = tuple(sorted({row.y for row in data}))
     predictor = OnlinePredictor(PredictorConfig(classes=classes, metrics_every=METRICS_EVERY))
     X = np.array([list(row.x.values()) for row in data], dtype=np.float64)
@@ -78,7 +76,7 @@ def panels(lines):
     heads = [i for i, line in enumerate(lines) if " answered " in line]
     for i in heads:
         answered = re.search(r"([\d,]+) of [\d,]+ answered", lines[i])
-        yield int(answered[1].replace(",", "")), numbers(" ".join(lines[i + 3 : i + 8]))
+        yield int(answered[1].replace(",", "")), numbers(" ".join(lines[i + 2 : i + 7]))
 
 
 def test_the_curves_of_the_readme_are_those_of_the_present_code(reports):

@@ -27,7 +27,7 @@ def demo(
         float, typer.Option(min=0.1, max=1000.0, help="Push this many times as fast.")
     ] = 1.0,
 ) -> None:
-    """Answer two real feeds live, show each method's validity, and draw the curves."""
+    """Answer three real feeds live, show their validity and alarms, and draw the curves."""
     _check(picture)  # before the demonstration, not when it is drawn
     from rich.console import Console
 

@@ -1,1 +1,1 @@
-"""The demonstration: two real feeds, a worker each, a live view, and a picture at the end."""
+"""The demonstration: three real feeds, a worker each, a live view, and a picture at the end."""

@@ -20,12 +20,14 @@ from workers.broker import embedded
 from workers.broker.connection import client
 from workers.config.environment import PREFIX
 from workers.demo.curves import draw_curves
-from workers.demo.feeds import Plan, Progress
+from workers.demo.drift import Drift
+from workers.demo.feeds import SEED, Plan, Progress
 from workers.demo.view import LEGEND, Rate, line, methods_table, render
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
-from workers.push.ingest import Pace, push, shuffled
-from workers.push.sources import Reading, Row, rows
+from workers.printable import printable
+from workers.push.ingest import Pace, push
+from workers.push.rows import Row
 
 PLANS = (
     Plan("phishing", "Phishing", "phishing: web pages, 2 classes", 90.0),
@@ -35,8 +37,15 @@ PLANS = (
         "segments: image patches, 7 classes",
         165.0,
     ),
+    Plan(
+        "sensors",
+        "Bananas",
+        "sensors: two measurements, 2 classes",
+        175.0,
+        limit=2400,
+        drift=Drift(1200, "2"),
+    ),
 )
-SEED = 0
 METRICS_EVERY = 25
 COMPILING = "preparing the numerical kernels: a first run compiles them, for a minute or more"
 _PATIENCE = 120.0  # seconds after which a feed that does not move has failed
@@ -48,7 +57,9 @@ class DemoFailed(WorkerError):
 
 
 def run(picture: Path, console: Console, speed: float = 1.0) -> None:
-    """Push two real feeds, answer them with a worker each, show it, and draw the curves.
+    """Push three real feeds, answer them with a worker each, show it, and draw the curves.
+
+    One of them drifts on purpose; the view tells the alarm.
 
     Parameters
     ----------
@@ -65,7 +76,7 @@ def run(picture: Path, console: Console, speed: float = 1.0) -> None:
         If a worker ends early or nothing moves any more.
     """
     with _doing("reading the data", console):
-        data = {plan.feed: shuffled(rows(plan.source, Reading()), SEED) for plan in PLANS}
+        data = {plan.feed: plan.examples() for plan in PLANS}
     with _doing(COMPILING, console):
         warm_up()
     with ExitStack() as stack:
@@ -202,9 +213,14 @@ def _display(feeds: list[Progress], rates: dict[str, Rate], console: Console) ->
             yield lambda: live.update(render(feeds, rates), refresh=True)
         return
     said: dict[str, int] = {}
+    told: dict[str, int] = {}
 
     def show() -> None:
         for feed in feeds:
+            for raised in feed.alarms[told.get(feed.plan.feed, 0) :]:
+                sentence = raised.told(feed.plan.drift)
+                console.print(f"{feed.plan.feed}: {printable(sentence)}", highlight=False)
+            told[feed.plan.feed] = len(feed.alarms)
             tenth = 10 * feed.answered // feed.total
             if said.get(feed.plan.feed) != tenth:
                 said[feed.plan.feed] = tenth

@@ -9,6 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from workers.demo.drift import Drift
 from workers.demo.feeds import Progress, Report
 from workers.printable import printable
 
@@ -51,8 +52,15 @@ def line(feed: Progress) -> str:
     return f"{text}, accuracy {own['accuracy']:.3f}, announced {announced}"
 
 
-def methods_table(report: Report | None) -> Table:
-    """Return the table of methods: cumulative accuracy beside probability, and the scores."""
+def methods_table(report: Report | None, only: int | None = None) -> Table:
+    """Return the table of methods: cumulative accuracy beside probability, and the scores.
+
+    Parameters
+    ----------
+    report : Report or None
+    only : int, optional
+        Methods at most, the headline first. Default: all.
+    """
     table = Table(box=None, pad_edge=False, expand=False)
     table.add_column("method", style="bold", min_width=10)
     for name in ("accuracy", "probability"):
@@ -60,7 +68,7 @@ def methods_table(report: Report | None) -> Table:
     table.add_column("0" + " " * (_STRIP - 2) + "1", no_wrap=True)
     for name in ("log loss", "Brier"):
         table.add_column(name, justify="right")
-    for name, method in _methods(report):
+    for name, method in _methods(report)[:only]:
         table.add_row(Text(printable(name)), *_cells(method))  # of a text, rich reads markup
     return table
 
@@ -108,10 +116,19 @@ def _panel(feed: Progress, rate: float) -> Panel:
     if feed.latest is None:  # answers wait for it, while its process loads the solver
         state = "first refit ..."
     head.add_row(bar, f"{feed.answered:,} of {feed.total:,} answered", state)
+    # Where something goes wrong, one method and what happens to it: all must fit 24 lines.
     return Panel(
-        Group(head, Text(), methods_table(feed.latest)),
+        Group(head, methods_table(feed.latest, only=None if feed.plan.drift is None else 1)),
         title=f"[bold]{feed.plan.title}[/]",
         title_align="left",
-        subtitle=LEGEND,
+        subtitle=LEGEND if feed.plan.drift is None else _news(feed, feed.plan.drift),
         subtitle_align="right",
     )
+
+
+def _news(feed: Progress, drift: Drift) -> Text:
+    """Return what goes wrong on purpose, or the first alarm after it."""
+    alarms = [raised for raised in feed.alarms if raised.example > drift.at]
+    if alarms:
+        return Text(printable(alarms[0].told(drift)), style="bold red")
+    return Text(drift.sentence, style="yellow" if feed.answered >= drift.at else "dim")

@@ -16,10 +16,9 @@ from rich.console import Console
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.demo import run
-from workers.demo.feeds import Plan, Progress
+from workers.demo.feeds import Plan, Progress, Raised
 from workers.demo.view import Rate, line, render
-from workers.push.ingest import push, shuffled
-from workers.push.sources import Reading, rows
+from workers.push.ingest import push
 
 
 def processes_that_mention(text: str) -> list[str]:
@@ -27,7 +26,7 @@ def processes_that_mention(text: str) -> list[str]:
     return [line for line in listed.stdout.splitlines() if text in line]
 
 
-def test_the_demo_answers_two_feeds_draws_the_curves_and_leaves_nothing(tmp_path: Path) -> None:
+def test_the_demo_answers_three_feeds_draws_the_curves_and_leaves_nothing(tmp_path: Path) -> None:
     picture = tmp_path / "curves.png"
     command = [sys.executable, "-m", "workers.cli", "demo", "--picture", str(picture)]
     ran = subprocess.run(
@@ -37,14 +36,20 @@ def test_the_demo_answers_two_feeds_draws_the_curves_and_leaves_nothing(tmp_path
     said = " ".join(ran.stdout.split())  # lines wrap at the terminal's width
     assert "1,250 examples answered" in said
     assert "2,310 examples answered" in said
+    assert "2,400 examples answered" in said
+    found = re.search(
+        r"sensors: alarm: \S+, \S+.*?, at example 1,\d{3}: (\d+) after the drift", said
+    )
+    assert found is not None
+    assert int(found[1]) < 200
     assert said.startswith(f"reading the data ... {run.COMPILING} ... Redis, embedded and private")
-    assert ran.stdout.count("log loss") == 2, "a table for each feed, once"
+    assert ran.stdout.count("log loss") == 3, "a table for each feed, once"
     assert "◆ accuracy so far █ probability announced so far" in said
     assert picture.read_bytes().startswith(b"\x89PNG")
     server = re.search(r"unix://(\S+)/redis\.sock", said)
     assert server is not None
     assert not Path(server[1]).exists()
-    # The server and both workers were started with this directory in their arguments.
+    # The server and the workers were started with this directory in their arguments.
     assert processes_that_mention(server[1]) == []
 
 
@@ -87,6 +92,9 @@ def feeds_at_the_end():
     return [Progress(plan, total=123_456, answered=123_456, reports=[REPORT]) for plan in run.PLANS]
 
 
+RATES = {plan.feed: Rate() for plan in run.PLANS}
+
+
 def shown(console, what):
     console.print(what)
     return console.file.getvalue().splitlines()
@@ -100,9 +108,21 @@ def test_the_live_view_fits_80_columns_and_24_lines_and_wraps_nothing():
     assert len(lines) < 24
     for word in ("headline", "venn", "platt", "isotonic", "binning"):
         table = [line.split()[1:] for line in lines if f" {word} " in line]
-        assert len(table) == 2
+        assert len(table) == (3 if word == "headline" else 2)
         assert all(row[-2] == "0.096" or row[-2] == "0.100" for row in table), "not in one line"
-    assert sum("[0.847, 0.869]" in line for line in lines) == 4
+    assert sum("[0.847, 0.869]" in line for line in lines) == 5
+    assert any("feature 2 changes its sign after 1,200 examples" in line for line in lines)
+
+
+def test_the_live_view_tells_the_first_alarm_after_the_drift():
+    plan = run.PLANS[2]
+    feed = Progress(plan, total=2400, answered=1300, reports=[REPORT])
+    feed.alarms = [Raised(901, "calibration", "overall", None)]
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    assert any("changes its sign" in line for line in shown(console, render([feed], RATES)))
+    feed.alarms.append(Raised(1241, "calibration", "class", "\x1b[2Ja"))
+    view = "\n".join(shown(console, render([feed], RATES)))
+    assert "alarm: calibration, class \\x1b[2Ja, at example 1,241: 41 after the drift" in view
 
 
 def test_the_live_view_says_why_it_stands_still_at_the_first_refit():
@@ -136,7 +156,7 @@ def cached_kernels(said):
 
 def kernels_of_a_worker(plan, url, environment, notes):
     """Return what a worker of the demonstration loads to answer its feed."""
-    data = shuffled(rows(plan.source, Reading()), run.SEED)
+    data = plan.examples()
     push(data, url, plan.feed, arrays=True)
     classes = ",".join(sorted({row.y for row in data}))
     command = [sys.executable, "-m", "workers.cli", "worker", plan.feed, "--redis", url]
