@@ -80,7 +80,7 @@ class PredictorState:
         if self._windows is not None:
             header["windowed"], parts = self._windows.state()
             arrays |= nest("windowed", parts)
-            header["slices"] = self._slices.header()
+            header["slices"] = self._slices.state()
         if self.late is not None:
             header["late"], parts = self.late.state()
             arrays |= nest("late", parts)
@@ -162,7 +162,7 @@ class PredictorState:
         if self._windows is not None:
             windowed = State(header["windowed"], under("windowed", arrays))
             self._windows = WindowedValidity.from_state(windowed, self.config)
-            self._slices = SliceValues.from_header(
+            self._slices = SliceValues.from_state(
                 header["slices"], len(self.config.slices), self.config.max_slices
             )
         if self._monitors is not None:

@@ -104,9 +104,10 @@ class Store(FeedReader):
         )
         if reply[0] == b"LOST":
             raise lost(self.keys)
+        self._check_accepted(reply)
         state = FeedState.parse(pairs_of(reply[2:]), self.keys.state)
         self._writer, self._epoch = writer, state.epoch
-        self._tell_of_input(reply)
+        self._warn_if_uncounted(reply)
         return state
 
     def check_input(self, epoch: int) -> None:
@@ -118,12 +119,17 @@ class Store(FeedReader):
             If it was deleted, renamed or made anew since the last commit.
         """
         keys = [self.keys.state, self.keys.input]
-        self._tell_of_input(self._connection.evaluate(_CHECK_INPUT, keys, [epoch]))
+        reply = self._connection.evaluate(_CHECK_INPUT, keys, [epoch])
+        self._check_accepted(reply)
+        self._warn_if_uncounted(reply)
 
-    def _tell_of_input(self, reply: Sequence[Any]) -> None:
-        """Raise where the input is refused; warn where it is counted from here on only."""
+    def _check_accepted(self, reply: Sequence[Any]) -> None:
+        """Raise where the input is refused."""
         if reply[0] != b"OK":
             raise input_lost(reply, self.keys, self.expected_types())
+
+    def _warn_if_uncounted(self, reply: Sequence[Any]) -> None:
+        """Warn where the input is counted from here on only."""
         if reply[1]:
             log.warning(_UNCOUNTED, key=self.keys.input)
             self.note("input_uncounted", _UNCOUNTED)

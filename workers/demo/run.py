@@ -123,7 +123,7 @@ def warm_up() -> None:
 
     load_compiler()  # as a worker does when it begins
     for classes in (("a", "b"), ("a", "b", "c")):
-        config = PredictorConfig(classes=classes, window=40, refit_every=20)
+        config = PredictorConfig(classes=classes, window=40, refit_every=20, metrics_every=20)
         X = np.random.default_rng(SEED).normal(size=(90, 3))
         with ProcessRefitter(config) as refits:
             predictor = OnlinePredictor(config, refits)

@@ -54,13 +54,13 @@ class SliceValues:
         """Return the values of the j-th slice by code; the last, None, is that of all others."""
         return [*self._codes[j], *[None] * (self.most + 1 - len(self._codes[j]))]
 
-    def header(self) -> list[list[str]]:
+    def state(self) -> list[list[str]]:
         """Return the values of each slice in the order of their codes, as JSON has them."""
         return [list(codes) for codes in self._codes]
 
     @classmethod
-    def from_header(cls, stored: Any, n_slices: int, most: int) -> Self:
-        """Return the codes that `header` described.
+    def from_state(cls, state: Any, n_slices: int, most: int) -> Self:
+        """Return the codes that `state` describes.
 
         Raises
         ------
@@ -68,12 +68,12 @@ class SliceValues:
             If it does not fit.
         """
         values = cls(n_slices, most)
-        fits = isinstance(stored, list) and len(stored) == n_slices
-        for codes, names in zip(values._codes, stored if fits else (), strict=False):
+        fits = isinstance(state, list) and len(state) == n_slices
+        for codes, names in zip(values._codes, state if fits else (), strict=False):
             fits = fits and isinstance(names, list) and len(set(map(str, names))) <= most
             if fits and all(isinstance(name, str) for name in names):
                 codes.update((name, code) for code, name in enumerate(names))
-        if not fits or values.header() != stored:
+        if not fits or values.state() != state:
             raise ValueError("slices do not fit")
         return values
 

@@ -11,7 +11,7 @@ OTHER_WORDS = {
     "load_state", "state_dict", "to_bytes", "from_bytes", "restore",
 }  # fmt: skip
 
-WHOLES = {"OnlinePredictor.restore", "Combiner.restore"}
+WHOLES = {"PredictorState.restore", "Combiner.restore"}
 """The two that make an archive of themselves: `snapshot` and `restore` are their public names."""
 
 CONTINUED_BY_THE_SCHEME = {"VennSet", "CountedSet", "RankedSet", "AbersSet", "CalibrationSet"}

@@ -16,7 +16,7 @@ def outcome(before, after, accuracy=None, rejected=0):
     report = ValidityReport(n=after, scored=after, headline=method, venn=method, maps={})
     start, end = Position(b"1-1", before, before), Position(b"1-2", after, after - 1)
     letters = [DeadLetter(b"1-2", "label", "y is empty", 1, b"")] * rejected
-    return Outcome(start, end, [], [], [], letters, [report])
+    return Outcome(start, end, [], [], [], [], letters, [report])
 
 
 class Terminal(io.StringIO):
