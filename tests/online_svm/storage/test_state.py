@@ -17,9 +17,9 @@ WHOLES = {"PredictorState.restore", "Combiner.restore"}
 CONTINUED_BY_THE_SCHEME = {"VennSet", "CountedSet", "RankedSet", "AbersSet", "CalibrationSet"}
 """A Venn predictor's state is continued by `VennScheme.from_state`, which knows its kind."""
 
-CONTINUED_BY_NAME = {"ClassMap", "Headline", "VennHeadline"}
-"""Maps and headlines are continued by functions that know their kinds by name; the headline of the
-Venn predictor has nothing to continue."""
+CONTINUED_BY_NAME = {"ClassMap", "Headline", "VennHeadline", "SequentialTest"}
+"""Maps, headlines and tests are continued by what knows their kinds by name; the headline of the Venn
+predictor has nothing to continue."""
 
 CONTINUED_IN_PLACE = {"Refitter", "InlineRefitter"}
 """A refitter passes on its learner's state; it owns a process, so `reset` continues it."""
