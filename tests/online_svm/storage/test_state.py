@@ -18,8 +18,8 @@ CONTINUED_BY_THE_SCHEME = {"VennSet", "CountedSet", "RankedSet", "AbersSet", "Ca
 """A Venn predictor's state is continued by `VennScheme.from_state`, which knows its kind."""
 
 CONTINUED_BY_NAME = {"ClassMap", "Headline", "VennHeadline", "SequentialTest"}
-"""Maps, headlines and tests are continued by what knows their kinds by name; the headline of the Venn
-predictor has nothing to continue."""
+"""Maps, headlines and tests are continued by what knows their kinds by name; the headline of the
+Venn predictor has nothing to continue."""
 
 CONTINUED_IN_PLACE = {"Refitter", "InlineRefitter"}
 """A refitter passes on its learner's state; it owns a process, so `reset` continues it."""
