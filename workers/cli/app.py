@@ -29,6 +29,7 @@ COMMANDS = (
     "export",
     "compare",
     "backtest",
+    "explain",
     "verify",
     "repair",
     "check",

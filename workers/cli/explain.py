@@ -1,0 +1,116 @@
+"""`explain`: rebuild one old answer."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workers.cli.common import Config, Feed, Json, Redis, feed_store, show, show_json
+
+if TYPE_CHECKING:
+    from online_svm.predictor.explanation import Explanation
+    from workers.history.explain import Explained
+
+_SHOWN = 12  # features in a line
+_MISMATCH = 5
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("explain")(explain)
+
+
+def explain(
+    feed: Feed,
+    id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="ID of the answer's entry, or the id of its producer.",
+            show_default=False,
+        ),
+    ],
+    redis: Redis = None,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Rebuild one old answer: what it rested on, and proof by replay that its bytes are these.
+
+    It reads only, and needs the input since the snapshot before the answer (worker --keep-input).
+    It ends with exit code 5 if the replay gives other bytes.
+    """
+    from workers.admin.registry import require
+    from workers.history.explain import explain_answer
+
+    with feed_store(feed, redis, config) as store:
+        require(store)
+        found = explain_answer(store, id)
+    if json:
+        show_json(asdict(found))
+    else:
+        for line in describe(found):
+            show(line)
+    if not found.is_identical:
+        raise typer.Exit(_MISMATCH)
+
+
+def describe(found: "Explained") -> list[str]:
+    """Return an explained answer as lines of text."""
+    answer = found.answer
+    lines = [f"answer {found.entry}, entry {answer.get('seq', '?'):,} of the feed"]
+    if answer.get("status") == "ok":
+        lines.append(
+            f"  said       {answer['label']}, probability {answer['probability']:.4f} in "
+            f"[{answer['lower']:.4f}, {answer['upper']:.4f}], by {answer['method']}"
+        )
+        lines.append(f"  guarantee  {answer['guarantee']}{_because(answer)}")
+    else:
+        lines.append(f"  said       {answer.get('status')}{_because(answer)}")
+    if found.values:
+        lines.append(f"  features   {_features(found, found.values)}")
+    if found.rests_on is not None:
+        lines += _basis(found, found.rests_on)
+    lines.append(f"  proof      {_proof(found)}")
+    return lines
+
+
+def _because(answer: dict[str, Any]) -> str:
+    return f": {answer['reason']}" if answer.get("reason") else ""
+
+
+def _basis(found: "Explained", basis: "Explanation") -> list[str]:
+    return [
+        f"  model      {basis.model}, trained when {basis.freeze:,} were learned; maps "
+        f"{basis.calibration}; decision values {_numbers(basis.scores)}",
+        f"  calibrated on {sum(basis.counts):,} examples: {_counts(basis, basis.counts)}",
+        f"  of the {sum(basis.near)} nearest in decision value: {_counts(basis, basis.near)}",
+        *(
+            f"  near       support vector ({basis.kernel}) at distance {vector.distance:.3g}, "
+            f"weight {_numbers(vector.coefficients)}: {_features(found, vector.values)}"
+            for vector in basis.support_vectors
+        ),
+    ]
+
+
+def _counts(basis: "Explanation", counts: tuple[int, ...]) -> str:
+    named = zip(basis.classes, counts, strict=True)
+    return ", ".join(f"{count:,} {label or '(not seen yet)'}" for label, count in named)
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    return " ".join(f"{value:.4g}" for value in values)
+
+
+def _features(found: "Explained", values: tuple[float, ...]) -> str:
+    names = found.features or tuple(str(i) for i in range(len(values)))
+    pairs = list(zip(names, values, strict=True))
+    shown = " ".join(f"{name}={value:.4g}" for name, value in pairs[:_SHOWN])
+    more = len(pairs) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _proof(found: "Explained") -> str:
+    how = f"replayed {found.replayed:,} entries from entry {found.from_seq:,} on"
+    if found.is_identical:
+        return f"{how}; the bytes are the committed ones"
+    return f"{how}; the bytes DIFFER from the committed ones: online-svm verify tells where from"

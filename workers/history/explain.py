@@ -1,0 +1,201 @@
+"""Rebuild one old answer for an auditor: what it rested on, and proof by replay. Reads only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.explanation import Explanation, explain
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin.answers import payload
+from workers.admin.verify import fresh, settings_of
+from workers.broker.batch_size import Entry
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine import snapshots
+from workers.engine.answer import process
+from workers.errors import BadConfiguration, InputLost, InvalidStoredSnapshot
+from workers.feed.position import START, Position, parse_id, previous_id
+from workers.feed.recent_ids import RecentIds
+from workers.feed.state import FeedState
+from workers.message.decode import decode
+
+_ID = b"0123456789-"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An answer, recomputed.
+
+    Attributes
+    ----------
+    entry : str
+        Its entry ID.
+    answer : dict
+        The committed payload.
+    is_identical : bool
+        Whether the replay gave the same bytes.
+    from_seq, replayed : int
+        Where the replay began, and how many entries it answered before this one.
+    features : tuple of str, or None
+        Their names, where they have names.
+    values : tuple of float
+        The features of the example.
+    rests_on : Explanation or None
+        None where no model answered: while warming up, and for what was rejected.
+    """
+
+    entry: str
+    answer: dict[str, Any]
+    is_identical: bool
+    from_seq: int
+    replayed: int
+    features: tuple[str, ...] | None
+    values: tuple[float, ...]
+    rests_on: Explanation | None
+
+
+def explain_answer(store: Store, name: str) -> Explained:
+    """Return what an answer rests on.
+
+    Parameters
+    ----------
+    store : Store
+    name : str
+        Entry ID of the answer, or the id that its producer sent. Of several with that id the
+        newest answer counts.
+
+    Raises
+    ------
+    BadConfiguration
+        If there is no such answer or no such feed.
+    InputLost
+        If the input that led to it is no longer kept.
+    """
+    feed = store.keys.feed
+    state = store.state()
+    if state is None:
+        raise BadConfiguration(f"feed {feed!r} has no answers yet: online-svm worker {feed}")
+    committed = _find(store, name)
+    target = committed[0]
+    given = store.call("XRANGE", store.keys.input, target, target)
+    if not given:
+        raise _lost(feed, target)
+    limits = settings_of(feed, state)[1]
+    start, predictor, recent = _start(store, state, target)
+    before = _replay(store, limits, predictor, recent, start, target)
+    rests_on, names, values = _basis(predictor, limits, given)
+    outcome = process(predictor, limits, before, given, recent)
+    data = payload(committed)
+    if data != outcome.out[0]:
+        rests_on = None
+    return Explained(
+        entry=target.decode(),
+        answer=orjson.loads(data),
+        is_identical=data == outcome.out[0],
+        from_seq=start.seq,
+        replayed=before.seq - start.seq,
+        features=names,
+        values=values,
+        rests_on=rests_on,
+    )
+
+
+def _find(store: Store, name: str) -> Entry:
+    """Return the entry of `out` with an entry ID or a producer's id.
+
+    Raises
+    ------
+    BadConfiguration
+        If none is kept.
+    """
+    out = store.keys.out
+    sent = name.encode()
+    if sent.count(b"-") == 1 and sent.strip(_ID) == b"" and all(sent.split(b"-")):
+        found: Sequence[Entry] = store.call("XRANGE", out, sent, sent)
+        if found:
+            return found[0]
+    kept = None
+    for page in store.pages(out, b"0-0"):
+        for entry in page:
+            if sent in payload(entry) and _id_of(entry) == name:
+                kept = entry
+    if kept is None:
+        raise BadConfiguration(
+            f"feed {store.keys.feed!r} keeps no answer {name[:80]!r}: give the ID of its entry, as "
+            f"in redis-cli XRANGE {out} - +, or the id that its producer sent"
+        )
+    return kept
+
+
+def _id_of(entry: Entry) -> Any:
+    try:
+        message = orjson.loads(payload(entry))
+    except orjson.JSONDecodeError:
+        return None
+    return message.get("id") if isinstance(message, dict) else None
+
+
+def _start(
+    store: Store, state: FeedState, target: bytes
+) -> tuple[Position, OnlinePredictor, RecentIds]:
+    """Return the newest point before an entry from which the feed can be replayed."""
+    for pointer in state.snapshots:
+        if parse_id(pointer.cursor) >= parse_id(target):
+            continue
+        predictor, recent = fresh(store.keys.feed, state)
+        try:
+            stored = snapshots.read(store, pointer, state.agreement.config_hash)
+            predictor.restore(recent.restore_from(stored.body))
+        except (InvalidStoredSnapshot, InvalidSnapshot):
+            continue
+        return stored.position, predictor, recent
+    return START, *fresh(store.keys.feed, state)
+
+
+def _replay(
+    store: Store,
+    limits: Limits,
+    predictor: OnlinePredictor,
+    recent: RecentIds,
+    start: Position,
+    target: bytes,
+) -> Position:
+    """Answer the input up to an entry again; return the position before it.
+
+    Raises
+    ------
+    InputLost
+        If an answer is kept whose input is not.
+    """
+    position, upto = start, previous_id(target)
+    if parse_id(upto) <= parse_id(start.cursor):
+        return position
+    for page in store.pages(store.keys.input, start.cursor, upto):
+        position = process(predictor, limits, position, page, recent).after
+    answered = store.call("XRANGE", store.keys.out, target, target)
+    if orjson.loads(payload(answered[0]))["seq"] != position.seq:
+        raise _lost(store.keys.feed, target)
+    return position
+
+
+def _basis(
+    predictor: OnlinePredictor, limits: Limits, given: Sequence[Entry]
+) -> tuple[Explanation | None, tuple[str, ...] | None, tuple[float, ...]]:
+    """Return what the answer to an entry will rest on, and its features."""
+    decoded = decode(given, predictor.schema, limits)
+    if not len(decoded.X):
+        return None, None, ()
+    names = decoded.schema.names
+    values = tuple(decoded.X[0].tolist())
+    active = predictor.active
+    return (None if active is None else explain(active, decoded.X[0])), names, values
+
+
+def _lost(feed: str, target: bytes) -> InputLost:
+    return InputLost(
+        f"feed {feed!r}: the input that led to answer {target.decode()} is no longer kept, so it "
+        "cannot be rebuilt; online-svm worker --keep-input keeps it"
+    )
