@@ -26,14 +26,21 @@ def demo(
     speed: Annotated[
         float, typer.Option(min=0.1, max=1000.0, help="Push this many times as fast.")
     ] = 1.0,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Show the feeds in a browser too, until Enter is pressed."),
+    ] = False,
 ) -> None:
-    """Answer three real feeds live, show their validity and alarms, and draw the curves."""
+    """Answer three real feeds live, show their validity and alarms, and draw the curves.
+
+    One feed drifts on purpose. Its report, an HTML file, is written beside the curves.
+    """
     _check(picture)  # before the demonstration, not when it is drawn
     from rich.console import Console
 
     from workers.demo.run import run
 
-    run(picture, Console(), speed)
+    run(picture, Console(), speed, page=page)
 
 
 def _check(picture: Path) -> None:

@@ -22,6 +22,7 @@ from workers.config.environment import PREFIX
 from workers.demo.curves import draw_curves
 from workers.demo.drift import Drift
 from workers.demo.feeds import SEED, Plan, Progress
+from workers.demo.page import live_page, show, write_report
 from workers.demo.view import LEGEND, Rate, line, methods_table, render
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
@@ -29,6 +30,14 @@ from workers.printable import printable
 from workers.push.ingest import Pace, push
 from workers.push.rows import Row
 
+DRIFTING = Plan(
+    "sensors",
+    "Bananas",
+    "sensors: two measurements, 2 classes",
+    175.0,
+    limit=2400,
+    drift=Drift(1200, "2"),
+)
 PLANS = (
     Plan("phishing", "Phishing", "phishing: web pages, 2 classes", 90.0),
     Plan(
@@ -37,16 +46,11 @@ PLANS = (
         "segments: image patches, 7 classes",
         165.0,
     ),
-    Plan(
-        "sensors",
-        "Bananas",
-        "sensors: two measurements, 2 classes",
-        175.0,
-        limit=2400,
-        drift=Drift(1200, "2"),
-    ),
+    DRIFTING,
 )
 METRICS_EVERY = 25
+REPORT = "report.html"
+"""The file beside the curves with the report of the feed that drifts."""
 COMPILING = "preparing the numerical kernels: a first run compiles them, for a minute or more"
 _PATIENCE = 120.0  # seconds after which a feed that does not move has failed
 _REFRESH = 0.2
@@ -56,7 +60,7 @@ class DemoFailed(WorkerError):
     """A worker of the demonstration ended, or went silent."""
 
 
-def run(picture: Path, console: Console, speed: float = 1.0) -> None:
+def run(picture: Path, console: Console, speed: float = 1.0, *, page: bool = False) -> None:
     """Push three real feeds, answer them with a worker each, show it, and draw the curves.
 
     One of them drifts on purpose; the view tells the alarm.
@@ -69,6 +73,8 @@ def run(picture: Path, console: Console, speed: float = 1.0) -> None:
         A live view is shown on a terminal, plain lines elsewhere.
     speed : float
         Multiplies the rate at which examples are pushed.
+    page : bool
+        Serve the live page of the feeds as well, until Enter is pressed after the last answer.
 
     Raises
     ------
@@ -89,10 +95,22 @@ def run(picture: Path, console: Console, speed: float = 1.0) -> None:
         feeds = [Progress(plan, len(data[plan.feed])) for plan in PLANS]
         with _doing("starting a worker for each feed", console):
             _wait_for_workers(feeds, workers, connected)
+        if page:
+            names = [plan.feed for plan in PLANS]
+            link = stack.enter_context(live_page(names, server.url, _without_settings()))
+            console.print(f"The page: {link}", soft_wrap=True)
+            show(link)
         for plan in PLANS:
             _start_pushing(plan, data[plan.feed], server.url, speed)
         _watch(feeds, workers, connected, console)
+        report = picture.with_name(REPORT)
+        with _doing("writing the report", console):
+            write_report(server.url, DRIFTING.feed, report)
+        if page:
+            console.print("The feeds are answered. The page stays until you press Enter.")
+            sys.stdin.readline()
     _conclude(feeds, picture, console)
+    console.print(f"Report of {DRIFTING.feed}: {report}", soft_wrap=True)
 
 
 @contextmanager
@@ -190,12 +208,12 @@ def _watch(
     """Show the feeds until all is answered."""
     rates = {feed.plan.feed: Rate() for feed in feeds}
     still, last = 0.0, -1
-    with _display(feeds, rates, console) as show:
+    with _display(feeds, rates, console) as update:
         while not all(feed.is_done for feed in feeds):
             for feed, worker in zip(feeds, workers, strict=True):
                 feed.refresh(connected)
                 _check_alive(feed, worker)
-            show()
+            update()
             answered = sum(feed.answered for feed in feeds)
             still, last = (0.0 if answered != last else still + _REFRESH), answered
             if still > _PATIENCE:
@@ -203,7 +221,7 @@ def _watch(
             time.sleep(_REFRESH)
         for feed in feeds:
             feed.refresh(connected)
-        show()
+        update()
 
 
 @contextmanager
@@ -215,7 +233,7 @@ def _display(feeds: list[Progress], rates: dict[str, Rate], console: Console) ->
     said: dict[str, int] = {}
     told: dict[str, int] = {}
 
-    def show() -> None:
+    def tell() -> None:
         for feed in feeds:
             for raised in feed.alarms[told.get(feed.plan.feed, 0) :]:
                 sentence = raised.told(feed.plan.drift)
@@ -226,7 +244,7 @@ def _display(feeds: list[Progress], rates: dict[str, Rate], console: Console) ->
                 said[feed.plan.feed] = tenth
                 console.print(line(feed), highlight=False)
 
-    yield show
+    yield tell
 
 
 def _check_alive(feed: Progress, worker: subprocess.Popen[bytes]) -> None:

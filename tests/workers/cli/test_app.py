@@ -119,7 +119,7 @@ def test_what_cannot_work_ends_with_one_line_and_code_2(run, arguments, message)
 
 def test_the_demo_makes_a_directory_only_where_none_was_named(run, monkeypatch, tmp_path):
     drawn = []
-    monkeypatch.setattr("workers.demo.run.run", lambda picture, *_: drawn.append(picture))
+    monkeypatch.setattr("workers.demo.run.run", lambda picture, *_, **__: drawn.append(picture))
     monkeypatch.chdir(tmp_path)
     assert run("demo", "--picture", "made/curves.png")[0] == 2
     assert run("demo")[0] == 0

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -26,14 +27,32 @@ def processes_that_mention(text: str) -> list[str]:
     return [line for line in listed.stdout.splitlines() if text in line]
 
 
-def test_the_demo_answers_three_feeds_draws_the_curves_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.timeout(300)
+def test_the_demo_answers_three_feeds_shows_the_page_draws_the_curves_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
     picture = tmp_path / "curves.png"
     command = [sys.executable, "-m", "workers.cli", "demo", "--picture", str(picture)]
-    ran = subprocess.run(
-        [*command, "--speed", "20"], capture_output=True, text=True, timeout=240, check=False
+    ran = subprocess.Popen(
+        [*command, "--speed", "20", "--page"],
+        env=os.environ | {"PYTHONUNBUFFERED": "1", "DISPLAY": "", "WAYLAND_DISPLAY": ""},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    assert ran.returncode == 0, ran.stderr
-    said = " ".join(ran.stdout.split())  # lines wrap at the terminal's width
+    with ran:
+        printed = ""
+        while "press Enter" not in printed:
+            one = ran.stdout.readline()
+            assert one, printed
+            printed += one
+        link = re.search(r"The page: (\S+)", printed)[1]
+        with urllib.request.urlopen(link, timeout=20) as answer:
+            assert answer.status == 200
+        assert (tmp_path / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+        printed += ran.communicate("\n", timeout=60)[0]
+    assert ran.returncode == 0
+    said = " ".join(printed.split())  # lines wrap at the terminal's width
     assert "1,250 examples answered" in said
     assert "2,310 examples answered" in said
     assert "2,400 examples answered" in said
@@ -43,7 +62,7 @@ def test_the_demo_answers_three_feeds_draws_the_curves_and_leaves_nothing(tmp_pa
     assert found is not None
     assert int(found[1]) < 200
     assert said.startswith(f"reading the data ... {run.COMPILING} ... Redis, embedded and private")
-    assert ran.stdout.count("log loss") == 3, "a table for each feed, once"
+    assert printed.count("log loss") == 3, "a table for each feed, once"
     assert "◆ accuracy so far █ probability announced so far" in said
     assert picture.read_bytes().startswith(b"\x89PNG")
     server = re.search(r"unix://(\S+)/redis\.sock", said)
