@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
+import numpy as np
+
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
 
@@ -39,7 +41,6 @@ class ScoredRows:
 
     Examples
     --------
-    >>> import numpy as np
     >>> both = np.array([[0.2, 0.8], [0.6, 0.4]])
     >>> rows = ScoredRows(np.array([5, 6]), ("a", "b"), np.array([1, 0]), both, both, both, both,
     ...                   np.zeros((2, 1)), np.zeros(2, dtype=np.int64), model=1)
@@ -62,6 +63,19 @@ class ScoredRows:
 
     def __len__(self) -> int:
         return len(self.n)
+
+    @property
+    def own(self) -> Ints:
+        """Index of the class that the scores name, shape (m,).
+
+        No calibration data chose it, as they choose the most probable one. Where the machines are
+        not of all known classes it is that one.
+        """
+        known = len(self.classes) - (self.classes[-1] is None)
+        if self.scores.shape[1] == 1 and known == 2:
+            return np.asarray(self.scores[:, 0] > 0.0, dtype=np.int64)
+        of = self.scores if self.scores.shape[1] == known else self.point
+        return np.asarray(np.argmax(of, axis=1), dtype=np.int64)
 
     @classmethod
     def of(

@@ -32,15 +32,17 @@ class Columns(NamedTuple):
 def calibration_values(rows: ScoredRows, columns: Columns, width: int) -> Floats:
     """Return y - p for each row and test, NaN where a row is not in the part; shape (m, width).
 
-    - Overall: of the predicted label. Its y is 1 where it is the true one.
+    - Overall: of the SVM's own class, whose y is 1 where it is the true one. (The most probable
+      label is chosen by the counts that estimate it: while they are small it is announced with too
+      much on i.i.d. examples too.)
     - A class: of that class, in every row.
     - A category, or a bin of probability: of the second of two classes; of more classes, of the
-      predicted label.
+      SVM's own.
     """
     values = np.full((len(rows), width), np.nan)
     point = np.ascontiguousarray(rows.point)
     of_second = len(rows.classes) == 2
-    _fill(values, point, rows.columns, rows.category, of_second, *columns)
+    _fill(values, point, rows.own, rows.columns, rows.category, of_second, *columns)
     return values
 
 
@@ -48,6 +50,7 @@ def calibration_values(rows: ScoredRows, columns: Columns, width: int) -> Floats
 def _fill(
     values: Floats,
     point: Floats,
+    own: Ints,
     truth: Ints,
     category: Ints,
     of_second: bool,
@@ -57,15 +60,11 @@ def _fill(
     of_bin: Ints,
 ) -> None:
     for i in range(len(point)):
-        best = 0
-        for k in range(1, point.shape[1]):
-            if point[i, k] > point[i, best]:
-                best = k
-        values[i, overall] = np.float64(truth[i] == best) - point[i, best]
+        values[i, overall] = np.float64(truth[i] == own[i]) - point[i, own[i]]
         for k in range(point.shape[1]):
             if of_class[k] >= 0:
                 values[i, of_class[k]] = np.float64(truth[i] == k) - point[i, k]
-        chosen = 1 if of_second else best
+        chosen = 1 if of_second else own[i]
         value = np.float64(truth[i] == chosen) - point[i, chosen]
         if 0 <= category[i] < len(of_category) and of_category[category[i]] >= 0:
             values[i, of_category[category[i]]] = value

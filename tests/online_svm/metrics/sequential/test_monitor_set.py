@@ -18,8 +18,8 @@ def rows_of(rng, m, announced, true, first=0, slices=None):
     point = np.column_stack([1 - p, p])
     columns = (rng.random(m) < true).astype(np.int64)
     X = rng.normal(size=(m, 2)) + columns[:, None]
-    zeros = np.zeros((m, 1))
-    parts = (point, point, point, point, zeros, (p > 0.5).astype(np.int64))
+    scores = (p - 0.5)[:, None]
+    parts = (point, point, point, point, scores, (p > 0.5).astype(np.int64))
     n = first + np.arange(m)
     return ScoredRows(n, ("a", "b"), columns, *parts, model=1, slices=slices, X=X)
 

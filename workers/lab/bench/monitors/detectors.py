@@ -33,8 +33,9 @@ class Detector(Protocol):
         """Return the row of the first alarm, begun at row `begin`; None if there is none."""
         ...
 
-    def sensitivities(self, nulls: Sequence[tuple[Stream, int]]) -> Sequence[float]:
-        """Return what to try on these streams, from begin rows on, the least sensitive first."""
+    @property
+    def sensitivities(self) -> Sequence[float]:
+        """What to try, the least sensitive first."""
         ...
 
 
@@ -50,9 +51,10 @@ class Path(Detector):
         over = np.flatnonzero(self.path(stream, begin) >= sensitivity)
         return begin + int(over[0]) if len(over) else None
 
+    @property
     @override
-    def sensitivities(self, nulls: Sequence[tuple[Stream, int]]) -> Sequence[float]:
-        return sorted((float(self.path(s, begin).max()) for s, begin in nulls), reverse=True)
+    def sensitivities(self) -> Sequence[float]:
+        return ()  # any number
 
 
 class Change(Path):
@@ -108,8 +110,9 @@ class Default(Detector):
         rows = (one.row for one in found if self._kind in (None, one.kind))
         return next((row for row in rows if row >= begin), None)
 
+    @property
     @override
-    def sensitivities(self, nulls: Sequence[tuple[Stream, int]]) -> Sequence[float]:
+    def sensitivities(self) -> Sequence[float]:
         return [0.01]
 
 
@@ -135,8 +138,9 @@ class River(Detector):
                 return row
         return None
 
+    @property
     @override
-    def sensitivities(self, nulls: Sequence[tuple[Stream, int]]) -> Sequence[float]:
+    def sensitivities(self) -> Sequence[float]:
         return range(len(self._grid))
 
 

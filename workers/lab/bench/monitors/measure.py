@@ -9,7 +9,14 @@ import numpy as np
 
 from workers.errors import BadConfiguration
 from workers.history.backtest.kept_results import code_digest
-from workers.lab.bench.monitors.detectors import Change, Default, Detector, PlainCusum, River
+from workers.lab.bench.monitors.detectors import (
+    Change,
+    Default,
+    Detector,
+    Path,
+    PlainCusum,
+    River,
+)
 from workers.lab.bench.monitors.peers import MapieRisk, OnlineCpJumper
 from workers.lab.bench.monitors.worlds import BURNT, CHANGE, ROWS, WORLDS, Stream, stream_of
 
@@ -144,8 +151,12 @@ def _measured(cell: Cell) -> Measured:
 def _chosen(detector: Detector, nulls: list[Stream]) -> tuple[float, float]:
     """Return the greatest sensitivity of run length 10,000, and the share of false alarms."""
     begun = [(stream, stream.after(BURNT)) for stream in nulls]
+    if isinstance(detector, Path):
+        greatest = sorted(float(detector.path(*one).max()) for one in begun)
+        allowed = int(FALSE_SHARE * len(greatest))
+        return math.nextafter(greatest[-1 - allowed], math.inf), allowed / len(greatest)
     best, best_share = None, 0.0
-    tried = detector.sensitivities(begun)
+    tried = detector.sensitivities
     low, high = 0, len(tried) - 1
     while low <= high:
         middle = (low + high) // 2

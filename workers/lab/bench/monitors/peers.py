@@ -62,6 +62,7 @@ class MapieRisk(Detector):
                 return stop - 1
         return None
 
+    @property
     @override
-    def sensitivities(self, nulls: Sequence[tuple[Stream, int]]) -> Sequence[float]:
+    def sensitivities(self) -> Sequence[float]:
         return self._LEVELS

@@ -81,15 +81,15 @@ def _season(t: float) -> Floats:
 
 def _seven(_: float) -> Floats:
     rng = np.random.default_rng(7)
-    labels = rng.dirichlet(np.full(7, 0.5), size=35)
-    return np.asarray(labels * rng.dirichlet(np.full(35, 3.0))[:, None])
+    labels = rng.dirichlet(np.full(7, 0.5), size=5)
+    return np.asarray(labels * rng.dirichlet(np.full(5, 3.0))[:, None])
 
 
 NULLS = {
     "i.i.d., class of 20 %": World(_jump(0.2, 0.2), is_null=True),
     "the same, refit every 10,000": World(_jump(0.2, 0.2), 10_000, is_null=True),
     "i.i.d., class of 1 %": World(_jump(0.01, 0.01), is_null=True),
-    "i.i.d., 7 classes, 35 categories": World(_seven, is_null=True),
+    "i.i.d., 7 classes, 5 categories": World(_seven, is_null=True),
 }
 
 CHANGES = {
@@ -110,12 +110,14 @@ WORLDS = NULLS | CHANGES
 class Stream:
     """Answers and labels; rows before the first model are left out.
 
+    The scores name the class that is commonest in the category before the change.
+
     Attributes
     ----------
     rows : ScoredRows
         `n` counts examples from the beginning.
     misses : ndarray of shape (m,)
-        y - p of the second of two classes, of the predicted label for more.
+        y - p of the second of two classes, of the class that the scores name for more.
     """
 
     rows: ScoredRows
@@ -151,13 +153,14 @@ def stream_of(world: World, seed: int, quiet: bool = False) -> Stream:
     point, is_ok = counted(category, label, calibrates, len(laws[-1]), n_labels, world.refit_every)
     X = np.column_stack([category + 0.5 * rng.normal(size=ROWS), rng.normal(size=ROWS)])
     at = np.flatnonzero(is_ok)
-    point, truth, label = point[at], label[at], np.argmax(point[at], axis=1)
+    point, truth, category = point[at], label[at], category[at]
     names = tuple("abcdefg"[:n_labels])
-    category, scores = category[at], X[at, :1]
+    shares = laws[-1] / laws[-1].sum(axis=1, keepdims=True)
+    scores = shares[category] if n_labels > 2 else shares[category][:, 1:] - 0.5
     rows = ScoredRows(
         at, names, truth, point, point, point, point, scores, category, model=1, X=X[at]
     )
-    chosen = np.ones_like(label) if n_labels == 2 else label
+    chosen = np.ones_like(truth) if n_labels == 2 else rows.own
     return Stream(rows, (truth == chosen) - point[np.arange(len(at)), chosen])
 
 
