@@ -16,7 +16,9 @@ from online_svm.metrics.sequential.mixture_boundary import boundary
 from online_svm.storage.arrays import check_floats, check_indices
 from online_svm.types import Arrays, Floats, Ints
 
+MEMORY = 32.0  # rows behind the mean that squares are taken about
 SPACING = 64  # rows between two starts
+FIRST_GROUP = 128  # starts with a larger share of the level: the first 8,192 rows
 POINTS = 16  # of the variance, to each doubling: an interval is at most 2 % too wide
 DOUBLINGS = 24  # 64 * 2^23 rows: more than 500 million
 
@@ -44,7 +46,7 @@ class Deviation:
 
 
 class DeviationSums:
-    """Sums of several series of y - p, or other values whose range given the past has length 1.
+    """Sums of several series of y - p, with y either 0 or 1.
 
     Parameters
     ----------
@@ -59,19 +61,21 @@ class DeviationSums:
     >>> sums.update(np.full((640, 1), 0.5), np.arange(640))
     >>> strongest = sums.strongest(0)
     >>> strongest.since, strongest.estimate, round(strongest.lower, 2)
-    (0, 0.5, 0.43)
+    (0, 0.5, 0.48)
     """
 
     def __init__(self, m: int, level: float = 0.05) -> None:
         self._reach = _Reach(level)
         self._rows = np.zeros(1, dtype=np.int64)
-        self._sums = np.zeros((m, 3))  # count, sum, sum of squares
+        self._sums = np.zeros((m, 3))  # count, sum, sum of squares about what was expected
+        self._expected = np.zeros(m)  # an exponentially weighted mean of the rows before
         self._starts = np.zeros((2 * DOUBLINGS, 2), dtype=np.int64)  # number of the start, n
         self._before = np.zeros((2 * DOUBLINGS, m, 3))  # the sums at each start
 
     def add(self) -> None:
         """Begin one more series, from the next row on."""
         self._sums = np.concatenate([self._sums, np.zeros((1, 3))])
+        self._expected = np.append(self._expected, 0.0)
         zeros = np.zeros((len(self._before), 1, 3))
         self._before = np.concatenate([self._before, zeros], axis=1)
 
@@ -81,14 +85,13 @@ class DeviationSums:
         Parameters
         ----------
         values : ndarray of shape (m, n_series)
-            NaN where a row is not in a series. Of a row the values that were possible have a range
-            of length 1 that holds 0, as y - p has.
+            y - p of each series, with y either 0 or 1; NaN where a row is not in it.
         n : ndarray of shape (m,)
             Examples learned before each row.
         """
         if not self._rows[0] and len(n):
             self._starts[:, 1] = n[0]
-        _add(values, n, self._rows, self._sums, self._starts, self._before)
+        _add(values, n, self._rows, self._expected, self._sums, self._starts, self._before)
 
     def strongest(self, series: int) -> Deviation | None:
         """Return the mean whose interval lies farthest from 0; None before the first row.
@@ -108,7 +111,7 @@ class DeviationSums:
 
     def state(self) -> Arrays:
         """Return the sums, and those at each start."""
-        names = ("rows", "sums", "starts", "before")
+        names = ("rows", "expected", "sums", "starts", "before")
         return {name: getattr(self, f"_{name}").copy() for name in names}
 
     @classmethod
@@ -125,10 +128,11 @@ class DeviationSums:
             check_indices(state, "rows", (1,), 1 << 62)
             check_indices(state, "starts", (2 * DOUBLINGS, 2), 1 << 62)
             check_floats(state, "sums", (m, 3))
+            check_floats(state, "expected", (m,))
             check_floats(state, "before", (2 * DOUBLINGS, m, 3))
         except (KeyError, ValueError) as error:
             raise InvalidSnapshot(f"deviations: {error}") from error
-        for name in ("rows", "sums", "starts", "before"):
+        for name in ("rows", "expected", "sums", "starts", "before"):
             setattr(restored, f"_{name}", state[name].copy())
         return restored
 
@@ -147,16 +151,28 @@ class _Reach:
 
     def of(self, squares: Floats, numbers: Ints) -> Floats:
         """Return the reach for each sum of squares, by the number of its start."""
-        groups = np.frexp(numbers + 1.0)[1] - 1
+        groups = np.where(numbers < FIRST_GROUP, np.minimum(numbers, 1), np.frexp(numbers)[1] - 6)
         points = np.ceil(POINTS * np.log2(np.maximum(squares, 1.0))).astype(np.int64)
         reach = np.asarray(self._table[groups, points])
         for i in np.flatnonzero(np.isnan(reach)).tolist():
             group, point = int(groups[i]), int(points[i])
-            # Two sides; 2^group starts share 1 / ((group + 1) (group + 2)), all of them together 1.
-            share = 0.5 / ((group + 1) * (group + 2) * 2**group)
-            reach[i] = boundary(2.0 ** (point / POINTS), self._level * share)
+            reach[i] = boundary(2.0 ** (point / POINTS), 0.5 * self._level * _share(group))
             self._table[group, point] = reach[i]
         return reach
+
+
+def _share(group: int) -> float:
+    """Return the share of the level of one start; those of all starts sum to 1.
+
+    A quarter is the beginning's, a quarter that of the next 127 starts, and half that of the groups
+    of 128, 256, 512, ... starts after them.
+    """
+    if group == 0:
+        return 0.25
+    if group == 1:
+        return 0.25 / (FIRST_GROUP - 1)
+    starts = FIRST_GROUP << (group - 2)
+    return 0.5 / ((group - 1) * group * starts)
 
 
 @jit
@@ -176,7 +192,15 @@ def _farthest(sums: Floats, before: Floats, starts: Ints, reach: Floats) -> int:
 
 
 @jit
-def _add(values: Floats, n: Ints, rows: Ints, sums: Floats, starts: Ints, before: Floats) -> None:
+def _add(
+    values: Floats,
+    n: Ints,
+    rows: Ints,
+    expected: Floats,
+    sums: Floats,
+    starts: Ints,
+    before: Floats,
+) -> None:
     """Add each row, in order; at a start keep the sums before it."""
     for i in range(len(values)):
         if rows[0] > 0 and rows[0] % SPACING == 0:
@@ -191,6 +215,10 @@ def _add(values: Floats, n: Ints, rows: Ints, sums: Floats, starts: Ints, before
         for k in range(values.shape[1]):
             value = values[i, k]
             if not np.isnan(value):
+                # y - p tells p, and so its range, which has to hold what it is compared with.
+                lowest = value if value < 0.0 else value - 1.0
+                about = min(max(expected[k], lowest), lowest + 1.0) if value else 0.0
                 sums[k, 0] += 1.0
                 sums[k, 1] += value
-                sums[k, 2] += value * value
+                sums[k, 2] += (value - about) ** 2
+                expected[k] += (value - expected[k]) / MEMORY

@@ -54,11 +54,21 @@ def test_sums_do_not_depend_on_how_rows_are_cut_and_continue_from_a_state():
     assert whole.strongest(1) == parts.strongest(1)
 
 
+def test_a_large_deviation_is_told_apart_from_none_within_fifty_rows():
+    rng = np.random.default_rng(4)
+    sums = DeviationSums(1)
+    sums.update(((rng.random(5000) < 0.75) - 0.75)[:, None], np.arange(5000))
+    sums.update(((rng.random(60) < 0.2) - 0.75)[:, None], np.arange(5000, 5060))
+    told = sums.strongest(0)
+    assert told.upper < 0
+    assert told.since > 4900
+
+
 def test_before_the_first_row_nothing_is_told():
     assert DeviationSums(1).strongest(0) is None
 
 
-@pytest.mark.parametrize("name", ["rows", "sums", "starts", "before"])
+@pytest.mark.parametrize("name", ["rows", "expected", "sums", "starts", "before"])
 def test_a_state_with_a_part_that_does_not_fit_is_refused(name):
     state = DeviationSums(2).state()
     with pytest.raises(InvalidSnapshot, match=name):
