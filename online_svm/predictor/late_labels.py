@@ -252,6 +252,11 @@ class LateLabels:
         steps, self._steps = self._steps, []
         return steps
 
+    def to_learn(self) -> list[PendingExample]:
+        """Return the examples that the steps not taken yet will learn, in order."""
+        learned = (step.example for step in self._steps if step.kind == "learn")
+        return [example for example in learned if example is not None]
+
     def examples(self) -> list[PendingExample]:
         """Return the waiting examples, in event order."""
         return list(self._waiting.values())

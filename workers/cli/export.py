@@ -83,7 +83,7 @@ class _Table:
         from workers.history.true_labels import TrueLabels
 
         self._store, self._last, self._features = store, last, features
-        self._truths = TrueLabels(store, features)
+        self._truths = TrueLabels(store, features, with_late=True)
         self.trimmed = 0
 
     def outline(self) -> Iterator[dict[str, Any]]:

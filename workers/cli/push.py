@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,19 +16,24 @@ from workers.cli.reading import (
     Format,
     IdColumn,
     Label,
+    LabelFile,
     Na,
     NoHeader,
     NoLabel,
+    OptionalSource,
     Prob,
     Shuffle,
     Slices,
-    Source,
     Width,
     reading_of,
     selected,
     with_summary,
 )
+from workers.errors import BadConfiguration
 from workers.plural import counted
+
+if TYPE_CHECKING:
+    from workers.push.rows import Reading
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +43,8 @@ def register(app: typer.Typer) -> None:
 
 def push(
     feed: Feed,
-    source: Source,
+    source: OptionalSource = None,
+    labels: LabelFile = None,
     redis: Redis = None,
     config: Config = None,
     format: Format = None,
@@ -71,10 +78,11 @@ def push(
     ] = 1_000_000,
     data_dir: DataDir = None,
 ) -> None:
-    """Append examples to the input of a feed; a worker answers them.
+    """Append examples to the input of a feed, or with --labels FILE the labels of earlier ones.
 
-    Before the first is sent, push prints how it reads the columns of the source. After Ctrl-C it
-    prints how many rows Redis accepted, and the --skip to continue with.
+    A worker answers each entry. Before the first example is sent, push prints how it reads the
+    columns of the source. After Ctrl-C it prints how many rows Redis accepted, and the --skip to
+    continue with.
     """
     from workers.cli.progress import push_progress
     from workers.config.redis_url import check_url
@@ -90,10 +98,13 @@ def push(
     reading = reading_of(
         format, label, prob, no_label, no_header, features, drop, id, na, data_dir, slice
     )
-    rows, total = selected(sources.rows(source, reading, layout), shuffle, skip, limit)
+    if labels is not None:
+        reading = _of_labels(reading)
+    name = _one_of(source, labels)
+    rows, total = selected(sources.rows(name, reading, layout), shuffle, skip, limit)
     chunk = ingest.CHUNK if rate is None else ingest.Pace(rate).chunk
     chunk = min(chunk, high_water or chunk)
-    rows = with_summary(rows, layout, arrays, chunk)
+    rows = with_summary(rows, layout, arrays, chunk) if labels is None else rows
     url = given or embedded_url()
     pace = None if rate is None else ingest.Pace(rate)
     began = time.monotonic()
@@ -101,13 +112,50 @@ def push(
         with push_progress(total) as progress, _back_pressure(url, feed, high_water, skip) as wait:
             throttle = _all(progress, wait, pace)
             sent = ingest.push(
-                rows, url, feed, arrays=arrays, throttle=throttle, chunk=chunk, skipped=skip
+                rows,
+                url,
+                feed,
+                arrays=arrays,
+                are_labels=labels is not None,
+                throttle=throttle,
+                chunk=chunk,
+                skipped=skip,
             )
     except ingest.PushInterrupted as interrupted:
         note(_resume_hint(interrupted.sent, interrupted.unsure, skip, limit))
         raise
     seconds = time.monotonic() - began
-    note(f"{counted(sent, 'row')} pushed to feed {feed!r} in {seconds:.1f} s")
+    what = "row" if labels is None else "label"
+    note(f"{counted(sent, what)} pushed to feed {feed!r} in {seconds:.1f} s")
+
+
+def _one_of(source: str | None, labels: str | None) -> str:
+    """Return the source, or the file of labels.
+
+    Raises
+    ------
+    BadConfiguration
+        If not exactly one of them is given.
+    """
+    if (source is None) == (labels is None):
+        given = "both a source and" if labels is not None else "neither a source nor"
+        raise BadConfiguration(f"push: {given} --labels FILE; give one of them")
+    return source if labels is None else labels  # type: ignore[return-value]  # one of them is given
+
+
+def _of_labels(reading: "Reading") -> "Reading":
+    """Return how a file of labels is read.
+
+    Raises
+    ------
+    BadConfiguration
+        If no column of ids is named, or the options are those of examples.
+    """
+    if reading.id is None:
+        raise BadConfiguration("--labels: say which column has the ids: --id COLUMN")
+    if reading.prob is not None or not reading.labelled:
+        raise BadConfiguration("--labels: a label entry has an id and a label; leave out the rest")
+    return replace(reading, labels_only=True)
 
 
 def _resume_hint(sent: int, unsure: int, skip: int, limit: int | None) -> str:

@@ -12,12 +12,22 @@ from workers.cli.common import note
 if TYPE_CHECKING:
     from workers.push.rows import Layout, Reading, Row
 
-Source = Annotated[
-    str,
-    typer.Argument(
-        help="A file (CSV, JSON lines, LIBSVM, ARFF; .gz too), - for standard input (JSON lines, "
-        "else --format), a data set that comes with river (Phishing, ImageSegments, Bananas), or "
-        "a benchmark set by name.",
+_SOURCE = typer.Argument(
+    help="A file (CSV, JSON lines, LIBSVM, ARFF; .gz too), - for standard input (JSON lines, "
+    "else --format), a data set that comes with river (Phishing, ImageSegments, Bananas), or "
+    "a benchmark set by name.",
+    show_default=False,
+)
+Source = Annotated[str, _SOURCE]
+OptionalSource = Annotated[str | None, _SOURCE]
+LabelFile = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        metavar="FILE",
+        help="In the place of a source: labels of examples that were pushed before, by the id in "
+        "--id COLUMN; for a feed with a --horizon. Other columns than the id and the label are "
+        "left out.",
         show_default=False,
     ),
 ]

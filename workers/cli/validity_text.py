@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from workers.cli.late_label_text import late_label_lines
+
 Figures = dict[str, Any]
 
 
@@ -22,6 +24,8 @@ def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
             yield name, text
             name = ""
     yield "validity", _cumulative(message)
+    if message.get("labels") is not None:
+        yield from late_label_lines(message["labels"])
 
 
 def newest_accuracy(message: Figures) -> tuple[float | None, float | None]:

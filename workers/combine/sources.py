@@ -46,7 +46,7 @@ class Source:
     NoSuchFeed
         If no worker has begun the feed.
     BadConfiguration
-        If it does not declare two classes, or is itself a combination.
+        If it does not declare two classes, takes late labels, or is itself a combination.
     """
 
     def __init__(self, store: Store, batch: int = 256) -> None:
@@ -172,6 +172,11 @@ def _configuration(store: Store) -> PredictorConfig:
 
 
 def _two_classes(feed: str, config: PredictorConfig) -> tuple[str, str]:
+    if config.takes_late_labels:
+        raise BadConfiguration(
+            f"feed {feed!r} has a horizon of {config.horizon}: a combination learns labels that "
+            "come with their examples; combine feeds with horizon 0"
+        )
     if config.classes is None:
         raise BadConfiguration(
             f"feed {feed!r} discovers its classes: only feeds begun with two declared ones "

@@ -1,6 +1,7 @@
 """Send a commit, some with a snapshot of the predictor, and confirm it later."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -48,8 +49,8 @@ class CommitWriter:
     store : Store
     config_hash : str
         Of the feed; it is part of each snapshot.
-    window : int or None
-        Examples that the predictor holds; their input is kept.
+    window : callable
+        Returns how many learned examples the input is kept of; None for all.
     kept : KeptSnapshots
     keep_input : bool
         Keep input that neither a replay nor the window needs.
@@ -61,7 +62,7 @@ class CommitWriter:
         self,
         store: Store,
         config_hash: str,
-        window: int | None,
+        window: Callable[[], int | None],
         kept: KeptSnapshots,
         keep_input: bool,
         part_bytes: int,
@@ -129,6 +130,6 @@ class CommitWriter:
         pointer, data = snapshots.encode(
             store.keys.feed, self._config_hash, commit.after, body, self._part_bytes
         )
-        move = snapshots.move_to(pointer, self._kept, store, self._keep_input, self._window)
+        move = snapshots.move_to(pointer, self._kept, store, self._keep_input, self._window())
         sent = store.put_snapshot(pointer, data)
         return (pointer, sent), replace(commit, move=move), len(data)

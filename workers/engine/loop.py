@@ -114,7 +114,7 @@ class Engine:
         self._input = InputReader(self._store, self._batch)
         self._recent = recovered.recent
         self._commits = CommitWriter(
-            self._store, recovered.config_hash, self._predictor.config.window, recovered.kept,
+            self._store, recovered.config_hash, self._kept_examples, recovered.kept,
             self._keep_input, self._part_bytes,
         )  # fmt: skip
         self._ownership = Ownership(self._store, recovered.epoch, self._lease)
@@ -122,6 +122,11 @@ class Engine:
         log.info(
             "at work", epoch=recovered.epoch, seq=self.position.seq, replayed=recovered.replayed
         )
+
+    def _kept_examples(self) -> int | None:
+        """Return how many examples the input is kept of: those of the window, and those waiting."""
+        window, late = self._predictor.config.window, self._predictor.late
+        return window if window is None or late is None else window + late.counts.pending
 
     def run(self) -> None:
         """Answer the feed until a stop is requested, then leave a snapshot.

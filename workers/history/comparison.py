@@ -136,7 +136,7 @@ def _compared(values: Floats, largest: float, level: float) -> LossComparison:
 def _losses(store: "Store") -> Iterator[tuple[str, Losses]]:
     """Yield the key and the losses of each labelled answer, in order."""
     last = newest(store, store.keys.out, 1)
-    truths, count = TrueLabels(store), 0
+    truths, count = TrueLabels(store, with_late=True), 0
     for page in store.pages(store.keys.out, b"0-0", last[0][0] if last else b"0-0"):
         messages = [answer(entry) for entry in page]
         for entry, message, truth in zip(page, messages, truths.of(page, messages), strict=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from workers.admin.answers import payload
 from workers.errors import BadConfiguration, StateLost
 from workers.feed.agreement import Groups, stored_groups
 from workers.feed.keys import FeedKeys
@@ -68,10 +69,15 @@ class TrueLabels:
     store : Store
     with_features : bool
         Whether to return the features too.
+    with_late : bool
+        Whether to look for labels that came later: all kept answers are read for them first.
     """
 
-    def __init__(self, store: "Store", with_features: bool = False) -> None:
-        self._store, self.with_features = store, with_features
+    def __init__(
+        self, store: "Store", with_features: bool = False, with_late: bool = False
+    ) -> None:
+        self._store, self.with_features, self._with_late = store, with_features, with_late
+        self._late: dict[str, str] = {}
         self._begun = False
         self._input = store.keys.input
         self._spelled: Callable[[str], str | None] = _as_sent
@@ -103,6 +109,8 @@ class TrueLabels:
         if combined:
             self._input = FeedKeys(combined[0]).input
         self._spelled, self._begun = _spelling(settings), True
+        if self._with_late and settings.get("predictor", {}).get("horizon"):
+            self._late = _late_labels(self._store)
 
     def _inputs(self, first: bytes, last: bytes) -> "Iterator[Entry]":
         """Yield the input entries from one ID to another, both included."""
@@ -114,6 +122,7 @@ class TrueLabels:
             return Truth(is_kept=True)
         fields = dict(zip(flat[::2], flat[1::2], strict=True))
         label = self._spelled(fields[b"y"].decode(errors="replace")) if b"y" in fields else None
+        label = self._late.get(message.get("id", ""), label)
         answer = message.get("label")
         return Truth(
             is_kept=True,
@@ -121,6 +130,17 @@ class TrueLabels:
             is_right=None if label is None or answer is None else answer == label,
             features=_features(fields) if self.with_features else None,
         )
+
+
+def _late_labels(store: "Store") -> dict[str, str]:
+    """Return the newest label that came late for each id, from the answers to label entries."""
+    found = {}
+    for page in store.pages(store.keys.out, b"0-0"):
+        for entry in page:
+            message = orjson.loads(payload(entry))
+            if message.get("status") == "label":
+                found[message["example"]] = message["label"]
+    return found
 
 
 def _settings(store: "Store") -> Groups:

@@ -96,7 +96,8 @@ def _json_row(item: dict[str, Any], reading: Reading) -> Row:
     x = item.pop("x") if is_entry else item
     if is_entry and item:
         raise BadSource(f"unknown keys beside x, y, p, id and s: {', '.join(item)[:200]}")
-    row = _json_targets(_json_features(x, reading), y, p, sent, reading)
+    features = {} if reading.labels_only else _json_features(x, reading)
+    row = _json_targets(features, y, p, sent, reading)
     return row if s is None else replace(row, s=s)
 
 

@@ -18,7 +18,7 @@ from workers.broker.redis_errors import translated
 from workers.errors import RedisUnsuitable, WorkerError
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.plural import counted
-from workers.push.sources import Row
+from workers.push.sources import BadSource, Row
 
 CHUNK = 500
 """Entries sent before their replies are read; more would not make a push faster."""
@@ -102,6 +102,25 @@ def entry(row: Row, arrays: bool = False) -> Fields:
     return fields
 
 
+def label_entry(row: Row) -> Fields:
+    """Return the fields of the input entry for the label of an earlier example.
+
+    Raises
+    ------
+    BadSource
+        If the row has no id, or no label.
+
+    Examples
+    --------
+    >>> label_entry(Row({}, "spam", "tx-1"))
+    [b'for', 'tx-1', b'y', 'spam']
+    """
+    if row.id is None or row.y is None:
+        missing = "id" if row.id is None else "label"
+        raise BadSource(f"a label needs the id of its example: a row has no {missing}")
+    return [b"for", row.id, b"y", row.y]
+
+
 def encoded(row: Row, arrays: bool = False) -> list[bytes]:
     """Return the fields of `entry` as Redis returns them: all as bytes."""
     return [part.encode() if isinstance(part, str) else part for part in entry(row, arrays)]
@@ -119,6 +138,7 @@ def push(
     feed: str,
     *,
     arrays: bool = False,
+    are_labels: bool = False,
     throttle: Throttle | None = None,
     chunk: int = CHUNK,
     skipped: int = 0,
@@ -133,6 +153,8 @@ def push(
     url, feed : str
     arrays : bool
         As for `entry`.
+    are_labels : bool
+        Whether the rows are labels of earlier examples.
     throttle : callable, optional
         Called after each chunk with the number of rows sent so far; it may wait.
     chunk : int
@@ -142,6 +164,8 @@ def push(
 
     Raises
     ------
+    BadSource
+        If a row that should be a label has none, or no id.
     PushStopped
         If Redis refused an entry, or its replies did not arrive. No entry is sent again.
     PushInterrupted
@@ -153,7 +177,7 @@ def push(
     try:
         with connected_to(url) as connected:
             for batch in _chunks(rows, chunk):
-                entries = [entry(row, arrays) for row in batch]
+                entries = [label_entry(row) if are_labels else entry(row, arrays) for row in batch]
                 with deferred_interrupt() as interrupt:
                     unsure = len(entries)
                     sent += _send(connected, url, key, entries, sent, skipped)

@@ -63,6 +63,8 @@ class Reading:
         entries.
     na : tuple of str
         Further texts that stand for a missing value, in addition to the empty one and ``?``.
+    labels_only : bool
+        Whether the source holds labels of earlier examples by id: every other column is left out.
     """
 
     format: Format | None = None
@@ -76,6 +78,7 @@ class Reading:
     id: str | None = None
     slices: tuple[str, ...] = ()
     na: tuple[str, ...] = ()
+    labels_only: bool = False
 
     @property
     def missing(self) -> frozenset[str]:
@@ -144,6 +147,8 @@ def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
     layout.label = _label_of([name for name in names if name not in taken], names, reading)
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
     layout.slices = list(reading.slices)
+    if reading.labels_only:
+        layout.dropped = layout.features(names)
     if "" in layout.features(names):
         raise BadSource(
             f"column {list(names).index('') + 1} has no name: name it, or leave it out: --drop ''"

@@ -1,12 +1,16 @@
 """Labels that come after their examples: scored by the original answer, learned in event order."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
 from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidExample
+from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.prediction import PredictionBlock
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.stream.example import Example
+from online_svm.stream.prediction import PredictionBlock, ValidityReport
 
 SMALL = {
     "classes": ["a", "b"],
@@ -102,3 +106,267 @@ def test_a_snapshot_at_any_point_continues_bit_for_bit(changes):
         more = follow(moving, X, events[begin : begin + 16], 16)
         answers, outcomes = answers + more[0], outcomes + more[1]
     assert (answers, outcomes) == expected
+
+
+def answers_by_number(answers):
+    return [answer for answer in answers if not isinstance(answer, ValidityReport)]
+
+
+@pytest.mark.parametrize("maturity", ["horizon", "arrival"])
+def test_the_original_answer_is_scored_and_none_that_a_later_model_gave(maturity):
+    config = settings(maturity=maturity, horizon=25)
+    X, labels, events = stream(300, np.random.default_rng(5), never=0.0, longest=20)
+    events = [event for event in events if event[2] in (None, labels[event[1]])]
+    predictor = OnlinePredictor(config)
+    answers, _ = follow(predictor, X, events, 50)
+    said = answers_by_number(answers)
+    if maturity == "horizon":
+        learned = list(range(predictor.n))
+    else:  # in the order in which the labels came
+        learned = list(dict.fromkeys(i for kind, i, label in events if label is not None))
+    report = [answer for answer in answers if isinstance(answer, ValidityReport)][-1]
+    scored = [i for i in learned[: report.n] if said[i].status == "ok"]
+    hits = [said[i].label == labels[i] for i in scored]
+    assert (report.scored, len({said[i].model for i in scored}) > 5) == (len(scored), True)
+    assert report.headline.predicted.accuracy == pytest.approx(np.mean(hits), rel=1e-12)
+    second = [said[i].classes.index("b") for i in scored]
+    squares = [
+        (said[i].probabilities[at] - (labels[i] == "b")) ** 2
+        for i, at in zip(scored, second, strict=True)
+    ]
+    assert report.headline.brier == pytest.approx(np.mean(squares), rel=1e-12)
+
+
+def test_labels_that_come_at_once_are_learned_as_late_as_the_others():
+    config = settings(horizon=12)
+    X, labels, _ = stream(100, np.random.default_rng(6))
+    late, plain = OnlinePredictor(config), OnlinePredictor(settings(horizon=0))
+    late.step_many(X, labels)
+    plain.step_many(X[:88], labels[:88])
+    assert late.n == plain.n == 88
+    assert late.active.version == plain.active.version
+    # The two learned the same examples, each at its own time: the models are the same bits.
+    assert late.active.score(X).tolist() == plain.active.score(X).tolist()
+
+
+def resolved(maturity, rng, n=360):
+    """Return what is announced for b, whose labels come at once; those of a take 250 examples."""
+    config = settings(maturity=maturity, horizon=260, window=None, refit_every=10)
+    labels = rng.choice(["a", "b"], size=n, p=[0.7, 0.3])
+    X = rng.normal(size=(n, 2))
+    predictor = OnlinePredictor(config)
+    for i in range(n):
+        answer = predictor.step(Example(X[i], id=str(i)))
+        if labels[i] == "b":
+            predictor.label(str(i), "b")
+        if i >= 250 and labels[i - 250] == "a":
+            predictor.label(str(i - 250), "a")
+    return answer
+
+
+def test_the_horizon_keeps_a_base_rate_that_the_order_of_arrival_does_not():
+    by_horizon = [resolved("horizon", np.random.default_rng(s)) for s in range(4)]
+    by_arrival = [resolved("arrival", np.random.default_rng(s)) for s in range(4)]
+    assert {answer.guarantee for answer in by_horizon} == {"exact"}
+    assert {answer.guarantee for answer in by_arrival} == {"approximate"}
+    assert np.mean([a.probabilities[1] for a in by_horizon]) == pytest.approx(0.3, abs=0.08)
+    # Some 108 of b came, and the 77 of a among the first 110 examples.
+    assert np.mean([a.probabilities[1] for a in by_arrival]) == pytest.approx(0.58, abs=0.08)
+
+
+def deviations(streams, in_time):
+    """Return the mean of 1{y = b} - p^y(b) in each of many streams, p^y that of the true label.
+
+    Where not all labels come in time, those of half of a never do.
+    """
+    config = settings(window=None, refit_every=25, refit_lag=0, interval_level=None)
+    found = []
+    for seed in range(streams):
+        rng = np.random.default_rng(seed)
+        labels = rng.choice(["a", "b"], size=70, p=[0.6, 0.4])
+        X = rng.normal(size=(70, 2)) + (labels == "b")[:, None]
+        predictor = OnlinePredictor(config)
+        said, due = [], {}
+        for i in range(70):
+            predictor.late.accept(X[i], id=str(i))
+            due.setdefault(i + int(rng.integers(0, 12)), []).append(i)
+            for told in due.pop(i, []):
+                if in_time or labels[told] == "b" or told % 2:
+                    predictor.late.label(str(told), labels[told])
+        for block in predictor.answer_accepted():
+            if isinstance(block, PredictionBlock) and block.status == "ok":
+                said += [block.row(k) for k in range(len(block))]
+        truth = labels[70 - len(said) :]
+        gaps = [
+            (y == "b") - answer.venn[1][int(y == "b")]
+            for y, answer in zip(truth, said, strict=True)
+        ]
+        assert in_time == ({answer.guarantee for answer in said} == {"exact"})
+        found.append(np.mean(gaps))
+    return np.array(found)
+
+
+def test_with_every_label_in_time_the_multiprobability_is_calibrated():
+    gaps = deviations(400, in_time=True)
+    assert abs(gaps.mean()) < 4 * gaps.std() / np.sqrt(len(gaps))
+
+
+def test_labels_of_one_class_that_never_come_are_seen_by_that_check():
+    gaps = deviations(100, in_time=False)
+    assert abs(gaps.mean()) > 4 * gaps.std() / np.sqrt(len(gaps))
+
+
+def test_the_guarantee_is_approximate_while_a_censored_example_is_in_the_window_and_only_then():
+    config = settings(window=40, horizon=5, refit_lag=0)
+    X, labels, _ = stream(200, np.random.default_rng(7))
+    predictor = OnlinePredictor(config)
+    given = [None if i == 90 else label for i, label in enumerate(labels)]
+    said = [predictor.step(Example(X[i], given[i], id=str(i))) for i in range(200)]
+    guarantees = [answer.guarantee for answer in said[60:]]
+    # It is given up after the answer of 95, and has left the window 40 learned examples later.
+    expected = ["exact"] * 36 + ["approximate"] * 40 + ["exact"] * 64
+    assert guarantees == expected
+    assert "given up without its label" in said[100].reason
+    assert predictor.late.counts.censored == 1
+
+
+def test_a_correction_of_what_was_learned_takes_effect_at_the_next_refit():
+    config = settings(window=40, horizon=1, refit_lag=0)
+    rng = np.random.default_rng(8)
+    X = rng.choice([-2.0, 2.0], size=(120, 2)) + rng.normal(size=(120, 2)) / 10
+    labels = np.where(X[:, 0] > 0, "b", "a").tolist()
+    predictor = OnlinePredictor(config)
+    for i in range(62):  # 61 are learned, the last refit was after 60
+        predictor.step(Example(X[i], labels[i], id=str(i)))
+    other = {"a": "b", "b": "a"}
+    for i in range(21, 62):
+        assert predictor.label(str(i), other[labels[i]]) == "corrected"
+    twin = OnlinePredictor(config)
+    twin.restore(predictor.snapshot())
+    said = []
+    for i in range(62, 84):  # the next is after 80
+        for one in (predictor, twin):
+            answer = one.step(Example(X[i], other[labels[i]], id=str(i)))
+        said.append(answer.svm_label == other[labels[i]])
+    assert (sum(said[:5]), said[-2:]) == (0, [True, True])
+    assert twin.snapshot() == predictor.snapshot()
+
+
+def test_another_label_for_what_has_left_the_window_is_rejected():
+    predictor = OnlinePredictor(settings(window=40, horizon=1))
+    X, labels, _ = stream(60, np.random.default_rng(9))
+    predictor.step_many(X, labels, ids=[str(i) for i in range(60)])
+    with pytest.raises(InvalidExample) as error:
+        predictor.label("10", "a" if labels[10] == "b" else "b")
+    assert error.value.code == "after_window"
+    assert predictor.label("10", labels[10]) == "repeated"
+
+
+def test_a_label_for_an_example_with_a_probability_is_a_conflict():
+    predictor = OnlinePredictor(settings(learner="psvm", horizon=3))
+    predictor.step(Example([0.0, 1.0], p=0.25, id="p"))
+    with pytest.raises(InvalidExample) as error:
+        predictor.label("p", "a")
+    assert error.value.code == "conflict"
+
+
+def test_no_more_examples_wait_than_allowed_and_what_falls_out_is_counted():
+    config = settings(horizon_in="time", horizon=10**9, max_pending=20)
+    predictor = OnlinePredictor(config)
+    X, labels, _ = stream(90, np.random.default_rng(10))
+    predictor.step_many(X, labels, ids=[str(i) for i in range(90)], times=range(90))
+    counts = predictor.late.counts
+    assert (counts.pending, counts.dropped, predictor.n) == (20, 70, 0)
+    with pytest.raises(InvalidExample) as error:
+        predictor.label("60", "a")
+    assert error.value.code == "after_horizon"
+
+
+def test_a_label_that_comes_before_its_example_is_counted_when_that_comes():
+    predictor = OnlinePredictor(settings())
+    with pytest.raises(InvalidExample) as error:
+        predictor.label("first", "a")
+    assert error.value.code == "unknown_id"
+    predictor.step(Example([0.0, 1.0], id="first"))
+    assert (predictor.late.counts.early, predictor.late.counts.unlabelled) == (1, 1)
+
+
+def test_bounds_hold_what_the_labels_that_are_out_may_do():
+    config = settings(horizon=30)
+    X, labels, _ = stream(200, np.random.default_rng(11))
+    predictor = OnlinePredictor(config)
+    ids = [str(i) for i in range(200)]
+    given = [label if i % 3 else None for i, label in enumerate(labels)]
+    said = []
+    for i in range(200):
+        for answer in predictor.step_many(X[i : i + 1], given[i : i + 1], ids=ids[i : i + 1]):
+            if isinstance(answer, ValidityReport):
+                report, waiting = answer, [j for j in range(i - 29, i + 1) if given[j] is None]
+            else:
+                said.append(answer.row(0))
+        if i >= 15 and given[i - 15] is None:
+            predictor.label(ids[i - 15], labels[i - 15])
+            given[i - 15] = labels[i - 15]
+    labels_, found = report.labels, report.headline
+    assert labels_.open == len(waiting)
+    total = report.scored + len(waiting)
+    hits = found.predicted.accuracy * report.scored
+    top = sum(max(said[j].probabilities) for j in waiting)
+    wanted = [hits / total, (hits + top) / total, (hits + len(waiting)) / total]
+    assert list(asdict(labels_.accuracy).values()) == pytest.approx(wanted, abs=1e-8)
+    p = np.array([said[j].probabilities[1] for j in waiting])
+    squares = found.brier * report.scored
+    parts = [
+        np.minimum(p, 1 - p) ** 2,
+        p * (1 - p) ** 2 + (1 - p) * p**2,
+        np.maximum(p, 1 - p) ** 2,
+    ]
+    wanted = [(squares + part.sum()) / total for part in parts]
+    assert list(asdict(labels_.brier).values()) == pytest.approx(wanted, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "setting"),
+    [
+        ({"horizon": 0, "maturity": "arrival"}, "maturity"),
+        ({"horizon": None, "horizon_in": "time"}, "horizon_in"),
+        ({"horizon": 100, "max_pending": 99}, "horizon"),
+    ],
+)
+def test_settings_that_cannot_work_together_are_refused_by_name(changes, setting):
+    with pytest.raises(ValueError, match=f"{setting}: "):
+        settings(**changes)
+
+
+def test_an_id_that_waits_cannot_be_given_to_another_example():
+    predictor = OnlinePredictor(settings())
+    predictor.step(Example([0.0, 1.0], id="a"))
+    before = predictor.snapshot()
+    for ids in (["a", "b"], ["c", "c"]):
+        with pytest.raises(InvalidInput, match="ids"):
+            predictor.step_many(np.zeros((2, 2)), [None, None], ids=ids)
+    assert predictor.snapshot() == before
+
+
+def test_a_label_where_labels_come_with_their_examples_says_what_to_set():
+    with pytest.raises(InvalidInput, match="set a horizon"):
+        OnlinePredictor(settings(horizon=0)).label("a", "a")
+
+
+def test_a_snapshot_whose_waiting_examples_do_not_fit_is_refused():
+    predictor = OnlinePredictor(settings())
+    X, _, events = stream(60, np.random.default_rng(12))
+    follow(predictor, X, events, 60)
+    header, arrays = unpack(predictor.snapshot())
+    late = header["late"]
+    damaged = [
+        (late | {"learned": late["learned"] + 1}, arrays),
+        (late | {"counts": {}}, arrays),
+        (late | {"ids": late["ids"][1:]}, arrays),
+        (late | {"answers": late["answers"][1:]}, arrays),
+        (late, arrays | {"late.waiting.times": arrays["late.waiting.times"][1:]}),
+        (late, {name: a for name, a in arrays.items() if name != "late.settled"}),
+    ]
+    for part, others in damaged:
+        with pytest.raises(InvalidSnapshot):
+            OnlinePredictor(settings()).restore(pack(header | {"late": part}, others))

@@ -9,10 +9,12 @@ from itertools import chain, islice
 import numpy as np
 
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.pending_examples import answer_runs
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
 from workers.engine.admission import admit
+from workers.engine.late_admission import LateAdmission, admit_late
 from workers.feed.recent_ids import RecentIds
 from workers.history.backtest.configurations import Configuration
 from workers.history.backtest.recording import Entry
@@ -66,8 +68,8 @@ class Answered:
     methods : dict of str to Published
         `HEADLINE`, `VENN` and each published map; empty where nothing was scored.
     n_entries, n_learned, n_repeated, n_unlabelled, n_warming : int
-        Entries; of them learned; repeats of an id; answered without a label; with a label, but
-        answered before there was a model.
+        Entries; of them learned; repeats of an id; answered without a label, or given up without
+        one where labels come late; with a label, but answered before there was a model.
     rejected : dict of str to int
         Entries refused, by the code of the reason.
     reason : str or None
@@ -118,12 +120,16 @@ def answer(
     predictor = OnlinePredictor(configuration.predictor)
     recent = RecentIds(configuration.limits.dedupe_window)
     for batch in batches:
+        limits = configuration.limits
+        decoded = decode(batch, predictor.schema, limits)
+        if predictor.late is not None:
+            admitted = admit_late(decoded, len(batch), found.n_entries, recent, predictor, limits)
+            _answer_late(predictor, admitted, scored, found)
+            found.n_entries += len(batch)
+            told(found.n_entries)
+            continue
         decoded, repeats = admit(
-            decode(batch, predictor.schema, configuration.limits),
-            found.n_entries,
-            recent,
-            predictor.labels,
-            configuration.limits.max_classes,
+            decoded, found.n_entries, recent, predictor.labels, limits.max_classes
         )
         probabilities = decoded.probability_column()
         began = time.process_time()
@@ -154,9 +160,31 @@ def published(block: PredictionBlock) -> dict[str, Published]:
     return {HEADLINE: own, VENN: venn} | maps
 
 
+def _answer_late(
+    predictor: OnlinePredictor, admitted: LateAdmission, scored: "_Scored", found: Answered
+) -> None:
+    """Answer the examples of a batch, and score those that are learned by what they were told."""
+    late = predictor.late
+    assert late is not None
+    learned = late.to_learn()
+    censored = late.counts.censored + late.counts.dropped
+    began = time.process_time()
+    predictor.answer_accepted(admitted.decoded.schema)
+    found.seconds += time.process_time() - began
+    for block, begin, stop in answer_runs(learned):
+        found.n_warming += scored.add([block], [example.label for example in learned[begin:stop]])
+    _count_rejected(found, admitted.decoded)
+    found.n_repeated += len(admitted.repeats)
+    found.n_unlabelled = censored
+
+
 def _count(found: Answered, decoded: Decoded, n_repeated: int) -> None:
     found.n_repeated += n_repeated
     found.n_unlabelled += decoded.labels.count(None)
+    _count_rejected(found, decoded)
+
+
+def _count_rejected(found: Answered, decoded: Decoded) -> None:
     for error in decoded.rejected.values():
         found.rejected[error.code] = found.rejected.get(error.code, 0) + 1
         found.reason = found.reason or error.reason

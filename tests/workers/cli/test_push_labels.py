@@ -1,0 +1,61 @@
+"""`push --labels`: the labels of examples that were pushed before."""
+
+import pytest
+
+from workers.cli import app as cli
+
+
+@pytest.fixture
+def run(capsys, redis_url):
+    """Run a command on the test's Redis; return exit code, standard output, standard error."""
+
+    def invoke(*arguments, with_redis=True):
+        url = ("--redis", redis_url) if with_redis else ()
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, *url])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def stored(store):
+    found = store.call("XRANGE", store.keys.input, "-", "+")
+    return [dict(zip(flat[::2], flat[1::2], strict=True)) for _, flat in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("labels.csv", "when,tx,kind\n2026-11-22,t1,spam\n2026-11-23,t2,ham\n"),
+        ("labels.jsonl", '{"tx":"t1","kind":"spam","note":"x"}\n{"tx":"t2","kind":"ham"}\n'),
+    ],
+)
+def test_labels_are_pushed_by_the_id_of_their_example(run, store, feed, tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    code, _, err = run("push", feed, "--labels", str(path), "--id", "tx", "--label", "kind")
+    assert (code, err.splitlines()[-1].startswith("2 labels pushed")) == (0, True)
+    assert stored(store) == [{b"for": b"t1", b"y": b"spam"}, {b"for": b"t2", b"y": b"ham"}]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--labels", "l.csv"), "--id COLUMN"),
+        (("rows.csv", "--labels", "l.csv", "--id", "tx"), "both a source and --labels FILE"),
+        ((), "neither a source nor --labels FILE"),
+        (("--labels", "l.csv", "--id", "tx", "--prob", "p"), "leave out the rest"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_in_one_line(run, feed, options, said):
+    code, _, err = run("push", feed, *options)
+    assert (code, said in err) == (2, True)
+
+
+def test_a_row_without_a_label_is_refused_before_its_chunk_is_sent(run, store, feed, tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("tx,kind\nt1,spam\nt2,\n")
+    code, _, err = run("push", feed, "--labels", str(path), "--id", "tx")
+    assert (code, "a row has no label" in err) == (2, True)
+    assert stored(store) == []
