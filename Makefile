@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test chaos chaos-full histories soak fuzz lint types audit doctest clean
+.PHONY: help demo test chaos chaos-full histories soak fuzz lint types audit doctest pictures clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -60,6 +60,10 @@ audit: $(VENV)/.dev  ## known vulnerabilities of the locked versions, where that
 
 doctest: $(VENV)/.dev  ## the examples in the public docstrings
 	$(BIN)/python -m pytest --doctest-modules online_svm workers -p no:cacheprovider
+
+# Needs Chromium: apt-get install chromium.
+pictures: $(VENV)/.dev  ## the pictures of the live page, in docs/images (two minutes)
+	$(BIN)/python scripts/make_pictures.py
 
 clean:           ## remove what the targets above made
 	rm -rf $(VENV) build demo-output *.egg-info .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -25,7 +25,7 @@ class AlarmsCard(Card):
         "after how many examples it was raised, and how far the probabilities were off. Events "
         "tell what happened to the workers of the feed. Times are UTC."
     )
-    section = "alarms"
+    section = "the-live-page"
     is_wide = True
 
     def body(self) -> Sequence[UIElement]:

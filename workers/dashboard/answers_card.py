@@ -29,7 +29,7 @@ class AnswersCard(Card):
         "Each answer with its probability and interval (0 to 1), the newest first, and the true "
         "label once it is known."
     )
-    section = "last-answers"
+    section = "the-live-page"
     is_wide = True
 
     def body(self) -> Sequence[UIElement]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from workers.dashboard.excerpt import Choice
 from workers.dashboard.feed_view import FeedView
-from workers.dashboard.reports import recent
+from workers.dashboard.reports import as_dict, as_list, recent
 from workers.dashboard.sparkline import sparkline
 from workers.dashboard.text import probability, rate, safe, seconds, whole
 
@@ -43,6 +43,7 @@ class Row:
     curve: str
     n: int
     alarms: int
+    open_alarms: int
 
     @property
     def gap(self) -> float:
@@ -86,14 +87,23 @@ def row_of(view: FeedView) -> Row:
         curve=sparkline(figures[:, 0].tolist(), figures[:, 2].tolist()),
         n=view.n,
         alarms=len(view.alarms),
+        open_alarms=_open_alarms(view),
     )
+
+
+def _open_alarms(view: FeedView) -> int:
+    """Return the alarms that are open by the newest report, and those raised since then."""
+    newest = view.reports[-1] if view.reports else None
+    told = as_dict(newest.message.get("monitors")).get("open") if newest else []
+    since = newest.n if newest else -1
+    return len(as_list(told)) + sum(alarm.n > since for alarm in view.alarms)
 
 
 _COLUMNS: dict[str, tuple[str, Callable[[Row], object]]] = {
     "feed": ("feed", lambda row: row.feed),
     "state": ("state", lambda row: STATES.index(row.state)),
     "accuracy": ("accuracy / announced<br>windowed", lambda row: -row.gap),
-    "alarms": ("alarms<br>kept", lambda row: -row.alarms),
+    "alarms": ("alarms<br>open, kept", lambda row: (-row.open_alarms, -row.alarms)),
     "rate": ("rate<br>entries / s", lambda row: -row.rate),
     "lag": ("lag<br>entries, time", lambda row: (-row.lag, -row.behind)),
     "guarantee": ("guarantee", lambda row: row.guarantee),
@@ -131,7 +141,7 @@ def _line(row: Row, choice: Choice) -> str:
         f'<a href="{link}">{safe(row.feed, 64)}</a>',
         f'<span class="{kind}">{row.state}</span>',
         f"{probability(row.accuracy)} / {probability(row.announced)}",
-        f'<span class="bad">{whole(row.alarms)}</span>' if row.alarms else "0",
+        f'<span class="{"bad" * (row.open_alarms > 0)}">{row.open_alarms:,}, {row.alarms:,}</span>',
         rate(row.rate),
         lag,
         f'<span title="{row.reason}">{row.guarantee}</span>',

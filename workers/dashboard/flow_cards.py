@@ -23,7 +23,7 @@ class WidthCard(Card):
         "over all (dashed), for the headline and the Venn predictor. Narrow is sharp; a width that "
         "grows says that the calibration set shrank or changed."
     )
-    section = "interval-width"
+    section = "the-live-page"
 
     def body(self) -> Sequence[UIElement]:
         """Make the plot."""
@@ -89,7 +89,7 @@ class RateCard(_SampleCard):
         "Entries answered a second, a mean over ten seconds. It is measured while this page "
         "runs, for a quarter of an hour at most."
     )
-    section = "rate-and-lag"
+    section = "the-live-page"
     unit = "entries / s"
 
     def _values(self, excerpt: Excerpt) -> np.ndarray:
@@ -104,7 +104,7 @@ class LagCard(_SampleCard):
         "Entries of the input that wait for an answer. Above a thousand they are not counted one "
         "by one. A lag that grows means that the worker is too slow, or gone."
     )
-    section = "rate-and-lag"
+    section = "the-live-page"
     unit = "entries"
 
     def _values(self, excerpt: Excerpt) -> np.ndarray:

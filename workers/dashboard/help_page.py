@@ -20,6 +20,9 @@ table {{ display: block; overflow-x: auto; border-collapse: collapse; }}
 td, th {{ border: 1px solid var(--line); padding: .2rem .5rem; text-align: left; }}
 pre {{ overflow-x: auto; }}</style></head><body>{text}</body></html>"""
 
+_LEFT_OUT = ((r"<p><img [^>]*></p>", ""), (r'<a href="(?!https?:|#)[^"]*">(.*?)</a>', r"\1"))
+"""Pictures, and links to other files: they are not here."""
+
 
 class HelpPage(RequestHandler):
     """What each figure means and what to do."""
@@ -38,6 +41,8 @@ def rendered() -> str:
         )
     made = MarkdownIt("commonmark", {"html": False}).enable("table")
     text = made.render(SOURCE.read_text("utf-8"))
+    for pattern, instead in _LEFT_OUT:
+        text = re.sub(pattern, instead, text)
     return _FRAME.format(style=_STYLE, text=re.sub(r"<h([1-6])>(.*?)</h\1>", _with_anchor, text))
 
 

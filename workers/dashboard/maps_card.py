@@ -24,7 +24,7 @@ class MapsCard(Card):
         "so far (thin line, with its interval where the method gives one), from 0 to 1. This is "
         "the plot of the papers. It looks fine under drift and is never the alarm."
     )
-    section = "cumulative-figures"
+    section = "the-live-page"
     is_wide = True
 
     def body(self) -> Sequence[UIElement]:

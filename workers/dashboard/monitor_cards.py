@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bokeh.models import Span, UIElement
+from bokeh.models import Range1d, Span, UIElement
 
 from workers.dashboard.answers_card import scale
 from workers.dashboard.card import Card, legend, markup, plot, source
@@ -93,7 +93,7 @@ class EvidenceCard(Card):
         "raised at 0, and the test begins anew. While all is well the lines stay below 0 for ever, "
         "but with the small probability alarm_level."
     )
-    section = "monitors"
+    section = "the-live-page"
 
     def body(self) -> Sequence[UIElement]:
         """Make the plot."""
@@ -101,6 +101,7 @@ class EvidenceCard(Card):
         self._alarms = source("x")
         drawn = plot(self.axis, "log wealth - log threshold")
         drawn.add_layout(Span(location=0, dimension="width", line_color=ALARM, line_width=2))
+        drawn.y_range.end = 1  # the threshold is in sight
         both = {"source": self._source, "width": 2}
         overall = drawn.line("x", "overall", color=ANNOUNCED, **both)
         parts = drawn.line("x", "calibration", color=ACCURACY, line_dash="dashed", **both)
@@ -145,12 +146,12 @@ class DeviationCard(Card):
         "its confidence sequence: the band holds the truth at all times together. Above 0 the "
         "feed announces too little, below 0 too much. The table has the parts that are off most."
     )
-    section = "confidence-sequences"
+    section = "the-live-page"
 
     def body(self) -> Sequence[UIElement]:
         """Make the plot and the place of the table."""
         self._source = source("x", "estimate", "lower", "upper")
-        drawn = plot(self.axis, "accuracy - probability", height=220)
+        drawn = plot(self.axis, "accuracy - probability", height=220, y_range=Range1d(-0.5, 0.5))
         drawn.varea("x", "lower", "upper", source=self._source, color=BAND, alpha=BAND_ALPHA)
         drawn.line("x", "estimate", source=self._source, color=ANNOUNCED, width=2)
         drawn.add_layout(Span(location=0, dimension="width", line_color=ACCURACY, line_width=1.5))

@@ -26,7 +26,7 @@ class ReliabilityCard(Card):
         "how probable it was said to be. Points inside the band differ from the diagonal by no "
         "more than chance allows, in nine of ten bins. Below: answers in each bin."
     )
-    section = "reliability-diagram"
+    section = "recent-figures"
 
     def body(self) -> Sequence[UIElement]:
         """Make the diagram, and the bars of the counts below it."""

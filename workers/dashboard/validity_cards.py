@@ -35,7 +35,7 @@ class AccuracyCard(Card):
         "keeps the two lines together; the dashed means over all examples hide a drift. Vertical "
         "lines are alarms."
     )
-    section = "windowed-figures"
+    section = "recent-figures"
     is_wide = True
 
     def body(self) -> Sequence[UIElement]:

@@ -1,6 +1,7 @@
 """The cards of a feed: what they draw of a report, and what they say where there is nothing."""
 
 import math
+import re
 
 import pytest
 from bokeh.models import Div
@@ -10,6 +11,8 @@ from workers.dashboard.alarms_card import AlarmsCard
 from workers.dashboard.answers_card import AnswersCard
 from workers.dashboard.excerpt import POINTS, Choice, Excerpt, thinned, within
 from workers.dashboard.feed_view import Answer, FeedView, Sample
+from workers.dashboard.feeds_table import row_of, table
+from workers.dashboard.help_page import rendered
 from workers.dashboard.labels_card import LabelsCard
 from workers.dashboard.maps_card import MOST_PANELS, MapsCard
 from workers.dashboard.monitor_cards import DeviationCard, EvidenceCard
@@ -65,6 +68,11 @@ def test_every_card_says_what_is_missing_before_a_feed_has_anything(kind):
     assert 'class="empty"' in text
     assert card.words.endswith(".")
     assert f"help#{card.section}" in text
+
+
+def test_every_card_leads_to_a_section_of_the_documentation():
+    sections = set(re.findall(r'id="([^"]+)"', rendered()))
+    assert {kind.section for kind in CARDS} <= sections
 
 
 @pytest.mark.parametrize("axis", ["n", "time"])
@@ -197,3 +205,22 @@ def test_a_curve_has_no_more_points_than_can_be_seen_and_keeps_the_newest():
     chosen = thinned(2000)
     assert len(chosen) == POINTS
     assert (chosen[0], chosen[-1]) == (0, 1999)
+
+
+def test_an_alarm_is_open_until_a_report_says_that_it_is_not():
+    view = FeedView("f")
+    view.alarms.extend([alarm(50), alarm(350)])
+    view.reports.extend(reports(3, monitors={"open": [{}]}))
+    assert (row_of(view).open_alarms, row_of(view).alarms) == (2, 2)
+    view.reports.extend(reports(4, monitors={"open": []}))
+    assert (row_of(view).open_alarms, row_of(view).alarms) == (0, 2)
+
+
+def test_the_table_is_sorted_as_asked_and_a_column_that_is_none_changes_nothing():
+    views = [FeedView(name, is_loaded=True, n=n) for name, n in (("a", 1), ("b", 9), ("c", 5))]
+
+    def order(sort):
+        return re.findall(r">([abc])</a>", table(views, Choice(sort=sort)))
+
+    assert order("learned") == ["b", "c", "a"]
+    assert order("feed") == order("<script>") == ["a", "b", "c"]

@@ -135,17 +135,24 @@ def test_redis_may_go_away_and_come_back(browser, tmp_path, feeds):
     server.stop()
 
 
-def test_the_page_follows_a_worker(browser, page_of, embedded_url, feed):
+def test_the_page_follows_a_worker_and_shows_a_drift_as_it_comes(
+    browser, page_of, embedded_url, feed
+):
     command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url]
-    command += ["--classes", "a,b", "--quiet", "--metrics-every", "20"]
-    rows = [Row({"x": float(i % 2) + i % 7 / 20}, "ab"[i % 2]) for i in range(120)]
+    command += ["--classes", "a,b", "--quiet", "--metrics-every", "20", "--committee", "single"]
+    rows = [Row({"x": i % 2 + i % 7 / 20}, "ab"[i % 2]) for i in range(300)]
+    drifted = [Row({"x": i % 2 + i % 7 / 20}, "ba"[i % 2]) for i in range(100)]
     with tab(browser, f"{page_of}?feed={feed}") as page:
         push(rows, embedded_url, feed)
         expect(page.get_by_text("No worker has begun this feed.")).to_be_visible()
         with Process(command, stderr=-3) as worker:
-            figures = page.locator(".figures")
-            expect(figures).to_contain_text("120learned, examples", timeout=30_000)
+            figures = page.locator(".figures").first
+            expect(figures).to_contain_text("300learned, examples", timeout=60_000)
             expect(page.get_by_text("✓ right").first).to_be_visible()
+            expect(page.get_by_role("cell", name="calibration")).to_have_count(0)
+            push(drifted, embedded_url, feed)
+            expect(figures).to_contain_text("400learned, examples")
+            expect(page.get_by_role("cell", name="calibration").first).to_be_visible()
             worker.terminate()
             worker.wait(20)
         expect(page.get_by_text("No worker holds this feed.")).to_be_visible()
