@@ -1,0 +1,316 @@
+"""The files of deploy/, held against the programs and schemas that read them."""
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from compose_spec import PyCompose
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+from kustomized import build
+from processes import LIMIT
+from prometheus_client import CollectorRegistry
+from system_tools import tool
+
+from online_svm import __version__
+from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
+from workers.config.settings import WorkerSettings
+from workers.feed.commit import Commit
+from workers.feed.position import START
+from workers.monitor.metrics import Present, WorkerMetrics
+from workers.monitor.view import FeedView
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+KUBERNETES = DEPLOY / "kubernetes"
+FOLDERS = ["base", "overlays/small", "overlays/production"]
+
+
+def run(*command, **options):
+    told = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, **options)
+    return told.returncode, told.stdout + told.stderr
+
+
+def is_setting(name):
+    """Whether an environment variable is one that this program knows, or none of its own."""
+    known = {PREFIX + field.upper() for field in WorkerSettings.model_fields}
+    return not name.startswith(PREFIX) or name in known | {*PROCESS_ENVIRONMENT}
+
+
+# The image
+
+
+def test_hadolint_has_nothing_to_say_against_the_dockerfile():
+    hadolint = shutil.which("hadolint") or str(Path(yaml.__file__).parents[4] / "bin/hadolint")
+    assert run(hadolint, "--failure-threshold", "warning", DEPLOY / "docker/Dockerfile")[0] == 0
+
+
+def test_the_image_runs_as_a_user_that_is_not_root_and_copies_what_there_is():
+    text = (DEPLOY / "docker/Dockerfile").read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    users = [line.split()[1] for line in lines if line.startswith("USER")]
+    assert users == ["10001:10001"]
+    copied = [
+        word
+        for line in lines
+        if line.startswith("COPY") and "--from" not in line
+        for word in line.split()[1:-1]
+        if not word.startswith("--")
+    ]
+    assert [path for path in copied if not (ROOT / path).exists()] == []
+    let_in = (DEPLOY / "docker/Dockerfile.dockerignore").read_text().splitlines()
+    assert {f"!{path}" for path in copied} <= set(let_in)
+    minimum = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert f"ARG PYTHON={minimum.removeprefix('>=')}" in text
+
+
+# Compose
+
+
+def compose():
+    return yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+
+
+def test_the_compose_file_is_one_by_the_specification():
+    plain = (DEPLOY / "compose.yaml").read_text().replace("${FEED:?name the feed}", "feed")
+    PyCompose.from_yaml(yaml.safe_dump(yaml.safe_load(plain))).validate()
+
+
+@pytest.mark.parametrize("name", sorted(compose()["services"]))
+def test_a_container_has_a_read_only_root_no_rights_and_no_port_beyond_this_machine(name):
+    service = compose()["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+    assert not service["image"].endswith(":latest")
+    assert [name for name in service.get("environment", ()) if not is_setting(name)] == []
+    mounts = [volume.split(":")[0] for volume in service.get("volumes", ())]
+    assert [path for path in mounts if path[0] == "." and not (DEPLOY / path).exists()] == []
+
+
+def test_the_images_are_of_this_version():
+    (worker,) = [pod for pod in pods("base") if pod["spec"]["containers"][0]["name"] == "worker"]
+    images = {worker["spec"]["containers"][0]["image"]}
+    images |= {compose()["services"][name]["image"] for name in ("worker", "dashboard")}
+    assert images == {f"online-svm:{__version__}"}
+
+
+def test_the_secrets_of_the_compose_file_are_those_that_the_script_makes(tmp_path):
+    code, said = run("sh", DEPLOY / "make-secrets", tmp_path)
+    assert code == 0, said
+    paths = [Path(secret["file"]) for secret in compose()["secrets"].values()]
+    assert [path for path in paths if not (tmp_path / path.name).is_file()] == []
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run("sh", DEPLOY / "make-secrets", tmp_path)[0] == 0
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == len(before)
+
+
+def test_the_example_of_settings_is_taken():
+    found = tomllib.loads((DEPLOY / "worker.toml").read_text())
+    WorkerSettings(**found["predictor"], **found["worker"])
+
+
+# systemd
+
+
+@pytest.fixture
+def units(tmp_path):
+    """The units, with a program that this machine has."""
+    for path in (DEPLOY / "systemd").iterdir():
+        text = path.read_text().replace("/opt/online-svm/bin/online-svm", "/bin/true")
+        (tmp_path / path.name.replace("@", "@fraud")).write_text(text)
+    return sorted(map(str, tmp_path.iterdir()))
+
+
+def test_systemd_takes_the_units_and_finds_little_exposed(units):
+    analyze = tool("systemd-analyze", "systemd")
+    assert run(analyze, "verify", *units) == (0, "")
+    for unit in units:
+        # Of 10; 2 and less counts as well protected.
+        code, said = run(analyze, "security", "--offline=true", "--threshold=20", unit)
+        assert code == 0, said[-300:]
+
+
+def test_the_units_set_variables_that_the_program_knows():
+    for path in (DEPLOY / "systemd").iterdir():
+        names = re.findall(r"^Environment=(\w+)=", path.read_text(), re.MULTILINE)
+        assert [name for name in names if not is_setting(name)] == []
+
+
+# Kubernetes
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_each_resource_is_one_by_the_schema_of_kubernetes(folder):
+    for resource in build(KUBERNETES / folder):
+        kubernetes_validate.validate(resource, "1.30", strict=True)
+
+
+def pods(folder):
+    return [
+        each["spec"]["template"]
+        for each in build(KUBERNETES / folder)
+        if each["kind"] == "StatefulSet"
+    ]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_pod_is_confined(folder):
+    for pod in pods(folder):
+        spec = pod["spec"]
+        assert spec["automountServiceAccountToken"] is False
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in spec["containers"]:
+            confined = container["securityContext"]
+            assert confined["readOnlyRootFilesystem"] is True
+            assert confined["allowPrivilegeEscalation"] is False
+            assert confined["capabilities"] == {"drop": ["ALL"]}
+            assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
+            assert container["resources"]["limits"]["memory"]
+            names = [variable["name"] for variable in container.get("env", ())]
+            assert [name for name in names if not is_setting(name)] == []
+            mounted = {mount["name"] for mount in container["volumeMounts"]}
+            claims = {"data"} if "redis" in container["name"] else set()
+            assert mounted == {volume["name"] for volume in spec["volumes"]} | claims
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_selector_finds_a_pod(folder):
+    labels = [pod["metadata"]["labels"].items() for pod in pods(folder)]
+    for resource in build(KUBERNETES / folder):
+        spec = resource.get("spec", {})
+        chosen = spec.get("selector") or spec.get("podSelector") or {}
+        wanted = chosen.get("matchLabels") or (chosen if resource["kind"] == "Service" else {})
+        assert any(wanted.items() <= pod for pod in labels), resource["metadata"]["name"]
+
+
+def test_the_settings_in_kubernetes_are_taken_and_serve_the_probes():
+    maps = [each["data"] for each in build(KUBERNETES / "base") if each["kind"] == "ConfigMap"]
+    (found,) = [data["worker.toml"] for data in maps if "worker.toml" in data]
+    settings = tomllib.loads(found)
+    taken = WorkerSettings(**settings["predictor"], **settings["worker"])
+    (worker,) = [pod for pod in pods("base") if pod["spec"]["containers"][0]["name"] == "worker"]
+    container = worker["spec"]["containers"][0]
+    assert taken.metrics == f"0.0.0.0:{container['ports'][0]['containerPort']}"
+    paths = [container[f"{probe}Probe"]["httpGet"]["path"] for probe in ("liveness", "readiness")]
+    assert paths == ["/livez", "/readyz"]
+    assert worker["spec"]["terminationGracePeriodSeconds"] > taken.grace
+
+
+def test_redis_in_kubernetes_has_the_settings_of_the_others():
+    def lines(text):
+        plain = [line for line in text.splitlines() if line and line[0] != "#"]
+        return [line for line in plain if not line.startswith("bind ")]
+
+    maps = [each["data"] for each in build(KUBERNETES / "base") if each["kind"] == "ConfigMap"]
+    (found,) = [data["redis.conf"] for data in maps if "redis.conf" in data]
+    assert lines(found) == lines((DEPLOY / "redis/redis.conf").read_text())
+
+
+# Grafana and the names of the metrics
+
+
+class _Seen:
+    """A look at a feed that has everything."""
+
+    trouble = None
+
+    def look(self):
+        test = {"log_wealth": 1.0, "threshold": 4.0}
+        figures = {"accuracy": 0.9, "lower": 0.8, "probability": 0.85, "upper": 0.9, "z": 1.0}
+        report = {"scored": 9, "windowed": {"overall": figures}, "monitors": {"overall": test}}
+        return FeedView(1, 1, 0, 0.0, report, {"guarantee": "exact"})
+
+
+class _Webhook:
+    delivered = silenced = lost = 0
+    failures = {"status 500": 1}  # noqa: RUF012  (nothing changes it)
+
+
+def exported():
+    """Return the names of all series that a worker exports."""
+    registry = CollectorRegistry()
+    metrics = WorkerMetrics("f", registry)
+    registry.register(Present("f", metrics, _Seen(), _Webhook()))
+    metrics.committed(Commit(1, START, START), 0.1)
+    return {sample.name for family in registry.collect() for sample in family.samples}
+
+
+def used(text):
+    return set(re.findall(r"\b(?<!:)online_svm_[a-z_]+", text)) - {"online_svm_"}
+
+
+def test_every_metric_of_the_alerts_and_the_board_is_one_that_a_worker_exports():
+    rules = used((DEPLOY / "prometheus/rules.yml").read_text())
+    board = used((DEPLOY / "grafana/boards/feed.json").read_text())
+    assert len(rules) > 5
+    assert len(board) > 10
+    assert (rules | board) - exported() == set()
+
+
+def board():
+    return json.loads((DEPLOY / "grafana/boards/feed.json").read_text())
+
+
+NOT_IN_THE_MODEL = {"titleFormat", "step"}  # what an annotation says to Prometheus alone
+
+
+def lost(given, kept):
+    """Yield the members that a model does not know."""
+    if isinstance(given, dict):
+        for name, value in given.items():
+            if name not in kept:
+                yield name
+            else:
+                yield from lost(value, kept[name])
+    elif isinstance(given, list):
+        for one, other in zip(given, kept, strict=True):
+            yield from lost(one, other)
+
+
+def test_the_board_is_one_by_grafanas_model():
+    kept = json.loads(JSONEncoder().encode(Dashboard.from_json(board())))
+    assert set(lost(board(), kept)) <= NOT_IN_THE_MODEL
+
+
+def test_the_panels_do_not_overlap_and_each_says_what_it_shows():
+    places = set()
+    for panel in board()["panels"]:
+        assert panel["description"].endswith(".")
+        at = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert not cells & places
+        assert at["x"] + at["w"] <= 24
+        places |= cells
+    ids = [panel["id"] for panel in board()["panels"]]
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_query_of_the_board_is_promql_of_a_source_that_is_provisioned(tmp_path):
+    sources = yaml.safe_load(
+        (DEPLOY / "grafana/provisioning/datasources/prometheus.yaml").read_text()
+    )
+    known = {(source["type"], source["uid"]) for source in sources["datasources"]}
+    targets = [target for panel in board()["panels"] for target in panel["targets"]]
+    assert {(t["datasource"]["type"], t["datasource"]["uid"]) for t in targets} == known
+    queries = [target["expr"] for target in targets]
+    queries += [found["expr"] for found in board()["annotations"]["list"]]
+    plain = [q.replace("$__rate_interval", "1m").replace("$feed", ".*") for q in queries]
+    rules = [{"record": f"x:{i}", "expr": query} for i, query in enumerate(plain)]
+    path = tmp_path / "rules.yml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "g", "rules": rules}]}))
+    code, said = run(tool("promtool", "prometheus"), "check", "rules", str(path))
+    assert code == 0, said

@@ -1,0 +1,249 @@
+"""What the image runs: the built wheel, as a user without rights, on a root that is read-only."""
+
+import json
+import os
+import signal
+import site
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from monitored_feed import COUNT, push
+from numba.core.caching import _CacheLocator
+from processes import LIMIT, Process
+from system_tools import tool
+
+from workers.admin.verify import verify
+from workers.broker.permissions import check, of_webhook, of_worker
+from workers.broker.store import Store
+from workers.errors import AccessDenied
+from workers.feed.keys import FeedKeys
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+HOME = "/opt/online-svm"  # where the image has it
+FEED = "fraud"
+
+
+def until(is_true, what, seconds=120.0):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if is_true():
+                return
+        except OSError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds:g} s: {what}")
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def secrets(tmp_path_factory):
+    """The passwords and the file of users that the script makes."""
+    folder = tmp_path_factory.mktemp("secrets")
+    made = ["sh", str(DEPLOY / "make-secrets"), str(folder)]
+    subprocess.run(made, check=True, capture_output=True, timeout=LIMIT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def redis(secrets, tmp_path_factory):
+    """Yield the port of a Redis 7 with the shipped settings and users."""
+    folder, port = tmp_path_factory.mktemp("redis"), free_port()
+    server = tool("redis-server", "redis-server")
+    options = ["--port", str(port), "--dir", str(folder), "--aclfile", str(secrets / "users.acl")]
+    with Process([server, DEPLOY / "redis/redis.conf", *options], stdout=-3) as process:
+        until(lambda: socket.create_connection(("127.0.0.1", port)).close() is None, "Redis")
+        yield port
+        process.terminate()
+        process.wait()
+
+
+def url(redis, secrets, role):
+    password = (secrets / f"{role}.password").read_text()
+    return (
+        f"redis://osvm-{role}:{password.replace('/', '%2F').replace('+', '%2B')}@127.0.0.1:{redis}"
+    )
+
+
+def test_redis_syncs_each_write_and_evicts_nothing(redis, secrets):
+    with Store(url(redis, secrets, "admin"), "f") as store:
+        for name, value in (("appendonly", "yes"), ("appendfsync", "always")):
+            assert value in str(store.call("CONFIG", "GET", name))
+        assert store.server()["maxmemory_policy"] == "noeviction"
+
+
+def test_the_users_that_the_script_makes_have_their_rights_and_no_others(redis, secrets):
+    keys = FeedKeys("f")
+    commands = of_worker(keys, "downstream") + of_webhook(keys)
+    check(url(redis, secrets, "worker"), commands)
+    for role in ("producer", "reader"):
+        with pytest.raises(AccessDenied):
+            check(url(redis, secrets, role), commands)
+    with pytest.raises(AccessDenied, match="denies access"):
+        check(f"redis://127.0.0.1:{redis}", commands)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Build the wheel and install it alone; what it needs stands beside it."""
+    folder = tmp_path_factory.mktemp("image")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    quiet = ["--quiet", "--no-deps"]
+
+    def call(*command):
+        subprocess.run(command, check=True, timeout=120, cwd=folder)
+
+    source = folder / "source"
+    archive = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-z", "online_svm", "workers", "pyproject.toml",
+         "README.md", "LICENSE"], check=True, capture_output=True, timeout=LIMIT,
+    ).stdout.decode()  # fmt: skip
+    for name in filter(None, archive.split("\0")):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes((ROOT / name).read_bytes())
+    call(*pip, "wheel", *quiet, "--wheel-dir", folder / "wheels", source)
+    (wheel,) = (folder / "wheels").iterdir()
+    call(*pip, "install", *quiet, "--target", folder / "root/lib", wheel)
+    (folder / "root/bin").mkdir()
+    for made in (folder / "root/lib/bin").iterdir():
+        made.rename(folder / "root/bin" / made.name)
+    entrypoint = folder / "root/bin/entrypoint"
+    entrypoint.write_bytes((DEPLOY / "docker/entrypoint.sh").read_bytes())
+    entrypoint.chmod(0o755)
+    keep_machine_code(folder / "root")
+    return folder / "root"
+
+
+def keep_machine_code(root):
+    """Put the machine code of this repository where the build of the image leaves it.
+
+    What is there was compiled from the same files, of the same age. Where nothing was compiled yet,
+    the sandbox compiles: that takes a minute.
+    """
+    for source in ROOT.glob("online_svm/**/*.py"):
+        copy = root / "lib" / source.relative_to(ROOT)
+        at = source.stat()
+        os.utime(copy, ns=(at.st_atime_ns, at.st_mtime_ns))
+        name = _CacheLocator.get_suitable_cache_subpath(f"{HOME}/lib/{source.relative_to(ROOT)}")
+        target = root / "machine-code" / name
+        target.mkdir(parents=True, exist_ok=True)
+        for kept in source.parent.glob(f"__pycache__/{source.stem}.*.nb[ic]"):
+            (target / kept.name).write_bytes(kept.read_bytes())
+    (root / "machine-code/kept").write_text("of the image")
+
+
+def site_packages():
+    return [path for path in sys.path if path.endswith("site-packages")] + site.getsitepackages()
+
+
+def sandboxed(installed, secrets, *command, extra=()):
+    """Return a command line that runs a command as the container would."""
+    environment = {
+        "PATH": f"{HOME}/bin:/usr/bin:/bin",
+        "PYTHONPATH": os.pathsep.join([f"{HOME}/lib", *site_packages()]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_CACHE_DIR": "/tmp/machine-code",
+        "MPLCONFIGDIR": "/tmp/matplotlib",
+        "XDG_STATE_HOME": "/tmp",
+        "ONLINE_SVM_LOG_FORMAT": "json",
+        "ONLINE_SVM_REDIS_PASSWORD_FILE": "/run/secrets/worker-password",
+    }
+    return [
+        tool("bwrap", "bubblewrap"),
+        *["--unshare-user", "--uid", "10001", "--gid", "10001", "--unshare-pid", "--unshare-ipc"],
+        *["--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--proc", "/proc"],
+        *["--tmpfs", "/run", "--ro-bind", str(secrets / "worker.password")],
+        *["/run/secrets/worker-password", "--tmpfs", "/tmp"],
+        *["--tmpfs", "/opt", "--ro-bind", str(installed), HOME, "--remount-ro", "/opt"],
+        *["--chdir", "/tmp", "--clearenv"],
+        *[word for name, value in environment.items() for word in ("--setenv", name, value)],
+        *extra,
+        "entrypoint",
+        *command,
+    ]
+
+
+@contextmanager
+def worker(installed, secrets, redis, port, log):
+    settings = ["--classes", "a,b", "--window", "60", "--refit-every", "20"]
+    settings += ["--committee", "single", "--quiet", "--metrics", str(port)]
+    where = ["--redis", f"redis://osvm-worker@127.0.0.1:{redis}"]
+    command = sandboxed(installed, secrets, "worker", FEED, *where, *settings)
+    with log.open("w") as target, Process(command, stderr=target) as process:
+        yield process
+
+
+def probe(port, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=LIMIT) as reply:
+            return reply.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_image_answers_a_feed_and_stops_in_order_with_a_read_only_root(
+    installed, secrets, redis, tmp_path
+):
+    port, log = free_port(), tmp_path / "worker.log"
+    with Store(url(redis, secrets, "admin"), FEED) as store:
+        push(store)
+        with worker(installed, secrets, redis, port, log) as process:
+            until(lambda: probe(port, "/livez") == 200, "the worker lives")
+            until(lambda: store.length(store.keys.out) == COUNT, "the feed is answered")
+            assert probe(port, "/readyz") == 200
+            stop(process)
+            assert process.wait() == 0, log.read_text()
+        assert json.loads(log.read_text().splitlines()[0])["event"] == "metrics are served"
+        state = store.state()
+        assert state.snapshot is not None
+        assert state.position.seq == COUNT
+        assert store.call("GET", store.keys.lease) is None
+        assert verify(store).n_differences == 0
+
+
+def stop(process):
+    """Send SIGTERM to the worker, as a container engine does: it is the child of the sandbox."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    inner = Path(f"/proc/{children[0]}/task/{children[0]}/children").read_text().split()
+    os.kill(int((inner or children)[0]), signal.SIGTERM)
+
+
+def test_the_sandbox_is_what_it_says(installed, secrets):
+    script = (
+        "import os, workers; print(os.getuid(), workers.__file__);"
+        "print(os.access('/', os.W_OK), os.access('/usr/bin', os.W_OK), os.access('/tmp', os.W_OK))"
+    )
+    command = sandboxed(installed, secrets, "--version")
+    told = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    assert (told.returncode, told.stderr) == (0, "")
+    plain = [*command[: command.index("entrypoint")], sys.executable, "-c", script]
+    told = subprocess.run(plain, capture_output=True, text=True, timeout=LIMIT)
+    assert told.stdout.split() == [
+        "10001", f"{HOME}/lib/workers/__init__.py", "False", "False", "True",
+    ]  # fmt: skip
+
+
+def test_the_entry_point_brings_the_machine_code_to_where_it_can_be_read(installed, secrets):
+    kept = "/tmp/machine-code/kept"
+    command = sandboxed(installed, secrets, "ignored")
+    begin = command[: command.index("entrypoint")]
+    shell = f"entrypoint --version; cat {kept}"
+    told = subprocess.run(
+        [*begin, "sh", "-c", shell], capture_output=True, text=True, timeout=LIMIT
+    )
+    assert told.stdout.endswith("of the image")
