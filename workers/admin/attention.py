@@ -4,10 +4,15 @@ import getpass
 import platform
 import re
 import time
+from collections.abc import Sequence
+from typing import Any
 
+import orjson
+
+from workers.admin.answers import payload
 from workers.admin.registry import require
 from workers.broker.store import Store
-from workers.errors import BadConfiguration
+from workers.errors import BadConfiguration, StateLost
 from workers.feed.keys import FIELD
 from workers.message.event import KEPT, encode_said
 
@@ -16,14 +21,14 @@ LONGEST = 30 * 86_400
 """Seconds of a silence, at most: one that was forgotten ends by itself."""
 
 
-def acknowledge(store: Store, entry: str, why: str = "") -> None:
-    """Note that somebody has seen the alarms of an entry.
+def acknowledge(store: Store, alarm: str, why: str = "") -> str:
+    """Note that somebody has seen the alarms of an entry; return its ID.
 
     Parameters
     ----------
     store : Store
-    entry : str
-        ID of the entry in `alarms`.
+    alarm : str
+        ID of the entry in `alarms`, or the `n` of an alarm in it; of several the last one counts.
     why : str
 
     Raises
@@ -33,13 +38,37 @@ def acknowledge(store: Store, entry: str, why: str = "") -> None:
         If the feed has no such alarm, or keeps it no longer.
     """
     require(store)
-    is_id = re.fullmatch(r"\d{1,20}-\d{1,20}", entry) is not None
-    if not is_id or not store.call("XRANGE", store.keys.alarms, entry, entry):
+    entry = _entry(store, alarm)
+    if entry is None:
         raise BadConfiguration(
-            f"feed {store.keys.feed!r} keeps no alarm {entry[:80]!r}: give the ID that "
+            f"feed {store.keys.feed!r} keeps no alarm {alarm[:80]!r}: give the n that "
             f"online-svm alarms {store.keys.feed} shows"
         )
     _say(store, encode_said("acknowledged", _speaker(), _epoch(store), why, alarm=entry))
+    return entry
+
+
+def _entry(store: Store, alarm: str) -> str | None:
+    """Return the ID of the entry that holds an alarm; None if there is none."""
+    stream = store.keys.alarms
+    if re.fullmatch(r"[0-9]{1,20}-[0-9]{1,20}", alarm):
+        return alarm if store.call("XRANGE", stream, alarm, alarm) else None
+    if not re.fullmatch(r"[0-9,]{1,20}", alarm):
+        return None
+    n, found = int(alarm.replace(",", "") or -1), None
+    for page in store.pages(stream, b"0-0"):
+        for entry in page:
+            if n in _numbers(entry):
+                found = entry[0].decode()
+    return found
+
+
+def _numbers(entry: Sequence[Any]) -> list[int]:
+    """Return the `n` of each alarm of an entry; none if another program wrote it."""
+    try:
+        return [raised["n"] for raised in orjson.loads(payload(entry))["alarms"]]
+    except (TypeError, ValueError, LookupError, StateLost):
+        return []
 
 
 def silence(store: Store, seconds: int, why: str) -> int:

@@ -1,17 +1,38 @@
-"""`alarms`: show the alarms of a feed."""
+"""`alarms`: show the alarms of a feed, and say that one was seen or that none is wanted."""
 
 import sys
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typing_extensions import override
 
-from workers.cli.common import Config, Feed, Json, Redis, feed_store
+from workers.cli.common import Config, Feed, Json, Redis, feed_store, note
 from workers.cli.tail import pages
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("alarms")(alarms)
+    """Add the commands."""
+    group = typer.Typer(
+        cls=_ShowsByDefault,
+        no_args_is_help=True,
+        help="Show the alarms of a feed, `alarms FEED`; say that one was seen (ack), or let none "
+        "be posted for a while (silence).",
+    )
+    group.command("show")(alarms)
+    group.command("ack")(ack)
+    group.command("silence")(silence)
+    app.add_typer(group, name="alarms")
+
+
+class _ShowsByDefault(TyperGroup):
+    """Takes `alarms FEED` for `alarms show FEED`."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
 
 
 def alarms(
@@ -42,6 +63,43 @@ def alarms(
                     print(text)
             if follow:
                 sys.stdout.flush()
+
+
+def ack(
+    feed: Feed,
+    alarm: Annotated[
+        str, typer.Argument(help="Its n, as `alarms FEED` shows it, or the ID of its entry.")
+    ],
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="What you found.")] = "",
+    redis: Redis = None,
+    config: Config = None,
+) -> None:
+    """Note that you have seen an alarm; the page shows it. The alarm itself stays open."""
+    from workers.admin.attention import acknowledge
+
+    with feed_store(feed, redis, config) as store:
+        entry = acknowledge(store, alarm, why)
+    note(f"{feed}: the alarm at {entry} is acknowledged")
+
+
+def silence(
+    feed: Feed,
+    seconds: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="90s, 30m, 2h or 1d; 0s ends a silence.")
+    ],
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason.")],
+    redis: Redis = None,
+    config: Config = None,
+) -> None:
+    """Let no alarm of a feed be posted to the webhook for a while; alarms go on meanwhile."""
+    from datetime import UTC, datetime
+
+    from workers.admin import attention
+
+    with feed_store(feed, redis, config) as store:
+        until = attention.silence(store, attention.duration(seconds), why)
+    at = datetime.fromtimestamp(until / 1000, UTC)
+    note(f"{feed}: no alarm is posted until {at:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def lines(data: bytes) -> list[str]:

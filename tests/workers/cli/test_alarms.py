@@ -88,3 +88,34 @@ def test_follow_shows_an_alarm_as_it_comes(alarmed):
     finally:
         process.kill()
         process.communicate()
+
+
+def test_show_is_the_default_and_its_options_may_come_first(run, alarmed):
+    feed = alarmed.keys.feed
+    shown = run("alarms", feed)
+    assert run("alarms", "show", feed) == shown
+    assert run("alarms", "--json", feed) == run("alarms", feed, "--json")
+
+
+def test_an_alarm_is_acknowledged_and_alarms_are_silenced_from_the_command_line(run, alarmed):
+    feed = alarmed.keys.feed
+    n = run("alarms", feed, "-n", "1")[1].split()[1]
+    code, _, err = run("alarms", "ack", feed, n, "--why", "a new form")
+    assert (code, "is acknowledged" in err) == (0, True)
+    code, _, err = run("alarms", "silence", feed, "--for", "2h", "--why", "planned")
+    assert (code, "no alarm is posted until 2" in err) == (0, True)
+    events = [fields[1] for _, fields in alarmed.call("XRANGE", alarmed.keys.events, "-", "+")]
+    assert [orjson.loads(event)["code"] for event in events[-2:]] == ["acknowledged", "silenced"]
+
+
+def test_what_is_wrong_with_an_acknowledgement_or_a_silence_is_told_in_one_line(run, alarmed):
+    feed = alarmed.keys.feed
+    for arguments, said in (
+        (("ack", feed, "9,999,999"), "keeps no alarm"),
+        (("ack", "nobody", "1"), "nobody"),
+        (("silence", feed, "--for", "2w", "--why", "x"), "--for"),
+        (("silence", feed, "--for", "2h", "--why", ""), "--why"),
+    ):
+        code, _, err = run("alarms", *arguments)
+        assert code == 2
+        assert said in err.splitlines()[-1]

@@ -259,7 +259,7 @@ def test_while_a_feed_is_silenced_nothing_is_posted_and_afterwards_again(begun):
 
 def test_what_people_say_stands_among_the_events(begun):
     raise_alarms(begun, 1, FIRST)
-    acknowledge(begun, f"{FIRST}-0", "a new form")
+    assert acknowledge(begun, f"{FIRST}-0", "a new form") == f"{FIRST}-0"
     silence(begun, 60, "planned")
     said = [
         EventMessage.model_validate_json(fields[1])
@@ -273,7 +273,14 @@ def test_what_people_say_stands_among_the_events(begun):
     assert "@" in said[0].writer
 
 
-@pytest.mark.parametrize("entry", ["9-9", "*", "", "-", "1-0 x"])
+def test_an_alarm_is_acknowledged_by_the_n_that_is_shown(begun):
+    raise_alarms(begun, 3, FIRST, together=2)
+    shown = f"{10 * (FIRST + 1) + 1:,}"
+    for n in (shown, shown.replace(",", "")):
+        assert acknowledge(begun, n) == f"{FIRST + 1}-0"
+
+
+@pytest.mark.parametrize("entry", ["9-9", "*", "", "-", "1-0 x", ",", "17"])
 def test_an_alarm_that_there_is_not_cannot_be_acknowledged(begun, entry):
     with pytest.raises(BadConfiguration, match="keeps no alarm"):
         acknowledge(begun, entry)
