@@ -94,9 +94,7 @@ def test_the_live_view_of_the_readme_is_that_of_the_present_code(reports):
         last = max(r.n for r in made if r.n <= answered + METRICS_EVERY)
         assert len(table) in (5, 22), "the headline alone, or every method"
         near = [
-            shown_numbers(r)[: len(table)]
-            for r in made
-            if last - 2 * METRICS_EVERY <= r.n <= last
+            shown_numbers(r)[: len(table)] for r in made if last - 2 * METRICS_EVERY <= r.n <= last
         ]
         assert any(np.allclose(table, expected, rtol=0, atol=UNIT) for expected in near), HOW
 
