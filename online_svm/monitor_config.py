@@ -47,6 +47,6 @@ class MonitorConfig(BaseModel):
         2,
         ge=1,
         le=100,
-        description="Alarms within 1,000 learned examples that on_drift acts on, at most; others "
-        "are reported only.",
+        description="Changes within 1,000 learned examples that on_drift acts on, at most; further "
+        "alarms are reported only. All alarms within 50 examples are one change.",
     )

@@ -19,7 +19,12 @@ from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Ints
 
 PERIOD = 1000
-"""Learned examples within which at most `max_resets` alarms are acted on."""
+"""Learned examples within which at most `max_resets` changes are acted on."""
+
+ONE_CHANGE = 50
+"""Learned examples within which all alarms count as one change: one test after the other finds it.
+
+Each is acted on. A refit would else use examples from before the later ones, which stayed open."""
 
 
 class StreamMonitors:
@@ -57,7 +62,7 @@ class StreamMonitors:
         self._config = config
         self._tests = MonitorSet(config)
         self._open: dict[tuple[str | None, ...], Alarm] = {}
-        self._acted: list[int] = []  # examples learned at the alarms acted on lately
+        self._acted: list[int] = []  # examples learned at the first alarm of each change
         self.raised = 0
 
     @classmethod
@@ -90,10 +95,11 @@ class StreamMonitors:
         if self._config.on_drift == "report":
             return False
         self._acted = [earlier for earlier in self._acted if earlier > n - PERIOD]
-        if n not in self._acted and len(self._acted) == self._config.max_resets:
+        if self._acted and n < self._acted[-1] + ONE_CHANGE:
+            return True
+        if len(self._acted) == self._config.max_resets:
             return False
-        if n not in self._acted:
-            self._acted.append(n)
+        self._acted.append(n)
         return True
 
     def cut(

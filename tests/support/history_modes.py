@@ -16,6 +16,14 @@ MAPS = (
     *("platt", "isotonic", "binning", "venn-abers", "evidential-binning", "evidential-isotonic"),
     *("evidential-logistic", "implied", "mixed"),
 )
+DRIFT = {
+    "committee": "single", "window": 100, "refit_every": 50, "train_fraction": 0.2,
+    "alarm_level": 0.5, "tolerance": 0.001,
+}  # fmt: skip
+"""Monitors that are easily alarmed: their labels are turned round after `TURN` rows."""
+
+TURN = 72
+
 MACHINES = {
     "svc-oldest": {"split": "oldest", "maps": MAPS},
     "svc-interleaved": {"split": "interleaved", "kernel": "poly", "taxonomy": "class-rank"},
@@ -24,6 +32,9 @@ MACHINES = {
     "linear-interleaved": {"learner": "linear", "feature_map": "fourier"},
     "psvm-oldest": {"learner": "psvm", "split": "oldest", "taxonomy": "venn-abers"},
     "psvm-interleaved": {"learner": "psvm", "maps": ("platt", "evidential-logistic", "mixed")},
+    "drift-report": DRIFT,
+    "drift-refit": DRIFT | {"on_drift": "refit"},
+    "drift-reset": DRIFT | {"on_drift": "reset"},
 }
 SWITCHES = ("lag", "dedupe", "block", "combine", "two")
 MODES = len(MACHINES) << len(SWITCHES)
@@ -86,12 +97,15 @@ def mode_of(seed):
 def rows(mode, seed, count):
     """Return the fields of input entries of two noisy classes, some of them bad.
 
-    A P-SVM gets probabilities for one in three, and with `dedupe` ids repeat, within what is
+    Of a machine that watches for drift, labels are turned round after `TURN` rows. A P-SVM gets
+    probabilities for one in three, and with `dedupe` ids repeat, within what is
     remembered and beyond it.
     """
     generator, choose = np.random.default_rng(seed), random.Random(seed)
     X = generator.normal(size=(count, 3)).round(4)
     odds = X[:, 0] + generator.normal(size=count)
+    if mode.machine.startswith("drift"):
+        odds = np.where(np.arange(count) < TURN, 1.0, -1.0) * (5 + odds + 4 * X[:, 0])
     found = []
     for i, x in enumerate(X.tolist()):
         fields = ["x", "[1,2]" if i % 40 == 17 else json.dumps(x)]
