@@ -34,6 +34,7 @@ from online_svm.predictor.learning_order import LearningOrder, report_counts
 from online_svm.predictor.pending_examples import give
 from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.refit_cycle import RefitCycle
+from online_svm.predictor.slice_names import SliceNames
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.example import Example
@@ -409,7 +410,9 @@ class OnlinePredictor(RefitCycle):
             self._windows.update(rows)
         if self._monitors is None or not len(rows):
             return []
-        return self._monitors.update(rows, learned[columns >= 0])
+        names = SliceNames(self.config.slices, self._slices)
+        alarms = self._monitors.update(rows, learned[columns >= 0])
+        return [names.of_alarm(alarm) for alarm in alarms]
 
     def _watched(self, block: PredictionBlock | None, alarms: Sequence[Alarm]) -> Watched:
         """Return answers and alarms in order, with the guarantee that open alarms leave them."""
@@ -420,10 +423,14 @@ class OnlinePredictor(RefitCycle):
     def _report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples, which have all been scored."""
         windows, monitors = self._windows, self._monitors
+        watched = None if monitors is None else monitors.report()
+        if watched is not None:
+            names = SliceNames(self.config.slices, self._slices)
+            watched = replace(watched, tests=[names.of_test(test) for test in watched.tests])
         return replace(
             self._validity.report(n),
             windowed=None if windows is None else windows.report(self._slices),
-            monitors=None if monitors is None else monitors.report(),
+            monitors=watched,
         )
 
     def _late_reported(self, order: LearningOrder, block: PredictionBlock | None) -> Answers:

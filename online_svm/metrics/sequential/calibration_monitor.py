@@ -115,7 +115,7 @@ class CalibrationMonitor:
         parts = [Part("category", str(rows.category[row]))]
         if rows.slices is not None:
             codes = enumerate(rows.slices[row].tolist())
-            parts += [Part("slice", f"{number}={code}") for number, code in codes]
+            parts += [Part("slice", f"{number}={code}") for number, code in codes if code >= 0]
         return [part for part in parts if self._family.takes(part)]
 
     def _values(self, rows: ScoredRows) -> Floats:
