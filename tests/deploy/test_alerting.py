@@ -99,9 +99,10 @@ def watched(tmp_path, embedded_url, feed):
     """A worker, Prometheus and Alertmanager with the shipped files, at a quick pace."""
     with ExitStack() as opened:
         received = opened.enter_context(receiving())
+        posted = opened.enter_context(receiving())
         store = opened.enter_context(Store(embedded_url, feed))
         command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url]
-        more = ["--metrics", "0", "--log-format", "json", "--quiet"]
+        more = ["--metrics", "0", "--log-format", "json", "--quiet", "--alarm-url", posted.url]
         log = (tmp_path / "worker.log").open("w+")
         opened.enter_context(log)
         opened.enter_context(Process([*command, *WORKER, *more], stderr=log))
@@ -112,7 +113,7 @@ def watched(tmp_path, embedded_url, feed):
         prometheus = f"127.0.0.1:{free_port()}"
         _start_alertmanager(opened, tmp_path, alertmanager, received.url)
         _start_prometheus(opened, tmp_path, prometheus, endpoint, alertmanager)
-        yield store, received, f"http://{prometheus}"
+        yield store, received, posted, f"http://{prometheus}"
 
 
 def _start_alertmanager(opened, folder, address, receiver):
@@ -168,7 +169,7 @@ def value(prometheus, query):
 
 @pytest.mark.timeout(150)
 def test_a_drift_is_scraped_fires_the_shipped_rule_and_reaches_the_receiver(watched):
-    store, received, prometheus = watched
+    store, received, posted, prometheus = watched
     push(store, 0, BEFORE, is_drifted=False)
     answers = "online_svm_answers_total"
     until(lambda: value(prometheus, answers) == [BEFORE], "Prometheus has seen the answers")
@@ -179,10 +180,13 @@ def test_a_drift_is_scraped_fires_the_shipped_rule_and_reaches_the_receiver(watc
     push(store, BEFORE, AFTER, is_drifted=True)
     message = received.wait(1, LIMIT)[0]
     delay = time.monotonic() - drifted
-    print(f"from the first drifted entry to the receiver: {delay:.1f} s")
+    print(f"from the first drifted entry to the receiver of the alert: {delay:.1f} s")
     labels = message["groupLabels"]
     assert message["status"] == "firing"
     assert labels["alertname"] in ("OnlineSvmCalibrationOff", "OnlineSvmDrift")
     assert labels["feed"] == store.keys.feed
     alarms = store.call("XRANGE", store.keys.alarms, "-", "+")
-    assert json.loads(alarms[0][1][1])["alarms"][0]["n"] > BEFORE
+    first = json.loads(alarms[0][1][1])["alarms"][0]
+    assert first["n"] > BEFORE
+    assert posted.wait(1, LIMIT)[0]["alarm"] == first
+    assert value(prometheus, "online_svm_webhook_delivered_total")

@@ -33,6 +33,11 @@ _FIGURES = {
 }
 """Members of a report, their metrics, and what they are."""
 
+_OF_NOW = {
+    "pending": ("pending_examples", "Answered examples that wait to be learned."),
+    "unlabelled": ("pending_labels", "Of these, those whose label has not come."),
+}
+
 MOST_TESTS = 100
 """Series of tests of one feed, at most."""
 
@@ -60,7 +65,23 @@ def of_report(feed: str, report: Mapping[str, Any]) -> Iterable[Metric]:
                 family.add_metric([feed, span], float(figures[member]))
         if family.samples:
             yield family
+    yield from _late_labels(feed, (report.get("labels") or {}).get("counts") or {})
     yield from _wealth(feed, report.get("monitors") or {})
+
+
+def _late_labels(feed: str, counts: Mapping[str, Any]) -> Iterable[Metric]:
+    """Yield what became of labels that come late."""
+    for member, (name, text) in _OF_NOW.items():
+        if member in counts:
+            waiting = gauge(name, text)
+            waiting.add_metric([feed], float(counts[member]))
+            yield waiting
+    others = {name: count for name, count in counts.items() if name not in _OF_NOW}
+    family = gauge("late_labels", "Examples and labels so far, by what became of them.", "outcome")
+    for name, count in sorted(others.items()):
+        family.add_metric([feed, name], float(count))
+    if others:
+        yield family
 
 
 def _wealth(feed: str, monitors: Mapping[str, Any]) -> Iterable[Metric]:

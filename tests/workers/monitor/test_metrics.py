@@ -205,6 +205,7 @@ REPORT = {
         "class": {"a/b": {"log_wealth": -1.0, "threshold": 6.0, "since": 3}},
         "alarms": 3,
     },
+    "labels": {"counts": {"pending": 7, "unlabelled": 5, "late": 3, "dropped": 0}},
 }
 
 
@@ -222,6 +223,10 @@ def test_a_report_gives_the_cumulative_and_the_windowed_figures_and_the_log_weal
         ("announced_lower_ratio", "cumulative"): 0.8,
         ("log_loss_nats", "cumulative"): 0.3,
         ("accuracy_deviations", "windowed"): -4.5,
+        ("pending_examples",): 7,
+        ("pending_labels",): 5,
+        ("late_labels", "late"): 3,
+        ("late_labels", "dropped"): 0,
         ("monitor_log_wealth", "overall"): 5.0,
         ("monitor_log_wealth", "class/a/b"): -1.0,
         ("monitor_log_threshold", "overall"): 4.6,
