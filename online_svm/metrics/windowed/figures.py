@@ -1,26 +1,22 @@
-"""Figures of the examples in a ring, compiled: of each class, and of each group of examples."""
+"""Figures of the examples in a ring, compiled: of each event, and of each group of examples."""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from online_svm.compiled.jit import jit
 from online_svm.metrics.calibration_error import debiased_square
+from online_svm.metrics.calibration_statistics import cumulative_statistics
 from online_svm.metrics.corp import brier_parts
-from online_svm.metrics.sorted_events import sort_keys
-from online_svm.metrics.windowed.window_ring import (
-    LOG_LOSS,
-    LOWER,
-    PROBABILITY,
-    UPPER,
-    WindowRing,
-)
+from online_svm.metrics.reliability import LEVEL, N_BINS, bin_rows
+from online_svm.metrics.windowed.ring_events import Events, unpacked
+from online_svm.metrics.windowed.window_ring import LOG_LOSS, LOWER, PROBABILITY, UPPER
 from online_svm.types import Bools, Floats, Ints
 
 CALIBRATION_BINS = 15  # as of `squared_calibration_error`
+TAIL = (1.0 - LEVEL) / 2.0
 
-# Figures of an event; BRIER to UNCERTAINTY are those of `BrierParts`, in its order.
+# Figures of an event; BRIER to CALIBRATION_INDEX are those of `BrierParts`, in its order.
 BRIER, MISCALIBRATION, DISCRIMINATION, UNCERTAINTY, CALIBRATION_INDEX = range(5)
 CALIBRATION_SQUARE = 5
 EXPECTED, VARIANCE, HAPPENED, EXCESS, N_EVENT = range(6, 11)
@@ -30,86 +26,55 @@ GROUP_SQUARE, GROUP_HITS, GROUP_LOWER, GROUP_PROBABILITY, GROUP_UPPER = range(4,
 GROUP_VARIANCE, GROUP_LOG_LOSS, GROUP_SIZE, N_GROUP = range(9, 13)
 
 
-class Events(NamedTuple):
-    """An event of each example, or several, each sorted as `SortedEvents` is.
+@jit
+def window_figures(
+    keys: Ints, values: Floats, truth: Ints, label: Ints, n_classes: int
+) -> tuple[Floats, Floats, Floats, tuple[float, float, float]]:
+    """Return all figures but those of slices, in one call: a call costs as much as some of them.
 
-    Attributes
+    Parameters
     ----------
-    order : ndarray of int of shape (n_events, m)
-        The examples; of shape (n_events, 0) where nobody asks which they are.
-    p : ndarray of shape (n_events, m)
-        Their probabilities, in that order.
-    happened : ndarray of bool of shape (n_events, m)
+    keys : ndarray of int of shape (n_events, m)
+        Of `ring_keys`, sorted along each row.
+    values, truth, label : ndarray
+        Of the ring.
+    n_classes : int
+
+    Returns
+    -------
+    events : ndarray of shape (n_events, N_EVENT)
+    by_label : ndarray of shape (n_classes, N_GROUP)
+        Sums over the examples with each predicted label.
+    bins : ndarray of shape (at most N_BINS, 5)
+        Of the last event.
+    statistics : (z, greatest, span)
+        Of the last event, see `cumulative_statistics`.
     """
-
-    order: Ints
-    p: Floats
-    happened: Bools
-
-    @classmethod
-    def of(cls, keys: Ints, *, ordered: bool) -> "Events":
-        """Return events in order of their keys, see `sort_keys`: these hold all but the order."""
-        order = np.empty((len(keys), 0), dtype=np.int64)
-        if ordered:
-            order = np.argsort(keys, axis=1)
-            keys = np.take_along_axis(keys, order, axis=1)
-        else:
-            keys.sort(axis=1)
-        return cls(order, *_unpacked(keys))
-
-
-def class_events(ring: WindowRing) -> Events:
-    """Return the event of each class: that it is the true one. Of two classes only the last."""
-    first = 1 if len(ring.classes) == 2 else 0
-    keys = _class_keys(ring.point.view(np.int64), ring.truth, first, ring.held)
-    return Events.of(keys, ordered=len(ring.codes) > 0)
-
-
-def announced_events(ring: WindowRing) -> Events:
-    """Return the event that the predicted label is right, as one of shape (1, m)."""
-    held = ring.held
-    hits = ring.truth[:held] == ring.label[:held]
-    keys = sort_keys(ring.values[PROBABILITY, :held], hits)
-    return Events.of(keys[None], ordered=len(ring.codes) > 0)
+    p, happened = unpacked(keys)
+    last = len(keys) - 1
+    return (
+        _event_figures(p, happened),
+        group_figures(values, truth, label, label[: keys.shape[1]], n_classes),
+        bin_rows(p[last], happened[last], N_BINS, TAIL),
+        cumulative_statistics(p[last], happened[last]),
+    )
 
 
 @jit
-def _class_keys(bits: Ints, truth: Ints, first: int, held: int) -> Ints:
-    """Return what `sort_keys` does for the bits of the probabilities of each class."""
-    keys = np.empty((len(bits) - first, held), dtype=np.int64)
-    for c in range(first, len(bits)):
-        for i in range(held):
-            keys[c - first, i] = (bits[c, i] << 1) | (truth[i] == c)
-    return keys
-
-
-@jit
-def _unpacked(keys: Ints) -> tuple[Floats, Bools]:
-    p = np.empty(keys.shape)
-    happened = np.empty(keys.shape, dtype=np.bool_)
-    bits = p.view(np.int64)
-    for e in range(len(keys)):
-        for i in range(keys.shape[1]):
-            bits[e, i] = keys[e, i] >> 1
-            happened[e, i] = keys[e, i] & 1
-    return p, happened
-
-
-@jit
-def event_figures(p: Floats, happened: Bools) -> Floats:
-    """Return the figures of each event, shape (n_events, N_EVENT), from those in order."""
+def _event_figures(p: Floats, happened: Bools) -> Floats:
     found = np.zeros((len(p), N_EVENT))
     for e in range(len(p)):
-        of = found[e]
         parts = brier_parts(p[e], happened[e])
         for j in range(5):
-            of[j] = parts[j]
-        of[CALIBRATION_SQUARE] = debiased_square(p[e], happened[e], CALIBRATION_BINS)
+            found[e, j] = parts[j]
+        found[e, CALIBRATION_SQUARE] = debiased_square(p[e], happened[e], CALIBRATION_BINS)
+        expected, variance, count = 0.0, 0.0, 0
         for i in range(p.shape[1]):
-            of[EXPECTED] += p[e, i]
-            of[VARIANCE] += p[e, i] * (1.0 - p[e, i])
-            of[HAPPENED] += happened[e, i]
-        of[EXCESS] = of[HAPPENED] - of[EXPECTED]
+            expected += p[e, i]
+            variance += p[e, i] * (1.0 - p[e, i])
+            count += happened[e, i]
+        found[e, EXPECTED], found[e, VARIANCE], found[e, HAPPENED] = expected, variance, count
+        found[e, EXCESS] = count - expected
     return found
 
 
@@ -135,8 +100,8 @@ def group_figures(values: Floats, truth: Ints, label: Ints, codes: Ints, n_codes
 
 
 @jit
-def add_events(found: Floats, codes: Ints, classes: Events, announced: Events) -> None:
-    """Add the figures of events to those of groups: of the classes' events, and of the announced.
+def add_events(found: Floats, codes: Ints, events: Events, n_classes: int) -> None:
+    """Add to the figures of groups the parts of the Brier score and the calibration error.
 
     What is in order as a whole is so in each group, so nothing is sorted again.
     """
@@ -145,19 +110,17 @@ def add_events(found: Floats, codes: Ints, classes: Events, announced: Events) -
         begin[g + 1] = begin[g] + int(found[g, GROUP_SIZE])
     p = np.empty(begin[-1])
     happened = np.empty(begin[-1], dtype=np.bool_)
-    for e in range(len(classes.p)):
-        _distribute(codes, begin, classes.order[e], classes.p[e], classes.happened[e], p, happened)
+    last = len(events.p) - 1
+    for e in range(last + 1):
+        _distribute(codes, begin, events.order[e], events.p[e], events.happened[e], p, happened)
         for g in range(len(found)):
-            if begin[g] < begin[g + 1]:
-                parts = brier_parts(p[begin[g] : begin[g + 1]], happened[begin[g] : begin[g + 1]])
+            said, was = p[begin[g] : begin[g + 1]], happened[begin[g] : begin[g + 1]]
+            if len(said) and (n_classes == 2 or e < n_classes):
+                parts = brier_parts(said, was)
                 for j in range(4):
                     found[g, j] += parts[j]
-    order, said, was = announced
-    _distribute(codes, begin, order[0], said[0], was[0], p, happened)
-    for g in range(len(found)):
-        found[g, GROUP_SQUARE] = debiased_square(
-            p[begin[g] : begin[g + 1]], happened[begin[g] : begin[g + 1]], CALIBRATION_BINS
-        )
+            if e == last:
+                found[g, GROUP_SQUARE] = debiased_square(said, was, CALIBRATION_BINS)
 
 
 @jit

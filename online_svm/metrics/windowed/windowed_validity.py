@@ -3,9 +3,9 @@
 import math
 from typing import Self
 
-from online_svm.metrics.calibration_statistics import cumulative_statistics
-from online_svm.metrics.reliability import LEVEL, N_BINS, as_bins, bin_rows
+from online_svm.metrics.reliability import as_bins
 from online_svm.metrics.windowed import figures as f
+from online_svm.metrics.windowed.ring_events import ordered_events, ring_keys
 from online_svm.metrics.windowed.slice_values import SliceValues
 from online_svm.metrics.windowed.window_ring import (
     BRIER,
@@ -87,45 +87,42 @@ class WindowedValidity:
         weighted = _weighted(ring.sums)
         if not ring.held:
             return WindowedReport(ring.size, NOTHING, weighted, [], [], {}, None)
-        classes = announced = f.class_events(ring)
-        by_class = f.event_figures(classes.p, classes.happened).tolist()
-        of = by_class[0]
-        if len(ring.classes) > 2:
-            announced = f.announced_events(ring)
-            (of,) = f.event_figures(announced.p, announced.happened).tolist()
-        said, happened = announced.p[0], announced.happened[0]
-        by_label = self._sums(ring.label[: ring.held], len(ring.classes)).tolist()
-        z, greatest, span = cumulative_statistics(said, happened)
-        index = of[f.CALIBRATION_INDEX]
+        k = len(ring.classes)
+        keys = ring_keys(ring)
+        slices = {} if values is None else self._slices(values, keys)
+        keys.sort(axis=1)
+        events, by_label, bins, (z, greatest, span) = f.window_figures(
+            keys, ring.values, ring.truth, ring.label, k
+        )
+        figures, sums = events.tolist(), by_label.tolist()
+        of, by_class = figures[-1], figures[:k]
         return WindowedReport(
             window=ring.size,
-            overall=_overall(by_label, by_class, of[f.CALIBRATION_SQUARE]),
+            overall=_overall(sums, by_class, of[f.CALIBRATION_SQUARE]),
             weighted=weighted,
-            reliability=as_bins(bin_rows(said, happened, N_BINS, (1.0 - LEVEL) / 2.0)),
-            classes=self._classes(by_label, by_class),
-            slices={} if values is None else self._slices(values, classes, announced),
-            descriptive=Descriptive(None if math.isnan(z) else z, greatest, span, index),
+            reliability=as_bins(bins),
+            classes=self._classes(sums, by_class),
+            slices=slices,
+            descriptive=Descriptive(
+                None if math.isnan(z) else z, greatest, span, of[f.CALIBRATION_INDEX]
+            ),
         )
 
-    def _slices(
-        self, values: SliceValues, classes: f.Events, announced: f.Events
-    ) -> dict[str, list[SliceScores]]:
-        ring, held = self._ring, self._ring.held
+    def _slices(self, values: SliceValues, keys: Ints) -> dict[str, list[SliceScores]]:
+        if not self.config.slices:
+            return {}
+        ring, events = self._ring, ordered_events(keys)
         report: dict[str, list[SliceScores]] = {}
         for j, name in enumerate(self.config.slices):
-            codes, named = ring.codes[j, :held], values.named(j)
-            found = self._sums(codes, len(named))
-            f.add_events(found, codes, classes, announced)
+            codes, named = ring.codes[j, : ring.held], values.named(j)
+            found = f.group_figures(ring.values, ring.truth, ring.label, codes, len(named))
+            f.add_events(found, codes, events, len(ring.classes))
             report[name] = [
                 SliceScores(value, _scores(of))
                 for value, of in zip(named, found.tolist(), strict=True)
                 if of[f.GROUP_SIZE]
             ]
         return report
-
-    def _sums(self, codes: Ints, n_codes: int) -> Floats:
-        ring = self._ring
-        return f.group_figures(ring.values, ring.truth, ring.label, codes, n_codes)
 
     def _classes(self, by_label: Figures, figures: Figures) -> list[ClassFigures]:
         ring, held = self._ring, self._ring.held
