@@ -18,6 +18,7 @@ from workers.dashboard.feed_view import (
     MOST_REPORTS,
     Answer,
     FeedView,
+    bounded,
 )
 from workers.dashboard.reports import Report, parsed
 from workers.errors import StateLost
@@ -59,7 +60,7 @@ class FeedFollower:
 
     def _begin(self) -> None:
         self._store = Store(self._url, self.view.feed)
-        self._truths = TrueLabels(self._store)
+        self._truths = TrueLabels(self._store, with_features=True)
         self._after: dict[str, bytes] = {}
         self._is_deep = False
         self._readings = 0
@@ -158,7 +159,7 @@ class FeedFollower:
         if self.viewers:
             truths = self._truths.of(found, messages)
             added = [
-                Answer(entry[0], message, truth)
+                Answer(entry[0], message, bounded(truth))
                 for entry, message, truth in zip(found, messages, truths, strict=True)
                 if isinstance(message, dict)
             ]

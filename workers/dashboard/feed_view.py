@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from workers.dashboard.alarms import Alarm, Event
@@ -13,6 +13,9 @@ MOST_REPORTS = 2000
 MOST_ANSWERS = 2000
 MOST_ALARMS = 1000
 MOST_EVENTS = 50
+MOST_FEATURES = 200
+"""Features of an example, up to which they are kept."""
+
 SAMPLES = 900
 """Samples of rate and lag that are kept: a quarter of an hour, at one a second."""
 
@@ -49,6 +52,12 @@ class Answer(NamedTuple):
     entry_id: bytes
     message: dict[str, Any]
     truth: Truth
+
+
+def bounded(truth: Truth) -> Truth:
+    """Return what became known of an example, without features where there are very many."""
+    is_wide = truth.features is not None and len(truth.features) > MOST_FEATURES
+    return replace(truth, features=None) if is_wide else truth
 
 
 @dataclass

@@ -13,6 +13,7 @@ from workers.dashboard.alarms_card import AlarmsCard
 from workers.dashboard.answers_card import AnswersCard
 from workers.dashboard.card import Card, choice_of, grid, markup
 from workers.dashboard.excerpt import RANGES, Choice, Excerpt
+from workers.dashboard.features_card import FeaturesCard
 from workers.dashboard.feed_view import FeedView
 from workers.dashboard.feeds_table import row_of, table
 from workers.dashboard.flow_cards import LagCard, RateCard, WidthCard
@@ -34,6 +35,7 @@ CARDS: Sequence[type[Card]] = (
     PartsCard,
     WidthCard,
     LabelsCard,
+    FeaturesCard,
     AnswersCard,
     RateCard,
     LagCard,

@@ -3,6 +3,7 @@
 import math
 import re
 
+import numpy as np
 import pytest
 from bokeh.models import Div
 
@@ -10,7 +11,9 @@ from workers.dashboard.alarms import Alarm, Event
 from workers.dashboard.alarms_card import AlarmsCard
 from workers.dashboard.answers_card import AnswersCard
 from workers.dashboard.excerpt import POINTS, Choice, Excerpt, thinned, within
-from workers.dashboard.feed_view import Answer, FeedView, Sample
+from workers.dashboard.features_card import LEAST as LEAST_FEATURES
+from workers.dashboard.features_card import FeaturesCard
+from workers.dashboard.feed_view import MOST_FEATURES, Answer, FeedView, Sample, bounded
 from workers.dashboard.feeds_table import row_of, table
 from workers.dashboard.help_page import rendered
 from workers.dashboard.labels_card import LabelsCard
@@ -205,6 +208,25 @@ def test_a_curve_has_no_more_points_than_can_be_seen_and_keeps_the_newest():
     chosen = thinned(2000)
     assert len(chosen) == POINTS
     assert (chosen[0], chosen[-1]) == (0, 1999)
+
+
+def test_the_feature_that_moved_most_comes_first():
+    def one(i, features):
+        return answers(1)[0]._replace(truth=Truth(True, "a", True, features))
+
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(LEAST_FEATURES, 2))
+    values[LEAST_FEATURES // 2 :, 1] += 3.0
+    named = [one(i, {"quiet": row[0], HOSTILE: row[1]}) for i, row in enumerate(values.tolist())]
+    text = shown(FeaturesCard(), Excerpt("f", answers=named))
+    assert text.index("&lt;script&gt;") < text.index("quiet")
+    assert HOSTILE not in text
+    listed = [one(i, row) for i, row in enumerate(values.tolist())]
+    assert text.count("<tr>") == shown(FeaturesCard(), Excerpt("f", answers=listed)).count("<tr>")
+    odd = [one(i, [1.0, "x", None][: i % 4]) for i in range(LEAST_FEATURES)]
+    assert "Fewer than 100" in shown(FeaturesCard(), Excerpt("f", answers=odd))
+    wide = Truth(True, features=[0.0] * (MOST_FEATURES + 1))
+    assert bounded(wide).features is None
 
 
 def test_an_alarm_is_open_until_a_report_says_that_it_is_not():

@@ -36,12 +36,9 @@ def mail(feeds, embedded_url, feed):
     made.delete()
 
 
-def test_a_server_without_feeds_says_how_to_begin_one(browser, own_redis):
-    with dashboard(own_redis.url) as address, tab(browser, address) as page:
-        expect(page.get_by_text("No feeds yet.")).to_be_visible()
-
-
-def test_the_table_leads_to_a_feed_and_back(browser, page_of, mail):
+def test_the_table_leads_to_a_feed_whose_answers_appear_as_they_come_and_back(
+    browser, page_of, mail
+):
     mail.hold()
     mail.answer()
     mail.report(1)
@@ -51,16 +48,11 @@ def test_the_table_leads_to_a_feed_and_back(browser, page_of, mail):
         expect(row).to_contain_text("0.800 / 0.800")
         row.get_by_role("link").click()
         expect(page.get_by_role("heading", level=1)).to_have_text(mail.name)
+        expect(page.get_by_text("right ham")).to_be_visible()
+        mail.answer(label="eggs", y="spam")  # it appears by itself
+        expect(page.get_by_text("wrong spam")).to_be_visible()
         page.get_by_role("link", name="all feeds").click()
         expect(page.get_by_role("row").filter(has_text=mail.name)).to_be_visible()
-
-
-def test_new_answers_appear_by_themselves(browser, page_of, mail):
-    mail.answer(label="ham", y="ham")
-    with tab(browser, f"{page_of}?feed={mail.name}") as page:
-        expect(page.get_by_text("right ham")).to_be_visible()
-        mail.answer(label="eggs", y="spam")
-        expect(page.get_by_text("wrong spam")).to_be_visible()
 
 
 def test_hostile_labels_ids_reasons_and_maps_stay_text(browser, page_of, mail):
@@ -118,11 +110,15 @@ def test_nothing_is_wider_than_the_screen_and_the_theme_is_that_of_the_reader(
         assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(16, 19, 23)"}[scheme]
 
 
-def test_redis_may_go_away_and_come_back(browser, tmp_path, feeds):
+def test_the_first_feed_appears_by_itself_and_redis_may_go_away_and_come_back(
+    browser, tmp_path, feeds
+):
     server = Server(tmp_path / "redis")
-    mail = feeds(server.url, "mail")
-    mail.answer()
-    with dashboard(server.url) as address, tab(browser, f"{address}?feed=mail") as page:
+    with dashboard(server.url) as address, tab(browser, address) as page:
+        expect(page.get_by_text("No feeds yet.")).to_be_visible()
+        mail = feeds(server.url, "mail")
+        mail.answer()
+        page.get_by_role("link", name="mail").click()
         expect(page.get_by_text("right ham")).to_be_visible()
         server.kill()
         expect(page.get_by_text("Redis does not answer")).to_be_visible()
@@ -156,13 +152,3 @@ def test_the_page_follows_a_worker_and_shows_a_drift_as_it_comes(
             worker.terminate()
             worker.wait(20)
         expect(page.get_by_text("No worker holds this feed.")).to_be_visible()
-
-
-def test_only_who_knows_the_token_sees_a_page_with_one(browser, embedded_url, tmp_path):
-    secret = tmp_path / "token"
-    secret.write_text("correct horse battery\n")
-    with dashboard(embedded_url, "--token-file", str(secret)) as address, tab(browser) as page:
-        page.goto(f"{address}?feed=mail")
-        page.get_by_label("Token of this page").fill("correct horse battery")
-        page.get_by_role("button").click()
-        expect(page.get_by_text("There is no such feed now.")).to_be_visible()

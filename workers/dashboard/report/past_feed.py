@@ -10,7 +10,7 @@ from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.dashboard.alarms import Alarm, alarms_of, events_of
 from workers.dashboard.excerpt import Axis, Excerpt
-from workers.dashboard.feed_view import Answer
+from workers.dashboard.feed_view import Answer, bounded
 from workers.dashboard.reports import Report, parsed
 from workers.errors import BadConfiguration, StateLost
 from workers.feed.position import previous_id
@@ -79,9 +79,9 @@ def _answers(store: Store, after: bytes, upto: bytes) -> list[Answer]:
     found = store.call("XREVRANGE", store.keys.out, upto, b"(" + after, "COUNT", MOST_ANSWERS)
     entries = found[::-1]
     messages = [_message(entry) for entry in entries]
-    truths = TrueLabels(store).of(entries, messages)
+    truths = TrueLabels(store, with_features=True).of(entries, messages)
     return [
-        Answer(entry[0], message, truth)
+        Answer(entry[0], message, bounded(truth))
         for entry, message, truth in zip(entries, messages, truths, strict=True)
         if isinstance(message, dict)
     ]
