@@ -191,16 +191,20 @@ class ExchangeabilityMonitor:
 
     def _begin_anew(self) -> None:
         """Forget the scorer and all ranks: what comes is compared with what comes now."""
-        self._freeze()
+        self._forget()
         self._has_scorer, self._left = False, self._first_fit
 
     def _freeze(self) -> None:
         """Begin the next scorer: fitted to the rows since the last, which are then forgotten."""
         scorer = frozen(self._counts, self._means, self._squares)
         self._constants, self._centres, self._precisions = scorer
+        self._forget()
+        self._has_scorer, self._left = True, self._every
+
+    def _forget(self) -> None:
+        """Forget the rows of this scorer: their moments, and their ranks."""
         for moments in (self._counts, self._means, self._squares, self._places, self._trees):
             moments[...] = 0
-        self._has_scorer, self._left = True, self._every
 
     def report(self) -> list[dict[str, Any]]:
         """Return the test nearest to a finding of each scope, with its wealth, as JSON has it."""
@@ -304,7 +308,9 @@ def _rank(
             at = j if j < _OF_CLASS else _OF_CLASS + label
             if j in (_LABEL, _OF_CLASS) and label < 0:
                 continue
-            score = min(max(ranked_scores[j], -1e30), 1e30)
+            score = ranked_scores[j]
+            # A row that every class excludes is as strange as can be: -inf less -inf is NaN.
+            score = 1e30 if math.isnan(score) else min(max(score, -1e30), 1e30)
             if places[at, 0] < PLACED:
                 places[at, 0] += 1.0
                 step = score - places[at, 1]

@@ -113,6 +113,40 @@ def test_a_finding_does_not_depend_on_how_rows_are_cut_and_goes_on_from_a_state(
     assert whole.report() == other.report()
 
 
+def test_a_state_does_not_depend_on_how_many_rows_came_with_the_one_that_was_found():
+    X, columns = examples(np.random.default_rng(4), 2400)
+    X[2200:, 1] += 2.0
+    rows = rows_of(X, columns)
+    whole, other = (ExchangeabilityMonitor(0.05, 1000) for _ in range(2))
+    (found,) = whole.update(rows)
+    for begin, stop in pairwise([0, found.row + 1, 2400]):
+        other.update(rows.part(begin, stop))
+    one, same = whole.state(), other.state()
+    assert one.keys() == same.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], same[name], name)
+
+
+def test_rows_that_no_class_explains_are_ranked_as_the_strangest():
+    # 1. A scorer that saw none of the classes it knows: those beyond the first 16 came alone.
+    classes, m = tuple(f"c{i:02d}" for i in range(20)), 3000
+    columns = np.where(np.arange(m) < 300, np.arange(m) % 20, 16 + np.arange(m) % 4)
+    X = np.random.default_rng(6).normal(size=(m, 2))
+    monitor = ExchangeabilityMonitor(0.01, 600)
+    assert monitor.update(rows_of(X, columns, classes)) == []
+    ExchangeabilityMonitor.from_state(monitor.state(), 0.01, 600)  # no NaN is in it
+    # 2. A value so far away that its distance is infinite in every class.
+    X, columns = X[:900] * 1e-60, np.arange(900) % 2
+    X[700::50] = 1e100
+    monitor = ExchangeabilityMonitor(0.01, 1000)
+    monitor.update(rows_of(X, columns))
+    state = monitor.state()
+    assert np.isfinite(state["places"]).all()
+    trees = state["trees"]
+    assert trees[1, 1] > 0
+    assert (trees[:, 1] == trees[:, CELLS:].sum(axis=1)).all()  # nothing was counted elsewhere
+
+
 def test_rows_without_features_are_skipped():
     monitor = ExchangeabilityMonitor(0.01, 1000)
     label = np.ones(5, dtype=np.int64)
