@@ -15,6 +15,7 @@ from workers.broker import permissions
 from workers.broker.connection import client
 from workers.broker.store import Store
 from workers.cli import app as cli
+from workers.dashboard.feed_follower import FeedFollower
 from workers.errors import AccessDenied
 from workers.feed.keys import FeedKeys
 
@@ -124,6 +125,17 @@ def test_a_worker_that_waits_for_a_consumer_group_needs_no_more(urls, capsys, ow
 def test_a_role_may_not_do_what_is_not_its_part(urls, role, command):
     with client(urls[role]) as connected, pytest.raises(redis.exceptions.NoPermissionError):
         connected.execute_command(*command)
+
+
+def test_a_reader_may_show_a_feed_on_the_page(own_redis, urls):
+    with client(own_redis.url) as admin:
+        admin.execute_command("HSET", "osvm:{f}:st", "epoch", "1", "seq", "0", "cursor", "0-0")
+    for viewers in (0, 1):
+        follower = FeedFollower(urls["osvm-reader"], "f")
+        follower.viewers = viewers
+        follower.update()
+        assert follower.view.has_begun
+        follower.close()
 
 
 def denied_to(own_redis, *removed, role="osvm-worker"):
