@@ -1,7 +1,8 @@
 """The matrix of modes that histories of faults go through, and the input of one history.
 
 `mode_of(seed)` walks through every combination of a machine, background refits, repeated ids, a
-blocking consumer, a combination and a second worker, in an order in which neighbours differ.
+blocking consumer, a combination, a second worker and late labels, in an order in which neighbours
+differ.
 """
 
 import json
@@ -36,7 +37,7 @@ MACHINES = {
     "drift-refit": DRIFT | {"on_drift": "refit"},
     "drift-reset": DRIFT | {"on_drift": "reset"},
 }
-SWITCHES = ("lag", "dedupe", "block", "combine", "two")
+SWITCHES = ("lag", "dedupe", "block", "combine", "two", "late")
 MODES = len(MACHINES) << len(SWITCHES)
 
 _STEP = 89
@@ -70,6 +71,11 @@ class Mode:
         return " ".join((self.machine, *(s for s in SWITCHES if s in self.switches)))
 
     @property
+    def is_late(self):
+        """Whether labels come late; a combination takes no such feed."""
+        return "late" in self and "combine" not in self
+
+    @property
     def options(self):
         """Settings of the worker that differ from the defaults."""
         options = COMMON | MACHINES[self.machine] | {"refit_lag": 7 if "lag" in self else 0}
@@ -81,6 +87,9 @@ class Mode:
             }  # fmt: skip
         if "combine" in self:
             options["keep_input"] = True
+        if self.is_late:
+            maturity = "arrival" if self.machine.endswith("oldest") else "horizon"
+            options |= {"horizon": 9, "maturity": maturity}
         return options
 
     def settings(self, **changes):
@@ -99,24 +108,30 @@ def rows(mode, seed, count):
 
     Of a machine that watches for drift, labels are turned round after `TURN` rows. A P-SVM gets
     probabilities for one in three, and with `dedupe` ids repeat, within what is
-    remembered and beyond it.
+    remembered and beyond it. With `late` most labels come up to 14 examples later.
     """
     generator, choose = np.random.default_rng(seed), random.Random(seed)
     X = generator.normal(size=(count, 3)).round(4)
     odds = X[:, 0] + generator.normal(size=count)
     if mode.machine.startswith("drift"):
         odds = np.where(np.arange(count) < TURN, 1.0, -1.0) * (5 + odds + 4 * X[:, 0])
-    found = []
+    found, due = [], {}
     for i, x in enumerate(X.tolist()):
         fields = ["x", "[1,2]" if i % 40 == 17 else json.dumps(x)]
+        label, comes_late = "b" if odds[i] > 0 else "a", False
         if mode.machine.startswith("psvm") and i % 3 == 1:
             fields += ["p", str(round(1 / (1 + np.exp(-2 * odds[i])), 3))]
+        elif comes_late := mode.is_late and choose.random() < 0.6:
+            pass
         else:
-            fields += ["y", "b" if odds[i] > 0 else "a"]
+            fields += ["y", label]
         again = i > 20 and "dedupe" in mode and choose.random() < 0.15
         fields += ["id", f"id-{i - choose.choice((1, 4, 9, 18)) if again else i}"]
         found.append(fields)
-    return found
+        if comes_late:
+            due.setdefault(i + choose.randrange(15), []).append(["for", fields[-1], "y", label])
+        found += due.pop(i, [])
+    return found[:count]
 
 
 def second_rows(entries, seed):

@@ -2,44 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
+from late_feed import answered, history, settings
 
-from online_svm.config import PredictorConfig
-from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import Limits
-from workers.engine.answer import process
-from workers.feed.position import START
-from workers.feed.recent_ids import RecentIds
-
-SMALL = {
-    "classes": ["a", "b"],
-    "committee": "single",
-    "kernel": "linear",
-    "window": 40,
-    "refit_every": 20,
-    "metrics_every": 15,
-    "monitors": "off",
-    "horizon": 10,
-}
-
-
-def settings(**changes):
-    return PredictorConfig.model_validate(SMALL | changes)
-
-
-def answered(entries, config=None, size=None, limits=None):
-    """Return the outcomes of entries, given as dicts of text, in batches of `size`."""
-    config, limits = config or settings(), limits or Limits()
-    predictor, recent = OnlinePredictor(config), RecentIds(limits.dedupe_window)
-    position, outcomes = START, []
-    flat = [[part.encode() for pair in entry.items() for part in pair] for entry in entries]
-    size = size or len(flat)
-    for begin in range(0, len(flat), size):
-        batch = [(b"%d-0" % (i + 1), flat[i]) for i in range(begin, min(begin + size, len(flat)))]
-        outcomes.append(process(predictor, limits, position, batch, recent))
-        position = outcomes[-1].after
-    return outcomes, predictor
 
 
 def messages(outcomes):
@@ -117,30 +83,6 @@ def test_a_feed_begun_before_late_labels_rejects_them_in_the_words_of_then():
     assert said["reason"] == (
         "field 'for', the label of an earlier id, is not supported yet; known: x, xb, y, p, id"
     )
-
-
-def history(n=260, seed=0):
-    """Return entries of a feed whose labels come up to 20 examples late, some never, some twice."""
-    rng = np.random.default_rng(seed)
-    due, entries = {}, []
-    for i in range(n):
-        x = rng.normal(size=2).round(6)
-        label = "b" if x[0] + rng.normal() > 0 else "a"
-        if rng.random() < 0.3:
-            entries.append({"x": json.dumps(x.tolist()), "id": str(i), "y": label})
-        else:
-            entries.append({"x": json.dumps(x.tolist()), "id": str(i)})
-            if rng.random() < 0.9:
-                due.setdefault(i + int(rng.integers(0, 20)), []).append((str(i), label))
-        for id, label in due.pop(i, []):
-            entries.append({"for": id, "y": label})
-            if rng.random() < 0.1:
-                entries.append({"for": id, "y": str(rng.choice(["a", "b"]))})
-        if rng.random() < 0.05:
-            entries.append({"for": str(int(rng.integers(2 * i + 1))), "y": "a"})
-        if rng.random() < 0.03:
-            entries.append({"x": "[1]", "id": "bad"})
-    return entries
 
 
 @pytest.mark.parametrize("changes", [{}, {"maturity": "arrival"}, {"classes": None}])
