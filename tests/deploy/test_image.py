@@ -17,7 +17,7 @@ import pytest
 from monitored_feed import COUNT, push
 from numba.core.caching import _CacheLocator
 from processes import LIMIT, Process
-from system_tools import tool
+from system_tools import tool, unavailable
 
 from workers.admin.verify import verify
 from workers.broker.permissions import check, of_webhook, of_worker
@@ -99,6 +99,7 @@ def test_the_users_that_the_script_makes_have_their_rights_and_no_others(redis, 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """Build the wheel and install it alone; what it needs stands beside it."""
+    check_sandbox()
     folder = tmp_path_factory.mktemp("image")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     quiet = ["--quiet", "--no-deps"]
@@ -125,6 +126,14 @@ def installed(tmp_path_factory):
     entrypoint.chmod(0o755)
     keep_machine_code(folder / "root")
     return folder / "root"
+
+
+def check_sandbox():
+    """Skip where no sandbox can be made; fail on CI."""
+    tried = [tool("bwrap", "bubblewrap"), "--unshare-user", "--ro-bind", "/", "/", "true"]
+    told = subprocess.run(tried, capture_output=True, text=True, timeout=LIMIT)
+    if told.returncode:
+        unavailable(f"bwrap cannot make a sandbox here: {told.stderr.strip()}")
 
 
 def keep_machine_code(root):

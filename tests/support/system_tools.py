@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from typing import NoReturn
 
 import pytest
 
@@ -9,9 +10,13 @@ import pytest
 def tool(name: str, package: str) -> str:
     """Return the path of a program; skip the test without it, and fail it on CI."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
-    if found is not None:
-        return found
-    reason = f"needs {name}: apt-get install {package}"
+    if found is None:
+        unavailable(f"needs {name}: apt-get install {package}")
+    return found
+
+
+def unavailable(reason: str) -> NoReturn:
+    """Skip the test; fail it on CI."""
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workers.broker.lease import Lease
     from workers.feed.commit import Commit
 
-Stage = Literal["starting", "standby", "replaying", "answering", "stopping", "stopped"]
+Stage = Literal["starting", "standby", "replaying", "answering", "stopping"]
 """What a worker does; a standby waits for the lease."""
 
 

@@ -1,5 +1,6 @@
 """The endpoint: it answers whatever the worker does, and says in one line what fails."""
 
+import re
 import select
 import shutil
 import socket
@@ -156,7 +157,8 @@ def test_a_lease_that_another_holds_is_told(store, served):
         deadline = time.monotonic() + LIMIT
         while (found := served.get("/readyz"))[0] == 200 and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert found == (503, "lease: not renewed for 1 s, it lasts 0.5 s\n")
+        assert found[0] == 503
+        assert re.fullmatch(r"lease: not renewed for \d+ s, it lasts 0.5 s\n", found[1])
         store.call("DEL", store.keys.lease)
 
 
@@ -187,8 +189,12 @@ def test_refits_that_fail_are_told_until_they_work_again(store):
 def test_a_loop_that_hangs_is_told(served):
     served.metrics.enter("answering")
     served.metrics.turned -= 100
-    assert served.get("/readyz") == (503, "feed: no batch was finished for 100 s\n")
-    assert served.get("/livez") == (503, "feed: no batch was finished for 100 s (for 100 s)\n")
+    status, line = served.get("/readyz")
+    assert status == 503
+    assert re.fullmatch(r"feed: no batch was finished for 1\d\d s\n", line)
+    status, line = served.get("/livez")
+    assert status == 503
+    assert re.fullmatch(r"feed: no batch was finished for 1\d\d s \(for 1\d\d s\)\n", line)
 
 
 def test_a_feed_that_waits_for_its_consumers_lives_and_says_so(store, served):
@@ -205,10 +211,12 @@ def test_a_feed_that_waits_for_its_consumers_lives_and_says_so(store, served):
 def test_a_failure_that_passes_does_not_end_the_life_of_a_worker(store):
     with serve(store, live=30.0) as served:
         served.metrics.enter("answering")
-        served.metrics.refits_fail(Trouble("it died", time.monotonic() - 29))
+        served.metrics.refits_fail(Trouble("it died", time.monotonic() - 5))
         assert served.get("/livez") == (200, "ok\n")
         served.metrics.refits_fail(Trouble("it died", time.monotonic() - 31))
-        assert served.get("/livez") == (503, "refits: it died (for 31 s)\n")
+        status, line = served.get("/livez")
+        assert status == 503
+        assert re.fullmatch(r"refits: it died \(for \d\d s\)\n", line)
 
 
 def test_what_redis_says_cannot_forge_a_second_line(served):

@@ -1,10 +1,13 @@
 """`online-svm worker --metrics` and `--log-format json`, in a process of its own."""
 
 import json
+import os
+import socket
 import sys
 import time
 import urllib.request
 
+import pytest
 from monitored_feed import COUNT, push
 from processes import LIMIT, Process
 
@@ -26,6 +29,27 @@ def until(is_true):
         time.sleep(0.02)
 
 
+@pytest.fixture
+def manager(tmp_path):
+    """A socket in place of that of systemd."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        server.bind(str(tmp_path / "notify"))
+        server.settimeout(LIMIT)
+        yield server
+
+
+def test_systemd_is_told_when_a_worker_answers_and_that_it_stops(embedded_url, feed, manager):
+    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url]
+    environment = os.environ | {"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "300000"}
+    with Process([*command, *SETTINGS, "--quiet"], stderr=-3, env=environment) as worker:
+        told = set()
+        until(lambda: told.update(manager.recv(4096).decode().splitlines()) or "READY=1" in told)
+        assert {"STATUS=feed: the worker is starting", "STATUS=answers", "WATCHDOG=1"} <= told
+        worker.terminate()
+        assert worker.wait() == 0
+        until(lambda: told.update(manager.recv(4096).decode().splitlines()) or "STOPPING=1" in told)
+
+
 def test_a_worker_is_scraped_and_every_line_it_logs_is_a_json_object(embedded_url, feed):
     command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url]
     more = ["--metrics", "0", "--log-format", "json"]
@@ -37,7 +61,8 @@ def test_a_worker_is_scraped_and_every_line_it_logs_is_a_json_object(embedded_ur
             assert first["address"].startswith("http://127.0.0.1:")
             answers = f'online_svm_answers_total{{feed="{feed}"}} {COUNT}.0'
             until(lambda: answers in scraped(first["address"]))
-            assert 'online_svm_lag_entries{feed="' + feed + '"} 0.0' in scraped(first["address"])
+            lag = f'online_svm_lag_entries{{feed="{feed}"}} 0.0'
+            until(lambda: lag in scraped(first["address"]))  # it is read twice a second
             worker.terminate()
             _, rest = worker.communicate()
         lines = [json.loads(line) for line in rest.splitlines()]
