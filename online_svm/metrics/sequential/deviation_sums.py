@@ -5,6 +5,7 @@ a mean since any of these is a difference. Of the multiples of 64 * 2^j rows the
 for each j: near starts lie close together.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -20,6 +21,7 @@ MEMORY = 32.0  # rows behind the mean that squares are taken about
 SPACING = 64  # rows between two starts
 FIRST_GROUP = 128  # starts with a larger share of the level: the first 8,192 rows
 POINTS = 16  # of the variance, to each doubling: an interval is at most 2 % too wide
+_GROUPS = 48
 DOUBLINGS = 24  # 64 * 2^23 rows: more than 500 million
 
 
@@ -100,14 +102,24 @@ class DeviationSums:
         intervals since all starts hold together, at all times, with probability 1 - `level`.
         """
         sums, before = self._sums[series], self._before[:, series]
-        reach = self._reach.of(sums[2] - before[:, 2], self._starts[:, 0])
-        at = _farthest(sums, before, self._starts, reach)
-        if at < 0:
+        distances, chosen = _least_distances(sums, before, self._starts, self._reach.logs)
+        if chosen < 0:
             return None
-        count, total, _ = (sums - before[at]).tolist()
-        lower, upper = (total - float(reach[at])) / count, (total + float(reach[at])) / count
-        since = int(self._starts[at, 1])
-        return Deviation(since, int(count), total / count, max(-1.0, lower), min(1.0, upper))
+        best = 0.0
+        for at in np.argsort(-distances, kind="stable").tolist():
+            if distances[at] <= best:  # so is that of every start behind it
+                break
+            count, total, squares = (sums - before[at]).tolist()
+            distance = (abs(total) - self._reach.of(squares, int(self._starts[at, 0]))) / count
+            if distance > best:
+                best, chosen = distance, at
+        return self._since(chosen, sums - before[chosen])
+
+    def _since(self, at: int, sums: Floats) -> Deviation:
+        count, total, squares = sums.tolist()
+        reach = self._reach.of(squares, int(self._starts[at, 0]))
+        lower, upper = max(-1.0, (total - reach) / count), min(1.0, (total + reach) / count)
+        return Deviation(int(self._starts[at, 1]), int(count), total / count, lower, upper)
 
     def state(self) -> Arrays:
         """Return the sums, and those at each start."""
@@ -143,22 +155,34 @@ class _Reach:
     A start has a share of the level that does not depend on how many will follow. The boundary
     grows with the variance, so that of the next point of a grid may stand for it. Each is found
     once.
+
+    Attributes
+    ----------
+    logs : ndarray of shape (n_groups,)
+        ln(1 / level) of one side, by the group of a start.
     """
 
     def __init__(self, level: float) -> None:
-        self._level = level
-        self._table = np.full((2 * DOUBLINGS, POINTS * 2 * DOUBLINGS), np.nan)
+        self.logs = np.array([-math.log(0.5 * level * _share(group)) for group in range(_GROUPS)])
+        self._found: dict[tuple[int, int], float] = {}
 
-    def of(self, squares: Floats, numbers: Ints) -> Floats:
-        """Return the reach for each sum of squares, by the number of its start."""
-        groups = np.where(numbers < FIRST_GROUP, np.minimum(numbers, 1), np.frexp(numbers)[1] - 6)
-        points = np.ceil(POINTS * np.log2(np.maximum(squares, 1.0))).astype(np.int64)
-        reach = np.asarray(self._table[groups, points])
-        for i in np.flatnonzero(np.isnan(reach)).tolist():
-            group, point = int(groups[i]), int(points[i])
-            reach[i] = boundary(2.0 ** (point / POINTS), 0.5 * self._level * _share(group))
-            self._table[group, point] = reach[i]
-        return reach
+    def of(self, squares: float, number: int) -> float:
+        """Return the reach for a sum of squares, by the number of its start."""
+        key = _group(number), math.ceil(POINTS * math.log2(max(squares, 1.0)))
+        if key not in self._found:
+            level = math.exp(-float(self.logs[key[0]]))
+            self._found[key] = boundary(2.0 ** (key[1] / POINTS), level)
+        return self._found[key]
+
+
+@jit
+def _group(number: int) -> int:
+    """Return the group of a start: 0, 1 ... 127, 128 ... 255, 256 ... 511 and so on."""
+    group, first = min(number, 1), FIRST_GROUP
+    while first <= number:
+        group += 1
+        first *= 2
+    return group
 
 
 def _share(group: int) -> float:
@@ -176,19 +200,26 @@ def _share(group: int) -> float:
 
 
 @jit
-def _farthest(sums: Floats, before: Floats, starts: Ints, reach: Floats) -> int:
-    """Return the start whose interval lies farthest from 0, as `strongest` says; or -1."""
-    best, chosen = (-1.0, 0.0), -1
+def _least_distances(
+    sums: Floats, before: Floats, starts: Ints, logs: Floats
+) -> tuple[Floats, int]:
+    """Return how far each interval may at most lie from 0, and the start of the largest z; or -1.
+
+    No mixture exceeds exp(s^2 / (2 v)): a boundary is at least sqrt(2 v ln(1 / level)), which costs
+    less to find.
+    """
+    distances, chosen, best = np.full(len(starts), -1.0), -1, -1.0
     for i in range(len(starts)):
         count = sums[0] - before[i, 0]
         if count < 1.0:
             continue
-        total, squares = abs(sums[1] - before[i, 1]), sums[2] - before[i, 2]
-        found = (max(0.0, (total - reach[i]) / count), total / np.sqrt(squares + 1.0))
-        is_later = chosen >= 0 and starts[i, 0] > starts[chosen, 0]
-        if found > best or (found == best and is_later):
-            best, chosen = found, i
-    return chosen
+        total, squares = abs(sums[1] - before[i, 1]), max(0.0, sums[2] - before[i, 2])
+        least = np.sqrt(2.0 * squares * logs[_group(starts[i, 0])])
+        distances[i] = (total - least) / count
+        z = total / np.sqrt(squares + 1.0)
+        if z > best:
+            best, chosen = z, i
+    return distances, chosen
 
 
 @jit

@@ -1,10 +1,13 @@
 """Means since several starts: the starts that are kept, the intervals, cuts and states."""
 
+import math
+
 import numpy as np
 import pytest
 
 from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.sequential.deviation_sums import SPACING, DeviationSums
+from online_svm.metrics.sequential.mixture_boundary import boundary
 
 
 def test_a_deviation_that_began_late_is_told_with_where_it_began():
@@ -73,3 +76,23 @@ def test_a_state_with_a_part_that_does_not_fit_is_refused(name):
     state = DeviationSums(2).state()
     with pytest.raises(InvalidSnapshot, match=name):
         DeviationSums.from_state(state | {name: np.zeros(7)}, 2)
+
+
+def test_the_start_that_is_told_is_the_one_whose_interval_lies_farthest_of_all():
+    rng = np.random.default_rng(5)
+    values = (rng.random(2000) < np.where(np.arange(2000) < 900, 0.3, 0.55)) - 0.3
+    sums = DeviationSums(1)
+    sums.update(values[:, None], np.arange(2000))
+    told = sums.strongest(0)
+    found = []
+    for number in range(2000 // SPACING + 1):
+        rows = values[number * SPACING :]
+        # The squares are about an expected value that only the sums know: theirs are taken.
+        at = np.flatnonzero(sums.state()["starts"][:, 0] == number)
+        if len(at):
+            squares = sums.state()["sums"][0, 2] - sums.state()["before"][at[0], 0, 2]
+            level = 0.025 * (0.25 if number == 0 else 0.25 / 127)
+            reach = boundary(2 ** (math.ceil(16 * math.log2(squares)) / 16), level)
+            found.append(((abs(rows.sum()) - reach) / len(rows), number * SPACING))
+    assert told.since == max(found)[1]
+    assert told.lower == pytest.approx(max(found)[0])

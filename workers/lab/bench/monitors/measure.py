@@ -39,10 +39,12 @@ OURS: dict[str, Detector] = {
 PEERS: dict[str, Detector] = {
     "Shiryaev-Roberts, no tolerance": Change("shiryaev-roberts", 0.0, parts=False),
     "CUSUM (Page)": PlainCusum(),
-    "river ADWIN": River("ADWIN", [{"delta": 10.0**-k} for k in (8, 6, 5, 4, 3, 2.5, 2, 1.5, 1)]),
+    "river ADWIN": River(
+        "ADWIN", [{"delta": 10.0**-k} for k in (8, 5, 3, 2, 1.5, 1.3, 1.15, 1, 0.7)]
+    ),
     "river Page-Hinkley": River(
         "Page-Hinkley",
-        [{"threshold": t, "delta": 0.02} for t in (100, 70, 50, 35, 25, 18, 13, 9)],
+        [{"threshold": t, "delta": 0.02} for t in (100, 70, 50, 35, 25, 18, 13, 9, 6, 4)],
     ),
     "river KSWIN": River("KSWIN", [{"alpha": 10.0**-k, "seed": 0} for k in (8, 7, 6, 5, 4)]),
     "river DDM": River(
