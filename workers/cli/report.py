@@ -2,13 +2,12 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers.cli.common import (
     Config,
-    Feed,
     Json,
     Redis,
     feed_store,
@@ -19,6 +18,9 @@ from workers.cli.common import (
 )
 from workers.fast_imports import importing
 
+if TYPE_CHECKING:
+    from workers.dashboard.excerpt import Axis
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -26,7 +28,14 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    feed: Feed,
+    feed: Annotated[
+        str,
+        typer.Argument(
+            metavar="FEED|FILE",
+            help="Name of the feed, or a CSV file of online-svm export.",
+            show_default=False,
+        ),
+    ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")] = Path(
         "report.html"
     ),
@@ -59,11 +68,16 @@ def report(
     with importing():
         from workers.admin.registry import require
         from workers.dashboard.report.html_report import html_report
+        from workers.dashboard.report.past_export import read_export
         from workers.dashboard.report.past_feed import read_past
         from workers.dashboard.report.summary import sentences
-    with feed_store(feed, redis, config) as store:
-        require(store)
-        past = read_past(store, *span, "time" if along == "time" else "n")
+    axis: Axis = "time" if along == "time" else "n"
+    if Path(feed).is_file():
+        past = read_export(Path(feed), *span, axis)
+    else:
+        with feed_store(feed, redis, config) as store:
+            require(store)
+            past = read_past(store, *span, axis)
     text = html_report(past)
     with writing(out), replacing(out, overwrite) as file:
         file.write(text)

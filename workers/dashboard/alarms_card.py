@@ -25,7 +25,7 @@ class AlarmsCard(Card):
         "after how many examples it was raised, and how far the probabilities were off. Events "
         "tell what happened to the workers of the feed. Times are UTC."
     )
-    section = "the-live-page"
+    section = "monitors"
     is_wide = True
 
     def body(self) -> Sequence[UIElement]:
@@ -35,6 +35,8 @@ class AlarmsCard(Card):
 
     def fill(self, excerpt: Excerpt) -> str:
         """Write the tables."""
+        if not excerpt.has_alarms:
+            return "An exported file holds answers alone: no alarms, and no events."
         if not (excerpt.alarms or excerpt.events):
             return "No alarm was raised, and nothing happened to a worker, as far as is kept."
         text = _alarms(excerpt.alarms) + _events(excerpt.events)

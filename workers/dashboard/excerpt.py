@@ -95,6 +95,8 @@ class Excerpt:
     samples : list of Sample
     alarms : list of Alarm
     events : list of Event
+    has_alarms : bool
+        False where the source cannot tell whether there were any.
     """
 
     feed: str
@@ -104,6 +106,7 @@ class Excerpt:
     samples: list[Sample] = field(default_factory=list)
     alarms: list[Alarm] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    has_alarms: bool = True
 
     @classmethod
     def of(cls, view: FeedView, choice: Choice) -> Self:

@@ -32,7 +32,7 @@ class LabelsCard(Card):
         "examples. Accuracy may still become anything between the bounds: all open answers wrong, "
         "or all right; the estimate assumes that the probabilities are right."
     )
-    section = "the-live-page"
+    section = "labels-that-come-late"
 
     def body(self) -> Sequence[UIElement]:
         """Make the place of the figures."""

@@ -93,7 +93,7 @@ class EvidenceCard(Card):
         "raised at 0, and the test begins anew. While all is well the lines stay below 0 for ever, "
         "but with the small probability alarm_level."
     )
-    section = "the-live-page"
+    section = "monitors"
 
     def body(self) -> Sequence[UIElement]:
         """Make the plot."""
@@ -146,7 +146,7 @@ class DeviationCard(Card):
         "its confidence sequence: the band holds the truth at all times together. Above 0 the "
         "feed announces too little, below 0 too much. The table has the parts that are off most."
     )
-    section = "the-live-page"
+    section = "monitors"
 
     def body(self) -> Sequence[UIElement]:
         """Make the plot and the place of the table."""

@@ -10,11 +10,14 @@ from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.dashboard.alarms import Alarm
 from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.report import past_feed
+from workers.dashboard.report import past_export, past_feed
+from workers.dashboard.report.past_export import read_export
 from workers.dashboard.report.past_feed import NothingKept, read_past
 from workers.dashboard.report.summary import sentences
 from workers.dashboard.reports import parsed
+from workers.errors import BadConfiguration
 
+HEAD = "entry,status,label,probability,lower,upper,is_right"
 HOSTILE = "</script><script>alert(1)</script>\x1b[2J"
 
 
@@ -124,3 +127,52 @@ def test_a_wrong_time_an_unknown_feed_and_a_file_that_is_there_are_named(mail, r
     out.write_text("mine")
     code, _, err = run(mail.name, "--out", str(out))
     assert (code, "--overwrite" in err, out.read_text()) == (2, True, "mine")
+
+
+def test_an_exported_file_tells_the_same_as_the_feed_but_for_the_alarms(
+    mail, run, embedded_url, tmp_path, capsys
+):
+    path = tmp_path / "answers.csv"
+    with pytest.raises(SystemExit):
+        cli.main(["export", mail.name, str(path), "--redis", embedded_url])
+    capsys.readouterr()
+    past = read_export(path)
+    right = [n % 5 != 0 for n in range(1, 11)]
+    assert [one.truth.is_right for one in past.answers] == right
+    assert past.reports[-1].scored == 10
+    assert past.reports[-1].methods["headline"][:3] == pytest.approx((0.8, 0.7, 0.8))
+    assert [one.message["seq"] for one in read_export(path, 3000.0, 5000.0).answers] == [2, 3, 4]
+    code, told, _ = run(str(path), "--out", str(tmp_path / "report.html"))
+    assert code == 0
+    assert "Over all scored examples 80.0 % were right and 80.0 % was announced." in told
+    assert "An exported file does not tell of alarms" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "has no column 'entry'"),
+        (
+            "entry,status,label,probability,lower,upper,is_right\nx-1,ok,a,1,1,1,1\n",
+            "line 2: 'x-1'",
+        ),
+        ("entry,status,label,probability,lower,upper,is_right\n", "holds no answer"),
+        ("entry,status\x00", "is no CSV|has no column"),
+    ],
+    ids=["other columns", "no ID", "empty", "NUL"],
+)
+def test_a_file_that_is_no_export_is_named(tmp_path, text, message):
+    path = tmp_path / "answers.csv"
+    path.write_text(text)
+    with pytest.raises(BadConfiguration, match=message):
+        read_export(path)
+
+
+def test_a_long_export_is_drawn_in_evenly_spaced_points(tmp_path, monkeypatch):
+    monkeypatch.setattr(past_export, "MOST_REPORTS", 4)
+    path = tmp_path / "answers.csv"
+    rows = [f"{i}-0,ok,{i},a,0.5,0.4,0.6,{i % 2}" for i in range(1000)]
+    path.write_text("\n".join(["entry,status,n,label,probability,lower,upper,is_right", *rows]))
+    past = read_export(path)
+    assert [report.scored for report in past.reports] == [400, 800, 1000]
+    assert past.reports[-1].methods["headline"][:2] == (0.5, pytest.approx(0.4))

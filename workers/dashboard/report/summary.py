@@ -59,6 +59,9 @@ def _percent(share: float) -> str:
 
 
 def _alarms(past: Excerpt) -> Iterator[str]:
+    if not past.has_alarms:
+        yield "An exported file does not tell of alarms: see the feed itself."
+        return
     if not past.alarms:
         yield "No alarm was raised."
         return

@@ -1,0 +1,135 @@
+"""What an exported CSV file tells of a past run: answers and labels; it holds no alarms."""
+
+import csv
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from workers.dashboard.excerpt import Axis, Excerpt
+from workers.dashboard.feed_view import Answer
+from workers.dashboard.report.past_feed import MOST_ANSWERS, MOST_REPORTS, NothingKept
+from workers.dashboard.reports import Report
+from workers.errors import BadConfiguration
+from workers.feed.position import parse_id
+from workers.history.true_labels import Truth
+
+NEEDED = ("entry", "status", "label", "probability", "lower", "upper", "is_right")
+
+_EVERY = 25
+"""Scored answers between two points of a curve, where these are not too many."""
+
+_TEXTS = ("status", "id", "label", "guarantee", "reason")
+_NUMBERS = ("seq", "n", "probability", "lower", "upper")
+
+
+def read_export(
+    path: Path, since: float | None = None, until: float | None = None, axis: Axis = "n"
+) -> Excerpt:
+    """Return what a file of `online-svm export` holds of a span.
+
+    The cumulative figures of the headline are summed from the first answer of the span on.
+
+    Parameters
+    ----------
+    path : Path
+    since, until : float, optional
+        Milliseconds since 1970, as in the IDs of entries; both ends are included.
+    axis : "n" or "time"
+
+    Raises
+    ------
+    BadConfiguration
+        If the file cannot be read, or is no such export.
+    NothingKept
+        If it holds no answer of the span.
+    """
+    sums, reports, step = _Sums(), list[Report](), _EVERY
+    answers: deque[Answer] = deque(maxlen=MOST_ANSWERS)
+    for entry_id, row in _rows(path):
+        time = float(parse_id(entry_id)[0])
+        if (since is not None and time < since) or (until is not None and time > until):
+            continue
+        answer = _answer(entry_id, row)
+        answers.append(answer)
+        if sums.add(answer) and sums.scored % step == 0:
+            reports.append(sums.report(time))
+            if len(reports) > MOST_REPORTS:
+                reports, step = reports[1::2], 2 * step
+    if not answers:
+        raise NothingKept(f"{path}: holds no answer of this time")
+    if sums.scored and (not reports or reports[-1].scored < sums.scored):
+        reports.append(sums.report(float(parse_id(answers[-1].entry_id)[0])))
+    return Excerpt(path.stem[:64], axis, reports, list(answers), has_alarms=False)
+
+
+def _rows(path: Path) -> Iterator[tuple[bytes, Mapping[str, str]]]:
+    """Yield the rows with their entry IDs.
+
+    Raises
+    ------
+    BadConfiguration
+        If the file cannot be read, or lacks a column; names the line that is no answer.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as source:
+            reader = csv.DictReader(source, strict=True)
+            missing = [name for name in NEEDED if name not in (reader.fieldnames or ())]
+            if missing:
+                raise BadConfiguration(
+                    f"{path}: has no column {missing[0]!r}; write the file with online-svm export"
+                )
+            for row in reader:
+                time, _, count = (row["entry"] or "").partition("-")
+                if not (time.isdecimal() and count.isdecimal() and len(time + count) < 40):
+                    raise BadConfiguration(
+                        f"{path}, line {reader.line_num}: {(row['entry'] or '')[:40]!r} is no "
+                        "entry ID; write the file with online-svm export"
+                    )
+                yield f"{time}-{count}".encode(), row
+    except OSError as error:
+        raise BadConfiguration(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadConfiguration(f"{path}: is no CSV file in UTF-8: {error}") from None
+
+
+def _answer(entry_id: bytes, row: Mapping[str, str]) -> Answer:
+    texts = {name: row.get(name) or None for name in _TEXTS}
+    numbers = {name: _float(row.get(name)) for name in _NUMBERS}
+    label = row.get("true_label") or None
+    is_right = {"1": True, "0": False}.get(row["is_right"] or "")
+    return Answer(entry_id, texts | numbers, Truth(True, label, is_right))
+
+
+def _float(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+class _Sums:
+    """Sums of the headline over the scored answers."""
+
+    def __init__(self) -> None:
+        self.scored = 0
+        self._n = 0
+        self._sums = [0.0] * 4
+
+    def add(self, answer: Answer) -> bool:
+        """Add an answer; return whether it was scored."""
+        message: dict[str, Any] = answer.message
+        announced = [message[name] for name in ("lower", "probability", "upper")]
+        if message["status"] != "ok" or answer.truth.is_right is None or None in announced:
+            return False
+        self.scored += 1
+        self._n = max(self._n, int(message["n"] or 0) + 1)
+        values = [float(answer.truth.is_right), *announced]
+        self._sums = [total + value for total, value in zip(self._sums, values, strict=True)]
+        return True
+
+    def report(self, time: float) -> Report:
+        """Return the means so far as a report."""
+        nan = float("nan")
+        means = tuple(total / self.scored for total in self._sums)
+        return Report(time, self._n, self.scored, {"headline": (*means, nan, nan)}, {})
