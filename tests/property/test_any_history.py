@@ -26,7 +26,7 @@ from online_svm.stream.example import Example
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import Fenced, InputLost, Unavailable
-from workers.feed.position import MET, OUT, START, chain, parse_id
+from workers.feed.position import ALARMS, MET, OUT, START, chain, parse_id
 
 CONFIG = PredictorConfig(
     classes=("a", "b"),
@@ -327,9 +327,11 @@ class History(RuleBasedStateMachine):
 
     def check_digest(self, out, position):
         links = [(OUT, *entry) for entry in out]
-        links += [(MET, *entry) for entry in self.since(self.store.keys.met, position)]
-        links.sort(key=lambda link: (parse_id(link[1]), link[0] == MET))
-        if len(links) - len(out) == self.model.n // 5 - self.checked.n // 5:
+        met = self.since(self.store.keys.met, position)
+        links += [(MET, *entry) for entry in met]
+        links += [(ALARMS, *entry) for entry in self.since(self.store.keys.alarms, position)]
+        links.sort(key=lambda link: (parse_id(link[1]), (OUT, MET, ALARMS).index(link[0])))
+        if len(met) == self.model.n // 5 - self.checked.n // 5:
             assert chain(self.checked.digest, links) == position.digest
 
 

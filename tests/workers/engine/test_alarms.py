@@ -107,6 +107,30 @@ def test_workers_that_die_and_take_over_commit_the_same_alarms(embedded_url, fee
         worker.abandon()
 
 
+@pytest.mark.parametrize("policy", ["refit", "reset"])
+def test_a_policy_gives_the_same_bytes_whatever_the_workers(embedded_url, feed, policy):
+    acting = {"on_drift": policy, "refit_lag": 60}
+    alone = answered(embedded_url, feed, batch=64, **acting)
+    expected = streams(alone.store), alone.engine.position
+    alone.abandon()
+    assert any(b'"action":"%b"' % policy.encode() in payload for _, payload in expected[0][2])
+    with Store(embedded_url, feed) as store:
+        assert verify(store).is_identical
+        store.call("DEL", *store.call("KEYS", f"osvm:{{{feed}}}:*"))
+    first = Worker(embedded_url, feed, settings(batch=30, **acting))
+    push(first.store, entries())
+    drain(first.engine, 445)  # an alarm was acted on; refits of before it were withdrawn
+    first.abandon()  # as a kill does
+    second = Worker(embedded_url, feed, settings(batch=7, **acting))
+    drain(second.engine, 520)
+    third = Worker(embedded_url, feed, settings(batch=300, **acting))
+    assert fenced(Engine.advance, second.engine) or fenced(Engine.finish_commit, second.engine)
+    drain(third.engine, COUNT)
+    assert (streams(third.store), third.engine.position) == expected
+    for worker in (second, third):
+        worker.abandon()
+
+
 def test_verify_compares_the_alarms(embedded_url, feed, expected):
     answered(embedded_url, feed, keep_input=True).abandon()
     with Store(embedded_url, feed) as store:
