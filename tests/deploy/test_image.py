@@ -158,6 +158,12 @@ def site_packages():
     return [path for path in sys.path if path.endswith("site-packages")] + site.getsitepackages()
 
 
+def _python_below_tmp():
+    """Return options that show this Python again where it stands below /tmp, as on CI."""
+    places = sorted({sys.prefix, sys.base_prefix, *site_packages()})
+    return [word for at in places if at.startswith("/tmp/") for word in ("--ro-bind", at, at)]
+
+
 def sandboxed(installed, secrets, *command, extra=()):
     """Return a command line that runs a command as the container would."""
     environment = {
@@ -175,7 +181,7 @@ def sandboxed(installed, secrets, *command, extra=()):
         *["--unshare-user", "--uid", "10001", "--gid", "10001", "--unshare-pid", "--unshare-ipc"],
         *["--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--proc", "/proc"],
         *["--tmpfs", "/run", "--ro-bind", str(secrets / "worker.password")],
-        *["/run/secrets/worker-password", "--tmpfs", "/tmp"],
+        *["/run/secrets/worker-password", "--tmpfs", "/tmp", *_python_below_tmp()],
         *["--tmpfs", "/opt", "--ro-bind", str(installed), HOME, "--remount-ro", "/opt"],
         *["--chdir", "/tmp", "--clearenv"],
         *[word for name, value in environment.items() for word in ("--setenv", name, value)],
