@@ -1,10 +1,11 @@
 """Whether the feed's alarms are silenced now: what people said in the stream of events."""
 
-import json
 import time
 
-from workers.admin.answers import payload
+from workers.admin.answers import answer
+from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
+from workers.errors import StateLost
 from workers.feed.keys import FeedKeys
 
 _COUNT = 1000
@@ -29,10 +30,17 @@ class Silences:
         while found := self._connection.call(
             "XRANGE", self._keys.events, after, "+", "COUNT", _COUNT
         ):
-            for entry, fields in found:
-                event = json.loads(payload((entry, fields)))
-                if event.get("code") == "silenced":
-                    self._until = event["until"] / 1000
-                self._last = entry
+            for entry in found:
+                self._note(entry)
+                self._last = entry[0]
             after = b"(" + self._last
         return time.time() < self._until
+
+    def _note(self, entry: Entry) -> None:
+        try:
+            event = answer(entry)
+        except StateLost:  # another program wrote it
+            return
+        until = event.get("until")
+        if event.get("code") == "silenced" and isinstance(until, int):
+            self._until = until / 1000

@@ -128,13 +128,16 @@ class FeedWatch:
         return max(int(added) - int(unread[0]) - seq, 0)
 
     def _newest(self, stream: str) -> dict[str, Any] | None:
-        """Return the payload of the last entry of a stream, if there is one."""
+        """Return the payload of the last entry of a stream, if there is one that can be read."""
         entry = self._info(stream).get(b"last-entry")
         if not entry:
             return None
         fields: Sequence[bytes] = entry[1]
         payload = dict(zip(fields[::2], fields[1::2], strict=True)).get(FIELD.encode(), b"null")
-        found = orjson.loads(payload)
+        try:
+            found = orjson.loads(payload)
+        except orjson.JSONDecodeError:  # another program wrote it
+            return None
         return found if isinstance(found, dict) else None
 
     def _info(self, stream: str) -> dict[bytes, Any]:

@@ -6,19 +6,19 @@ is away for days, loses none that `alarms` still holds, and the memory of this p
 entry at a time. The worker's own thread does not know of any of it.
 """
 
-import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import structlog
 
-from workers.admin.answers import payload
+from workers.admin.answers import answer
 from workers.broker.backoff import delays
+from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
-from workers.errors import WorkerError
+from workers.errors import StateLost, WorkerError
 from workers.feed.keys import FeedKeys
 from workers.monitor.silences import Silences
 from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, delivery
@@ -115,7 +115,7 @@ class Webhook:
             found = self._read(">")
         for entry, fields in found:
             if fields:
-                is_done = self._deliver(entry.decode(), payload((entry, fields)))
+                is_done = self._deliver(entry.decode(), _alarms_of((entry, fields)))
             else:
                 self.lost += 1
                 is_done = True
@@ -132,9 +132,8 @@ class Webhook:
         found: list[Any] = reply[0][1] if reply else []
         return found
 
-    def _deliver(self, entry: str, text: bytes) -> bool:
+    def _deliver(self, entry: str, alarms: Sequence[Any]) -> bool:
         """Post the alarms of an entry; return whether all were taken, or silenced."""
-        alarms = json.loads(text)["alarms"]
         for number, alarm in enumerate(alarms):
             sent = delivery(self._keys.feed, entry, number, alarm)
             if self._silences.hold():
@@ -177,6 +176,18 @@ class Webhook:
 
     def _delays(self) -> Iterator[float]:
         return delays(first=self._first, cap=self._cap)
+
+
+def _alarms_of(entry: Entry) -> Sequence[Any]:
+    """Return the alarms of an entry; none where another program wrote it."""
+    try:
+        alarms = answer(entry).get("alarms")
+    except StateLost:
+        alarms = None
+    if isinstance(alarms, list):
+        return alarms
+    log.warning("an entry of alarms is of another program; it is passed over", entry=entry[0])
+    return []
 
 
 def _cursor(url: str, keys: FeedKeys) -> bytes:

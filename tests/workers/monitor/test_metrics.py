@@ -243,3 +243,12 @@ def test_alarms_are_counted_by_kind(feed):
     assert registry.get_sample_value("online_svm_alarms_total", labels) == 6
     labels["kind"] = "exchangeability"
     assert registry.get_sample_value("online_svm_alarms_total", labels) == 0
+
+
+def test_a_report_that_another_program_wrote_is_left_out_and_fails_nothing(store, watched):
+    push(store)
+    work(store, watched.metrics)
+    store.call("XADD", store.keys.met, "*", "p", "<html>")
+    assert watched("learned_examples") == COUNT - 6
+    assert watched("accuracy_ratio", span="cumulative") is None
+    assert watched("redis_up") == 1

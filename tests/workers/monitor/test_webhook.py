@@ -257,6 +257,18 @@ def test_while_a_feed_is_silenced_nothing_is_posted_and_afterwards_again(begun):
     assert pending(begun) == 0
 
 
+@pytest.mark.parametrize("fields", [("p", "<html>"), ("p", "[]"), ("p", "{}"), ("q", "1")])
+def test_what_another_program_wrote_holds_no_alarm_up(begun, fields):
+    for stream in (begun.keys.alarms, begun.keys.events):
+        begun.call("XADD", stream, f"{FIRST}-0" if stream == begun.keys.alarms else "*", *fields)
+    begun.call("XADD", begun.keys.events, "*", "p", '{"code":"silenced"}')
+    with receiving() as received, delivering(begun, received):
+        raise_alarms(begun, 1, FIRST + 1)
+        received.wait(1)
+        settled(lambda: pending(begun) == 0)
+    assert received.keys == expected(begun, [FIRST + 1])
+
+
 def test_what_people_say_stands_among_the_events(begun):
     raise_alarms(begun, 1, FIRST)
     assert acknowledge(begun, f"{FIRST}-0", "a new form") == f"{FIRST}-0"
