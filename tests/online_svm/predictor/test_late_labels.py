@@ -9,6 +9,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.snapshot import pack, unpack
+from online_svm.stream.alarm import Alarm
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 
@@ -89,6 +90,26 @@ def test_where_calls_are_cut_changes_no_bit(changes):
         other = OnlinePredictor(config)
         assert follow(other, X, events, size) == expected
         assert other.snapshot() == one.snapshot()
+
+
+@pytest.mark.parametrize("maturity", ["horizon", "arrival"])
+@pytest.mark.parametrize("on_drift", ["report", "refit", "reset"])
+def test_alarms_and_what_is_done_about_them_are_the_same_for_any_calls(on_drift, maturity):
+    config = settings(
+        monitors="default", alarm_level=0.5, tolerance=0.001, window=100, refit_every=50,
+        on_drift=on_drift, maturity=maturity, train_fraction=0.2,
+    )  # fmt: skip
+    X, labels, events = stream(320, np.random.default_rng(5), never=0.05)
+    X[:, 0] += np.where(np.array(labels) == "b", 4.0, -4.0)
+    other = {"a": "b", "b": "a", None: None}
+    events = [(kind, i, other[y] if i >= 150 else y) for kind, i, y in events]
+    one = OnlinePredictor(config)
+    expected = follow(one, X, events, 1)
+    assert any(isinstance(answer, Alarm) for answer in expected[0])
+    for size in (7, 64, 1024):
+        other_one = OnlinePredictor(config)
+        assert follow(other_one, X, events, size) == expected
+        assert other_one.snapshot() == one.snapshot()
 
 
 @pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
