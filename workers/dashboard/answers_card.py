@@ -15,9 +15,9 @@ ROWS = 12
 _WIDTH, _HEIGHT = 160, 16  # pixels of the drawn interval
 
 _HEAD = (
-    '<tr><th class="left">entry</th><th class="left">id</th><th class="left">answer</th>'
-    '<th>probability</th><th class="left">interval, 0 to 1</th>'
-    '<th class="left">true label</th></tr>'
+    '<tr><th class="left">entry</th><th class="left">answer</th><th>probability</th>'
+    '<th class="left">true label</th><th class="left">interval, 0 to 1</th>'
+    '<th class="left">id</th></tr>'
 )
 
 
@@ -50,20 +50,19 @@ class AnswersCard(Card):
 
 def _row(answer: Answer) -> str:
     message = answer.message
-    cells = [whole(number(message.get("seq"))), safe(message.get("id"), 24)]
-    if message.get("status") == "ok" and message.get("label") is not None:
-        cells += [safe(message["label"], 24), *_announced(message)]
-    else:
+    seq, name = whole(number(message.get("seq"))), safe(message.get("id"), 24)
+    if message.get("status") != "ok" or message.get("label") is None:
         why = message.get("reason") or message.get("label") or ""
         return (
-            f'<tr><td class="left">{cells[0]}</td><td class="text">{cells[1]}</td>'
-            f'<td class="left soft" colspan="4">{safe(message.get("status"), 12)}: '
-            f"{safe(why, 80)}</td></tr>"
+            f'<tr><td class="left">{seq}</td><td class="left soft" colspan="4">'
+            f"{safe(message.get('status'), 12)}: {safe(why, 80)}</td>"
+            f'<td class="text">{name}</td></tr>'
         )
+    point, drawing = _announced(message)
     return (
-        f'<tr><td class="left">{cells[0]}</td><td class="text">{cells[1]}</td>'
-        f'<td class="text">{cells[2]}</td><td>{cells[3]}</td><td>{cells[4]}</td>'
-        f'<td class="text">{_truth(answer)}</td></tr>'
+        f'<tr><td class="left">{seq}</td><td class="text">{safe(message["label"], 24)}</td>'
+        f'<td>{point}</td><td class="text">{_truth(answer)}</td><td>{drawing}</td>'
+        f'<td class="text">{name}</td></tr>'
     )
 
 

@@ -137,9 +137,9 @@ class FeedPage(Page):
 
     def _make_cards(self) -> None:
         self._cards = [kind(self._choice.axis) for kind in CARDS]
-        self._cards_place.children = [card.root for card in self._cards]
         self._seen = -1
         self.show()
+        self._cards_place.children = [card.root for card in self._cards]
 
     def show(self) -> None:
         """Write the head; draw the cards again where anything changed."""

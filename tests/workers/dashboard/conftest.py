@@ -1,73 +1,7 @@
-"""Feeds for the page: begun by hand, so that each state is exact."""
+"""Feeds for the page, closed at the end of a test."""
 
-import orjson
 import pytest
-
-from workers.broker.lease import Holder
-from workers.broker.store import Store
-
-
-def answer(seq, label="ham", probability=0.8, **more):
-    """Return the message of an answer."""
-    return {
-        "v": 2, "status": "ok", "seq": seq, "n": seq, "label": label, "lower": probability - 0.1,
-        "probability": probability, "upper": min(1.0, probability + 0.1),
-        "guarantee": "exact", "reason": None, **more,
-    }  # fmt: skip
-
-
-def validity(n, accuracy=0.8, probability=0.8, maps=("platt",), **more):
-    """Return the message of a report."""
-    own = {
-        "accuracy": accuracy, "lower": probability - 0.1, "probability": probability,
-        "upper": probability + 0.1,
-    }  # fmt: skip
-    method = {"predicted": own, "svm": own, "log_loss": 0.4, "brier": 0.2, "clipped": 0}
-    return {
-        "v": 2, "n": n, "seq": n - 1, "scored": n, "headline": method, "venn": method,
-        "maps": dict.fromkeys(maps, method), **more,
-    }  # fmt: skip
-
-
-class Feed:
-    """A feed in Redis as a worker leaves it, written by hand."""
-
-    def __init__(self, url, name):
-        self.name, self.store, self.seq = name, Store(url, name), 0
-        self.keys = self.store.keys
-        self.store.register()
-
-    def put(self, stream, entry_id, message):
-        """Append a message to a stream."""
-        self.store.call("XADD", stream, entry_id, "p", orjson.dumps(message))
-
-    def wait_for_answer(self, y="ham", count=1):
-        """Push examples that nobody answers yet."""
-        for _ in range(count):
-            self.store.call("XADD", self.keys.input, "*", "x", "[1]", "y", y)
-
-    def answer(self, label="ham", y="ham", **more):
-        """Push an example and answer it."""
-        self.seq += 1
-        at = f"{1000 * self.seq}-0"
-        self.store.call("XADD", self.keys.input, at, "x", "[1]", "y", y)
-        self.put(self.keys.out, at, answer(self.seq - 1, label, **more))
-        counters = ("epoch", 1, "seq", self.seq, "n", self.seq, "cursor", at)
-        self.store.call("HSET", self.keys.state, *counters)
-
-    def report(self, n, **more):
-        """Add a validity report under the ID of the last answer."""
-        self.put(self.keys.met, f"{1000 * self.seq}-0", validity(n, **more))
-
-    def hold(self, name="host-1"):
-        """Let a live worker hold the feed."""
-        self.store.call("SET", self.keys.lease, Holder.here(name).encode())
-
-    def delete(self):
-        """Delete the feed, as `reset` and as an operator may."""
-        for key in self.store.types():
-            self.store.call("DEL", key)
-        self.store.call("SREM", "osvm:feeds", self.name)
+from dashboard_feed import Feed
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from dashboard_feed import answer
 from fault_redis import Server
 
 from workers.broker.feed_reader import FeedReader
@@ -91,6 +92,23 @@ def test_answers_are_joined_with_the_labels_that_were_learned(mail, follower):
     follower.viewers = 1
     follower.update()
     assert [one.truth.is_right for one in follower.view.answers] == [True, False]
+
+
+def test_a_label_that_comes_late_completes_the_answer_that_is_shown(mail, follower):
+    mail.store.call("XADD", mail.keys.input, "1000-0", "x", "[1]", "id", "tx-1")
+    mail.put(mail.keys.out, "1000-0", answer(0, label="ham", id="tx-1"))
+    mail.seq = 1
+    mail.answer()
+    follower.viewers = 1
+    follower.update()
+    assert follower.view.answers[0].truth.label is None
+    label = {"v": 2, "status": "label", "seq": 2, "n": 1, "example": "tx-1", "label": "spam"}
+    mail.store.call("XADD", mail.keys.input, "3000-0", "for", "tx-1", "y", "spam")
+    mail.put(mail.keys.out, "3000-0", label | {"done": "accepted"})
+    mail.store.call("HSET", mail.keys.state, "seq", 3, "cursor", "3000-0")
+    follower.update()
+    first, *_ = follower.view.answers
+    assert (first.truth.label, first.truth.is_right) == ("spam", False)
 
 
 def test_only_what_is_new_is_read_of_answers_and_reports(mail, follower, monkeypatch):
