@@ -3,8 +3,8 @@
 import getpass
 import platform
 import re
-import time
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -44,7 +44,8 @@ def acknowledge(store: Store, alarm: str, why: str = "") -> str:
             f"feed {store.keys.feed!r} keeps no alarm {alarm[:80]!r}: give the n that "
             f"online-svm alarms {store.keys.feed} shows"
         )
-    _say(store, encode_said("acknowledged", _speaker(), _epoch(store), why, alarm=entry))
+    detail = f"the alarm at {entry}{': ' * bool(why)}{why}"
+    _say(store, encode_said("acknowledged", _speaker(), _epoch(store), detail, alarm=entry))
     return entry
 
 
@@ -88,8 +89,10 @@ def silence(store: Store, seconds: int, why: str) -> int:
         raise BadConfiguration("say --why: who finds the silence wants to know")
     if not 0 <= seconds <= LONGEST:
         raise BadConfiguration(f"--for: 0s to {LONGEST // 86_400}d")
-    until = int((time.time() + seconds) * 1000)
-    _say(store, encode_said("silenced", _speaker(), _epoch(store), why, until=until))
+    end = datetime.now(UTC) + timedelta(seconds=seconds)
+    until = int(end.timestamp() * 1000)
+    detail = f"until {end:%Y-%m-%d %H:%M:%S} UTC: {why}" if seconds else f"no longer: {why}"
+    _say(store, encode_said("silenced", _speaker(), _epoch(store), detail, until=until))
     return until
 
 

@@ -14,8 +14,8 @@ from workers.monitor.worker_state import WorkerState
 from workers.trouble import Trouble
 
 READY_TURN = 15.0
-"""Seconds that the loop may take for a turn while it counts as ready: a read waits for 1 s, a reply
-for 5 s, and a batch or a refit takes less."""
+"""Seconds that a turn of the loop may take, beyond the wait for input (`block_ms`), while the
+worker counts as ready: a reply is waited for 5 s, and a batch or a refit takes less."""
 
 LIVE = 330.0
 """Seconds of failure after which a restart may help: the refit process is given up as hung, and
@@ -76,6 +76,7 @@ class Health:
             yield "lease", Trouble(late, lease.renewed)
         if state.refits is not None:
             yield "refits", state.refits
-        if state.is_at_work and now - state.turned > READY_TURN:
+        blocked = 0.0 if state.store is None else state.store.block_ms / 1000
+        if state.is_at_work and now - state.turned > READY_TURN + blocked:
             still = f"no batch was finished for {now - state.turned:.0f} s"
             yield "feed", Trouble(still, state.turned)

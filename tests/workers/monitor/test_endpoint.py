@@ -197,6 +197,16 @@ def test_a_loop_that_hangs_is_told(served):
     assert re.fullmatch(r"feed: no batch was finished for 1\d\d s \(for 1\d\d s\)\n", line)
 
 
+def test_a_worker_that_waits_long_for_input_is_ready(store, served):
+    served.metrics.opened(store)
+    served.metrics.enter("answering")
+    served.metrics.turned -= 50
+    store.block_ms = 60_000
+    assert served.get("/readyz") == (200, "ok\n")
+    store.block_ms = 20
+    assert served.get("/readyz")[0] == 503
+
+
 def test_a_feed_that_waits_for_its_consumers_lives_and_says_so(store, served):
     push(store)
     block = {"downstream": "block", "retain_out": 10, "batch": 8, "window": 10}
