@@ -16,17 +16,28 @@ from workers.message.encode import encode_report
 PAGE = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
 
 
-def test_the_example_is_what_status_says_of_labels_5000_to_5249_inverted():
+def report_after(count, **settings):
+    """Return the report after so many examples of which labels 5,000 to 5,249 are inverted."""
     rng = np.random.default_rng(14)
     X = rng.normal(size=(6000, 2))
     y = np.where(X[:, 0] + X[:, 1] + rng.normal(size=6000) > 0, "yes", "no")
     y[5000:5250] = np.where(y[5000:5250] == "yes", "no", "yes")
-    config = PredictorConfig(classes=("no", "yes"), monitors="off", metrics_every=250)
-    answers = OnlinePredictor(config).step_many(X[:5250], y[:5250].tolist())
-    report = [answer for answer in answers if isinstance(answer, ValidityReport)][-1]
+    config = PredictorConfig(classes=("no", "yes"), monitors="off", metrics_every=250, **settings)
+    answers = OnlinePredictor(config).step_many(X[:count], y[:count].tolist())
+    return [answer for answer in answers if isinstance(answer, ValidityReport)][-1]
+
+
+def test_the_example_is_what_status_says_of_labels_5000_to_5249_inverted():
+    report = report_after(5250)
     message = orjson.loads(encode_report(report, report.n))
     told = [f"  {name:<9}  {text}" for name, text in validity_lines(message)]
     assert "\n".join(told) in PAGE
+
+
+def test_a_window_of_250_shows_what_the_page_says():
+    overall = report_after(5250, metrics_window=250).windowed.overall
+    told = f"accuracy is {overall.accuracy:.3f} against {overall.probability:.3f}"
+    assert f"With `metrics_window = 250` the recent {told}" in PAGE
 
 
 @pytest.mark.parametrize("spread", [1.0, 8.0])
