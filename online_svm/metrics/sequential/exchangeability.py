@@ -9,31 +9,27 @@ A change that comes just when a scorer does is missed by these tests, since noth
 compared with: the reason to keep a scorer for long.
 """
 
-import math
 from typing import Any, Self
 
 import numpy as np
 
-from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.sequential.bet_processes import BetProcesses
-from online_svm.metrics.sequential.conformal_ranks import CELLS, cell_of, ranked, uniform
+from online_svm.metrics.sequential.conformal_ranks import CELLS
 from online_svm.metrics.sequential.families import Family, Part
 from online_svm.metrics.sequential.finding import Finding, FindingScope
 from online_svm.metrics.sequential.frozen_scorer import (
     CLASSES,
     FEATURES,
     frozen,
-    gather,
-    log_densities,
-    log_sum,
+    overall,
 )
+from online_svm.metrics.sequential.row_ranks import RANKED, rank_rows
 from online_svm.storage.arrays import check_floats, check_indices, nest, under
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays, Floats, Ints
 
 FIRST_FIT = 500
-PLACED = 100
 
 SHARES: dict[FindingScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4}
 """Shares of the level."""
@@ -41,10 +37,19 @@ SHARES: dict[FindingScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4
 SCORES = ("density", "density-spread", "odds", "odds-spread")
 """Tests of the features alone: of the density of a row, and of the odds of the commonest class."""
 
-# What is ranked: labels given features; density; odds; then, in its own rows, each class.
-_LABEL, _DENSITY, _ODDS, _OF_CLASS = range(4)
-_RANKED = _OF_CLASS + CLASSES
-_NAMES = ("counts", "means", "squares", "constants", "centres", "precisions", "places")
+TOLD = 3  # features that moved most, in a report
+
+_NAMES = (
+    "counts",
+    "means",
+    "squares",
+    "constants",
+    "centres",
+    "precisions",
+    "places",
+    "recent",
+    "usual",
+)
 
 
 class ExchangeabilityMonitor:
@@ -92,7 +97,7 @@ class ExchangeabilityMonitor:
         self._rows = np.zeros(1, dtype=np.int64)
         self._left = self._first_fit
         self._has_scorer = False
-        self._trees = np.zeros((_RANKED, 2 * CELLS), dtype=np.int64)
+        self._trees = np.zeros((RANKED, 2 * CELLS), dtype=np.int64)
         self._with_features(0)
 
     @property
@@ -103,7 +108,8 @@ class ExchangeabilityMonitor:
         self._counts, self._means, self._squares = (np.zeros((CLASSES, d)) for _ in range(3))
         self._constants = np.full(CLASSES, -np.inf)
         self._centres, self._precisions = np.zeros((CLASSES, d)), np.zeros((CLASSES, d))
-        self._places = np.zeros((_RANKED, 3))  # count, mean, sum of squares: of what is ranked
+        self._usual, self._recent = np.zeros((2, d)), np.zeros(d)  # mean and deviation; mean now
+        self._places = np.zeros((RANKED, 3))  # count, mean, sum of squares: of what is ranked
 
     def _add(self, part: Part) -> None:
         level = self._family.add(part)
@@ -152,7 +158,7 @@ class ExchangeabilityMonitor:
 
     def _values(self, X: Floats, labels: Ints) -> Floats:
         values = np.full((len(X), len(self._family.parts)), np.nan)
-        _rank(
+        rank_rows(
             X,
             labels,
             self._seed,
@@ -160,6 +166,7 @@ class ExchangeabilityMonitor:
             self._rows,
             (self._counts, self._means, self._squares),
             (self._constants, self._centres, self._precisions),
+            self._recent,
             self._places,
             self._trees,
             self._tests,
@@ -192,11 +199,14 @@ class ExchangeabilityMonitor:
     def _begin_anew(self) -> None:
         """Forget the scorer and all ranks: what comes is compared with what comes now."""
         self._forget()
+        self._usual, self._recent = np.zeros_like(self._usual), np.zeros_like(self._recent)
         self._has_scorer, self._left = False, self._first_fit
 
     def _freeze(self) -> None:
         """Begin the next scorer: fitted to the rows since the last, which are then forgotten."""
         scorer = frozen(self._counts, self._means, self._squares)
+        self._usual = overall(self._counts, self._means, self._squares)
+        self._recent = self._usual[0].copy()
         self._constants, self._centres, self._precisions = scorer
         self._forget()
         self._has_scorer, self._left = True, self._every
@@ -223,8 +233,21 @@ class ExchangeabilityMonitor:
                 "alarms": int(self._bets.tests[j]) - 1,
                 "since": self._since[j],
             }
+            | ({"moved": self.moved()} if self._family.parts[j].scope == "scores" else {})
             for j in sorted(nearest.values())
         ]
+
+    def moved(self) -> list[dict[str, float]]:
+        """Return the features that moved most since the scorer was fitted; descriptive, no test.
+
+        `shift` is the recent mean less that of the scorer's rows, in their standard deviations. The
+        first `FEATURES` features are looked at, by index.
+        """
+        mean, deviation = self._usual
+        varies = deviation > 0.0
+        shifts = np.where(varies, (self._recent - mean) / np.where(varies, deviation, 1.0), 0.0)
+        most = np.argsort(-np.abs(shifts), kind="stable")[:TOLD].tolist()
+        return [{"feature": f, "shift": float(shifts[f])} for f in most if shifts[f]]
 
     def state(self) -> Arrays:
         """Return the tests, their wealth, the scorer and the ranks."""
@@ -255,11 +278,12 @@ class ExchangeabilityMonitor:
         restored._bets = BetProcesses.from_state(under("bets", state), zeros, family.levels)
         try:
             d = state["counts"].shape[-1]
-            shapes = {"constants": (CLASSES,), "places": (_RANKED, 3)}
+            shapes = {"constants": (CLASSES,), "places": (RANKED, 3)}
+            shapes |= {"recent": (d,), "usual": (2, d)}
             for name in _NAMES:
                 check_floats(state, name, shapes.get(name, (CLASSES, d)))
                 setattr(restored, f"_{name}", state[name].copy())
-            check_indices(state, "trees", (_RANKED, 2 * CELLS), 1 << 62)
+            check_indices(state, "trees", (RANKED, 2 * CELLS), 1 << 62)
             check_indices(state, "numbers", (3,), 1 << 62)
         except (IndexError, KeyError, ValueError) as error:
             raise InvalidSnapshot(f"exchangeability: {error}") from error
@@ -269,63 +293,3 @@ class ExchangeabilityMonitor:
         restored._has_scorer = bool(has_scorer)
         restored._since = state["since"].tolist()
         return restored
-
-
-@jit
-def _rank(
-    X: Floats,
-    labels: Ints,
-    seed: int,
-    has_scorer: bool,
-    rows: Ints,
-    moments: tuple[Floats, Floats, Floats],
-    scorer: tuple[Floats, Floats, Floats],
-    places: Floats,
-    trees: Ints,
-    of_class: Ints,
-    n_classes: int,
-    values: Floats,
-) -> None:
-    """Score and rank rows, fill the values that are bet on, and gather what the next fit needs."""
-    logs, ranked_scores = np.empty(n_classes), np.empty(_OF_CLASS + 1)
-    common = int(np.argmax(scorer[0]))
-    for i in range(len(X)):
-        rows[0] += 1
-        gather(X[i], labels[i], moments[0], moments[1], moments[2])
-        if not has_scorer:
-            continue
-        # 1. The scores: label given features, density, odds of the commonest class, of its own.
-        label = labels[i]
-        log_densities(X[i], scorer[0], scorer[1], scorer[2], logs)
-        density = log_sum(logs, -1)
-        own = logs[label] if label >= 0 else -np.inf
-        ranked_scores[_LABEL] = density - own
-        ranked_scores[_DENSITY] = -density
-        ranked_scores[_ODDS] = logs[common] - log_sum(logs, common)
-        ranked_scores[_OF_CLASS] = log_sum(logs, label) - own
-        # 2. Each has a rank among those before; the first `PLACED` rows only fix the cells.
-        for j in range(4):
-            at = j if j < _OF_CLASS else _OF_CLASS + label
-            if j in (_LABEL, _OF_CLASS) and label < 0:
-                continue
-            score = ranked_scores[j]
-            # A row that every class excludes is as strange as can be: -inf less -inf is NaN.
-            score = 1e30 if math.isnan(score) else min(max(score, -1e30), 1e30)
-            if places[at, 0] < PLACED:
-                places[at, 0] += 1.0
-                step = score - places[at, 1]
-                places[at, 1] += step / places[at, 0]
-                places[at, 2] += step * (score - places[at, 1])
-                continue
-            spread = math.sqrt(places[at, 2] / PLACED) + 1e-12
-            cell = cell_of(score, places[at, 1], spread)
-            p = ranked(trees[at], cell, uniform(seed, rows[0], at))
-            # 3. A large score has a small p-value; both ends of p are far from 1/2.
-            if j == _LABEL:
-                values[i, 0] = 1.0 - 2.0 * p
-            elif j == _OF_CLASS:
-                values[i, of_class[label]] = 1.0 - 2.0 * p
-            else:
-                column = 1 + 2 * (j - _DENSITY)
-                values[i, column] = 1.0 - 2.0 * p
-                values[i, column + 1] = 4.0 * abs(p - 0.5) - 1.0

@@ -97,3 +97,31 @@ def frozen(counts: Floats, means: Floats, squares: Floats) -> tuple[Floats, Floa
     shares = np.log(np.maximum(rows, 1.0) / max(rows.sum(), 1.0))
     constants = np.where(rows > 0.0, shares - 0.5 * logs.sum(axis=1), -np.inf)
     return constants, means.copy(), precisions
+
+
+def overall(counts: Floats, means: Floats, squares: Floats) -> Floats:
+    """Return mean and standard deviation of each feature over all classes, shape (2, n_features).
+
+    Parameters
+    ----------
+    counts, means, squares : ndarray of shape (CLASSES, n_features)
+        As `gather` made them.
+
+    Examples
+    --------
+    >>> counts, means = np.array([[2.0], [2.0]]), np.array([[0.0], [4.0]])
+    >>> overall(counts, means, np.zeros((2, 1))).ravel().tolist()
+    [2.0, 2.0]
+    """
+    rows = np.maximum(counts.sum(axis=0), 1.0)
+    mean = (counts * means).sum(axis=0) / rows
+    variance = (squares + counts * (means - mean) ** 2).sum(axis=0) / rows
+    return np.stack([mean, np.sqrt(variance)])
+
+
+@inner
+def follow(x: Floats, recent: Floats, memory: float) -> None:
+    """Move exponentially weighted means, shape (n_features,), by what a row has."""
+    for f in range(len(recent)):
+        if math.isfinite(x[f]):
+            recent[f] += (x[f] - recent[f]) / memory

@@ -169,3 +169,20 @@ def test_a_state_with_a_part_that_does_not_fit_is_refused():
     for name in ("trees", "counts", "places", "numbers", "parts"):
         with pytest.raises(InvalidSnapshot):
             ExchangeabilityMonitor.from_state(state | {name: np.zeros(7)}, 0.01, 1000)
+
+
+def test_the_features_that_moved_are_told_with_how_far():
+    rng = np.random.default_rng(6)
+    monitor = ExchangeabilityMonitor(1e-300, 100_000)
+    assert monitor.moved() == []
+    monitor.update(rows_of(*examples(rng, 2000)))
+    X, columns = examples(rng, 2000)
+    X[:, 1] = 1.0 + 5.0 * X[:, 1]
+    X[:, 2] -= 3.0
+    X[::7, 0] = np.nan
+    monitor.update(rows_of(X, columns, first=2000))
+    moved = monitor.moved()
+    assert [one["feature"] for one in moved][:2] == [2, 1]
+    assert moved[0]["shift"] == pytest.approx(-3.0, abs=0.3)
+    (test,) = [test for test in monitor.report() if test["scope"] == "scores"]
+    assert test["moved"] == moved
