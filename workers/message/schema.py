@@ -322,8 +322,9 @@ class MonitorsMessage(Message):
     tests: list[dict[str, Any]] = Field(
         description="The tests nearest to a finding, each an object: `kind`, `scope` and `name` as "
         "of an alarm; `log_wealth`, its evidence, and `threshold`, what it has to reach, both "
-        "natural logarithms; `alarms`, its alarms so far; `since`, examples learned when it began; "
-        "of a calibration test also `deviation`, a mean of y - p with its confidence sequence."
+        "natural logarithms; `alarms`, its alarms so far; `since`, examples learned when it began, "
+        "null before its first example; of a calibration test also `deviation`, a mean of y - p "
+        "with its confidence sequence."
     )
 
 

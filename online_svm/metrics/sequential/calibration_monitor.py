@@ -174,7 +174,7 @@ class CalibrationMonitor:
                 "log_wealth": float(logs[j]),
                 "threshold": float(limits[j]),
                 "alarms": int(self._bets.tests[j]) - 1,
-                "since": self._since[j],
+                "since": None if self._since[j] < 0 else self._since[j],
                 "deviation": _plain(self._sums.strongest(j)),
             }
             for j, part in self._nearest(logs - limits)

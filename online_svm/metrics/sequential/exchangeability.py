@@ -231,7 +231,7 @@ class ExchangeabilityMonitor:
                 "log_wealth": float(logs[j]),
                 "threshold": float(limits[j]),
                 "alarms": int(self._bets.tests[j]) - 1,
-                "since": self._since[j],
+                "since": None if self._since[j] < 0 else self._since[j],
             }
             | ({"moved": self.moved()} if self._family.parts[j].scope == "scores" else {})
             for j in sorted(nearest.values())

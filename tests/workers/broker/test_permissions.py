@@ -10,6 +10,7 @@ import pytest
 import redis
 from processes import Process
 
+from workers.admin.attention import silence
 from workers.admin.registry import names
 from workers.broker import permissions
 from workers.broker.connection import client
@@ -136,6 +137,16 @@ def test_a_reader_may_show_a_feed_on_the_page(own_redis, urls):
         follower.update()
         assert follower.view.has_begun
         follower.close()
+
+
+def test_a_worker_may_silence_alarms_and_a_reader_may_not(own_redis, urls):
+    with client(own_redis.url) as admin:
+        admin.execute_command("HSET", "osvm:{f}:st", "epoch", "1", "seq", "0", "cursor", "0-0")
+    with Store(urls["osvm-worker"], "f") as store:
+        silence(store, 60, "planned")
+        assert store.length(store.keys.events) == 1
+    with Store(urls["osvm-reader"], "f") as store, pytest.raises(AccessDenied):
+        silence(store, 60, "planned")
 
 
 def denied_to(own_redis, *removed, role="osvm-worker"):

@@ -103,3 +103,14 @@ def test_a_stream_within_the_tolerance_is_left_alone():
         rows = rows_of(rng, 3000, p, np.clip(p + 0.02 * rng.choice([-1, 1]), 0, 1))
         alarmed += bool(MonitorSet(MonitorConfig(alarm_level=0.3)).update(rows))
     assert alarmed <= 21  # beyond it less than one in a thousand of a binomial(40, .3)
+
+
+def test_a_test_that_has_seen_no_example_since_it_began_has_no_since():
+    rows = rows_of(np.random.default_rng(7), 400, 0.2, 0.8)
+    monitors = MonitorSet(MonitorConfig())
+    assert {test["since"] for test in monitors.report()["tests"]} == {None}
+    (first, *_) = MonitorSet(MonitorConfig()).update(rows)
+    monitors.update(rows.part(0, first.row + 1))
+    tests = monitors.report()["tests"]
+    assert {test["since"] for test in tests if test["alarms"]} == {None}
+    assert {test["since"] for test in tests if not test["alarms"]} == {0}
