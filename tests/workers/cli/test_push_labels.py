@@ -1,8 +1,13 @@
 """`push --labels`: the labels of examples that were pushed before."""
 
 import pytest
+from fault_feed import drain, engine, push
+from late_feed import flat, history, settings
 
+from workers.broker.store import Store
 from workers.cli import app as cli
+from workers.cli.late_label_text import late_label_lines
+from workers.cli.tail import line
 
 
 @pytest.fixture
@@ -59,3 +64,23 @@ def test_a_row_without_a_label_is_refused_before_its_chunk_is_sent(run, store, f
     code, _, err = run("push", feed, "--labels", str(path), "--id", "tx")
     assert (code, "a row has no label" in err) == (2, True)
     assert stored(store) == []
+
+
+def test_a_combination_of_a_feed_with_late_labels_is_refused_in_one_line(run, redis_url, feed):
+    config = settings()
+    with Store(redis_url, feed) as store:
+        push(store, flat(history(20)))
+        drain(engine(store, 16, config), len(history(20)))
+    code, _, err = run("combine", feed, feed + "-other", "--into", feed + "-both")
+    assert (code, "a combination learns labels that come with their examples" in err) == (2, True)
+
+
+def test_tail_says_what_was_done_with_a_label():
+    said = b'{"v":2,"status":"label","seq":9,"n":3,"example":"t1","label":"spam","done":"accepted"}'
+    assert line(said) == "         9  label: spam of id 't1' accepted"
+
+
+def test_status_has_no_line_of_counts_where_nothing_happened():
+    counts = {"pending": 2, "unlabelled": 1, "late": 0, "censored": 0}
+    lines = list(late_label_lines({"counts": counts, "accuracy": None, "brier": None}))
+    assert lines == [("labels", "2 examples wait, 1 of them without a label")]
