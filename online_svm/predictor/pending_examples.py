@@ -96,7 +96,11 @@ def answer_runs(examples: Sequence[PendingExample]) -> Iterator[AnswerRun]:
 
 
 def pending_state(examples: Sequence[PendingExample]) -> State:
-    """Return examples with their answers; equal ones give equal states, in whatever calls."""
+    """Return examples with their answers; equal ones give equal states, in whatever calls.
+
+    From now on the examples hold answers that one model gave alike in one block: a block for each
+    takes several times the memory.
+    """
     header: Header = {
         "ids": [example.id for example in examples],
         "labels": [example.label for example in examples],
@@ -111,10 +115,13 @@ def pending_state(examples: Sequence[PendingExample]) -> State:
     if examples:
         arrays["X"] = np.array([example.x for example in examples])
         arrays["slices"] = np.array([example.slices for example in examples], dtype=np.int64)
+    done = 0
     for k, block in enumerate(_joined_runs(answer_runs(examples))):
         state = block_state(block)
         header["answers"].append(state.header)
         arrays |= nest(f"answer.{k}", state.arrays)
+        give(examples[done : done + len(block)], block)
+        done += len(block)
     return State(header, arrays)
 
 
