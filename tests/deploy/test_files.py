@@ -225,9 +225,13 @@ class _Seen:
     trouble = None
 
     def look(self):
-        test = {"log_wealth": 1.0, "threshold": 4.0}
+        test = {"kind": "calibration", "scope": "overall", "log_wealth": 1.0, "threshold": 4.0}
         figures = {"accuracy": 0.9, "lower": 0.8, "probability": 0.85, "upper": 0.9, "z": 1.0}
-        report = {"scored": 9, "windowed": {"overall": figures}, "monitors": {"overall": test}}
+        report = {
+            "scored": 9,
+            "windowed": {"overall": figures},
+            "monitors": {"open": [], "tests": [test]},
+        }
         return FeedView(1, 1, 0, 0.0, report, {"guarantee": "exact"})
 
 
@@ -255,6 +259,14 @@ def test_every_metric_of_the_alerts_and_the_board_is_one_that_a_worker_exports()
     assert len(rules) > 5
     assert len(board) > 10
     assert (rules | board) - exported() == set()
+
+
+def test_every_metric_that_a_worker_exports_is_told_of_in_the_readme():
+    told = set(re.findall(r"`(online_svm_\w+)`", (DEPLOY / "README.md").read_text()))
+    histograms = {name.removesuffix("_bucket") for name in exported() if name.endswith("_bucket")}
+    parts = {f"{name}_{part}" for name in histograms for part in ("bucket", "count", "sum")}
+    assert exported() - parts - told == set()
+    assert histograms - told == set()
 
 
 def board():

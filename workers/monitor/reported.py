@@ -4,12 +4,13 @@ Members that a feed does not have give no metric: an absent series says that not
 0 would be a measurement.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
 
 from prometheus_client.core import Metric
 
+from online_svm.stream.alarm import AlarmKind
 from workers.monitor.families import gauge
 
 GUARANTEES = ("exact", "approximate", "none")
@@ -21,7 +22,7 @@ _FIGURES = {
     "probability": ("announced_ratio", "Mean probability of the predicted label."),
     "upper": ("announced_upper_ratio", "Mean upper end of the interval of the predicted label."),
     "log_loss": ("log_loss_nats", "Mean log loss of the true label."),
-    "brier": ("brier_score_ratio", "Mean Brier score."),
+    "brier": ("brier_score", "Mean Brier score."),
     "z": (
         "accuracy_deviations",
         "Accuracy less mean probability, in standard deviations that it has by chance.",
@@ -37,9 +38,6 @@ _OF_NOW = {
     "pending": ("pending_examples", "Answered examples that wait to be learned."),
     "unlabelled": ("pending_labels", "Of these, those whose label has not come."),
 }
-
-MOST_TESTS = 100
-"""Series of tests of one feed, at most."""
 
 
 def of_answer(feed: str, answer: Mapping[str, Any]) -> Iterable[Metric]:
@@ -66,7 +64,7 @@ def of_report(feed: str, report: Mapping[str, Any]) -> Iterable[Metric]:
         if family.samples:
             yield family
     yield from _late_labels(feed, (report.get("labels") or {}).get("counts") or {})
-    yield from _wealth(feed, report.get("monitors") or {})
+    yield from _monitors(feed, report.get("monitors") or {})
 
 
 def _late_labels(feed: str, counts: Mapping[str, Any]) -> Iterable[Metric]:
@@ -84,25 +82,30 @@ def _late_labels(feed: str, counts: Mapping[str, Any]) -> Iterable[Metric]:
         yield family
 
 
-def _wealth(feed: str, monitors: Mapping[str, Any]) -> Iterable[Metric]:
-    """Yield the evidence of each sequential test, and what it has to reach."""
-    wealth = gauge("monitor_log_wealth", "Natural logarithm of a test's wealth.", "monitor")
-    limit = gauge("monitor_log_threshold", "What it has to reach for an alarm.", "monitor")
-    for name, test in islice(_tests(monitors), MOST_TESTS):
-        wealth.add_metric([feed, name], float(test["log_wealth"]))
-        limit.add_metric([feed, name], float(test["threshold"]))
+def _monitors(feed: str, monitors: Mapping[str, Any]) -> Iterable[Metric]:
+    """Yield the alarms that are open, and how near the tests are to another one."""
+    if "open" in monitors:
+        kinds = Counter(alarm["kind"] for alarm in monitors["open"])
+        family = gauge("open_alarms", "Alarms that are open, by kind.", "kind")
+        for kind in get_args(AlarmKind):
+            family.add_metric([feed, kind], float(kinds[kind]))
+        yield family
+    wealth = gauge("monitor_log_wealth", "Logarithm of the wealth of a test.", "kind", "scope")
+    limit = gauge("monitor_log_threshold", "What it has to reach for an alarm.", "kind", "scope")
+    for (kind, scope), test in sorted(_nearest(monitors.get("tests") or ()).items()):
+        wealth.add_metric([feed, kind, scope], float(test["log_wealth"]))
+        limit.add_metric([feed, kind, scope], float(test["threshold"]))
     if wealth.samples:
         yield wealth
         yield limit
 
 
-def _tests(found: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each test in a report of monitors, however it is nested, with its path as its name."""
-    for name, inner in found.items():
-        if not isinstance(inner, Mapping):
-            continue
-        at = f"{path}/{name}" if path else name
-        if inner.get("log_wealth") is not None and inner.get("threshold") is not None:
-            yield at, inner
-        else:
-            yield from _tests(inner, at)
+def _nearest(tests: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """Return the test that is nearest to an alarm, of each kind and scope.
+
+    Which class or bin that is changes all the time: as a label it would begin a series each time.
+    """
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for test in sorted(tests, key=lambda test: test["log_wealth"] - test["threshold"]):
+        found[test["kind"], test["scope"]] = test
+    return found

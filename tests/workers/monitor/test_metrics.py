@@ -87,7 +87,14 @@ def test_the_validity_is_that_of_the_newest_report(store, watched):
     assert watched("announced_ratio", **span) == predicted["probability"]
     assert watched("announced_upper_ratio", **span) == predicted["upper"]
     assert watched("log_loss_nats", **span) == report["headline"]["log_loss"]
-    assert watched("brier_score_ratio", **span) == report["headline"]["brier"]
+    assert watched("brier_score", **span) == report["headline"]["brier"]
+    recent = report["windowed"]["overall"]
+    assert watched("accuracy_ratio", span="windowed") == recent["accuracy"]
+    overall = {"kind": "calibration", "scope": "overall"}
+    (test,) = [test for test in report["monitors"]["tests"] if overall.items() <= test.items()]
+    assert watched("monitor_log_wealth", **overall) == test["log_wealth"]
+    assert watched("monitor_log_threshold", **overall) == test["threshold"]
+    assert watched("open_alarms", kind="calibration") == 0
     assert watched("scored_examples", **span) == report["scored"]
 
 
@@ -201,9 +208,13 @@ REPORT = {
     "headline": {"predicted": {"accuracy": 0.9, "lower": 0.8}, "log_loss": 0.3},
     "windowed": {"overall": {"accuracy": 0.7, "z": -4.5, "scored": 200, "brier": None}},
     "monitors": {
-        "overall": {"log_wealth": 5.0, "threshold": 4.6},
-        "class": {"a/b": {"log_wealth": -1.0, "threshold": 6.0, "since": 3}},
         "alarms": 3,
+        "open": [{"kind": "calibration"}, {"kind": "calibration"}],
+        "tests": [
+            {"kind": "calibration", "scope": "class", "log_wealth": -1.0, "threshold": 6.0},
+            {"kind": "calibration", "scope": "class", "log_wealth": 5.0, "threshold": 6.5},
+            {"kind": "exchangeability", "scope": "class", "log_wealth": 0.5, "threshold": 7.0},
+        ],
     },
     "labels": {"counts": {"pending": 7, "unlabelled": 5, "late": 3, "dropped": 0}},
 }
@@ -227,10 +238,13 @@ def test_a_report_gives_the_cumulative_and_the_windowed_figures_and_the_log_weal
         ("pending_labels",): 5,
         ("late_labels", "late"): 3,
         ("late_labels", "dropped"): 0,
-        ("monitor_log_wealth", "overall"): 5.0,
-        ("monitor_log_wealth", "class/a/b"): -1.0,
-        ("monitor_log_threshold", "overall"): 4.6,
-        ("monitor_log_threshold", "class/a/b"): 6.0,
+        ("open_alarms", "calibration"): 2,
+        ("open_alarms", "exchangeability"): 0,
+        ("open_alarms", "comparison"): 0,
+        ("monitor_log_wealth", "calibration", "class"): 5.0,
+        ("monitor_log_wealth", "exchangeability", "class"): 0.5,
+        ("monitor_log_threshold", "calibration", "class"): 6.5,
+        ("monitor_log_threshold", "exchangeability", "class"): 7.0,
     }
 
 
