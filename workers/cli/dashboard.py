@@ -34,6 +34,9 @@ def dashboard(
             show_default=False,
         ),
     ] = None,
+    until_input_ends: Annotated[
+        bool, typer.Option("--until-input-ends", hidden=True, help="End with standard input.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show feeds in a browser, live, until stopped: a table, and a page for each feed.
@@ -56,4 +59,4 @@ def dashboard(
         show_json({"url": page.link, "port": page.port})
     else:
         note(f"the page is at {page.link} (stop with Ctrl-C)")
-    page.run()
+    page.run(until_input_ends)

@@ -40,6 +40,16 @@ def worker(
             show_default=False,
         ),
     ] = None,
+    dashboard: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Show the feed in a browser, on this port of loopback; 0 is any free one.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress lines.")] = False,
     **settings: Any,
 ) -> None:
@@ -54,6 +64,7 @@ def worker(
     # Slow imports come last, so that a wrong setting is reported at once.
     with importing():
         from workers.cli.progress import LoggedProgress, WorkerProgress
+        from workers.dashboard.beside import page_beside
         from workers.engine import service
         from workers.monitor.watching import watching
         from workers.monitor.webhook_post import receiver_of
@@ -62,6 +73,8 @@ def worker(
         telemetry = opened.enter_context(
             watching(feed, url, loaded.metrics, receiver=receiver_of(loaded))
         )
+        if dashboard is not None:
+            opened.enter_context(page_beside(feed, url, dashboard))
         observe = None if quiet else opened.enter_context(closing(progress))
         service.run(feed, loaded, url, name, accept_environment, observe, telemetry)
 

@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Sequence
 from ipaddress import ip_address
@@ -80,16 +81,21 @@ class Dashboard:
         host = f"[{self._address}]" if ":" in self._address else self._address
         return f"http://{host}:{self.port}/"
 
-    def run(self) -> None:
-        """Serve until `stop`, or until a signal where this is the main thread."""
-        asyncio.run(self._serve())
+    def run(self, until_input_ends: bool = False) -> None:
+        """Serve until `stop`, or until a signal where this is the main thread.
+
+        With `until_input_ends` also until standard input does: whoever began this process is gone.
+        """
+        asyncio.run(self._serve(until_input_ends))
 
     def stop(self) -> None:
         """End `run`, from any thread."""
         self._loop.add_callback(self._end.set)
 
-    async def _serve(self) -> None:
+    async def _serve(self, until_input_ends: bool) -> None:
         self._loop, self._end = IOLoop.current(), asyncio.Event()
+        if until_input_ends:
+            asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._end.set)
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, self._end.set)
