@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from online_svm import __version__
 from online_svm.stream.alarm import AlarmKind
+from workers.engine.telemetry import Stage
 from workers.feed.commit import Commit
 from workers.message.schema import CODES
 from workers.monitor.families import PREFIX, counted, gauge
@@ -34,7 +35,7 @@ _SECONDS = (
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "redis")
 
-STAGES = ("starting", "standby", "replaying", "answering", "stopping")
+STAGES: tuple[Stage, ...] = get_args(Stage)
 
 
 class WorkerMetrics(WorkerState):

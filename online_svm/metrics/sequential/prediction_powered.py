@@ -52,8 +52,8 @@ class PredictionPoweredMean:
         """Add answers: P(y = 1), and y where it is known, else NaN; both of shape (m,)."""
         misses = labels - probabilities
         known = misses[~np.isnan(misses)]
-        added = (len(labels), probabilities.sum(), known.sum(), (known**2).sum())
-        self._sums += np.array(added, dtype=np.float64)
+        added = (np.ones(len(labels)), probabilities, known, known**2)
+        self._sums[:] = [_in_order(*part) for part in zip(self._sums, added, strict=True)]
 
     def interval(self) -> tuple[float, float, float]:
         """Return lower end, estimate and upper end of the mean of y; holds at all times."""
@@ -84,3 +84,8 @@ class PredictionPoweredMean:
             raise InvalidSnapshot(f"mean: {error}") from error
         restored._sums = state["sums"].copy()
         return restored
+
+
+def _in_order(total: float, values: Floats) -> float:
+    """Return the sum of all, added one by one: the same bits however values are cut into calls."""
+    return float(np.add.accumulate(np.append(total, values))[-1])

@@ -105,3 +105,14 @@ def test_few_labels_suffice_for_intervals_that_hold():
     assert left <= 18
     restored = PredictionPoweredMean.from_state(mean.state(), 0.1, 0.1)
     assert restored.interval() == mean.interval()
+
+
+def test_an_estimate_from_few_labels_does_not_depend_on_how_answers_are_cut():
+    rng = np.random.default_rng(8)
+    p = rng.uniform(0.1, 0.6, 1000)
+    y = np.where(rng.random(1000) < 0.5, rng.random(1000) < p, np.nan)
+    whole, other = PredictionPoweredMean(0.5, 0.05), PredictionPoweredMean(0.5, 0.05)
+    whole.update(p, y)
+    for begin in range(0, 1000, 7):
+        other.update(p[begin : begin + 7], y[begin : begin + 7])
+    np.testing.assert_array_equal(whole.state()["sums"], other.state()["sums"])
