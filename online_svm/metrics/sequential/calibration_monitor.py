@@ -11,7 +11,7 @@ from online_svm.metrics.sequential.combination import benjamini_hochberg
 from online_svm.metrics.sequential.deviation_sums import Deviation, DeviationSums
 from online_svm.metrics.sequential.families import Family, Part
 from online_svm.metrics.sequential.finding import Finding, FindingScope
-from online_svm.storage.arrays import nest, under
+from online_svm.storage.arrays import nest, read_ints, under
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays, Floats
 
@@ -217,7 +217,7 @@ class CalibrationMonitor:
             under("bets", state), [tolerance] * m, family.levels
         )
         restored._sums = DeviationSums.from_state(under("sums", state), m, INTERVAL_LEVEL)
-        restored._since = state["since"].tolist()
+        restored._since = read_ints(state, "since", m).tolist()
         of_categories = (int(str(p.name)) + 1 for p in family.parts if p.scope == "category")
         restored._categories = max(of_categories, default=0)
         return restored

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from online_svm.errors import InvalidSnapshot
+from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.metrics.sequential.bet_processes import BetProcesses
 from online_svm.metrics.sequential.conformal_ranks import CELLS
 from online_svm.metrics.sequential.families import Family, Part
@@ -25,7 +25,7 @@ from online_svm.metrics.sequential.frozen_scorer import (
     overall,
 )
 from online_svm.metrics.sequential.row_ranks import RANKED, rank_rows
-from online_svm.storage.arrays import check_floats, check_indices, nest, under
+from online_svm.storage.arrays import check_floats, check_indices, nest, read_ints, under
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays, Floats, Ints
 
@@ -121,12 +121,21 @@ class ExchangeabilityMonitor:
         """Add rows, in order; return what was found, in order.
 
         Rows without features are skipped.
+
+        Raises
+        ------
+        InvalidInput
+            If rows have more or fewer features than those before.
         """
         if rows.X is None or not len(rows):
             return []
         X = np.ascontiguousarray(rows.X[:, :FEATURES])
         if not self._counts.shape[1]:
             self._with_features(X.shape[1])
+        if X.shape[1] != self._counts.shape[1]:
+            raise InvalidInput(
+                f"X: {X.shape[1]} features, but {self._counts.shape[1]} in the rows before"
+            )
         self._know(rows.classes)
         found: list[Finding] = []
         begin = 0
@@ -291,5 +300,5 @@ class ExchangeabilityMonitor:
         restored._constants[restored._constants <= -1e300] = -np.inf
         restored._rows[0], restored._left, has_scorer = state["numbers"].tolist()
         restored._has_scorer = bool(has_scorer)
-        restored._since = state["since"].tolist()
+        restored._since = read_ints(state, "since", len(family.parts)).tolist()
         return restored

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from online_svm.compiled.jit import jit
-from online_svm.errors import InvalidSnapshot
+from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.metrics.sequential.conformal_ranks import CELLS, cell_of, ranked
 from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
 from online_svm.stream.scored_rows import ScoredRows
@@ -166,7 +166,7 @@ def test_memory_does_not_grow_with_the_stream():
 
 def test_a_state_with_a_part_that_does_not_fit_is_refused():
     state = ExchangeabilityMonitor(0.01, 1000).state()
-    for name in ("trees", "counts", "places", "numbers", "parts"):
+    for name in ("trees", "counts", "places", "numbers", "parts", "since", "usual"):
         with pytest.raises(InvalidSnapshot):
             ExchangeabilityMonitor.from_state(state | {name: np.zeros(7)}, 0.01, 1000)
 
@@ -186,3 +186,11 @@ def test_the_features_that_moved_are_told_with_how_far():
     assert moved[0]["shift"] == pytest.approx(-3.0, abs=0.3)
     (test,) = [test for test in monitor.report() if test["scope"] == "scores"]
     assert test["moved"] == moved
+
+
+def test_rows_with_another_number_of_features_are_refused():
+    monitor = ExchangeabilityMonitor(0.01, 1000)
+    X, columns = examples(np.random.default_rng(7), 5)
+    monitor.update(rows_of(X, columns))
+    with pytest.raises(InvalidInput, match="2 features, but 3"):
+        monitor.update(rows_of(X[:, :2], columns, first=5))
