@@ -7,6 +7,7 @@ in Redis (lag, the newest report) is read by `FeedWatch` when it is asked for.
 import platform
 import time
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import version
 from typing import get_args
 
@@ -226,6 +227,7 @@ def _one(name: str, text: str, feed: str, value: float) -> Metric:
     return family
 
 
+@cache  # finding the versions takes longer than the rest of a scrape
 def _build() -> Metric:
     """Return the versions that decide the bytes of answers, as labels of a 1."""
     names = {"version": __version__, "python": platform.python_version()}
