@@ -147,6 +147,14 @@ def test_rows_that_no_class_explains_are_ranked_as_the_strangest():
     assert (trees[:, 1] == trees[:, CELLS:].sum(axis=1)).all()  # nothing was counted elsewhere
 
 
+@pytest.mark.parametrize(("delay", "alarms"), [(100, False), (1500, True)])
+def test_the_order_of_labels_of_which_one_class_comes_far_later_is_not_exchangeable(delay, alarms):
+    X, columns = examples(np.random.default_rng(0), 6000)
+    order = np.argsort(np.arange(6000) + np.where(columns == 1, 5, delay), kind="stable")
+    found = ExchangeabilityMonitor(0.003, 10_000).update(rows_of(X[order], columns[order]))
+    assert bool(found) == alarms
+
+
 def test_rows_without_features_are_skipped():
     monitor = ExchangeabilityMonitor(0.01, 1000)
     label = np.ones(5, dtype=np.int64)
