@@ -24,6 +24,7 @@ RUN_LENGTH = 10_000
 FALSE_SHARE = 1.0 - math.exp(-(ROWS - BURNT) / RUN_LENGTH)
 """Share of streams without a change that may alarm: that of a detector without memory."""
 
+LEVEL = 0.01  # of the default monitors
 SLOW_STREAMS = 20
 _OTHER_SEEDS = 1_000_000  # streams that sensitivities are chosen on are no streams of the table
 
@@ -140,7 +141,7 @@ def _measured(cell: Cell) -> Measured:
     detector, world = DETECTORS[cell.detector], WORLDS[cell.world]
     seeds = range(cell.used)
     if world.is_null:
-        alarms = [_alarm(detector, stream_of(world, seed), 0.01) for seed in seeds]
+        alarms = [detector.first(stream_of(world, seed), 0, LEVEL) for seed in seeds]
         return Measured(len(seeds), float(np.mean([a is not None for a in alarms])), None, None)
     nulls = [stream_of(world, _OTHER_SEEDS + seed, quiet=True) for seed in seeds]
     sensitivity, false_share = _chosen(detector, nulls)
@@ -171,10 +172,6 @@ def _chosen(detector: Detector, nulls: list[Stream]) -> tuple[float, float]:
     if best is None:
         raise BadConfiguration("no parameter that was tried has a run length of 10,000")
     return best, best_share
-
-
-def _alarm(detector: Detector, stream: Stream, sensitivity: float) -> int | None:
-    return detector.first(stream, stream.after(BURNT), sensitivity)
 
 
 def _delay(detector: Detector, stream: Stream, sensitivity: float) -> int | None:
