@@ -39,8 +39,9 @@ class LabelConfig(BaseModel):
         100_000,
         ge=1,
         le=10_000_000,
-        description="Answered examples that wait to be learned; beyond it the oldest is given up "
-        "and counted. As many ids of learned ones are remembered, to correct their labels.",
+        description="Answered examples that wait to be learned; beyond it the oldest is learned "
+        "if its label is there, else given up and counted. As many ids of learned ones are "
+        "remembered, to correct their labels.",
     )
 
     @property

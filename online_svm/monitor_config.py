@@ -29,7 +29,8 @@ class MonitorConfig(BaseModel):
         0.01,
         ge=1e-9,
         le=0.5,
-        description="Probability that any monitor ever raises a false alarm.",
+        description="Probability that any monitor ever raises a false alarm, where labels come "
+        "with their examples.",
     )
     monitor_every: int = Field(
         10_000,

@@ -357,8 +357,12 @@ class LateLabels:
                 self.counts.censored += 1
                 self._give_up(oldest)
         while len(self._waiting) > self._max_pending:
-            self.counts.dropped += 1
-            self._give_up(next(iter(self._waiting.values())))
+            oldest = next(iter(self._waiting.values()))
+            if oldest.has_target:  # else a wrong time in the future would end all learning
+                self._learn(oldest)
+            else:
+                self.counts.dropped += 1
+                self._give_up(oldest)
 
     def _is_due(self, example: PendingExample) -> bool:
         if self._counts_time:

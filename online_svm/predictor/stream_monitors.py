@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from online_svm.config import PredictorConfig
 from online_svm.metrics.sequential.finding import Finding
 from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.monitor_config import MonitorConfig
@@ -37,6 +38,10 @@ class StreamMonitors:
     Parameters
     ----------
     config : MonitorConfig
+    seed : int
+        Of the ranks of equal scores.
+    in_order : bool
+        Whether rows are scored in the order of their examples, as `MonitorSet` needs it.
 
     Attributes
     ----------
@@ -58,17 +63,19 @@ class StreamMonitors:
     ('exact', None)
     """
 
-    def __init__(self, config: MonitorConfig) -> None:
+    def __init__(self, config: MonitorConfig, seed: int = 0, *, in_order: bool = True) -> None:
         self._config = config
-        self._tests = MonitorSet(config)
+        self._tests = MonitorSet(config, seed, in_order=in_order)
         self._open: dict[tuple[str | None, ...], Alarm] = {}
         self._acted: list[int] = []  # examples learned at the first alarm of each change
         self.raised = 0
 
     @classmethod
-    def of(cls, config: MonitorConfig) -> Self | None:
+    def of(cls, config: PredictorConfig) -> Self | None:
         """Return the monitors that the settings ask for; None where they are off."""
-        return None if config.monitors == "off" else cls(config)
+        if config.monitors == "off":
+            return None
+        return cls(config, config.seed, in_order=config.maturity == "horizon")
 
     def update(self, rows: ScoredRows, learned: Ints) -> list[Alarm]:
         """Add scored rows; return the alarms that they raise, in order. None is open yet.
@@ -181,7 +188,7 @@ class StreamMonitors:
         return State(header, nest("tests", self._tests.state()))
 
     @classmethod
-    def from_state(cls, state: State, config: MonitorConfig) -> Self:
+    def from_state(cls, state: State, config: PredictorConfig) -> Self:
         """Return the monitors that `state` describes.
 
         Raises
@@ -190,8 +197,10 @@ class StreamMonitors:
             If a part is missing or has no such form.
         """
         header, arrays = state
-        restored = cls(config)
-        restored._tests = MonitorSet.from_state(under("tests", arrays), config)
+        in_order = config.maturity == "horizon"
+        restored = cls(config, config.seed, in_order=in_order)
+        tests = under("tests", arrays)
+        restored._tests = MonitorSet.from_state(tests, config, config.seed, in_order=in_order)
         restored._load(header)
         return restored
 

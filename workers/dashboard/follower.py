@@ -163,6 +163,7 @@ def _update(one: FeedFollower) -> None:
         one.update()
     except Unavailable:
         raise
-    except WorkerError as error:
+    except (WorkerError, LookupError, TypeError, ValueError) as error:
+        # Of the last three kinds is what another program wrote into a stream of the feed.
         one.view.problem = printable(str(error))[:_SHOWN]
         one.view.is_loaded = True

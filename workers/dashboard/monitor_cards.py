@@ -142,16 +142,17 @@ class DeviationCard(Card):
 
     title = "How far the probabilities are off"
     words = (
-        "Share of right answers less what was announced, since the start that tells most, with "
-        "its confidence sequence: the band holds the truth at all times together. Above 0 the "
-        "feed announces too little, below 0 too much. The table has the parts that are off most."
+        "How often the SVM's own class was right, less the probability announced for it, since the "
+        "start that tells most, with its confidence sequence: the band holds the truth at all "
+        "times together. Above 0 the feed announces too little, below 0 too much. The table has "
+        "the parts that are off most."
     )
     section = "monitors"
 
     def body(self) -> Sequence[UIElement]:
         """Make the plot and the place of the table."""
         self._source = source("x", "estimate", "lower", "upper")
-        drawn = plot(self.axis, "accuracy - probability", height=220, y_range=Range1d(-0.5, 0.5))
+        drawn = plot(self.axis, "frequency - probability", height=220, y_range=Range1d(-0.5, 0.5))
         drawn.varea("x", "lower", "upper", source=self._source, color=BAND, alpha=BAND_ALPHA)
         drawn.line("x", "estimate", source=self._source, color=ANNOUNCED, width=2)
         drawn.add_layout(Span(location=0, dimension="width", line_color=ACCURACY, line_width=1.5))

@@ -38,7 +38,9 @@ class CalibrationMonitor:
 
     A part's y - p counts as 0 in rows that are not of it: a finding means that the rows of the part
     alone put the mean over all rows off by more than the tolerance. The level holds whatever the
-    dependence between examples, and across refits.
+    dependence between examples, and across refits, where each label is known before the next
+    answer. Where labels come late, "past" is all that was answered and labelled before the label:
+    see docs/monitoring.md.
 
     Parameters
     ----------

@@ -26,6 +26,9 @@ class MonitorSet:
     config : MonitorConfig
     seed : int
         Of the ranks of equal scores.
+    in_order : bool
+        Whether rows come in the order of their examples. In the order in which labels come, even
+        independent examples are not exchangeable: those tests are left out then.
 
     Examples
     --------
@@ -38,26 +41,35 @@ class MonitorSet:
     [(37, 'overall', None), (40, 'class', 'b'), (42, 'category', '1'), (46, 'bin', '0.4-0.6')]
     """
 
-    def __init__(self, config: MonitorConfig, seed: int = 0) -> None:
+    def __init__(self, config: MonitorConfig, seed: int = 0, *, in_order: bool = True) -> None:
         self._calibration = CalibrationMonitor(*_calibration(config))
-        self._exchangeability = ExchangeabilityMonitor(*_exchangeability(config), seed)
+        self._exchangeability: ExchangeabilityMonitor | None = None
+        if in_order:
+            self._exchangeability = ExchangeabilityMonitor(*_exchangeability(config), seed)
 
     def update(self, rows: ScoredRows) -> list[Finding]:
         """Add rows, in order; return what was found, in order."""
-        found = self._calibration.update(rows) + self._exchangeability.update(rows)
+        found = self._calibration.update(rows)
+        if self._exchangeability is not None:
+            found += self._exchangeability.update(rows)
         return sorted(found, key=lambda finding: finding.row)
 
     def report(self) -> dict[str, Any]:
         """Return the tests that are nearest to a finding, as JSON has it."""
-        return {"tests": self._calibration.report() + self._exchangeability.report()}
+        order = [] if self._exchangeability is None else self._exchangeability.report()
+        return {"tests": self._calibration.report() + order}
 
     def state(self) -> Arrays:
         """Return the state of all tests."""
-        calibration = nest("calibration", self._calibration.state())
-        return calibration | nest("exchangeability", self._exchangeability.state())
+        state = nest("calibration", self._calibration.state())
+        if self._exchangeability is not None:
+            state |= nest("exchangeability", self._exchangeability.state())
+        return state
 
     @classmethod
-    def from_state(cls, state: Arrays, config: MonitorConfig, seed: int = 0) -> Self:
+    def from_state(
+        cls, state: Arrays, config: MonitorConfig, seed: int = 0, *, in_order: bool = True
+    ) -> Self:
         """Return the monitors that `state` describes.
 
         Raises
@@ -65,13 +77,14 @@ class MonitorSet:
         InvalidSnapshot, LookupError
             If an array is absent or does not fit.
         """
-        restored = cls(config, seed)
+        restored = cls(config, seed, in_order=in_order)
         restored._calibration = CalibrationMonitor.from_state(
             under("calibration", state), *_calibration(config)
         )
-        restored._exchangeability = ExchangeabilityMonitor.from_state(
-            under("exchangeability", state), *_exchangeability(config), seed
-        )
+        if in_order:
+            restored._exchangeability = ExchangeabilityMonitor.from_state(
+                under("exchangeability", state), *_exchangeability(config), seed
+            )
         return restored
 
 

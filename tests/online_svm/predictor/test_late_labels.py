@@ -291,11 +291,23 @@ def test_a_label_for_an_example_with_a_probability_is_a_conflict():
     assert error.value.code == "conflict"
 
 
+def test_one_wrong_time_in_the_future_does_not_end_all_learning():
+    config = settings(horizon_in="time", horizon=50, max_pending=20)
+    predictor = OnlinePredictor(config)
+    X, labels, _ = stream(90, np.random.default_rng(10))
+    times = [*range(30), 10**12, *range(31, 90)]
+    predictor.step_many(X, labels, ids=[str(i) for i in range(90)], times=times)
+    counts = predictor.late.counts
+    # What came after that time waits behind it until there are too many, and is then learned.
+    assert (counts.pending, counts.dropped, predictor.n) == (20, 0, 70)
+
+
 def test_no_more_examples_wait_than_allowed_and_what_falls_out_is_counted():
     config = settings(horizon_in="time", horizon=10**9, max_pending=20)
     predictor = OnlinePredictor(config)
-    X, labels, _ = stream(90, np.random.default_rng(10))
-    predictor.step_many(X, labels, ids=[str(i) for i in range(90)], times=range(90))
+    X, _, _ = stream(90, np.random.default_rng(10))
+    none = [None] * 90
+    predictor.step_many(X, none, ids=[str(i) for i in range(90)], times=range(90))
     counts = predictor.late.counts
     assert (counts.pending, counts.dropped, predictor.n) == (20, 70, 0)
     with pytest.raises(InvalidExample) as error:

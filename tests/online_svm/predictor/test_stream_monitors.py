@@ -5,6 +5,7 @@ import pytest
 from drifting import cheap, inverted
 from predictor_payloads import in_batches, payloads
 
+from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.stream_monitors import StreamMonitors
@@ -162,3 +163,19 @@ def test_damaged_monitors_of_a_snapshot_are_refused(drift, damage):
         header["monitors"][damage] = -1
     with pytest.raises(InvalidSnapshot):
         OnlinePredictor(cheap()).restore(pack(header, arrays))
+
+
+def test_examples_in_the_order_of_their_labels_are_not_tested_for_exchangeability():
+    X = np.random.default_rng(3).normal(size=(300, 2))
+    labels = ["a" if x > 0 else "b" for x in X[:, 0]]
+    kinds = []
+    for maturity in ("horizon", "arrival"):
+        config = PredictorConfig(classes=("a", "b"), horizon=5, maturity=maturity, metrics_every=50)
+        predictor = OnlinePredictor(config)
+        copy = OnlinePredictor(config)
+        made = predictor.step_many(X, labels)
+        copy.restore(predictor.snapshot())
+        assert copy.snapshot() == predictor.snapshot()
+        last = [part for part in made if isinstance(part, ValidityReport)][-1]
+        kinds.append({test["kind"] for test in last.monitors.tests})
+    assert kinds == [{"calibration", "exchangeability"}, {"calibration"}]
