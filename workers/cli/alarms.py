@@ -57,6 +57,8 @@ def alarms(
         if not follow:
             require(store)
         check_known(store)
+        if not follow and not store.length(store.keys.alarms):
+            note(f"no alarm of {feed} is kept")
         for page in pages(store, store.keys.alarms, count, follow):
             for data in map(payload, page):
                 for text in [printable_json(data)] if json else map(printable, lines(data)):
@@ -131,7 +133,7 @@ def line(alarm: dict[str, Any]) -> str:
     >>> line(alarm).split("  ")[1]
     'calibration: class b is off by +0.062 (+0.030 to +0.094) since n 4,000'
     >>> line(alarm | {"kind": "exchangeability", "action": "refit"}).split("  ")[1]
-    'exchangeability: class b has changed since n 4,000'
+    'exchangeability: class b has changed (watched since n 4,000)'
     """
     done = "" if alarm["action"] == "report" else f"  {alarm['action']}"
     evidence = f"{alarm['monitor']} e^{alarm['log_wealth']:.1f} of e^{alarm['threshold']:.1f}"
@@ -152,7 +154,7 @@ def what(alarm: dict[str, Any]) -> str:
     if alarm["kind"] == "comparison":
         return f"{who}: one is better than the other {since}"
     if alarm["kind"] == "exchangeability":
-        return f"{who} has changed {since}"
+        return f"{who} has changed (watched {since})"
     if alarm["estimate"] is None:
         return f"{who} is off by more than the tolerance {since}"
     figure = f"{alarm['estimate']:+.3f} ({alarm['lower']:+.3f} to {alarm['upper']:+.3f})"

@@ -183,12 +183,15 @@ def _kept(found: "Status") -> str:
 
 
 def _alarm_lines(alarms: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return a line for each of the newest open alarms."""
+    """Return a line for each open alarm that matters most: what leaves no guarantee, the newest."""
     from workers.cli.alarms import line
 
-    shown = [("alarm", line(alarm)) for alarm in alarms[-_ALARMS:][::-1]]
+    ordered = sorted(
+        alarms, key=lambda alarm: (alarm["kind"] != "exchangeability", -int(alarm["n"]))
+    )
+    shown = [("alarm", line(alarm)) for alarm in ordered[:_ALARMS]]
     more = len(alarms) - len(shown)
-    return [*shown, ("", f"and {counted(more, 'older open alarm')}")] if more else shown
+    return [*shown, ("", f"and {counted(more, 'open alarm')} more")] if more else shown
 
 
 def _snapshots(at: list[int]) -> str:

@@ -160,7 +160,9 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     alarm_secret: SecretStr | None = Field(
         None, description="Key of the signature of what is posted, HMAC-SHA256."
     )
-    alarm_secret_file: Path | None = Field(None, description="File with that key, one line.")
+    alarm_secret_file: Path | None = Field(
+        None, description="File with the key of the signature of what is posted, one line."
+    )
     log_format: LogFormat = Field(
         "text", description="Log lines as `text` for people, or as `json` objects."
     )

@@ -14,8 +14,8 @@ from workers.dashboard.reports import Report, as_dict, as_list, number
 from workers.dashboard.text import safe, whole
 
 NO_MONITORS = (
-    "The reports of this feed carry no monitors: the feed was begun with monitors = off, or by a "
-    "version without them."
+    "No report yet that has them. Or the reports of this feed carry no monitors: the feed was "
+    "begun with monitors = off, or by a version without them."
 )
 
 _MOST = 100  # tests of a report

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -40,7 +41,8 @@ def run(embedded_url, capsys):
 
 def test_alarms_are_told_in_words_the_newest_last(alarmed, run):
     first = "n 5,040  calibration: class b is off by +0.062 (+0.030 to +0.090) since n 4,000"
-    second = "n 5,041  exchangeability: overall has changed since n 10  ranks e^8.0 of e^7.7  refit"
+    changed = "n 5,041  exchangeability: overall has changed (watched since n 10)"
+    second = f"{changed}  ranks e^8.0 of e^7.7  refit"
     code, out, err = run("alarms", alarmed.keys.feed)
     assert (code, err) == (0, "")
     assert out.splitlines() == [f"{first}  bets e^5.7 of e^5.3"] * 2 + [second]
@@ -51,6 +53,22 @@ def test_json_gives_the_payloads(alarmed, run):
     _, out, _ = run("alarms", alarmed.keys.feed, "--json")
     stored = alarmed.call("XRANGE", alarmed.keys.alarms, "-", "+")
     assert [line.encode() for line in out.splitlines()] == [fields[1] for _, fields in stored]
+
+
+def test_a_feed_without_alarms_is_told(alarmed, run):
+    alarmed.call("DEL", alarmed.keys.alarms)
+    code, out, err = run("alarms", alarmed.keys.feed)
+    assert (code, out, err) == (0, "", f"no alarm of {alarmed.keys.feed} is kept\n")
+
+
+def test_status_shows_first_the_alarm_that_leaves_no_guarantee(alarmed, run):
+    later = [replace(OFF, n=5050 + i, name=f"c{i}") for i in range(4)]
+    alarmed.call("XADD", alarmed.keys.alarms, "8-0", "p", encode_alarms(later, 5060))
+    _, out, _ = run("status", alarmed.keys.feed)
+    told = [line.split()[2:4] for line in out.splitlines() if line.startswith("  alarm ")]
+    kinds = [["5,041", "exchangeability:"], ["5,053", "calibration:"], ["5,052", "calibration:"]]
+    assert told == kinds
+    assert "and 3 open alarms more" in out
 
 
 def test_status_shows_the_alarms_that_are_open(alarmed, run):
