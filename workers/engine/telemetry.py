@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
 
-from workers.refit.observed import RefitObserver
+from workers.refit.observer import RefitObserver
 from workers.trouble import Trouble
 
 if TYPE_CHECKING:

@@ -75,7 +75,7 @@ class FeedComparison:
     losses: dict[str, LossComparison]
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the comparison as JSON values."""
         return asdict(self)
 
 

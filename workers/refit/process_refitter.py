@@ -20,7 +20,7 @@ from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from workers.errors import RefitFailed
 from workers.refit.background import Background
 from workers.refit.child import CONFIG, LOAD, STATE, TASK, Child, Message, begin, spread
-from workers.refit.observed import NobodyLooks, RefitObserver
+from workers.refit.observer import NobodyLooks, RefitObserver
 from workers.refit.pipe import ChildFailed, ChildPipe
 from workers.stop import Stop
 from workers.trouble import Trouble, still

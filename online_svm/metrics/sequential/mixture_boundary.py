@@ -9,7 +9,6 @@ over l, with a gamma density of 1 - l, has a closed form (their proposition 9).
 
 import math
 
-from scipy.optimize import brentq
 from scipy.special import gammainc, gammaln
 
 RHO = 10.0
@@ -63,6 +62,9 @@ def boundary(v: float, level: float, rho: float = RHO) -> float:
     >>> round(boundary(100.0, 0.05), 2)
     30.56
     """
+    # Imported where it is used: a worker starts without it.
+    from scipy.optimize import brentq
+
     wanted = -math.log(level)
     high = 1.0 + math.sqrt(v + rho) + wanted
     while log_mixture(high, v, rho) < wanted:

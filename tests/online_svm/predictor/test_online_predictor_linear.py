@@ -244,7 +244,12 @@ def test_map_and_scaling_stay_once_the_window_was_full() -> None:
 
 def test_the_state_does_not_grow_with_the_stream() -> None:
     X, labels = stream(3000)
-    predictor, sizes = OnlinePredictor(PredictorConfig(**SHORT | {"early_until": 0})), []
+    alone = {
+        "early_until": 0,
+        "monitors": "off",
+        "metrics_window": None,
+    }  # theirs has tests of its own
+    predictor, sizes = OnlinePredictor(PredictorConfig(**SHORT | alone)), []
     for stop in range(300, 3001, 300):
         predictor.step_many(X[stop - 300 : stop], labels[stop - 300 : stop])
         sizes.append(len(predictor.snapshot()))

@@ -33,7 +33,7 @@ def test_the_demo_answers_three_feeds_shows_the_page_draws_the_curves_and_leaves
 ) -> None:
     picture = tmp_path / "curves.png"
     command = [sys.executable, "-m", "workers.cli", "demo", "--picture", str(picture)]
-    ran = subprocess.Popen(
+    ran = Process(
         [*command, "--speed", "20", "--page"],
         env=os.environ | {"PYTHONUNBUFFERED": "1", "DISPLAY": "", "WAYLAND_DISPLAY": ""},
         stdin=subprocess.PIPE,
