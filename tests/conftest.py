@@ -9,6 +9,7 @@ import gc
 import itertools
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -84,6 +85,15 @@ def store(redis_url, feed):
 def data_set():
     """Load a benchmark set by name; whoever asks for it is marked `data`."""
     return load
+
+
+def pytest_configure(config):
+    """Compile the kernels of a worker once, before several processes would each compile them."""
+    is_first = not hasattr(config, "workerinput")
+    if is_first and config.getoption("numprocesses", None) and not config.option.collectonly:
+        print("preparing the numerical kernels: a first run compiles them, for a minute or more")
+        warm_up = "from workers.demo.run import warm_up; warm_up()"
+        subprocess.run([sys.executable, "-c", warm_up], check=True, timeout=900)
 
 
 def pytest_addoption(parser):
