@@ -121,3 +121,11 @@ def test_every_command_of_the_readme_is_one_and_none_is_left_out():
     typed = set(re.findall(r"`online-svm ([a-z]+)", README))
     assert typed <= set(cli.COMMANDS)
     assert set(cli.COMMANDS) - typed <= set(re.findall(r"`([a-z]+)[ `]", table))
+
+
+def test_every_benchmark_of_the_readme_is_one_and_none_is_left_out():
+    table = README[README.index("## Commands") : README.index("Exit codes:")]
+    rows = re.findall(r"^\| (`bench .*?) \|", table, re.M)
+    named = {name.removeprefix("bench ") for row in rows for name in re.findall(r"`(.*?)`", row)}
+    (bench,) = cli.application(["bench"]).commands.values()
+    assert {name.partition(" ")[0] for name in named} == set(bench.commands)

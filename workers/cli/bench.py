@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workers.cli.bench_monitors import monitors
+from workers.cli.bench_policies import policies
+from workers.cli.chosen import chosen
 from workers.cli.common import DataDir, Json, note, show_json, wide_console
 from workers.cli.progress import stage_progress, task_progress
-from workers.errors import BadConfiguration
 
 if TYPE_CHECKING:
     from workers.lab.bench.quality.run import Quality
@@ -52,12 +53,14 @@ def register(app: typer.Typer) -> None:
         methods,
         venn,
         theorem,
+        coverage,
         quality,
         linear,
         latency,
         soak,
         start,
         monitors,
+        policies,
     ):
         group.command(command.__name__)(command)
     passing_on = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -272,8 +275,8 @@ def quality(
     from workers.lab.bench.quality.run import run
     from workers.lab.bench.quality.streams import DEVELOPMENT, STREAMS
 
-    names = _chosen("--streams", streams, ",", tuple(STREAMS if held_out else DEVELOPMENT))
-    methods = _chosen("--rows", rows, ";", tuple(METHODS))
+    names = chosen("--streams", streams, ",", tuple(STREAMS if held_out else DEVELOPMENT))
+    methods = chosen("--rows", rows, ";", tuple(METHODS))
     cells = cells_of(names, methods, shuffles, examples, data_dir)
     kept = KeptCells(results)
     with task_progress(sum(kept.get(cell) is None for cell in cells)) as tell:
@@ -344,20 +347,3 @@ def _show_qualities(found: "list[Quality]", json: bool) -> None:
     for table in tables(found) if found and not json else ():
         wide_console().print(table)
     _show(goals(found), json)
-
-
-def _chosen(
-    option: str, given: str | None, separator: str, known: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return the names that an option gives, or all that are known.
-
-    Raises
-    ------
-    BadConfiguration
-        If one is not known.
-    """
-    names = known if given is None else tuple(name.strip() for name in given.split(separator))
-    for name in names:
-        if name not in known:
-            raise BadConfiguration(f"{option} {name}: unknown; one of {separator.join(known)}")
-    return names

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from workers.cli.chosen import chosen
 from workers.cli.common import Json, show_json
 from workers.cli.progress import task_progress
-from workers.errors import BadConfiguration
 
 
 def monitors(
@@ -44,8 +44,8 @@ def monitors(
     from workers.lab.bench.monitors.run import run
     from workers.lab.bench.monitors.worlds import WORLDS
 
-    chosen = _chosen("--worlds", worlds, tuple(WORLDS))
-    cells = cells_of(chosen, _chosen("--detectors", detectors, tuple(DETECTORS)), streams)
+    names = chosen("--worlds", worlds, ";", tuple(WORLDS))
+    cells = cells_of(names, chosen("--detectors", detectors, ";", tuple(DETECTORS)), streams)
     with task_progress(len(cells)) as tell:
         lines = list(run(cells, results, jobs, tell))
     for line in lines:
@@ -53,11 +53,3 @@ def monitors(
             show_json(line.plain())
         else:
             print(line)
-
-
-def _chosen(option: str, given: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
-    names = known if given is None else tuple(name.strip() for name in given.split(";"))
-    for name in names:
-        if name not in known:
-            raise BadConfiguration(f"{option} {name}: unknown; one of {'; '.join(known)}")
-    return names

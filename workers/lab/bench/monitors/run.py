@@ -1,15 +1,13 @@
 """Measure the cells that are not kept yet, and tell of all of them."""
 
-import fcntl
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 from typing_extensions import override
 
-from workers.errors import BadConfiguration
+from workers.lab.bench.kept_lines import KeptLines, Key
 from workers.lab.bench.monitors.measure import Cell, Measured, measure, program
 from workers.lab.bench.report import Result, Tell, silent
 from workers.lab.parallel import each_as_it_ends
@@ -61,41 +59,18 @@ def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent
     BadConfiguration
         If the file cannot be read, or a line of it is none of this benchmark.
     """
-    kept = _read(results)
-    missing = [cell for cell in cells if _key(cell) not in kept]
+    kept = KeptLines(results, _NAMES, asdict, lambda values: Measured(**values))
+    missing = [cell for cell in cells if kept.get(_key(cell)) is None]
+    skipped: dict[Cell, str] = {}
     for number, (cell, found) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
         tell(f"{number} of {len(missing)}: {cell}")
-        kept[_key(cell)] = found
-        if isinstance(found, Measured):
-            line = dict(zip(_NAMES, _key(cell), strict=True)) | {"measured": asdict(found)}
-            with results.open("ab") as target:
-                fcntl.flock(target, fcntl.LOCK_EX)  # another run may write to the same file
-                target.write(orjson.dumps(line) + b"\n")
-    yield from (Line(cell, kept[_key(cell)]) for cell in cells)
+        if isinstance(found, str):
+            skipped[cell] = found
+        else:
+            kept.add(_key(cell), found)
+    for cell in cells:
+        yield Line(cell, kept.get(_key(cell)) or skipped[cell])
 
 
-def _key(cell: Cell) -> tuple[Any, ...]:
+def _key(cell: Cell) -> Key:
     return (cell.world, cell.detector, cell.streams, program(cell))
-
-
-def _read(path: Path) -> dict[tuple[Any, ...], Measured | str]:
-    try:
-        with path.open("a+b") as target:
-            fcntl.flock(target, fcntl.LOCK_EX)
-            target.seek(0)
-            data = target.read()
-            whole = data.rfind(b"\n") + 1
-            target.truncate(whole)
-    except OSError as error:
-        raise BadConfiguration(f"--results {path}: {error.strerror}") from None
-    kept: dict[tuple[Any, ...], Measured | str] = {}
-    for number, line in enumerate(data[:whole].splitlines(), start=1):
-        try:
-            values = orjson.loads(line)
-            kept[tuple(values[name] for name in _NAMES)] = Measured(**values["measured"])
-        except (ValueError, KeyError, TypeError):
-            raise BadConfiguration(
-                f"--results {path}, line {number}: no cell of this benchmark; choose another file, "
-                "or delete the line"
-            ) from None
-    return kept

@@ -1,0 +1,59 @@
+"""`bench policies`: what `on_drift` is worth."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workers.cli.chosen import chosen
+from workers.cli.common import DataDir, Json, show_json
+from workers.cli.progress import task_progress
+
+
+def policies(
+    streams: Annotated[
+        str | None, typer.Option("--streams", metavar="NAME,...", help="Only these.")
+    ] = None,
+    rows: Annotated[
+        str | None, typer.Option("--rows", metavar="NAME,...", help="Only these methods.")
+    ] = None,
+    draws: Annotated[
+        int, typer.Option("--draws", min=1, help="Draws of a stream that is drawn.")
+    ] = 5,
+    examples: Annotated[
+        int, typer.Option("--examples", min=500, max=10_000, help="Of each stream.")
+    ] = 10_000,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")] = 1,
+    results: Annotated[
+        Path,
+        typer.Option(
+            "--results",
+            metavar="FILE",
+            help="Keeps each cell as it ends; the same command goes on from it.",
+        ),
+    ] = Path("policies.jsonl"),
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Measure the log loss of each `on_drift`, beside no monitors and river's ARF.
+
+    Recorded streams, and drawn ones whose law changes in the middle: over the whole stream but for
+    the first 250 examples, and over the 2,000 after the change. `warming` is how many answers had
+    no model after a reset; they count as all classes alike. `acted` is on how many changes the
+    policy acted.
+    """
+    from workers.lab.bench.policies.answered import METHODS
+    from workers.lab.bench.policies.measure import cells_of
+    from workers.lab.bench.policies.run import run
+    from workers.lab.bench.policies.streams import STREAMS
+
+    names = chosen("--streams", streams, ",", STREAMS)
+    methods = chosen("--rows", rows, ",", tuple(METHODS))
+    cells = cells_of(names, methods, draws, examples, data_dir)
+    with task_progress(len(cells)) as tell:
+        lines = list(run(cells, results, jobs, tell))
+    for line in lines:
+        if json:
+            show_json(line.plain())
+        else:
+            print(line)
