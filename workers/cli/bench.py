@@ -61,6 +61,7 @@ def register(app: typer.Typer) -> None:
         start,
         monitors,
         policies,
+        watching,
     ):
         group.command(command.__name__)(command)
     passing_on = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -91,6 +92,18 @@ def worker(examples: Measured = 20_000, json: Json = False) -> None:
 
     with stage_progress() as tell:
         _show(run(examples, tell), json)
+
+
+def watching(
+    examples: Measured = 20_000,
+    pairs: Annotated[int, typer.Option("--pairs", min=2, help="Pairs of runs.")] = 12,
+    json: Json = False,
+) -> None:
+    """Measure what monitors, the endpoint and the page cost a worker, in pairs of runs."""
+    from workers.lab.bench.watching import run
+
+    with stage_progress() as tell:
+        _show(run(examples, pairs, tell), json)
 
 
 def profile(examples: Measured = 20_000, json: Json = False) -> None:
