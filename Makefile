@@ -25,7 +25,7 @@ demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis (half 
 
 # In two processes, a file in one of them: half of the time is spent waiting for other processes.
 test: $(VENV)/.dev   ## the default test suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every byte (minutes)
 	$(BIN)/python -m pytest -m "chaos and not chaos_full" -s

@@ -26,7 +26,7 @@ AT_ONCE = 6
 
 HANGS = "hangs"
 
-SOURCES = ("rbf", "linear")
+SOURCES = ("signals-rbf", "signals-linear")
 
 
 @pytest.fixture(scope="module")
