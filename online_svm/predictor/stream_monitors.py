@@ -51,9 +51,9 @@ class StreamMonitors:
     Examples
     --------
     >>> monitors = StreamMonitors(MonitorConfig())
-    >>> label, said = np.ones(30, dtype=np.int64), np.tile([0.6, 0.4], (30, 1))
-    >>> rows = ScoredRows(np.arange(30), ("a", "b"), label, said, said, said, said,
-    ...                   np.zeros((30, 1)), label, model=1)
+    >>> label, said = np.ones(40, dtype=np.int64), np.tile([0.6, 0.4], (40, 1))
+    >>> rows = ScoredRows(np.arange(40), ("a", "b"), label, said, said, said, said,
+    ...                   np.zeros((40, 1)), label, model=1)
     >>> (alarm,) = monitors.update(rows, rows.n + 1)
     >>> monitors.open(alarm)
     >>> monitors.guarantee("exact", None)[0]
