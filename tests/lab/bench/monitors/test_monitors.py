@@ -3,20 +3,29 @@
 import numpy as np
 import pytest
 
+from online_svm.config import PredictorConfig
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.alarm import Alarm
 from workers.errors import BadConfiguration
+from workers.lab.bench.monitors import measure as measure_module
 from workers.lab.bench.monitors import run as run_module
 from workers.lab.bench.monitors.counting import counted
-from workers.lab.bench.monitors.detectors import Change, PlainCusum, River
+from workers.lab.bench.monitors.detectors import Change, Default, PlainCusum, River
+from workers.lab.bench.monitors.late import LATE, late_alarms
 from workers.lab.bench.monitors.measure import (
     DETECTORS,
     FALSE_SHARE,
     Cell,
     Measured,
+    Watched,
     cells_of,
+    changes_in,
     measure,
+    program,
 )
+from workers.lab.bench.monitors.real import scored
 from workers.lab.bench.monitors.run import run
-from workers.lab.bench.monitors.worlds import CHANGE, WORLDS, stream_of
+from workers.lab.bench.monitors.worlds import CHANGE, WORLDS, Stream, stream_of
 
 
 def test_a_law_is_a_distribution_at_all_times_and_moves_only_after_the_change():
@@ -93,6 +102,75 @@ def test_a_river_detector_goes_by_its_grid():
     assert adwin.first(stream, begin, 1) <= adwin.first(stream, begin, 0)
 
 
+def inverted(n, change, seed):
+    """Return two classes that one feature tells apart, with other labels from `change` on."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 2))
+    X[:, 0] += 3.0 * codes
+    codes[change:] = 1 - codes[change:]
+    return X, codes
+
+
+def test_on_answered_examples_the_default_monitors_raise_the_alarms_of_the_predictor():
+    X, codes = inverted(700, 500, seed=5)
+    config = PredictorConfig(classes=("0", "1"), committee="single")
+    answers = OnlinePredictor(config).step_many(X, [str(code) for code in codes])
+    own = [one.n - 1 for one in answers if isinstance(one, Alarm)]
+    rows = scored(X, codes)
+    assert own
+    assert rows.n[Default().alarms(Stream.of(rows), 0.01)].tolist() == own
+
+
+def test_each_alarm_begins_the_detector_anew():
+    stream = stream_of(WORLDS["season"], seed=6)
+    cusum = PlainCusum()
+    alarms = cusum.alarms(stream, 8.0)
+    assert len(alarms) > 1
+    begun = [0, *(alarm + 1 for alarm in alarms)]
+    assert [cusum.first(stream, begin, 8.0) for begin in begun] == [*alarms, None]
+
+
+def test_alarms_within_fifty_examples_of_the_first_count_as_one():
+    assert changes_in([]) == 0
+    assert changes_in([0, 49]) == 1
+    assert changes_in([0, 49, 50, 99, 100]) == 3
+
+
+def test_on_a_real_stream_alarms_are_counted_and_the_first_after_the_change_is_the_delay(
+    monkeypatch,
+):
+    stream = Stream.of(scored(*inverted(700, 500, seed=5)))
+    monkeypatch.setattr(measure_module, "answered", lambda _: stream)
+    monkeypatch.setitem(measure_module.REAL, "2cdt", 500)
+    found = measure(Cell("2cdt", "default monitors, level .01", 2))
+    assert found.examples == len(stream.rows)
+    assert found.alarms >= 1
+    assert found.first == 500 + found.delay
+    assert 0 < found.delay < 60
+    monkeypatch.setitem(measure_module.REAL, "2cdt", None)
+    assert measure(Cell("2cdt", "default monitors, level .01", 2)).delay is None
+
+
+def test_a_real_stream_whose_file_is_absent_is_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("ONLINE_SVM_DATA", str(tmp_path))
+    measure_module.answered.cache_clear()
+    assert "2cht.csv is not in" in measure(Cell("2cht", "of them, calibration", 2))
+
+
+def test_results_on_a_real_stream_are_of_our_answers_too():
+    assert "online-svm" in program(Cell("elec2", "river ADWIN", 2))
+    assert "online-svm" not in program(Cell("season", "river ADWIN", 2))
+
+
+def test_the_order_in_which_labels_come_alarms_where_one_class_comes_sooner():
+    by_horizon, by_arrival = LATE.values()
+    seeds = range(4)
+    assert not any(late_alarms(by_horizon, seed) for seed in seeds)
+    assert all(late_alarms(by_arrival, seed) for seed in seeds)
+    assert not any(late_alarms(by_arrival, seed, delays=(240, 240)) for seed in seeds)
+
+
 def test_a_run_goes_on_from_what_is_kept(tmp_path, monkeypatch):
     cells = cells_of(["rate .2 to .3", "season"], ["CUSUM (Page)"], 2)
     measured = []
@@ -108,6 +186,17 @@ def test_a_run_goes_on_from_what_is_kept(tmp_path, monkeypatch):
     assert [str(line) for line in run(cells, file)] == first
     assert measured == cells
     assert "median delay     30" in first[0]
+
+
+def test_what_a_real_stream_gave_is_kept_too(tmp_path, monkeypatch):
+    cells = cells_of(["elec2"], ["river ADWIN", "river KSWIN"], 2)  # KSWIN is slow
+    assert [cell.detector for cell in cells] == ["river ADWIN"]
+    monkeypatch.setattr(run_module, "measure", lambda _: Watched(9_990, 12, 320, None))
+    file = tmp_path / "kept.jsonl"
+    first = [str(line) for line in run(cells, file)]
+    monkeypatch.setattr(run_module, "measure", lambda _: "measured again")
+    assert [str(line) for line in run(cells, file)] == first
+    assert "alarms   12  first after    320  delay      -" in first[0]
 
 
 def test_a_file_that_is_none_of_this_benchmark_is_refused(tmp_path):

@@ -33,6 +33,18 @@ class Detector(Protocol):
         """Return the row of the first alarm, begun at row `begin`; None if there is none."""
         ...
 
+    def alarms(self, stream: Stream, sensitivity: float) -> list[int]:
+        """Return the rows of all alarms, in order; each begins the detector anew."""
+        found: list[int] = []
+        begin = 0
+        while begin < len(stream.rows):
+            alarm = self.first(stream, begin, sensitivity)
+            if alarm is None:
+                break
+            found.append(alarm)
+            begin = alarm + 1
+        return found
+
     @property
     def sensitivities(self) -> Sequence[float]:
         """What to try, the least sensitive first."""
@@ -106,9 +118,12 @@ class Default(Detector):
     @override
     def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
         # They have watched since the first row, as those of a feed do.
+        return next((row for row in self.alarms(stream, sensitivity) if row >= begin), None)
+
+    @override
+    def alarms(self, stream: Stream, sensitivity: float) -> list[int]:
         found = MonitorSet(MonitorConfig(alarm_level=sensitivity)).update(stream.rows)
-        rows = (one.row for one in found if self._kind in (None, one.kind))
-        return next((row for row in rows if row >= begin), None)
+        return [one.row for one in found if self._kind in (None, one.kind)]
 
     @property
     @override

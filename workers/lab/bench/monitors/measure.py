@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
+from online_svm.predictor.stream_monitors import ONE_CHANGE
 from workers.errors import BadConfiguration
 from workers.history.backtest.kept_results import code_digest
 from workers.lab.bench.monitors.detectors import (
@@ -17,8 +19,10 @@ from workers.lab.bench.monitors.detectors import (
     PlainCusum,
     River,
 )
+from workers.lab.bench.monitors.late import LATE, late_alarms
 from workers.lab.bench.monitors.peers import MapieRisk, OnlineCpJumper
-from workers.lab.bench.monitors.worlds import BURNT, CHANGE, ROWS, WORLDS, Stream, stream_of
+from workers.lab.bench.monitors.real import REAL, answered
+from workers.lab.bench.monitors.worlds import BURNT, CHANGE, ROWS, WORLDS, Stream, World, stream_of
 
 RUN_LENGTH = 10_000
 FALSE_SHARE = 1.0 - math.exp(-(ROWS - BURNT) / RUN_LENGTH)
@@ -26,6 +30,9 @@ FALSE_SHARE = 1.0 - math.exp(-(ROWS - BURNT) / RUN_LENGTH)
 
 LEVEL = 0.01  # of the default monitors
 SLOW_STREAMS = 20
+ALIKE = "i.i.d., class of 20 %"
+"""On a real stream a detector has the sensitivity that it has there."""
+
 _OTHER_SEEDS = 1_000_000  # streams that sensitivities are chosen on are no streams of the table
 
 OURS: dict[str, Detector] = {
@@ -56,6 +63,8 @@ PEERS: dict[str, Detector] = {
 }
 
 DETECTORS: dict[str, Detector] = OURS | PEERS
+STREAMS = (*WORLDS, *LATE, *REAL)
+_OF_LATE = "of them, calibration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +74,10 @@ class Cell:
     Attributes
     ----------
     world, detector : str
+        Of `STREAMS` and `DETECTORS`.
     streams : int
-        Of each kind: with the change, and without it to choose the sensitivity.
+        Of each kind: with the change, and without it to choose the sensitivity. There is one real
+        stream of a name.
     """
 
     world: str
@@ -105,36 +116,124 @@ class Measured:
     delay: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a detector did on a real stream.
+
+    Attributes
+    ----------
+    examples : int
+        Scored ones.
+    alarms : int
+        Those within 50 examples of another count as one.
+    first : int or None
+        Examples before the one that raised the first.
+    delay : int or None
+        From the stream's first change to the first alarm after it; None where no moment is known.
+    """
+
+    examples: int
+    alarms: int
+    first: int | None
+    delay: int | None
+
+
+Figures = Measured | Watched
+
+
 def cells_of(worlds: Sequence[str], detectors: Sequence[str], streams: int) -> list[Cell]:
-    """Return the cells of a table; on nulls only the default monitors, whose level is stated."""
+    """Return the cells of a table.
+
+    On nulls only the default monitors have a stated level; where labels are late, those of
+    calibration. On real streams no slow detector is run.
+    """
     return [
         Cell(world, detector, streams)
         for world in worlds
         for detector in detectors
-        if not WORLDS[world].is_null or isinstance(DETECTORS[detector], Default)
+        if _belongs(world, detector)
     ]
+
+
+def _belongs(world: str, detector: str) -> bool:
+    if world in LATE:
+        return detector == _OF_LATE
+    if world in REAL:
+        return not DETECTORS[detector].is_slow
+    return not WORLDS[world].is_null or isinstance(DETECTORS[detector], Default)
 
 
 def program(cell: Cell) -> str:
     """Return which program a detector is of: kept results are of it, and of no other."""
-    if cell.detector in OURS or not cell.detector.startswith(_PACKAGES):
-        return f"online-svm {code_digest()[:16]}"
+    ours = f"online-svm {code_digest()[:16]}"
+    if not cell.detector.startswith(_PACKAGES):
+        return ours
     package = cell.detector.partition(" ")[0]
     try:
-        return f"{package} {version(package)}"
+        peer = f"{package} {version(package)}"
     except PackageNotFoundError:
-        return package
+        peer = package
+    return f"{peer} on {ours}" if cell.world in REAL else peer  # the answers are ours
 
 
 _PACKAGES = ("river ", "online-cp ", "MAPIE ")
 
 
-def measure(cell: Cell) -> Measured | str:
+def measure(cell: Cell) -> Figures | str:
     """Return what a detector did, or why it could not be run."""
     try:
-        return _measured(cell)
+        if cell.world in LATE:
+            return _false_alarms(cell)
+        return _watched(cell) if cell.world in REAL else _measured(cell)
     except BadConfiguration as error:
         return str(error)
+
+
+def _false_alarms(cell: Cell) -> Measured:
+    config = LATE[cell.world]
+    share = np.mean([bool(late_alarms(config, seed)) for seed in range(cell.used)])
+    return Measured(cell.used, float(share), None, None)
+
+
+def _watched(cell: Cell) -> Watched:
+    stream, change = answered(cell.world), REAL[cell.world]
+    alarms = stream.rows.n[DETECTORS[cell.detector].alarms(stream, _usual_sensitivity(cell))]
+    later = [] if change is None else alarms[alarms >= change].tolist()
+    return Watched(
+        len(stream.rows),
+        changes_in(alarms.tolist()),
+        int(alarms[0]) if len(alarms) else None,
+        later[0] - change if later and change is not None else None,
+    )
+
+
+def changes_in(alarms: Sequence[int]) -> int:
+    """Return how many changes alarms report: those within 50 examples of the first are of one.
+
+    Examples
+    --------
+    >>> changes_in([100, 110, 149, 150, 400])
+    3
+    """
+    count, begun = 0, -ONE_CHANGE
+    for alarm in alarms:
+        if alarm >= begun + ONE_CHANGE:
+            count, begun = count + 1, alarm
+    return count
+
+
+def _usual_sensitivity(cell: Cell) -> float:
+    detector = DETECTORS[cell.detector]
+    return LEVEL if isinstance(detector, Default) else _sensitivity_alike(cell.detector, cell.used)
+
+
+@cache
+def _sensitivity_alike(detector: str, streams: int) -> float:
+    return _chosen(DETECTORS[detector], _without_change(WORLDS[ALIKE], streams))[0]
+
+
+def _without_change(world: World, streams: int) -> list[Stream]:
+    return [stream_of(world, _OTHER_SEEDS + seed, quiet=True) for seed in range(streams)]
 
 
 def _measured(cell: Cell) -> Measured:
@@ -143,8 +242,7 @@ def _measured(cell: Cell) -> Measured:
     if world.is_null:
         alarms = [detector.first(stream_of(world, seed), 0, LEVEL) for seed in seeds]
         return Measured(len(seeds), float(np.mean([a is not None for a in alarms])), None, None)
-    nulls = [stream_of(world, _OTHER_SEEDS + seed, quiet=True) for seed in seeds]
-    sensitivity, false_share = _chosen(detector, nulls)
+    sensitivity, false_share = _chosen(detector, _without_change(world, cell.used))
     delays = [_delay(detector, stream_of(world, seed), sensitivity) for seed in seeds]
     found = [delay for delay in delays if delay is not None]
     share = len(found) / len(delays)

@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from workers.lab.bench.kept_lines import KeptLines, Key
-from workers.lab.bench.monitors.measure import Cell, Measured, measure, program
+from workers.lab.bench.monitors.measure import Cell, Figures, Measured, Watched, measure, program
 from workers.lab.bench.report import Result, Tell, silent
 from workers.lab.parallel import each_as_it_ends
 
@@ -20,7 +20,7 @@ class Line(Result):
     """What a detector did on a kind of stream, or why it was not run."""
 
     cell: Cell
-    measured: Measured | str
+    measured: Figures | str
 
     @override
     def plain(self) -> dict[str, Any]:
@@ -34,11 +34,22 @@ class Line(Result):
         found = self.measured
         if isinstance(found, str):
             return f"{begin}not run: {found}"
+        if isinstance(found, Watched):
+            first, delay = _count(found.first), _count(found.delay)
+            return f"{begin}alarms {found.alarms:>4}  first after {first:>6}  delay {delay:>6}"
         false = f"false {found.false_share:6.1%} of {found.streams}"
         if found.found_share is None:
             return f"{begin}{false}"
-        delay = "-" if found.delay is None else f"{found.delay:,.0f}"
+        delay = _count(found.delay)
         return f"{begin}found {found.found_share:6.1%}  median delay {delay:>6}  {false}"
+
+
+def _figures(values: dict[str, Any]) -> Figures:
+    return Watched(**values) if "alarms" in values else Measured(**values)
+
+
+def _count(number: float | None) -> str:
+    return "-" if number is None else f"{number:,.0f}"
 
 
 def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent) -> Iterator[Line]:
@@ -59,7 +70,7 @@ def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent
     BadConfiguration
         If the file cannot be read, or a line of it is none of this benchmark.
     """
-    kept = KeptLines(results, _NAMES, asdict, lambda values: Measured(**values))
+    kept = KeptLines(results, _NAMES, asdict, _figures)
     missing = [cell for cell in cells if kept.get(_key(cell)) is None]
     skipped: dict[Cell, str] = {}
     for number, (cell, found) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):

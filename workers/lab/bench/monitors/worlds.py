@@ -7,6 +7,7 @@ are those of finite calibration sets, which follow a change after a while, as th
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.stats import norm
@@ -123,6 +124,12 @@ class Stream:
     rows: ScoredRows
     misses: Floats
 
+    @classmethod
+    def of(cls, rows: ScoredRows) -> Self:
+        """Return answers and labels with their misses."""
+        chosen = np.ones_like(rows.columns) if rows.point.shape[1] == 2 else rows.own
+        return cls(rows, (rows.columns == chosen) - rows.point[np.arange(len(rows)), chosen])
+
     def after(self, n: int) -> int:
         """Return the first row whose example is the n-th or a later one, from 0."""
         return int(np.searchsorted(self.rows.n, n))
@@ -160,8 +167,7 @@ def stream_of(world: World, seed: int, quiet: bool = False) -> Stream:
     rows = ScoredRows(
         at, names, truth, point, point, point, point, scores, category, model=1, X=X[at]
     )
-    chosen = np.ones_like(truth) if n_labels == 2 else rows.own
-    return Stream(rows, (truth == chosen) - point[np.arange(len(at)), chosen])
+    return Stream.of(rows)
 
 
 def _draws(rng: np.random.Generator, law: Floats, m: int) -> Ints:
