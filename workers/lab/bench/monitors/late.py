@@ -11,10 +11,10 @@ SOONER = (240, 0)
 """Examples from an answer to its label, of the two classes."""
 
 LATE = {
-    "positive labels sooner, by horizon": PredictorConfig(
+    "positives sooner, by horizon": PredictorConfig(
         classes=("no", "yes"), committee="single", horizon=HORIZON
     ),
-    "positive labels sooner, by arrival": PredictorConfig(
+    "positives sooner, by arrival": PredictorConfig(
         classes=("no", "yes"), committee="single", horizon=HORIZON, maturity="arrival"
     ),
 }
