@@ -22,7 +22,7 @@ SERVICE = (
     {"cli"},
     {"lab"},
     {"demo"},
-    {"dashboard"},
+    {"dashboard", "fleet"},
     {"combine", "history", "admin", "monitor", "push"},
     {"engine"},
     {"refit", "broker"},

@@ -1,0 +1,1 @@
+"""Many feeds in a process, and their placement on machines."""
