@@ -24,6 +24,7 @@ SERVICE = (
     {"demo"},
     {"dashboard", "fleet"},
     {"combine", "history", "admin", "monitor", "push"},
+    {"fleet"},
     {"engine"},
     {"refit", "broker"},
     {"feed", "message"},
