@@ -5,10 +5,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from threading import Timer
+from threading import Event, Lock, Thread, Timer
 from typing import TYPE_CHECKING, TextIO
 
 from typing_extensions import override
+
+from workers.printable import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -20,9 +22,16 @@ if TYPE_CHECKING:
 EVERY = 2.0
 """Seconds between two plain lines."""
 
+_ALARM_FIELDS = (
+    "n", "kind", "scope", "name", "monitor", "since", "estimate", "lower", "upper", "action",
+)  # fmt: skip
+
 
 class WorkerProgress:
-    """Prints the progress of a worker; call it with each committed outcome.
+    """Prints the progress of a worker and its alarms; call it with each committed outcome.
+
+    A thread of its own prints the line that is due when no outcome follows, so that the last line
+    of a feed that waits is true.
 
     Parameters
     ----------
@@ -39,29 +48,55 @@ class WorkerProgress:
         self._rejected = 0
         self._last: Outcome | None = None
         self._validity: LabelReport | None = None
+        self._lock, self._ended = Lock(), Event()
+        self._thread: Thread | None = None
 
     def __call__(self, outcome: "Outcome") -> None:
-        """Count an outcome, and print a line if one is due."""
-        if self._seq < 0:
-            self._seq = self._began = outcome.before.seq
-        self._last = outcome
-        self._rejected += len(outcome.dlq)
-        for report in outcome.reports:
-            if report.headline.predicted.accuracy is not None:
-                self._validity = report.headline.predicted
-        elapsed = time.monotonic() - self._told
-        if elapsed >= self._every:
-            self._tell(outcome, (outcome.after.seq - self._seq) / elapsed)
+        """Count an outcome, print its alarms, and print a line if one is due."""
+        with self._lock:
+            if self._seq < 0:
+                self._seq = self._began = outcome.before.seq
+            self._last = outcome
+            self._rejected += len(outcome.dlq)
+            for report in outcome.reports:
+                if report.headline.predicted.accuracy is not None:
+                    self._validity = report.headline.predicted
+            for _, payload in outcome.alarms:
+                self._write_alarms(payload)
+            self._tell_if_due()
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="progress", daemon=True)
+            self._thread.start()
 
     def close(self) -> None:
         """Print the final position, unless there was no input."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
         if self._last is not None:
             self._tell(self._last, None)
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every):
+            with self._lock:
+                self._tell_if_due()
+
+    def _tell_if_due(self) -> None:
+        """Print a line if the last one is old, and no longer true."""
+        elapsed = time.monotonic() - self._told
+        if self._last is not None and elapsed >= self._every and self._last.after.seq > self._seq:
+            self._tell(self._last, (self._last.after.seq - self._seq) / elapsed)
 
     def _tell(self, outcome: "Outcome", rate: float | None) -> None:
         """Tell how far the feed is; without a rate, for the last time."""
         self._write(outcome.after, rate)
         self._told, self._seq = time.monotonic(), outcome.after.seq
+
+    def _write_alarms(self, payload: bytes) -> None:
+        from workers.cli.alarms import lines
+
+        for text in lines(payload):
+            print(printable(f"{self._feed}: alarm: {text}"), file=self._target, flush=True)
 
     def _write(self, at: "Position", rate: float | None) -> None:
         counts = f"{at.seq:,} answered, {at.n:,} learned{self._rejections()}"
@@ -84,6 +119,15 @@ class WorkerProgress:
 
 class LoggedProgress(WorkerProgress):
     """Logs the progress of a worker as events, each figure a field of its own."""
+
+    @override
+    def _write_alarms(self, payload: bytes) -> None:
+        import orjson
+        import structlog
+
+        for alarm in orjson.loads(payload)["alarms"]:
+            told = {name: alarm[name] for name in _ALARM_FIELDS}
+            structlog.get_logger("online_svm.worker").warning("alarm", feed=self._feed, **told)
 
     @override
     def _write(self, at: "Position", rate: float | None) -> None:

@@ -133,7 +133,7 @@ def describe(found: "Status") -> str:
         ("kept", _kept(found)),
         ("worker", _worker(found)),
         ("snapshots", _snapshots(found.snapshots)),
-        ("digest", found.digest[:16]),
+        ("digest", f"{found.digest[:16]}, which stands for every byte of all answers"),
     ]
     if found.cursor == LAST_ID.decode():
         lines.append(("ended", END))
@@ -178,7 +178,7 @@ def _worker(found: "Status") -> str:
 
 
 def _kept(found: "Status") -> str:
-    alarms = f", {counted(found.alarms, 'entry', 'entries')} of alarms" if found.alarms else ""
+    alarms = f", {counted(found.alarms, 'entry', 'entries')} with alarms" if found.alarms else ""
     return f"{found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected{alarms}"
 
 

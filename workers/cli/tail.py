@@ -158,12 +158,12 @@ def _true(truth: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> _true({"true_label": "ham", "is_right": False}), _true({"true_label": None})
-    ('  true ham (wrong)', '')
+    ('  true label ham (wrong)', '')
     """
     if truth.get("true_label") is None:
         return ""
     told = {None: "", True: " (right)", False: " (wrong)"}[truth["is_right"]]
-    return f"  true {truth['true_label']}{told}"
+    return f"  true label {truth['true_label']}{told}"
 
 
 def _features(truth: Mapping[str, Any]) -> str:

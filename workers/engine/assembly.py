@@ -16,6 +16,7 @@ from online_svm.svm.kernel_model import KernelModel
 from workers.broker.lease import Lease
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
+from workers.engine.compiling import tell_of_compiling
 from workers.engine.downstream import AcknowledgedGate, Gate, OpenGate
 from workers.engine.loop import Engine, Observer
 from workers.engine.recovery import Recovery
@@ -32,6 +33,7 @@ def load_compiler() -> None:
 
     Like an import this creates tens of thousands of objects that stay; see `importing`.
     """
+    tell_of_compiling()
     nothing = np.zeros((1, 1))
     KernelModel.build(Kernel("rbf"), nothing, nothing, np.zeros(1)).scores(nothing)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from workers.admin.answers import payload
+from workers.admin.answers import answer
 from workers.errors import BadConfiguration, StateLost
 from workers.feed.agreement import Groups, stored_groups
 from workers.feed.keys import FeedKeys
@@ -137,9 +137,14 @@ def _late_labels(store: "Store") -> dict[str, str]:
     found = {}
     for page in store.pages(store.keys.out, b"0-0"):
         for entry in page:
-            message = orjson.loads(payload(entry))
-            if message.get("status") == "label":
-                found[message["example"]] = message["label"]
+            try:
+                message = answer(entry)
+            except StateLost:  # another program wrote it
+                continue
+            example, label = message.get("example"), message.get("label")
+            is_label = message.get("status") == "label"
+            if is_label and isinstance(example, str) and isinstance(label, str):
+                found[example] = label
     return found
 
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 CONNECTIONS = 16
-"""Connections at once; Prometheus and a probe need one each. Further ones are closed."""
+"""Connections at once; Prometheus and a probe need one each.
+
+Where there are more, the one that has asked for nothing for longest is closed.
+"""
 
 CLIENT_SECONDS = 5.0
 """Seconds for which a client that says nothing is listened to."""
@@ -70,6 +73,12 @@ def _text(start: "StartResponse", status: str, line: str) -> Iterable[bytes]:
 
 class _Handler(WSGIRequestHandler):
     timeout = CLIENT_SECONDS
+    server: "_Server"
+
+    @override
+    def parse_request(self) -> bool:
+        self.server.clients.has_asked(self.request)
+        return super().parse_request()
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
@@ -89,19 +98,57 @@ class _Nowhere:
         """Do nothing."""
 
 
+class _Clients:
+    """The open connections, at most `CONNECTIONS`; those that asked for nothing make room."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._silent: dict[socket.socket, None] = {}  # in the order in which they came
+        self._asking: set[socket.socket] = set()
+
+    def has_room_for(self, client: socket.socket) -> bool:
+        """Take a client in; return False if all the others are being answered."""
+        with self._lock:
+            if len(self._silent) + len(self._asking) >= CONNECTIONS:
+                if not self._silent:
+                    return False
+                self._turn_away(next(iter(self._silent)))
+            self._silent[client] = None
+            return True
+
+    def has_asked(self, client: socket.socket) -> None:
+        """Note that a client began its request."""
+        with self._lock:
+            if client in self._silent:
+                del self._silent[client]
+                self._asking.add(client)
+
+    def gone(self, client: socket.socket) -> None:
+        """Note that a client is answered, or closed."""
+        with self._lock:
+            self._silent.pop(client, None)
+            self._asking.discard(client)
+
+    def _turn_away(self, client: socket.socket) -> None:
+        """End a connection; its thread sees the end, and closes it."""
+        del self._silent[client]
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+
+
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     request_queue_size = CONNECTIONS
 
     def __init__(self, address: Address, application: Endpoint) -> None:
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        self._room = threading.BoundedSemaphore(CONNECTIONS)
+        self.clients = _Clients()
         super().__init__((address.host, address.port), _Handler)
         self.set_app(application)
 
     @override
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self._room.acquire(blocking=False):
+        if self.clients.has_room_for(request):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
@@ -111,7 +158,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            self.clients.gone(request)
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:

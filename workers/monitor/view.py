@@ -95,6 +95,10 @@ class FeedWatch:
         except WorkerError as error:
             self.trouble = still(self.trouble, str(error))
             return FeedView()
+        except (ValueError, IndexError):  # no number, no ID, no entry
+            damaged = f"{self._reader.keys.state} is damaged; online-svm verify tells more"
+            self.trouble = still(self.trouble, damaged)
+            return FeedView()
         self.trouble = None
         return view
 

@@ -1,10 +1,14 @@
+import dataclasses
 import io
 import sys
 import time
 
+import orjson
+import structlog
+
 from online_svm.stream.prediction import LabelReport, MethodReport, ValidityReport
 from workers.cli import progress
-from workers.cli.progress import WorkerProgress, push_progress, stage_progress
+from workers.cli.progress import LoggedProgress, WorkerProgress, push_progress, stage_progress
 from workers.engine.answer import Outcome
 from workers.feed.commit import DeadLetter
 from workers.feed.position import Position
@@ -37,6 +41,51 @@ def test_the_worker_tells_its_rate_and_validity_when_a_line_is_due(monkeypatch):
     assert target.getvalue() == (
         "f: 50 answered, 49 learned, 10/s  accuracy 0.500, announced [0.700, 0.800]\n"
     )
+
+
+def test_a_feed_that_waits_shows_how_far_it_is(monkeypatch):
+    target = io.StringIO()
+    tell = WorkerProgress("f", target, every=0.05)
+    tell(outcome(0, 20))
+    deadline = time.monotonic() + 10
+    while not target.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.15)
+    assert target.getvalue().count("f: 20 answered, 19 learned, ") == 1  # said once, not for ever
+    tell.close()
+
+
+ALARM = {
+    "n": 5040, "kind": "calibration", "scope": "class", "name": "b\x1b[2J", "monitor": "bets",
+    "log_wealth": 5.73, "threshold": 5.3, "since": 4000, "estimate": 0.062, "lower": 0.03,
+    "upper": 0.094, "action": "report",
+}  # fmt: skip
+
+
+def alarmed():
+    payload = orjson.dumps({"v": 2, "seq": 30, "alarms": [ALARM, ALARM | {"name": "c"}]})
+    return dataclasses.replace(outcome(10, 30), alarms=[(b"1-2", payload)])
+
+
+def test_an_alarm_is_told_when_it_comes_and_its_text_moves_no_cursor():
+    target = io.StringIO()
+    tell = WorkerProgress("f", target, every=1e9)
+    tell(alarmed())
+    tell.close()
+    first, second, last = target.getvalue().splitlines()
+    said = "is off by +0.062 (+0.030 to +0.094) since n 4,000  bets e^5.7 of e^5.3"
+    assert first == f"f: alarm: n 5,040  calibration: class b\\x1b[2J {said}"
+    assert second == f"f: alarm: n 5,040  calibration: class c {said}"
+    assert last.endswith("stopped")
+
+
+def test_an_alarm_is_an_event_of_the_log(capsys):
+    tell = LoggedProgress("f", every=1e9)
+    with structlog.testing.capture_logs() as logged:
+        tell(alarmed())
+        tell.close()
+    named = [event["name"] for event in logged if event["event"] == "alarm"]
+    assert named == ["b\x1b[2J", "c"]
 
 
 def test_a_worker_that_stops_tells_where(monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 
 from workers.broker.feed_reader import PAGE_BYTES
 from workers.feed.state import Agreement, initial_fields
-from workers.history.true_labels import TrueLabels
+from workers.history.true_labels import TrueLabels, _late_labels
 
 COUNT = 40
 
@@ -49,3 +49,14 @@ def test_answers_are_shown_whatever_the_stored_configuration_is(store, config):
     store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "b")
     (truth,) = TrueLabels(store).of(*answers(1))
     assert (truth.label, truth.is_right) == ("b", True)
+
+
+@pytest.mark.parametrize(
+    "forged", ["<html>", "[]", '{"status":"label"}', '{"status":"label","example":[],"label":1}']
+)
+def test_what_another_program_wrote_among_the_answers_hides_no_late_label(store, forged):
+    label = '{"status":"label","seq":2,"n":1,"example":"e1","label":"b","done":"learned"}'
+    store.call("XADD", store.keys.out, "2-0", "p", forged)
+    store.call("XADD", store.keys.out, "3-0", "q", "no payload")
+    store.call("XADD", store.keys.out, "4-0", "p", label)
+    assert _late_labels(store) == {"e1": "b"}

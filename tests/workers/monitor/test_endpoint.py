@@ -229,6 +229,19 @@ def test_a_failure_that_passes_does_not_end_the_life_of_a_worker(store):
         assert re.fullmatch(r"refits: it died \(for \d\d s\)\n", line)
 
 
+@pytest.mark.parametrize("field", [("seq", "many"), ("n", "1e9"), ("epoch", "")])
+def test_a_state_that_is_damaged_is_told_and_ends_no_thread(store, served, field):
+    push(store)
+    with working(store, served.metrics) as engine:
+        engine.advance()
+        engine.finish_commit()
+    store.call("HSET", store.keys.state, *field)
+    served.metrics.enter("answering")
+    status, line = served.get("/readyz")
+    assert (status, f"redis: {store.keys.state} is damaged" in line) == (503, True)
+    assert served.get("/metrics")[0] == 200
+
+
 def test_what_redis_says_cannot_forge_a_second_line(served):
     served.metrics.refits_fail(Trouble("a\r\nHTTP/1.1 200 OK\x1b[2J", time.monotonic()))
     served.metrics.enter("answering")
@@ -242,6 +255,16 @@ def test_clients_that_say_nothing_keep_nobody_else_waiting_for_ever(served):
             address = (served.address.host, served.address.port)
             opened.enter_context(socket.create_connection(address))
         assert served.get("/livez") == (200, "ok\n")
+
+
+def test_a_probe_is_answered_at_once_beside_clients_that_say_nothing(served):
+    with ExitStack() as opened:
+        address = (served.address.host, served.address.port)
+        for _ in range(3 * CONNECTIONS):
+            opened.enter_context(socket.create_connection(address))
+        began = time.monotonic()
+        assert served.get("/livez") == (200, "ok\n")
+        assert time.monotonic() - began < CLIENT_SECONDS / 2
 
 
 def test_more_clients_than_there_is_room_for_are_turned_away(served):
