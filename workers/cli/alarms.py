@@ -148,6 +148,9 @@ def what(alarm: dict[str, Any]) -> str:
     >>> what({"kind": "calibration", "scope": "overall", "name": None, "since": 10,
     ...       "estimate": None})
     'overall is off by more than the tolerance since n 10'
+    >>> passed = {"kind": "calibration", "scope": "overall", "name": None, "since": 10}
+    >>> what(passed | {"estimate": 0.01, "lower": -0.02, "upper": 0.04})
+    'overall was off by more than the tolerance at times since n 10; mean +0.010 (-0.020 to +0.040)'
     """
     who = alarm["scope"] if alarm["name"] is None else f"{alarm['scope']} {alarm['name']}"
     since = f"since n {alarm['since']:,}"
@@ -158,4 +161,6 @@ def what(alarm: dict[str, Any]) -> str:
     if alarm["estimate"] is None:
         return f"{who} is off by more than the tolerance {since}"
     figure = f"{alarm['estimate']:+.3f} ({alarm['lower']:+.3f} to {alarm['upper']:+.3f})"
+    if alarm["lower"] <= 0.0 <= alarm["upper"]:
+        return f"{who} was off by more than the tolerance at times {since}; mean {figure}"
     return f"{who} is off by {figure} {since}"

@@ -22,8 +22,9 @@ class AlarmsCard(Card):
     title = "Alarms and events"
     words = (
         "An alarm is a sequential test that was rejected: what it watched, since which example, "
-        "after how many examples it was raised, and how far the probabilities were off. Events "
-        "tell what happened to the workers of the feed. Times are UTC."
+        "after how many examples it was raised, and how far the probabilities were off since then "
+        "on average: an interval around 0 means for a part of that time. Events tell what happened "
+        "to the workers of the feed. Times are UTC; an alarm has that of the entry that raised it."
     )
     section = "monitors"
     is_wide = True

@@ -20,6 +20,7 @@ from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
+from tornado.web import ErrorHandler
 
 from workers.dashboard.excerpt import Choice
 from workers.dashboard.follower import Follower
@@ -124,6 +125,8 @@ class Dashboard:
             auth_provider=NullAuth() if self._token is None else TokenAuth(self._token),
             websocket_max_message_size_bytes=_MOST_BYTES,
         )
+        # Nothing embeds this page; without the token the handler of that script fails.
+        tornado.add_handlers(".*", [("/autoload.js", ErrorHandler, {"status_code": 404})])
         self._tornado = tornado
         http = HTTPServer(tornado, max_buffer_size=_MOST_BYTES)
         http.add_socket(self._socket)

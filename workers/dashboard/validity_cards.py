@@ -57,7 +57,7 @@ class AccuracyCard(Card):
                 ("accuracy, all", [all_right]),
                 ("announced, window", [said]),
                 ("announced, all", [all_said]),
-                ("announced interval, window", [band]),
+                ("interval, window", [band]),
                 ("alarm", [alarm]),
             ],
         )

@@ -107,3 +107,14 @@ def test_a_token_is_the_first_line_of_its_file_and_no_short_one(tmp_path):
         read_token(path)
     with pytest.raises(BadConfiguration, match="cannot be read: No such file"):
         read_token(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "path", ["/autoload.js", "/autoload.js?bokeh-autoload-element=x", "/metadata", "/ws"]
+)
+def test_no_path_tells_anything_without_the_token_and_none_fails(serve, path, caplog):
+    ask = serve(token=TOKEN)
+    status, _, body = ask("GET", path)
+    assert status in (302, 400, 403, 404)
+    assert TOKEN not in body
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
