@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test chaos chaos-full histories soak fuzz lint types audit doctest pictures clean
+.PHONY: help demo test slow chaos chaos-full histories soak fuzz lint types audit doctest pictures clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -26,6 +26,9 @@ demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis (half 
 # In two processes, a file in one of them: half of the time is spent waiting for other processes.
 test: $(VENV)/.dev   ## the default test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+slow: $(VENV)/.dev   ## the tests that take more than ten seconds each
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not chaos and not fuzz"
 
 chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every byte (minutes)
 	$(BIN)/python -m pytest -m "chaos and not chaos_full" -s

@@ -141,6 +141,7 @@ def signalled(nursery, url, name, directory, kind, count):
         return sum(pool.map(slot, range(AT_ONCE)), Counter())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_signal_at_a_random_moment_stops_a_child_in_order(nursery, sources, feed, tmp_path, kind):
     assert signalled(nursery, sources, feed, tmp_path, kind, 24) == {0: 24}

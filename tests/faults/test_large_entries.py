@@ -96,6 +96,7 @@ def test_an_entry_beyond_the_bytes_is_refused_before_it_is_parsed(kind, monkeypa
         assert found.ids == [None]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_a_batch_of_dense_entries_costs_what_one_of_them_does():
     raw = KINDS["nested"](60_000)  # each below the size from which its values are counted

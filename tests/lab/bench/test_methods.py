@@ -24,6 +24,7 @@ def small(name):
     return {name: Method(SMALL[name], method.peer, method.least, method.where)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "implied"])
 def test_every_method_is_measured_against_a_named_peer(name):
     results = list(methods.run(methods=small(name)))

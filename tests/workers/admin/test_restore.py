@@ -214,6 +214,7 @@ def test_a_file_that_announces_terabytes_takes_no_memory(tmp_path):
 SETTINGS = {"classes": "true,false", "window": "60", "refit_every": "20", "refit_lag": "0"}
 
 
+@pytest.mark.slow
 def test_the_commands_back_a_feed_up_and_restore_it_on_a_new_server(tmp_path, capsys):
     def run(url, *arguments):
         with pytest.raises(SystemExit) as ended:

@@ -173,6 +173,7 @@ def cached_kernels(said):
     return set(re.findall(r"\[cache\] data (?:loaded from|saved to) '([^']+)'", said))
 
 
+@pytest.mark.slow
 def kernels_of_a_worker(plan, url, environment, notes):
     """Return what a worker of the demonstration loads to answer its feed."""
     data = plan.examples()

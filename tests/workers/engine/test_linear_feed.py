@@ -32,6 +32,7 @@ def run(*arguments):
     return ended.value.code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature_map", ["nystroem", "fourier"])
 def test_workers_one_after_the_other_answer_as_the_library_does(tmp_path, feature_map):
     settings, source = SETTINGS | {"feature_map": feature_map}, tmp_path / "rows.csv"

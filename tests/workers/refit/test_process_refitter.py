@@ -119,6 +119,7 @@ def test_tasks_wait_in_line_and_survive_their_process(refitter, tasks, expected,
     assert refitter.state() == states[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_state_is_fetched_behind_tasks_in_line(refitter, tasks, expected, monkeypatch, is_killed):
     monkeypatch.setattr(process_refitter, "_MIN_HISTORY_BYTES", 1)
