@@ -26,6 +26,7 @@ WorkerError
 ├── ReadTooLarge             -   the reader asks for fewer entries at once
 │   └── ReadCut                  Redis closed the connection while it gave them
 ├── InvalidStoredSnapshot    -   one stored snapshot cannot be used; the previous one is tried
+├── InvalidPublication       -   a published state cannot be used; the scorer keeps the one it has
 └── CommitRefused            -   the engine reads its position again and goes on
     ├── PositionMoved            the committed cursor is not the one this batch starts from
     └── BatchChanged             the entries after the cursor are not this batch
@@ -154,6 +155,10 @@ class ReadCut(ReadTooLarge):
 
 class InvalidStoredSnapshot(WorkerError):
     """One stored snapshot is missing, damaged, or of another feed or a newer format."""
+
+
+class InvalidPublication(WorkerError):
+    """A published state cannot be used: it is damaged, gone or of another feed."""
 
 
 class CommitRefused(WorkerError):

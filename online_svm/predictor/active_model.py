@@ -166,7 +166,7 @@ class ActiveModel:
         if self._intervals is not None:
             level = self.config.interval_level
             lower, upper = self._intervals.answer(scores, columns, headline.point)
-        guarantee, reason = self._guarantee(all_labelled=all_labelled)
+        guarantee, reason = self.guarantee(all_labelled=all_labelled)
         return PredictionBlock(
             status="ok",
             classes=self.view.classes,
@@ -303,7 +303,8 @@ class ActiveModel:
         assert isinstance(fitted, OneAgainstAll)  # a joint map gives points
         return fitted
 
-    def _guarantee(self, *, all_labelled: bool) -> tuple[Guarantee, str | None]:
+    def guarantee(self, *, all_labelled: bool) -> tuple[Guarantee, str | None]:
+        """Return the guarantee of an answer, and why it is not exact; see `answer`."""
         if self.calibration.reason is not None:
             return "none", self.calibration.reason
         if not self.view.declared:

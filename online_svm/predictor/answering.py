@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from online_svm.predictor.answering_state import AnsweringState, request_schema
 from online_svm.predictor.learning_order import LearningOrder
 from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.refit_cycle import RefitCycle
 from online_svm.predictor.slice_names import SliceNames
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.alarm import Alarm
+from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.prediction import (
     PredictionBlock,
     ValidityReport,
@@ -24,6 +26,26 @@ Watched = list[PredictionBlock | Alarm]
 
 class Answering(RefitCycle):
     """The part of an `OnlinePredictor` that answers rows and learns them right after."""
+
+    def answering(self) -> bytes:
+        """Return what answers rows without a label as this predictor does now; it cannot learn.
+
+        `AnsweringState.restore` reads it, in a process that has the configuration.
+        """
+        return self._answering_state().snapshot()
+
+    def _answering_state(self) -> AnsweringState:
+        guarantee: Guarantee = "none"
+        reason: str | None = None
+        if self._active is not None:
+            guarantee, reason = self._active.guarantee(all_labelled=not self._awaits_label)
+            if self._monitors is not None:
+                guarantee, reason = self._monitors.guarantee(guarantee, reason)
+        known = self.schema
+        schema = request_schema(self.config).of_features(known.names, known.dimension)
+        return AnsweringState(
+            self.config, self.n, schema, self._active, self._mixture, guarantee, reason
+        )
 
     def _follow(self, order: LearningOrder) -> Answers:
         """Answer and learn rows in this order, in blocks between which the answering changes."""

@@ -26,8 +26,9 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     check_not_in_use(store, force)
     keys = store.keys
     dropped = [keys.state, *keys.outputs, keys.events, keys.lease, *store.snapshot_keys()]
+    dropped += [keys.published, *store.published_keys()]
     if with_input:
-        dropped.append(keys.input)
+        dropped += [keys.input, keys.requests]
     else:
         # The consumer group marks the cursor, which is gone; the next worker creates it again.
         _drop_group(store)

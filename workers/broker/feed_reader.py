@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import Any, Self
 
 from workers.broker.batch_size import BatchSize, Entry
@@ -9,9 +10,10 @@ from workers.broker.connection import TIMEOUT, Connection
 from workers.broker.large_replies import check_entry_is_given, most_cuts, value_of
 from workers.broker.pipeline import Argument, Sent
 from workers.broker.script import Script
-from workers.errors import ReadCut, ReadTooLarge
+from workers.errors import InvalidPublication, ReadCut, ReadTooLarge
 from workers.feed.keys import FeedKeys
 from workers.feed.position import LAST_ID
+from workers.feed.publication import Publication
 from workers.feed.state import FeedState, Pointer
 from workers.stop import Stop
 from workers.trouble import Trouble
@@ -21,6 +23,8 @@ PAGE = 1000
 
 PAGE_BYTES = 1 << 24
 """Approximate bytes in a page, when a whole stream is read."""
+
+_PART_MARGIN = 1 << 16  # bytes of the protocol around a part
 
 
 class FeedReader:
@@ -114,11 +118,16 @@ class FeedReader:
 
     def snapshot_keys(self) -> Iterator[str]:
         """Yield the keys of all snapshots of the feed, referenced or not (a scan)."""
+        return self._scan(self.keys.snapshots)
+
+    def published_keys(self) -> Iterator[str]:
+        """Yield the keys of the parts of all published states (a scan)."""
+        return self._scan(self.keys.publications)
+
+    def _scan(self, pattern: str) -> Iterator[str]:
         cursor = b"0"
         while True:
-            cursor, found = self.call(
-                "SCAN", cursor, "MATCH", self.keys.snapshots, "COUNT", 10 * PAGE
-            )
+            cursor, found = self.call("SCAN", cursor, "MATCH", pattern, "COUNT", 10 * PAGE)
             yield from (key.decode() for key in found)
             if cursor == b"0":
                 return
@@ -236,6 +245,36 @@ class FeedReader:
     def run(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Any:
         """Run a script that workers do not use; return its reply."""
         return self._connection.evaluate(script, keys, args)
+
+    def publication(self) -> Publication | None:
+        """Return which published state is the newest; None without one.
+
+        Raises
+        ------
+        InvalidPublication
+            If what says so is damaged.
+        """
+        fields = pairs_of(self.call("HGETALL", self.keys.published))
+        return Publication.parse(fields, self.keys.published) if fields else None
+
+    def published(self, found: Publication) -> bytes:
+        """Return the bytes of a published state, checked.
+
+        Raises
+        ------
+        InvalidPublication
+            If a part is gone, as it is once two newer states were published, or they are damaged.
+        """
+        held, limit = bytearray(), found.size + _PART_MARGIN
+        for key in found.keys(self.keys):
+            part = self._connection.call("GET", key, limit=limit)
+            held += b"" if part is None else part
+        if len(held) != found.size or sha256(held).hexdigest() != found.sha256:
+            raise InvalidPublication(
+                f"the state {found.name} of feed {self.keys.feed!r} is gone or damaged: "
+                f"{len(held)} of {found.size} bytes, and not its SHA-256"
+            )
+        return bytes(held)
 
     def get_snapshot(self, pointer: Pointer) -> bytes | None:
         """Return the bytes of a snapshot, or None if any part is gone.

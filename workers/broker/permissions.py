@@ -57,6 +57,15 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
     return [*reads, *writes, *waits, ("XRANGE", keys.out, "-", "+")]
 
 
+def of_publisher(keys: FeedKeys) -> list[Command]:
+    """Return what publishing states for scorers uses beside what a worker does."""
+    part = keys.published_parts(0, "0" * 8, 1)[0]
+    return [
+        ("TIME",), ("HGETALL", keys.published), ("HSET", keys.published, "n", "0"),
+        ("SET", part, "", "EX", "1"), ("EXISTS", part), ("PERSIST", part), ("EXPIRE", part, "1"),
+    ]  # fmt: skip
+
+
 def of_webhook(keys: FeedKeys) -> list[Command]:
     """Return what the delivery of alarms uses beside that; see `monitor.webhook`."""
     alarms = keys.alarms

@@ -14,6 +14,7 @@ from workers.broker.script import Script
 from workers.errors import Fenced, WrongKeyType
 from workers.feed.commit import Commit, Retention
 from workers.feed.keys import FIELD, REGISTRY
+from workers.feed.publication import Publication
 from workers.feed.state import Agreement, FeedState, Pointer, initial_fields
 from workers.message.event import KEPT, EventCode, encode_event
 from workers.stop import Stop
@@ -23,11 +24,14 @@ log = structlog.get_logger("online_svm.worker")
 # If the worker dies before a commit points at its snapshot, the snapshot expires.
 _UNREFERENCED_SECONDS = 3600
 
+_REPLACED_SECONDS = 10
+"""A scorer reads a published state in milliseconds."""
 
 _COMMIT = Script.load("streams", "input", "commit")
 _FENCE = Script.load("streams", "input", "fence")
 _CHECK_INPUT = Script.load("streams", "input", "check_input", name="check-input")
 _ADOPT = Script.load("adopt_environment", name="adopt")
+_PUBLISH = Script.load("publish")
 _PUT = Script.load("put_snapshot", name="put")
 
 _UNCOUNTED = (
@@ -182,6 +186,26 @@ class Store(FeedReader):
         """
         for part in sent:
             self._connection.receive_script(_PUT, part)
+
+    def publish(
+        self, new: Publication, data: bytes, epoch: int, before: Publication | None
+    ) -> Sent:
+        """Begin to publish a state for scorers, after the commit at which it stands; wait for none.
+
+        Whatever becomes of it, no answer is late. The reply is 1 once it is the newest state, and
+        the one before then goes after ten seconds. Otherwise its own parts go after an hour.
+        """
+        keys = new.keys(self.keys)
+        for key, part in zip(keys, _parts(data, len(keys)), strict=True):
+            self._connection.send("SET", key, part, "EX", _UNREFERENCED_SECONDS, name="part")
+        going = [] if before is None else before.keys(self.keys)
+        scripted = [self.keys.state, self.keys.published, *keys]
+        scripted += [key for key in going if key not in keys]
+        # With its text: nobody waits for the reply that Redis does not know the script.
+        return self._connection.send(
+            "EVAL", _PUBLISH.text, len(scripted), *scripted, epoch, new.cursor, new.parts,
+            _REPLACED_SECONDS, *new.fields(), name="publish",
+        )  # fmt: skip
 
     def commit(self, commit: Commit) -> None:
         """Write a batch, all or nothing. A batch that was committed before is no error.

@@ -125,6 +125,12 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         description="Keep all input, for fork and verify; else snapshots trim what is "
         "older than the window.",
     )
+    publish_every: int = Field(
+        0,
+        ge=0,
+        description="Learned examples between two states published for scorers; each new model is "
+        "published as well. 0 publishes none.",
+    )
     retain_out: int = Field(1_000_000, ge=1, description="Entries kept in `out`.")
     retain_met: int = Field(100_000, ge=1, description="Entries kept in `met`.")
     retain_alarms: int = Field(100_000, ge=1, description="Entries kept in `alarms`.")

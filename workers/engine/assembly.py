@@ -19,6 +19,7 @@ from workers.config.settings import WorkerSettings
 from workers.engine.compiling import tell_of_compiling
 from workers.engine.downstream import AcknowledgedGate, Gate, OpenGate
 from workers.engine.loop import Engine, Observer
+from workers.engine.publisher import Publisher
 from workers.engine.recovery import Recovery
 from workers.engine.telemetry import Telemetry
 from workers.feed.agreement import agreement
@@ -77,6 +78,7 @@ def assemble(
         gate=_gate(store, settings, stop, told),
         refits=refits if isinstance(refits, ProcessRefitter) else None,
         telemetry=told,
+        publisher=Publisher(store, settings.publish_every),
     )
 
 

@@ -22,6 +22,7 @@ from workers.engine.answer import Outcome, process
 from workers.engine.commit_writer import CommitWriter, SentCommit
 from workers.engine.downstream import Gate, OpenGate
 from workers.engine.ownership import Ownership
+from workers.engine.publisher import Publisher
 from workers.engine.read_ahead import InputReader
 from workers.engine.recovery import Recovery
 from workers.engine.snapshots import PART_BYTES
@@ -70,6 +71,8 @@ class Engine:
         The refits of the predictors that `recovery` makes, if they are computed elsewhere.
     telemetry : Telemetry, optional
         Is told what the engine does.
+    publisher : Publisher, optional
+        Publishes states for scorers.
 
     Attributes
     ----------
@@ -94,11 +97,13 @@ class Engine:
         part_bytes: int = PART_BYTES,
         refits: Background | None = None,
         telemetry: Telemetry | None = None,
+        publisher: Publisher | None = None,
     ) -> None:
         self._telemetry = telemetry or Telemetry()
         self._store, self._recovery, self._limits, self._stop = store, recovery, limits, stop
         self._batch = BatchSize(batch, batch_bytes)
         self._gate = gate or OpenGate()
+        self._publisher = publisher or Publisher(store, every=0)
         self._refits = refits or NoBackground()
         self._snapshot_every = snapshot_every
         self._keep_input, self._part_bytes = keep_input, part_bytes
@@ -176,6 +181,7 @@ class Engine:
         if not entries:
             if self._pending is None:  # it waited, and nothing came
                 self._store.check_input(self._ownership.epoch)
+                self._publish()
             return
         # If no more input is known, these answers are committed before a refit begins.
         self._refits.is_patient = self._input.is_at_the_end
@@ -193,6 +199,7 @@ class Engine:
         )  # fmt: skip
         is_due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
         self._pending = self._send(commit, is_due), outcome
+        self._publish()
 
     def finish_commit(self) -> bool:
         """Wait for the pending commit; return False if the position had to be read again.
@@ -264,6 +271,10 @@ class Engine:
             log.warning(f"{self._store.keys.input}: {END}")
             self._store.note("input_ended", END)
         self.position = sent.commit.after
+
+    def _publish(self) -> None:
+        """Publish the state of the predictor, where that is due: it stands at the last commit."""
+        self._publisher.offer(self._predictor, self._reached, self._ownership.epoch)
 
     def _may_go_on(self) -> bool:
         """Return whether the next batch may be answered: the feed is ours, the gate is open."""

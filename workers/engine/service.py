@@ -137,6 +137,8 @@ def check_permissions(store: Store, settings: WorkerSettings, stop: Stop | None 
     """
     group = settings.downstream_group if settings.downstream == "block" else None
     commands = permissions.of_worker(store.keys, group)
+    if settings.publish_every:
+        commands += permissions.of_publisher(store.keys)
     if settings.alarm_url is not None:
         commands += permissions.of_webhook(store.keys)
     permissions.check(store.url, commands, stop, settings.wait_redis)

@@ -11,6 +11,9 @@ from workers.errors import InvalidFeedName
 REGISTRY = "osvm:feeds"
 """Set of the names of all feeds that were pushed to, forked or started by a worker."""
 
+SCORERS = "scorers"
+"""Consumer group of `req`, in which scorers share the requests."""
+
 GROUP = "osvm"
 """Consumer group of `in` at the committed cursor, for people and autoscalers."""
 
@@ -127,6 +130,43 @@ class FeedKeys:
         """
         whole = self.snapshot(n, sha256)
         return [whole] if parts == 1 else [f"{whole}:{parts}:{i + 1}" for i in range(parts)]
+
+    @property
+    def published(self) -> str:
+        """Hash: which published state is the newest; outside the digest."""
+        return self._key("pub")
+
+    @property
+    def publications(self) -> str:
+        """Pattern that matches the keys of the parts of published states and no other key."""
+        return f"osvm:{{{self.feed}}}:pub:*"
+
+    def published_parts(self, n: int, sha256: str, parts: int) -> list[str]:
+        """Return the keys of the parts of the state published after `n` learned examples.
+
+        Examples
+        --------
+        >>> FeedKeys("f").published_parts(7, "0123456789", 2)
+        ['osvm:{f}:pub:7:01234567:1', 'osvm:{f}:pub:7:01234567:2']
+        """
+        return [self._key(f"pub:{n}:{sha256[:8]}:{i + 1}") for i in range(parts)]
+
+    @property
+    def requests(self) -> str:
+        """Stream of requests: examples without a label that scorers answer."""
+        return self._key("req")
+
+    def reply(self, request: str | bytes) -> bytes:
+        """Return the key of the answer to one request: a stream of one entry, which expires.
+
+        Examples
+        --------
+        >>> FeedKeys("f").reply("a")
+        b'osvm:{f}:ans:a'
+        """
+        return self._key("ans:").encode() + (
+            request.encode() if isinstance(request, str) else request
+        )
 
     def _key(self, name: str) -> str:
         return f"osvm:{{{self.feed}}}:{name}"

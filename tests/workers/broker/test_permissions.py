@@ -168,9 +168,10 @@ def test_a_producer_pushes_whether_or_not_it_may_list_the_feed(own_redis, capsys
 
 
 COMMANDS = [rule for rule in RULES["osvm-worker"] if rule.startswith("+")]
+OF_PUBLISHER = {"+time", "+expire"}
 OF_WEBHOOK = {"+xreadgroup", "+xack"}
-# With a waiting feed or a webhook alone; and discarding writes nothing.
-NOT_ALWAYS = {"+xpending", "+discard"} | OF_WEBHOOK
+# With a waiting feed, a webhook or published states alone; and discarding writes nothing.
+NOT_ALWAYS = {"+xpending", "+discard"} | OF_PUBLISHER | OF_WEBHOOK
 
 
 def test_without_any_one_command_the_check_names_it(own_redis):
@@ -185,6 +186,14 @@ def test_a_worker_that_posts_alarms_needs_two_more(own_redis, rule):
     permissions.check(url, permissions.of_worker(keys))
     with pytest.raises(AccessDenied, match=rule[1:].upper()):
         permissions.check(url, permissions.of_webhook(keys))
+
+
+@pytest.mark.parametrize("rule", sorted(OF_PUBLISHER))
+def test_a_worker_that_publishes_states_needs_two_more(own_redis, rule):
+    url, keys = denied_to(own_redis, rule), FeedKeys("f")
+    permissions.check(url, permissions.of_worker(keys))
+    with pytest.raises(AccessDenied, match=rule[1:].upper()):
+        permissions.check(url, permissions.of_publisher(keys))
 
 
 def test_without_a_key_pattern_the_check_names_the_key(own_redis):

@@ -1,0 +1,165 @@
+"""AnsweringState: what a predictor answers with at one n, saved for processes that only answer."""
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.mixture import Mixture
+from online_svm.predictor.published_maps import interval_maps
+from online_svm.predictor.warm_up import warming_block
+from online_svm.semantics import are_equal
+from online_svm.storage.arrays import nest, require, under
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.state import State
+from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.labels import LabelIndex
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.schema import FeatureSchema
+from online_svm.types import Arrays, Floats
+
+_GUARANTEES = ("exact", "approximate", "none")
+
+
+class AnsweringState:
+    """Answers rows as the predictor would answer entries without a label; it cannot learn.
+
+    It holds the active model with its scaling, calibration set, maps and headline, the mixture, the
+    features, and the guarantee that an answer has at this n. It holds no examples and no learner.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+    n : int
+        Learned examples.
+    schema : FeatureSchema
+        Of rows to answer: the features of the stream, without labels, times and slices.
+    active : ActiveModel or None
+        None while warming up.
+    mixture : Mixture or None
+    guarantee, reason : Guarantee, str or None
+        Of every answer; see `PredictionBlock`.
+
+    Examples
+    --------
+    >>> from online_svm.predictor.online_predictor import OnlinePredictor
+    >>> from online_svm.stream.example import Example
+    >>> predictor = OnlinePredictor(PredictorConfig(classes=["no", "yes"], refit_every=10))
+    >>> for i in range(30):
+    ...     _ = predictor.step(Example([float(i % 2), 1.0], "yes" if i % 2 else "no"))
+    >>> state = AnsweringState.restore(predictor.answering(), predictor.config)
+    >>> answer = state.answer(np.array([[0.0, 1.0]])).row(0)
+    >>> answer == predictor.step(Example([0.0, 1.0])), answer.n
+    (True, 30)
+    """
+
+    def __init__(
+        self,
+        config: PredictorConfig,
+        n: int,
+        schema: FeatureSchema,
+        active: ActiveModel | None,
+        mixture: Mixture | None,
+        guarantee: Guarantee,
+        reason: str | None,
+    ) -> None:
+        self.config, self.n, self.schema = config, n, schema
+        self._active, self._mixture = active, mixture
+        self._guarantee, self._reason = guarantee, reason
+
+    @property
+    def model(self) -> int:
+        """Version of the model that answers; 0 while warming up."""
+        return 0 if self._active is None else self._active.version
+
+    def answer(self, X: Floats) -> PredictionBlock:
+        """Return the answers to rows that `schema.row` accepted; nothing changes.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, n_features)
+        """
+        n = np.full(len(X), self.n, dtype=np.int64)
+        if self._active is None:
+            declared = self.config.classes
+            classes = None if declared is None else LabelIndex(declared).view().classes
+            return warming_block(classes, n, map_intervals=bool(interval_maps(self.config)))
+        unlabelled = np.full(len(X), -1, dtype=np.int64)
+        block = self._active.answer(X, unlabelled, n)
+        if self._mixture is not None:
+            block = self._mixture.added_to(block, unlabelled)
+        return replace(block, guarantee=self._guarantee, reason=self._reason)
+
+    def snapshot(self) -> bytes:
+        """Return the state as bytes, without pickle; equal states give equal bytes."""
+        header: dict[str, Any] = {
+            "config": self.config.model_dump(mode="json"),
+            "n": self.n,
+            "names": self.schema.names,
+            "dimension": self.schema.dimension,
+            "guarantee": self._guarantee,
+            "reason": self._reason,
+        }
+        arrays: Arrays = {}
+        if self._mixture is not None:
+            arrays |= nest("mixture", self._mixture.state())
+        if self._active is not None:
+            header["active"], parts = self._active.state()
+            arrays |= nest("active", parts)
+        return pack(header, arrays)
+
+    @classmethod
+    def restore(cls, data: bytes, config: PredictorConfig) -> Self:
+        """Return the state that `snapshot` described.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the bytes are damaged, or of another configuration.
+        """
+        header, arrays = unpack(data)
+        if not are_equal("predictor", header.get("config"), config.model_dump(mode="json")):
+            raise InvalidSnapshot("the published state was made under another configuration")
+        try:
+            return cls._loaded(header, arrays, config)
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+            raise InvalidSnapshot(
+                f"the published state lacks or contradicts itself: {error}"
+            ) from error
+
+    @classmethod
+    def _loaded(cls, header: dict[str, Any], arrays: Arrays, config: PredictorConfig) -> Self:
+        n, names, dimension = header["n"], header["names"], header["dimension"]
+        require(type(n) is int and n >= 0, "n")
+        require(dimension is None or (type(dimension) is int and dimension >= 0), "dimension")
+        require(header["guarantee"] in _GUARANTEES, "guarantee")
+        require(isinstance(header["reason"], str | None), "reason")
+        schema = request_schema(config).of_features(
+            None if names is None else tuple(names), dimension
+        )
+        mixture = Mixture.of(config)
+        if mixture is not None:
+            logs = under("mixture", arrays)
+            mixture = Mixture.from_state(logs, len(config.published), config.mixed_share)
+        active = None
+        if "active" in header:
+            active = ActiveModel.from_state(
+                State(header["active"], under("active", arrays)), config
+            )
+            require(len(active.result.scaling.mean) == dimension, "dimension")
+        return cls(config, n, schema, active, mixture, header["guarantee"], header["reason"])
+
+
+def request_schema(config: PredictorConfig) -> FeatureSchema:
+    """Return what a request looks like: features alone, whatever else an example of the feed has.
+
+    Examples
+    --------
+    >>> request_schema(PredictorConfig(horizon=1000, horizon_in="time")).counts_time
+    False
+    """
+    plain = {"horizon": None, "horizon_in": "examples", "slices": (), "metrics_window": None}
+    return FeatureSchema(config.model_copy(update=plain))

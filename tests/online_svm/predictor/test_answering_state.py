@@ -1,0 +1,120 @@
+"""A published state answers as the predictor itself would answer an entry without a label."""
+
+import numpy as np
+import pytest
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.answering_state import AnsweringState
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.message.encode import encode_block
+
+KINDS = {
+    "pair": {},
+    "single": {"committee": "single", "taxonomy": "class-quantile"},
+    "discovered": {"classes": None},
+    "three classes": {"classes": ("a", "b", "c")},
+    "mixed maps": {"maps": ("platt", "venn-abers", "evidential-logistic", "implied", "mixed")},
+    "linear": {"learner": "linear", "committee": None},
+    "gaps": {},
+    "late labels": {"horizon": 7},
+    "alarms": {"window": 2000},
+    "reset": {"window": 2000, "on_drift": "reset"},
+}
+
+
+def config_of(kind):
+    given = {"classes": ("a", "b"), "window": 80, "refit_every": 20, "metrics_every": 10}
+    return PredictorConfig(**given | KINDS[kind])
+
+
+def stream(kind, count, seed=3):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(count, 3))
+    names = ("a", "b", "c") if kind == "three classes" else ("a", "b")
+    cuts = np.digitize(X[:, 0] + 0.5 * generator.normal(size=count), [-0.4, 0.5][: len(names) - 1])
+    labels = [names[i] for i in cuts]
+    if kind in ("alarms", "reset"):  # the relation turns round: an alarm is raised and stays open
+        labels[130:] = ["b" if label == "a" else "a" for label in labels[130:]]
+    if kind == "gaps":
+        labels[100] = None
+    return X, labels
+
+
+def feed(predictor, X, labels):
+    schema = predictor.schema.of_features(None, X.shape[1])
+    predictor.step_many(X, labels, schema=schema)
+
+
+def payloads(block, seq):
+    return encode_block(block, [seq] * len(block), ["an id"] * len(block))
+
+
+def answers_alike(predictor, X):
+    """Check one state against a copy of the predictor that answers each row on its own."""
+    state = AnsweringState.restore(predictor.answering(), predictor.config)
+    said = payloads(state.answer(X), seq=predictor.n)
+    for row, payload in zip(X, said, strict=True):
+        own = OnlinePredictor(predictor.config)
+        own.restore(predictor.snapshot())
+        block = own.step_many(row[None, :], [None])[0]
+        assert payloads(block, seq=predictor.n) == [payload]
+    again = payloads(state.answer(X), seq=predictor.n)
+    assert again == said, "an answer changed the state"
+    assert state.snapshot() == predictor.answering()
+    return said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_answers_are_those_of_the_predictor_at_that_n_byte_for_byte(kind):
+    predictor = OnlinePredictor(config_of(kind))
+    X, labels = stream(kind, 240)
+    asked = np.random.default_rng(9).normal(size=(2, 3))
+    seen = []
+    for begin, stop in ((0, 5), (5, 61), (61, 140), (140, 222), (222, 240)):
+        feed(predictor, X[begin:stop], labels[begin:stop])
+        seen += answers_alike(predictor, asked)
+    assert b'"status":"warming"' in seen[0]
+    assert b'"status":"ok"' in seen[-1]
+    if kind == "gaps":
+        assert b"an entry without a label" in seen[5]
+    if kind == "reset":  # what the model knew is given up at the alarm
+        assert b'"status":"ok"' in seen[5]
+        assert b'"status":"warming"' in seen[6]
+    if kind == "alarms":
+        assert any(b"alarm at n" in payload for payload in seen)
+
+
+def test_answers_do_not_depend_on_which_rows_are_asked_together():
+    predictor = OnlinePredictor(config_of("three classes"))
+    feed(predictor, *stream("three classes", 120))
+    state = AnsweringState.restore(predictor.answering(), predictor.config)
+    X = np.random.default_rng(1).normal(size=(9, 3))
+    one_by_one = [payloads(state.answer(row[None, :]), seq=0)[0] for row in X]
+    assert payloads(state.answer(X), seq=0) == one_by_one
+
+
+def test_publishing_changes_no_byte_of_what_the_predictor_says_later():
+    X, labels = stream("mixed maps", 240)
+    silent, published = (OnlinePredictor(config_of("mixed maps")) for _ in range(2))
+    feed(silent, X, labels)
+    for begin in range(0, 240, 30):
+        feed(published, X[begin : begin + 30], labels[begin : begin + 30])
+        published.answering()
+    assert silent.snapshot() == published.snapshot()
+
+
+def test_a_damaged_or_foreign_state_is_refused_and_says_why():
+    predictor = OnlinePredictor(config_of("pair"))
+    feed(predictor, *stream("pair", 120))
+    data = predictor.answering()
+    with pytest.raises(InvalidSnapshot, match="another configuration"):
+        AnsweringState.restore(data, config_of("late labels"))
+    with pytest.raises(InvalidSnapshot):
+        AnsweringState.restore(data[: len(data) // 2], predictor.config)
+    with pytest.raises(InvalidSnapshot):
+        AnsweringState.restore(predictor.snapshot(), predictor.config)
+    turned = bytearray(data)
+    turned[len(data) // 3] ^= 1
+    with pytest.raises(InvalidSnapshot):
+        AnsweringState.restore(bytes(turned), predictor.config)

@@ -1,0 +1,124 @@
+"""Publish states for scorers beside the commits of a worker; no answer waits for it.
+
+A state is published where a commit ends: when a new model answers, and when `every` further
+examples were learned. Its bytes are sent behind that commit, and the reply is read with those of
+later commands. So publishing takes the time to save the state, about a millisecond, and to send it.
+That time is bounded: after a publication that took t seconds, the next one begins 20 t later, so at
+most a twentieth of the worker's time goes there. There are ten a second at most, which bounds what
+Redis holds of states that were replaced. What was due meanwhile is published then, newer.
+"""
+
+import time
+from collections.abc import Callable
+
+import structlog
+
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.broker.pipeline import Sent
+from workers.broker.store import Store
+from workers.errors import InvalidPublication
+from workers.feed.position import Position
+from workers.feed.publication import Publication
+
+SHARE = 0.05
+"""Largest part of the worker's time that goes into publishing."""
+
+PAUSE = 0.1
+"""Least seconds between two publications."""
+
+PART_BYTES = 1 << 20
+"""Largest number of bytes under one key: another client waits for about a part at most."""
+
+log = structlog.get_logger("online_svm.worker")
+
+
+class Publisher:
+    """Publishes the states of one feed, one at a time.
+
+    Parameters
+    ----------
+    store : Store
+    every : int
+        Learned examples between two states of one model; 0 publishes nothing.
+    clock : callable
+        Seconds.
+    part_bytes : int
+        Bytes under one key, at most.
+    pause : float
+        Least seconds between two publications.
+
+    Attributes
+    ----------
+    published : int
+        States that scorers were given so far.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        every: int,
+        clock: Callable[[], float] = time.perf_counter,
+        part_bytes: int = PART_BYTES,
+        pause: float = PAUSE,
+    ) -> None:
+        self._store, self._every, self._clock = store, every, clock
+        self._part_bytes, self._pause = part_bytes, pause
+        self._not_before = -float("inf")
+        self._newest: tuple[int, int] | None = None  # model, and how often `every` had passed
+        self._sent: tuple[Publication, Sent] | None = None
+        self._before: Publication | None = None  # the newest in Redis, once that is known
+        self._is_known = False
+        self.published = 0
+
+    def offer(self, predictor: OnlinePredictor, position: Position, epoch: int) -> None:
+        """Publish the state of a predictor if one is due.
+
+        Parameters
+        ----------
+        predictor : OnlinePredictor
+        position : Position
+            Where it stands: at the end of the last commit that was sent.
+        epoch : int
+            Of the writer.
+        """
+        if not self._every or predictor.n == 0:
+            return
+        self._look_at_reply()
+        model = 0 if predictor.active is None else predictor.active.version
+        due = (model, predictor.n // self._every)
+        began = self._clock()
+        if due == self._newest or self._sent is not None or began < self._not_before:
+            return
+        if not self._is_known:
+            self._before, self._is_known = self._found(), True
+        data = predictor.answering()
+        new = Publication.of(position, data, self._part_bytes)
+        sent = self._store.publish(new, data, epoch, self._before)
+        self._sent, self._newest = (new, sent), due
+        self._not_before = began + max(self._pause, (self._clock() - began) / SHARE)
+
+    def _look_at_reply(self) -> None:
+        """Learn what became of the last publication, if its reply was read by now."""
+        if self._sent is None:
+            return
+        new, sent = self._sent
+        if sent.reply is None and sent.error is None:
+            return
+        self._sent = None
+        if sent.reply == 1:
+            self._before = new
+            self.published += 1
+            return
+        # The connection broke, Redis has no memory left, or the commit before was refused or sent
+        # again. The next offer publishes; what is in Redis is looked up again.
+        reason = "its commit came later" if sent.error is None else str(sent.error)
+        log.info("a state was not published; a newer one follows", n=new.n, reason=reason)
+        self._is_known, self._newest = False, None
+
+    def _found(self) -> Publication | None:
+        """Return the newest state in Redis, which an earlier worker published."""
+        try:
+            return self._store.publication()
+        except InvalidPublication as error:
+            log.warning("the published state cannot be used; it is replaced", reason=str(error))
+            return None
