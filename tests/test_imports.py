@@ -13,7 +13,16 @@ LIBRARY = (
     {"venn", "svm", "metrics"},
     {"calibration"},
     {"stream", "storage", "compiled"},
-    {"config", "label_config", "monitor_config", "window_config", "semantics", "types", "errors"},
+    {
+        "config",
+        "label_config",
+        "machine_config",
+        "monitor_config",
+        "window_config",
+        "semantics",
+        "types",
+        "errors",
+    },
 )
 """Parts of `online_svm`, the highest layer first. A part imports its own layer and lower ones."""
 
@@ -24,7 +33,6 @@ SERVICE = (
     {"demo"},
     {"dashboard", "fleet"},
     {"combine", "history", "admin", "monitor", "push"},
-    {"fleet"},
     {"engine"},
     {"refit", "broker"},
     {"feed", "message"},

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.config import MemberName
+from online_svm.machine_config import MemberName
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,79 @@
+"""Settings of the machine that scores, which `PredictorConfig` inherits."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MemberName = Literal["rbf", "rbf-wide", "rbf-narrow", "cauchy", "logistic"]
+Label = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class MachineConfig(BaseModel):
+    """Which machine is fitted, with which kernel and penalty, on features scaled how.
+
+    Examples
+    --------
+    >>> MachineConfig().kernel, MachineConfig(gamma=0.5).gamma
+    ('rbf', 0.5)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    learner: Literal["svc", "psvm", "linear"] = Field(
+        "svc",
+        description="The machine that scores: the ordinary SVM, the P-SVM, which also learns "
+        "from probabilities, or a linear SVM on a feature map of the kernel, which keeps what it "
+        "learned before the window.",
+    )
+    committee: Literal["single", "default"] | tuple[MemberName, ...] | None = Field(
+        None,
+        description="One machine, or several unlike ones, weighed by what they said of training "
+        "examples before they learned them: 'default' or their names. Default: "
+        "'default' where learner = 'svc', split = 'interleaved' and kernel = 'rbf', else 'single'.",
+    )
+    feature_map: Literal["nystroem", "fourier"] = Field(
+        "nystroem", description="Feature map of the linear learner; fourier is of rbf only."
+    )
+    n_components: int = Field(
+        500,
+        ge=1,
+        le=10_000,
+        description="Features of that map; Nystroem has at most one for each "
+        "training example of the first full window.",
+    )
+    fading: float = Field(
+        0.999,
+        gt=0,
+        le=1,
+        description="What the linear learner keeps of the time before the window at each new "
+        "example; 1 keeps all, for streams that do not drift.",
+    )
+    kernel: Literal["rbf", "linear", "poly"] = Field("rbf", description="Kernel function.")
+    C: float = Field(1.0, gt=0, le=1e6, description="Penalty of a margin violation.")
+    C_prob: float = Field(
+        1.0, gt=0, le=1e6, description="Penalty of leaving the tube of a probability (psvm)."
+    )
+    eta: float = Field(
+        0.1, ge=1e-6, le=0.499, description="Half the height of that tube; f = 1 means 1 - eta."
+    )
+    gamma: float | Literal["scale"] = Field(
+        "scale", description="Kernel width; 'scale' is 1 / (n_features * variance of T)."
+    )
+    degree: int = Field(3, ge=1, le=20, description="Degree of the poly kernel.")
+    coef0: float = Field(0.0, ge=0, le=1e4, description="Constant term of the poly kernel.")
+    tol: float = Field(1e-3, gt=0, le=0.1, description="Solver tolerance (as in scikit-learn).")
+    class_weight: (
+        dict[Label, Annotated[float, Field(ge=1e-6, le=1e6)]] | Literal["balanced"] | None
+    ) = Field(None, description="Multiplies C for a class.")
+
+    scale: Literal["standard", "none"] = Field(
+        "standard", description="Scaling of the features, fitted on the proper training set."
+    )
+    rescale_every: int = Field(20, ge=1, description="Refits between two fits of the scaling.")
+
+    @model_validator(mode="after")
+    def _valid_width(self) -> Self:
+        """Refuse a width of the kernel that cannot work."""
+        if not isinstance(self.gamma, str) and not 1e-300 <= self.gamma <= 1e12:
+            raise ValueError("gamma: must be positive, or 'scale'; at most 1e12, at least 1e-300")
+        return self
