@@ -40,6 +40,8 @@ class FeedReader:
         Milliseconds that `read` waits.
     timeout : float
         Seconds for one reply, beyond the wait.
+    connections : (Connection, Connection), optional
+        For commands and for reads, which other feeds use too; they stay open.
     """
 
     def __init__(
@@ -50,12 +52,18 @@ class FeedReader:
         patience: float | None = 0.0,
         block_ms: int = 1000,
         timeout: float = TIMEOUT,
+        connections: tuple[Connection, Connection] | None = None,
     ) -> None:
         self.keys = FeedKeys(feed)
         self.url, self.block_ms = url, block_ms
-        stop = stop or Stop()
-        self._connection = Connection(url, stop, patience, timeout)
-        self._reader = Connection(url, stop, patience, timeout + block_ms / 1000)
+        self._is_shared = connections is not None
+        if connections is None:
+            stop = stop or Stop()
+            connections = (
+                Connection(url, stop, patience, timeout),
+                Connection(url, stop, patience, timeout + block_ms / 1000),
+            )
+        self._connection, self._reader = connections
 
     def __enter__(self) -> Self:
         return self
@@ -64,9 +72,10 @@ class FeedReader:
         self.close()
 
     def close(self) -> None:
-        """Give up the connections."""
-        self._connection.close()
-        self._reader.close()
+        """Give up the connections, unless they are shared."""
+        if not self._is_shared:
+            self._connection.close()
+            self._reader.close()
 
     @property
     def failures(self) -> int:
@@ -103,7 +112,8 @@ class FeedReader:
     def types(self) -> dict[str, str]:
         """Return the type of each key of the feed that exists."""
         expected = self.expected_types()
-        found = {key: self.call("TYPE", key).decode() for key in expected}
+        kinds = self._connection.call_all([("TYPE", key) for key in expected])
+        found = {key: kind.decode() for key, kind in zip(expected, kinds, strict=True)}
         return {key: kind for key, kind in found.items() if kind != "none"}
 
     def expected_types(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ import structlog
 from workers.broker.batch_size import Entry
 from workers.broker.commit_arguments import arguments_of, keys_of
 from workers.broker.commit_replies import input_lost, lost, refused
+from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader, pairs_of
 from workers.broker.pipeline import Sent
 from workers.broker.script import Script
@@ -45,7 +46,7 @@ class Store(FeedReader):
 
     Parameters
     ----------
-    url, feed, stop, patience, block_ms
+    url, feed, stop, patience, block_ms, connections
         As for `FeedReader`.
     retention : Retention
 
@@ -65,8 +66,9 @@ class Store(FeedReader):
         patience: float | None = 0.0,
         retention: Retention | None = None,
         block_ms: int = 1000,
+        connections: tuple[Connection, Connection] | None = None,
     ) -> None:
-        super().__init__(url, feed, stop, patience, block_ms)
+        super().__init__(url, feed, stop, patience, block_ms, connections=connections)
         self.retention = retention or Retention()
         self._writer, self._epoch = "", 0
 

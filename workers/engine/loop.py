@@ -10,26 +10,25 @@ batch whole or not at all, so a worker may die at any instruction.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import structlog
 
-from workers.broker.batch_size import BatchSize
-from workers.broker.lease import Lease
+from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.engine.answer import Outcome, process
 from workers.engine.commit_writer import CommitWriter, SentCommit
 from workers.engine.downstream import Gate, OpenGate
-from workers.engine.ownership import Ownership
+from workers.engine.ownership import HeldLease, Ownership
 from workers.engine.publisher import Publisher
-from workers.engine.read_ahead import InputReader
+from workers.engine.read_ahead import InputReader, check_held
 from workers.engine.recovery import Recovery
 from workers.engine.snapshots import PART_BYTES
 from workers.engine.telemetry import Telemetry
-from workers.errors import BatchChanged, InputLost, PositionMoved, Stopped
+from workers.errors import BatchChanged, PositionMoved, Stopped
 from workers.feed.commit import Commit
-from workers.feed.position import END, LAST_ID, parse_id
+from workers.feed.position import END, LAST_ID, START
 from workers.refit.background import Background, NoBackground
 from workers.stop import Stop
 
@@ -55,7 +54,7 @@ class Engine:
         Input entries between two snapshots, at least.
     keep_input : bool
         Keep input that neither a replay nor the window needs.
-    lease : Lease or None
+    lease : HeldLease or None
         Tells other workers that this one is alive.
     observe : callable, optional
         Called with the outcome of each committed batch.
@@ -73,11 +72,15 @@ class Engine:
         Is told what the engine does.
     publisher : Publisher, optional
         Publishes states for scorers.
+    in_steps : bool
+        Whether the feed is taken over by `recover_some`, step by step; else at once.
 
     Attributes
     ----------
     position : Position
         What this worker knows to be committed. It may have answered and sent one more batch.
+    input : InputReader
+        The entries to answer next.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class Engine:
         batch: int = 256,
         snapshot_every: int = 10_000,
         keep_input: bool = False,
-        lease: Lease | None = None,
+        lease: HeldLease | None = None,
         observe: Observer | None = None,
         begins: bool = True,
         batch_bytes: int = 1 << 26,
@@ -98,8 +101,9 @@ class Engine:
         refits: Background | None = None,
         telemetry: Telemetry | None = None,
         publisher: Publisher | None = None,
+        in_steps: bool = False,
     ) -> None:
-        self._telemetry = telemetry or Telemetry()
+        self._telemetry, self._in_steps = telemetry or Telemetry(), in_steps
         self._store, self._recovery, self._limits, self._stop = store, recovery, limits, stop
         self._batch = BatchSize(batch, batch_bytes)
         self._gate = gate or OpenGate()
@@ -109,14 +113,42 @@ class Engine:
         self._keep_input, self._part_bytes = keep_input, part_bytes
         self._lease = lease
         self._observe = observe or _ignore
-        self._take_over(begins)
+        self.position = START
+        self._pending: tuple[SentCommit, Outcome] | None = None
+        self._recovering: Generator[None, None, None] | None = None
+        self._begin_recovery(begins)
 
-    def _take_over(self, begins: bool) -> None:
-        recovered = self._recovery(begins)
+    @property
+    def is_recovering(self) -> bool:
+        """Whether `recover_some` has something to do before the feed can be answered."""
+        return self._recovering is not None
+
+    def recover_some(self) -> bool:
+        """Do a step of taking over the feed; return whether that is finished.
+
+        Raises
+        ------
+        StateLost, ReplayMismatch, Stopped
+            As `Recovery.steps`.
+        """
+        if self._recovering is not None:
+            try:
+                next(self._recovering)
+            except StopIteration:
+                self._recovering = None
+        return self._recovering is None
+
+    def _begin_recovery(self, begins: bool) -> None:
+        self._pending, self._recovering = None, self._taking_over(begins)
+        if not self._in_steps:
+            while not self.recover_some():
+                pass
+
+    def _taking_over(self, begins: bool) -> Generator[None, None, None]:
+        recovered = yield from self._recovery.steps(begins)
         self._predictor, self.position = recovered.predictor, recovered.position
         self._reached = self.position  # of the predictor
-        self._pending: tuple[SentCommit, Outcome] | None = None
-        self._input = InputReader(self._store, self._batch)
+        self.input = InputReader(self._store, self._batch)
         self._recent = recovered.recent
         self._commits = CommitWriter(
             self._store, recovered.config_hash, self._kept_examples, recovered.kept,
@@ -166,32 +198,43 @@ class Engine:
         2. Read a batch and answer it.
         3. Send its commit, and leave it pending.
         """
-        self._telemetry.turns()
-        if not self._may_go_on():
+        if not self.may_answer():
             return
         # A client that sends one example at a time sends the next as soon as it has the answer.
         # Polling for a moment before blocking saves it a wake-up. A refit needs the processor more.
         is_eager = not self._refits.is_busy
-        if self._pending is not None and self._input.may_wait:
+        if self._pending is not None and self.input.may_wait:
             if is_eager:
                 self._store.spin()
             self.finish_commit()
             return
-        entries = self._input.next_batch(self._reached.cursor, self._before_waiting(), is_eager)
+        entries = self.input.next_batch(self._reached.cursor, self._before_waiting(), is_eager)
         if not entries:
             if self._pending is None:  # it waited, and nothing came
-                self._store.check_input(self._ownership.epoch)
-                self._publish()
+                self.idle()
             return
+        self.answer(entries)
+
+    def next_now(self, most: int) -> list[Entry]:
+        """Return up to `most` entries to answer next, without a wait for input or for a refit.
+
+        None are returned where a refit is awaited, or nothing more is there: see `input.is_spent`.
+        """
+        room = self._recovery.pace.room(self._predictor)
+        limit = most if room is None else min(most, room)
+        return self.input.next_now(self._reached.cursor, limit) if limit > 0 else []
+
+    def answer(self, entries: Sequence[Entry]) -> None:
+        """Answer the next entries; confirm the pending commit, send theirs and leave it pending."""
         # If no more input is known, these answers are committed before a refit begins.
-        self._refits.is_patient = self._input.is_at_the_end
+        self._refits.is_patient = self.input.is_at_the_end
         began = time.perf_counter()
         outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)
         self._telemetry.answered(time.perf_counter() - began)
         if not self._confirm_pending():
             return
         # Redis works in order: a read that is sent after the commit would wait for it.
-        self._input.prefetch(outcome.after.cursor)
+        self.input.prefetch(outcome.after.cursor)
         self._reached = outcome.after
         commit = Commit(
             self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
@@ -221,7 +264,7 @@ class Engine:
         except PositionMoved:
             self.reload()
         except BatchChanged:
-            self._check_input(outcome.before.cursor, outcome.ids)
+            check_held(self._store, outcome.before.cursor, outcome.ids)
             self.reload()
         else:
             self._observe(outcome)
@@ -231,7 +274,8 @@ class Engine:
     def snapshot(self) -> None:
         """Commit a snapshot of the present position, unless there is one already."""
         self.finish_commit()
-        if self._reached != self.position or self._commits.newest == self.position.cursor:
+        is_ahead = self.is_recovering or self._reached != self.position
+        if is_ahead or self._commits.newest == self.position.cursor:
             return  # the predictor is ahead of the commit, or there is nothing new
         pointers_only = Commit(self._ownership.epoch, self.position, self.position)
         try:
@@ -244,7 +288,7 @@ class Engine:
         """Drop uncommitted results and continue from what is stored."""
         log.warning("reading the position again", cursor=self.position.cursor)
         self._store.note("position_read_again", f"after {self.position.cursor.decode()}")
-        self._take_over(begins=False)
+        self._begin_recovery(begins=False)
 
     def _before_waiting(self) -> int | None:
         """Return how many entries to answer before the next one has to wait for a refit.
@@ -276,38 +320,44 @@ class Engine:
         """Publish the state of the predictor, where that is due: it stands at the last commit."""
         self._publisher.offer(self._predictor, self._reached, self._ownership.epoch)
 
-    def _may_go_on(self) -> bool:
+    def may_answer(self) -> bool:
         """Return whether the next batch may be answered: the feed is ours, the gate is open."""
-        self._check_ownership()
+        self._telemetry.turns()
+        self.check_ownership()
+        if self.is_recovering:
+            return False
         if self._gate.is_open(self._batch.count):
             return True
         self.finish_commit()
         return False
 
-    def _check_ownership(self) -> None:
+    def check_ownership(self) -> None:
         """After a lost lease or connection, check that this worker still owns the feed."""
         if not self._ownership.is_in_doubt():
             return
         self.finish_commit()
+        if self.is_recovering:
+            return
         # Entries read before may be from another Redis.
-        self._input = InputReader(self._store, self._batch)
+        self.input = InputReader(self._store, self._batch)
         if self._ownership.is_confirmed(self.position):
-            self._store.check_input(self._ownership.epoch)
+            self._check_input()
         else:
             self.reload()
 
-    def _check_input(self, after: bytes, held: Sequence[bytes]) -> None:
-        """Raise InputLost if an entry that was read is gone; new entries are no error."""
-        pages = self._store.pages(self._store.keys.input, after, held[-1])
-        present = {entry[0] for page in pages for entry in page}
-        gone = sorted((i for i in held if i not in present), key=parse_id)
-        if gone:
-            raise InputLost(
-                f"input lost: {len(gone)} of the {len(held)} entries that were read, from "
-                f"{gone[0].decode()} on, were trimmed or deleted before their answers were "
-                f"committed. Restore them under their IDs, or: online-svm reset "
-                f"{self._store.keys.feed}"
-            )
+    def idle(self) -> None:
+        """Do what is due while no input comes.
+
+        Raises
+        ------
+        InputLost
+            If the input is no longer the stream that this feed answers.
+        """
+        self._check_input()
+        self._publish()
+
+    def _check_input(self) -> None:
+        self._store.check_input(self._ownership.epoch)
 
 
 def _ignore(_outcome: Outcome) -> None:

@@ -1,10 +1,18 @@
 """Whether a writer still owns its feed, seen without a commit."""
 
+from typing import Protocol
+
 from workers.broker.commit_replies import lost
-from workers.broker.lease import Lease
 from workers.broker.store import Store
 from workers.errors import Fenced
 from workers.feed.position import Position
+
+
+class HeldLease(Protocol):
+    """A lease that is renewed elsewhere."""
+
+    def pop_loss(self) -> bool:
+        """Return whether it was found lost since the last call, and forget it."""
 
 
 class Ownership:
@@ -18,14 +26,14 @@ class Ownership:
     store : Store
     epoch : int
         Of this writer.
-    lease : Lease or None
+    lease : HeldLease or None
 
     Attributes
     ----------
     epoch : int
     """
 
-    def __init__(self, store: Store, epoch: int, lease: Lease | None) -> None:
+    def __init__(self, store: Store, epoch: int, lease: HeldLease | None) -> None:
         self.epoch = epoch
         self._store, self._lease = store, lease
         self._failures = store.failures

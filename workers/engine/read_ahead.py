@@ -1,9 +1,12 @@
 """The entries of a feed in order; the next ones are requested before they are needed."""
 
+from collections.abc import Sequence
+
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.pipeline import Sent
 from workers.broker.store import Store
-from workers.errors import ReadTooLarge
+from workers.errors import InputLost, ReadTooLarge
+from workers.feed.position import parse_id
 
 
 class InputReader:
@@ -48,6 +51,31 @@ class InputReader:
         """
         if self._prefetched is not None or not self._buffer:
             self._buffer += self._read(cursor, is_eager)
+        return self._taken(limit)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether `next_now` has nothing to return before `hand_in` is called."""
+        return self.may_wait and not self._may_be_more
+
+    @property
+    def count(self) -> int:
+        """Entries that a read should request."""
+        return self._size.count
+
+    def hand_in(self, entries: Sequence[Entry], may_be_more: bool) -> None:
+        """Take the entries after all that were read; or, without any, that there may be some."""
+        self._buffer += entries
+        self._may_be_more = may_be_more
+
+    def next_now(self, cursor: bytes, limit: int) -> list[Entry]:
+        """Return the next batch after the cursor, as `next_batch`, without a wait for input."""
+        if self._prefetched is not None or (not self._buffer and self._may_be_more):
+            self._buffer += self._read(cursor, is_eager=None)
+        return self._taken(limit)
+
+    def _taken(self, limit: int | None) -> list[Entry]:
+        """Return the first of the entries that were read; they form a batch."""
         first = self._buffer[: self._size.count]
         count = self._size.first_of(first) if first else 0
         count = count if limit is None else min(count, limit)
@@ -64,16 +92,21 @@ class InputReader:
             last = self._buffer[-1][0] if self._buffer else cursor
             self._prefetched = self._store.send_read(last, self._size.count, self._size.reply_limit)
 
-    def _read(self, cursor: bytes, is_eager: bool) -> list[Entry]:
-        """Return the prefetched entries, or read some now; fewer if they are large."""
+    def _read(self, cursor: bytes, is_eager: bool | None) -> list[Entry]:
+        """Return the prefetched entries, or read some now; fewer if they are large.
+
+        A read that begins now waits for input, unless `is_eager` is None.
+        """
         prefetched, self._prefetched = self._prefetched, None
         last = self._buffer[-1][0] if self._buffer else cursor
         while True:
             size = self._size
             count = size.count
+            if is_eager is None and prefetched is None:
+                prefetched = self._store.send_read(last, count, size.reply_limit)
             try:
                 entries = (
-                    self._store.read(last, count, is_eager, size.reply_limit)
+                    self._store.read(last, count, bool(is_eager), size.reply_limit)
                     if prefetched is None
                     else self._store.receive_read(prefetched)
                 )
@@ -84,3 +117,17 @@ class InputReader:
                 continue
             self._may_be_more = len(entries) >= count
             return entries
+
+
+def check_held(store: Store, after: bytes, held: Sequence[bytes]) -> None:
+    """Raise InputLost if an entry after an ID that was read is gone; new entries are no error."""
+    pages = store.pages(store.keys.input, after, held[-1])
+    present = {entry[0] for page in pages for entry in page}
+    gone = sorted((i for i in held if i not in present), key=parse_id)
+    if gone:
+        raise InputLost(
+            f"input lost: {len(gone)} of the {len(held)} entries that were read, from "
+            f"{gone[0].decode()} on, were trimmed or deleted before their answers were "
+            f"committed. Restore them under their IDs, or: online-svm reset "
+            f"{store.keys.feed}"
+        )

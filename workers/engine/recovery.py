@@ -7,7 +7,7 @@
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
 import structlog
@@ -18,6 +18,7 @@ from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.engine import snapshots
 from workers.engine.answer import process
+from workers.engine.pace import OwnPace, Pace
 from workers.engine.snapshots import KeptSnapshots
 from workers.engine.telemetry import Telemetry
 from workers.errors import (
@@ -83,6 +84,8 @@ class Recovery:
     accept_environment : bool
         Go on in another environment if a replay from the older snapshot gives the same bytes.
     telemetry : Telemetry
+    pace : Pace
+        How many entries are answered again at once.
     """
 
     store: Store
@@ -93,9 +96,20 @@ class Recovery:
     stop: Stop
     accept_environment: bool = False
     telemetry: Telemetry = field(default_factory=Telemetry)
+    pace: Pace = field(default_factory=OwnPace)
 
     def __call__(self, begins: bool = False) -> Recovered:
-        """Take over the feed; with `begins` it may be created.
+        """Take over the feed; with `begins` it may be created. See `steps`."""
+        steps = self.steps(begins)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as ended:
+                recovered: Recovered = ended.value
+                return recovered
+
+    def steps(self, begins: bool = False) -> Generator[None, None, Recovered]:
+        """Do the same in steps, between which other feeds may be answered.
 
         Raises
         ------
@@ -111,7 +125,7 @@ class Recovery:
         state = self.store.fence(self.writer, self.ours if begins else None)
         changed = self._check_agreement(state)
         start, predictor, recent, kept = self._load(state, from_older=changed)
-        position = self._replay(predictor, recent, start, state.position)
+        position = yield from self._replay(predictor, recent, start, state.position)
         check_same(self.store.keys.feed, position, state.position)
         if changed:
             self.store.adopt_environment(state.epoch, self.ours.environment)
@@ -174,7 +188,7 @@ class Recovery:
         recent: RecentIds,
         position: Position,
         target: Position,
-    ) -> Position:
+    ) -> Generator[None, None, Position]:
         """Answer everything in (position, target] again, without publishing."""
         if position.cursor == target.cursor:
             return position
@@ -182,10 +196,16 @@ class Recovery:
         total = target.seq - begin
         self.telemetry.replaying(0, total)
         for page in store.pages(store.keys.input, position.cursor, target.cursor):
-            if self.stop.requested:
-                raise Stopped("stopped during the replay")
-            position = process(predictor, self.limits, position, page, recent).after
-            self.telemetry.replaying(position.seq - begin, total)
+            left = page
+            while left:
+                if self.stop.requested:
+                    raise Stopped("stopped during the replay")
+                room = self.pace.room(predictor)
+                part, left = left[:room], left[room:] if room is not None else []
+                if part:
+                    position = process(predictor, self.limits, position, part, recent).after
+                    self.telemetry.replaying(position.seq - begin, total)
+                yield
         return position
 
 
