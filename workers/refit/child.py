@@ -2,8 +2,8 @@
 
 A message is one byte (its kind), eight bytes (the length of the body), eight bytes (the seconds
 that a reply took to compute) and the body; nothing is pickled. `python -m workers.refit.child` runs
-in the child, `ProcessRefitter` in the parent. The child imports only what refits need, because a
-starting worker waits for it.
+in the child, `ProcessRefitter` or `RefitPool` in the parent. The child imports only what refits
+need, because a starting worker waits for it.
 
 Over several processes the members of a committee are spread by `helpers.py`: the child then starts
 helpers, which run this module too.
@@ -21,6 +21,7 @@ from typing import IO
 from workers.fast_imports import importing
 
 CONFIG, MEMBERS, LOAD, TASK, STATE = b"C", b"M", b"L", b"T", b"S"
+SELECT, FORGET = b"U", b"X"
 DONE, FAILED = b"D", b"F"
 
 Message = tuple[bytes, bytes]
@@ -137,13 +138,13 @@ def serve(source: IO[bytes], target: IO[bytes], processes: int = 1) -> None:
 
     with Helpers(processes - 1, source.fileno()) as helpers:
         with importing():
-            from workers.refit.served_learner import ServedLearner
-        learner = ServedLearner(helpers)
+            from workers.refit.served_learner import ServedLearners
+        learners = ServedLearners(helpers)
         while True:
             try:
                 message = read_message(source)
                 began = time.perf_counter()
-                answer = learner.answer(*message)
+                answer = learners.answer(*message)
                 write_message(target, *answer, seconds=time.perf_counter() - began)
             except (EOFError, BrokenPipeError, ParentGone):
                 return

@@ -89,8 +89,8 @@ class ChildPipe:
             self._handed_over += 1
             self._unsent.put(left)
 
-    def reply(self, patience: float, stop: Pressing) -> bytes:
-        """Return the body of the next reply; a process that is waited for long hurries.
+    def reply(self, patience: float, stop: Pressing, *, is_urgent: bool = True) -> bytes:
+        """Return the body of the next reply; where it is urgent, a slow process hurries.
 
         Raises
         ------
@@ -101,17 +101,24 @@ class ChildPipe:
         """
         began = time.monotonic()
         deadline = began + patience
-        kind, length, seconds = HEAD.unpack(self._receive(HEAD.size, deadline, stop))
+        kind, length, seconds = HEAD.unpack(self._receive(HEAD.size, deadline, stop, is_urgent))
         self._waited = time.monotonic() - began
-        body = self._receive(length, deadline, stop)
+        body = self._receive(length, deadline, stop, is_urgent)
         if kind == FAILED:
             raise ChildFailed(body.decode(errors="replace"))
         self.seconds = seconds
         return body
 
-    def note_wait(self) -> None:
-        """Choose the priority of the process by how long its reply was waited for."""
-        self._priority.note(self._waited)
+    def note_wait(self, waited: float | None = None) -> None:
+        """Choose the priority of the process by the seconds that a reply was waited for.
+
+        By default those of the last reply.
+        """
+        self._priority.note(self._waited if waited is None else waited)
+
+    def hurry(self) -> None:
+        """Give the process its normal priority."""
+        self._priority.restore()
 
     def close(self) -> None:
         """Kill the process."""
@@ -120,7 +127,7 @@ class ChildPipe:
         self._writer.join()
         refit_child.end(self._process)
 
-    def _receive(self, size: int, deadline: float, stop: Pressing) -> bytes:
+    def _receive(self, size: int, deadline: float, stop: Pressing, is_urgent: bool) -> bytes:
         """Return the next bytes of the replies."""
         while len(self._received) < size:
             if _is_ready(self._stdout, select.POLLIN, _LOOK):
@@ -129,7 +136,8 @@ class ChildPipe:
                     raise ChildFailed("it died")
                 self._received += more
                 continue
-            self._priority.restore()
+            if is_urgent:
+                self.hurry()
             if stop.pressing:
                 raise Stopped("stopped while a refit was awaited")
             if time.monotonic() >= deadline:

@@ -9,6 +9,7 @@ state and computes the later tasks again, while the feed waits.
 
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import Self
 
 import structlog
@@ -19,7 +20,8 @@ from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from workers.errors import RefitFailed
 from workers.refit.background import Background
-from workers.refit.child import CONFIG, LOAD, STATE, TASK, Child, Message, begin, spread
+from workers.refit.child import STATE, TASK, Child, Message, begin, spread
+from workers.refit.learner_log import LearnerLog
 from workers.refit.observer import NobodyLooks, RefitObserver
 from workers.refit.pipe import ChildFailed, ChildPipe
 from workers.stop import Stop
@@ -30,10 +32,6 @@ ATTEMPTS = 3
 
 PATIENCE = 300.0
 """Seconds for one exchange before the process counts as hung. Only a large window comes near."""
-
-# The state is fetched when the tasks since the last one have more bytes than it, and more than
-# this; it then replaces them. Fetching a state costs about as much as sending it.
-_MIN_HISTORY_BYTES = 1 << 20
 
 log = structlog.get_logger("online_svm.refit")
 
@@ -75,8 +73,7 @@ class ProcessRefitter(Refitter, Background):
         self._processes = spread(len(config.members), processes)
         self._patience, self._stop = patience, stop or Stop()
         self.is_patient = False
-        self._base: bytes | None = None
-        self._history: list[Message] = []  # the tasks since `_base`, finished or not
+        self._log = LearnerLog(config)
         self._waiting: list[Message] = []  # submitted tasks that were not sent
         self._asked: deque[Message] = deque()  # requests without a reply
         self._start(child)
@@ -111,11 +108,10 @@ class ProcessRefitter(Refitter, Background):
             self._hand_over(request)
 
     def _hand_over(self, request: Message) -> None:
-        self._history.append(request)
+        self._log.add(request)
         self._ask(request)
-        weight = sum(len(body) for _, body in self._history)
         is_asked = any(kind == STATE for kind, _ in self._asked)
-        if weight > max(_MIN_HISTORY_BYTES, len(self._base or b"")) and not is_asked:
+        if self._log.is_long() and not is_asked:
             self._ask((STATE, b""))
 
     @override
@@ -140,12 +136,12 @@ class ProcessRefitter(Refitter, Background):
     @override
     def state(self) -> bytes:
         assert not self._waiting
-        if not self._asked and self._history:
+        if not self._asked and self._log.tasks:
             self._ask((STATE, b""))
         while self._asked:
             self._take_state()
-        assert self._base is not None
-        return self._base
+        assert self._log.state is not None
+        return self._log.state
 
     @override
     def withdraw(self) -> None:
@@ -154,8 +150,8 @@ class ProcessRefitter(Refitter, Background):
         self._to_skip += len(self._asked)
         self._asked.clear()
         self._waiting.clear()
-        self._base, self._history = None, []
-        self._pending = self._set_up()
+        self._log = LearnerLog(self._config)
+        self._pending = self._log.set_up()
 
     @override
     def reset(self, state: bytes | None) -> None:
@@ -165,11 +161,11 @@ class ProcessRefitter(Refitter, Background):
         is_busy = bool(self._asked)
         self._asked.clear()
         self._waiting.clear()
-        self._base, self._history = state, []
+        self._log = LearnerLog(self._config, state)
         if is_busy:
             self._restart()
         else:
-            self._pending = self._set_up()
+            self._pending = self._log.set_up()
 
     def close(self) -> None:
         """End the child process."""
@@ -186,8 +182,8 @@ class ProcessRefitter(Refitter, Background):
     def _take_state(self) -> None:
         """Read a requested state, which replaces the tasks before it."""
         assert self._asked[0][0] == STATE
-        self._base = self._finish()
-        self._history = [request for request in self._asked if request[0] == TASK]
+        state = self._finish()
+        self._log.replace(state, unfinished=_tasks_among(self._asked))
 
     def _finish(self) -> bytes:
         """Return the next reply; use another process if this one dies, hangs or fails."""
@@ -223,18 +219,11 @@ class ProcessRefitter(Refitter, Background):
     def _ask_again(self) -> None:
         """Send all requests without a reply to a new process."""
         requests = list(self._asked)
-        unfinished = sum(kind == TASK for kind, _ in requests)
         self._asked.clear()
         self._restart()
-        self._pending = self._pending[: len(self._pending) - unfinished]
+        self._pending = self._log.set_up(unfinished=_tasks_among(requests))
         for request in requests:
             self._ask(request)
-
-    def _set_up(self) -> list[Message]:
-        """Return the messages that bring a new child to the learner's state."""
-        config = self._config.model_dump_json().encode()
-        load = [] if self._base is None else [(LOAD, self._base)]
-        return [(CONFIG, config), *load, *self._history]
 
     def _restart(self) -> None:
         self.close()
@@ -243,4 +232,9 @@ class ProcessRefitter(Refitter, Background):
     def _start(self, child: Child | None = None) -> None:
         self._child = ChildPipe(child or begin(self._processes))
         self._to_skip = 0  # replies that come before that of the oldest request
-        self._pending = self._set_up()
+        self._pending = self._log.set_up()
+
+
+def _tasks_among(requests: Iterable[Message]) -> int:
+    """Return how many of these are tasks."""
+    return sum(kind == TASK for kind, _ in requests)

@@ -1,11 +1,21 @@
-"""What a refit process answers: a learner, which may share its committee with helpers."""
+"""What a refit process answers: learners, each of which may share its committee with helpers."""
 
 import json
 
 from online_svm.config import PredictorConfig
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitTask
-from workers.refit.child import CONFIG, DONE, FAILED, LOAD, MEMBERS, STATE, Message
+from workers.refit.child import (
+    CONFIG,
+    DONE,
+    FAILED,
+    FORGET,
+    LOAD,
+    MEMBERS,
+    SELECT,
+    STATE,
+    Message,
+)
 from workers.refit.helpers import Helpers, ParentGone
 
 
@@ -62,3 +72,38 @@ class ServedLearner:
         if self._is_helper:
             return learner.say(task).state()
         return learner.refit(task, self._helpers.said).state()
+
+
+class ServedLearners:
+    """The learners of a process, one a feed; a message goes to the one that was selected last.
+
+    A process of one feed selects none.
+
+    Parameters
+    ----------
+    helpers : Helpers
+        Those that a learner shares its committee with; none where learners are selected.
+    """
+
+    def __init__(self, helpers: Helpers) -> None:
+        self._helpers = helpers
+        self._selected = ServedLearner(helpers)
+        self._by_key: dict[bytes, ServedLearner] = {}
+
+    def answer(self, kind: bytes, body: bytes) -> Message:
+        """Return the answer to a message.
+
+        Raises
+        ------
+        ParentGone
+            If nobody waits for it.
+        """
+        if kind == SELECT:
+            if body not in self._by_key:
+                self._by_key[body] = ServedLearner(self._helpers)
+            self._selected = self._by_key[body]
+            return DONE, b""
+        if kind == FORGET:
+            self._by_key.pop(body, None)
+            return DONE, b""
+        return self._selected.answer(kind, body)

@@ -8,52 +8,28 @@ import time
 from itertools import chain, repeat
 from pathlib import Path
 
-import numpy as np
 import pytest
 from processes import Process
+from refits import BASE, expected_of, gone, run, tasks_of
 
-from online_svm.config import PredictorConfig
-from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.inline import InlineRefitter
-from online_svm.refit.learner import Learner
-from workers.broker.lease import process_start
 from workers.config.settings import WorkerSettings
 from workers.engine.assembly import refitter as refitter_of
 from workers.refit.process_refitter import ProcessRefitter
 
-SETTINGS = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, gamma=0.5)
-
 
 @pytest.fixture(scope="module")
 def tasks():
-    """The tasks that a short stream gives rise to, in order."""
-    generator = np.random.default_rng(5)
-    X = generator.normal(size=(140, 3))
-    labels = np.where(X[:, 0] + generator.normal(size=140) > 0, "a", "b").tolist()
-    seen = []
-
-    class Recorder(InlineRefitter):
-        def submit(self, task):
-            seen.append(task)
-            super().submit(task)
-
-    OnlinePredictor(SETTINGS, Recorder(SETTINGS)).step_many(X, labels)
-    return seen
+    return tasks_of()
 
 
 @pytest.fixture(scope="module")
 def expected(tasks):
-    """What a learner in this process makes of them, and its states in between."""
-    learner, results, states = Learner(SETTINGS), [], []
-    for task in tasks:
-        results.append(learner.refit(task).state())
-        states.append(learner.state())
-    return results, states
+    return expected_of(tasks)
 
 
 @pytest.fixture
 def refitter():
-    with ProcessRefitter(SETTINGS, patience=60.0, processes=2) as made:
+    with ProcessRefitter(BASE, patience=60.0, processes=2) as made:
         yield made
 
 
@@ -62,27 +38,9 @@ def helpers_of(pid):
     return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def gone(*pids, seconds=20.0):
-    """Return whether processes end within some seconds."""
-    deadline = time.monotonic() + seconds
-    while any(process_start(pid) is not None for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def run(refitter, tasks):
-    results = []
-    for task in tasks:
-        refitter.submit(task)
-        results.append(refitter.result().state())
-    return results
-
-
 def test_three_processes_give_the_results_and_states_of_one(tasks, expected):
     results, states = expected
-    with ProcessRefitter(SETTINGS, patience=60.0, processes=8) as refitter:
+    with ProcessRefitter(BASE, patience=60.0, processes=8) as refitter:
         assert run(refitter, tasks[:3]) == results[:3]
         assert refitter.state() == states[2]
         assert len(helpers_of(refitter.pid)) == 2  # a member each

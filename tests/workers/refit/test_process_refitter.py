@@ -5,67 +5,37 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partialmethod
 
 import numpy as np
 import pytest
 from processes import Process
+from refits import config_of, expected_of, gone, run, tasks_of
 
-from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.inline import InlineRefitter
-from online_svm.refit.learner import Learner
 from workers.broker.lease import process_start
 from workers.errors import RefitFailed
-from workers.refit import process_refitter
 from workers.refit.child import CONFIG, DONE, TASK, read_message, write_message
+from workers.refit.learner_log import LearnerLog
 from workers.refit.process_refitter import ProcessRefitter
 
-SETTINGS = PredictorConfig(
-    classes=("a", "b"), window=60, refit_every=20, gamma=0.5, committee="single"
-)
+SETTINGS = config_of(committee="single")
 
 
 @pytest.fixture(scope="module")
 def tasks():
-    """The tasks that a short stream gives rise to, in order."""
-    generator = np.random.default_rng(5)
-    X = generator.normal(size=(140, 3))
-    labels = np.where(X[:, 0] + generator.normal(size=140) > 0, "a", "b").tolist()
-    seen = []
-
-    class Recorder(InlineRefitter):
-        def submit(self, task):
-            seen.append(task)
-            super().submit(task)
-
-    OnlinePredictor(SETTINGS, Recorder(SETTINGS)).step_many(X, labels)
-    assert len(seen) > 5
-    return seen
+    return tasks_of(SETTINGS)
 
 
 @pytest.fixture(scope="module")
 def expected(tasks):
-    """What a learner in this process makes of them, and its states in between."""
-    learner, results, states = Learner(SETTINGS), [], []
-    for task in tasks:
-        results.append(learner.refit(task).state())
-        states.append(learner.state())
-    return results, states
+    return expected_of(tasks, SETTINGS)
 
 
 @pytest.fixture
 def refitter():
     with ProcessRefitter(SETTINGS, patience=60.0) as made:
         yield made
-
-
-def run(refitter, tasks):
-    """Return the results of tasks, one after the other, as bytes."""
-    results = []
-    for task in tasks:
-        refitter.submit(task)
-        results.append(refitter.result().state())
-    return results
 
 
 def test_results_and_states_are_those_of_a_learner_in_process(refitter, tasks, expected):
@@ -122,7 +92,7 @@ def test_tasks_wait_in_line_and_survive_their_process(refitter, tasks, expected,
 @pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_state_is_fetched_behind_tasks_in_line(refitter, tasks, expected, monkeypatch, is_killed):
-    monkeypatch.setattr(process_refitter, "_MIN_HISTORY_BYTES", 1)
+    monkeypatch.setattr(LearnerLog, "is_long", partialmethod(LearnerLog.is_long, 1))
     results, states = expected
     refitter.submit(tasks[0])
     found = []
@@ -131,7 +101,7 @@ def test_a_state_is_fetched_behind_tasks_in_line(refitter, tasks, expected, monk
         if is_killed and i % 2:
             os.kill(refitter.pid, signal.SIGKILL)
         found.append(refitter.result().state())
-        assert len(refitter._history) < 5
+        assert len(refitter._log.tasks) < 5
     found.append(refitter.result().state())
     assert found == results
     assert refitter.state() == states[-1]
@@ -156,10 +126,10 @@ def test_a_task_that_fails_everywhere_is_given_up_with_its_reason(refitter, task
 
 
 def test_a_long_history_is_replaced_by_the_state(refitter, tasks, expected, monkeypatch):
-    monkeypatch.setattr(process_refitter, "_MIN_HISTORY_BYTES", 1)
+    monkeypatch.setattr(LearnerLog, "is_long", partialmethod(LearnerLog.is_long, 1))
     results, _ = expected
     assert run(refitter, tasks) == results
-    assert len(refitter._history) < len(tasks)
+    assert len(refitter._log.tasks) < len(tasks)
     os.kill(refitter.pid, signal.SIGKILL)
     refitter.reset(None)
     assert run(refitter, tasks[:2]) == results[:2]
@@ -188,10 +158,7 @@ def test_the_process_ends_when_its_parent_is_killed():
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 20
-    while process_start(child) is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert gone(child)
 
 
 def test_answers_do_not_depend_on_where_refits_are_computed(refitter):

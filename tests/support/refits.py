@@ -1,0 +1,81 @@
+"""Refits of a short stream, and what a learner in this process makes of them."""
+
+import time
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.inline import InlineRefitter
+from online_svm.refit.learner import Learner
+from workers.broker.lease import process_start
+
+BASE = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, gamma=0.5)
+
+MODES = {
+    "committee": {},
+    "single": {"committee": "single"},
+    "three classes": {"classes": ("a", "b", "c")},
+    "cross-fit": {"committee": "single", "split": "crossfit", "folds": 3},
+    "linear": {"learner": "linear", "n_components": 20},
+    "implied": {"committee": "single", "maps": ("implied",), "implied_models": 9},
+    "psvm": {"learner": "psvm"},
+}
+"""Settings of each kind of learner, beside `BASE`."""
+
+
+class Recorder(InlineRefitter):
+    """A refitter of this process that keeps its tasks."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.seen = []
+
+    def submit(self, task):
+        self.seen.append(task)
+        super().submit(task)
+
+
+def config_of(**changes):
+    """Return `BASE` with other values of some settings."""
+    return PredictorConfig.model_validate(BASE.model_dump(exclude_unset=True) | changes)
+
+
+def tasks_of(config=BASE, count=140, seed=5):
+    """Return the tasks that a short stream gives rise to, in order."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(count, 3))
+    score = X[:, 0] + generator.normal(size=count)
+    labels = [config.classes[int(s > 0) + int(s > 1) * (len(config.classes) - 2)] for s in score]
+    recorder = Recorder(config)
+    OnlinePredictor(config, recorder).step_many(X, labels)
+    assert len(recorder.seen) > 5
+    return recorder.seen
+
+
+def expected_of(tasks, config=BASE):
+    """Return the results of tasks by a learner in this process, and its states in between."""
+    learner, results, states = Learner(config), [], []
+    for task in tasks:
+        results.append(learner.refit(task).state())
+        states.append(learner.state())
+    return results, states
+
+
+def run(refitter, tasks):
+    """Return the results of tasks, one after the other, as bytes."""
+    results = []
+    for task in tasks:
+        refitter.submit(task)
+        results.append(refitter.result().state())
+    return results
+
+
+def gone(*pids, seconds=20.0):
+    """Return whether processes end within some seconds."""
+    deadline = time.monotonic() + seconds
+    while any(process_start(pid) is not None for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

@@ -1,0 +1,230 @@
+"""A pool of refit processes: the bytes of a process a feed, whatever becomes of the processes."""
+
+import os
+import signal
+import time
+from itertools import chain, repeat
+
+import numpy as np
+import pytest
+from refits import BASE, MODES, config_of, expected_of, gone, run, tasks_of
+
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.errors import RefitFailed, Stopped
+from workers.refit import pool_process
+from workers.refit.learner_log import LearnerLog
+from workers.refit.pool import RefitPool
+from workers.refit.pool_process import PoolProcess
+from workers.stop import Stop
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return tasks_of()
+
+
+@pytest.fixture(scope="module")
+def expected(tasks):
+    return expected_of(tasks)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with RefitPool(processes=1, patience=60.0) as made:
+        yield made
+
+
+@pytest.fixture
+def refitter(pool):
+    with pool.refitter(BASE) as made:
+        yield made
+
+
+def ready(refitter, seconds=30.0):
+    """Return whether a result comes within some seconds, asked for without waiting."""
+    deadline = time.monotonic() + seconds
+    while not refitter.is_ready:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def test_feeds_of_every_kind_of_learner_take_turns_and_have_the_bits_of_a_process_of_their_own(
+    pool,
+):
+    configs = [config_of(**changes) for changes in MODES.values()]
+    tasks = [tasks_of(config, seed=seed) for seed, config in enumerate(configs)]
+    expected = [expected_of(own, config) for own, config in zip(tasks, configs, strict=True)]
+    refitters = [pool.refitter(config) for config in configs]
+    for i in range(max(map(len, tasks))):
+        for refitter, own in zip(refitters, tasks, strict=True):
+            if i < len(own):
+                refitter.submit(own[i])
+        for refitter, own, (results, states) in zip(refitters, tasks, expected, strict=True):
+            if i < len(own):
+                assert refitter.result().state() == results[i]
+                if i % 3 == 1:
+                    assert refitter.state() == states[i]
+    for refitter, (_, states) in zip(refitters, expected, strict=True):
+        assert refitter.state() == states[-1]
+        refitter.close()
+
+
+def test_the_answers_of_feeds_do_not_depend_on_the_pool(pool):
+    X = np.random.default_rng(7).normal(size=(120, 3))
+    labels = np.where(X[:, 0] > 0, "a", "b").tolist()
+    inline = OnlinePredictor(BASE)
+    feeds = [OnlinePredictor(BASE, pool.refitter(BASE)) for _ in range(2)]
+    for begin in range(0, 120, 40):
+        rows = slice(begin, begin + 40)
+        for predictor in (inline, *feeds):
+            predictor.step_many(X[rows], labels[rows])
+        snapshot = inline.snapshot()
+        assert [feed.snapshot() for feed in feeds] == [snapshot] * 2
+
+
+def test_it_continues_from_a_state_and_from_nothing(refitter, tasks, expected):
+    results, states = expected
+    run(refitter, tasks[:5])
+    refitter.reset(states[1])
+    assert refitter.state() == states[1]
+    assert run(refitter, tasks[2:4]) == results[2:4]
+    refitter.reset(None)
+    assert run(refitter, tasks[:2]) == results[:2]
+
+
+@pytest.mark.parametrize("forget", ["withdraw", "reset"])
+def test_what_waits_or_is_under_way_is_forgotten(refitter, tasks, expected, forget):
+    results, states = expected
+    for task in tasks[:4]:
+        refitter.submit(task)
+    if forget == "withdraw":
+        refitter.withdraw()
+    else:
+        refitter.reset(None)
+    assert run(refitter, tasks[:3]) == results[:3]
+    assert refitter.state() == states[2]
+
+
+def test_whether_a_result_is_there_is_asked_without_waiting(refitter, tasks, expected):
+    results, _ = expected
+    refitter.is_patient = True
+    refitter.submit(tasks[0])
+    refitter.submit(tasks[1])
+    assert ready(refitter)
+    assert refitter.result().state() == results[0]
+    assert ready(refitter)
+    assert refitter.result().state() == results[1]
+    assert not refitter.is_ready
+
+
+def test_killed_processes_are_replaced_and_no_byte_of_any_feed_changes(
+    tasks, expected, monkeypatch
+):
+    """One of the feeds has its state fetched after each task, so that nothing is computed again."""
+    results, states = expected
+    with RefitPool(processes=1, patience=60.0) as pool:
+        feeds = [pool.refitter(BASE) for _ in range(3)]
+        short = feeds[1]._line.log
+        monkeypatch.setattr(LearnerLog, "is_long", lambda log, _: log is short and log.tasks)
+        found, pids = [[], [], []], []
+        for i, task in enumerate(tasks):
+            for feed in feeds:
+                feed.submit(task)
+            if i in {2, 5}:
+                pids += pool.pids
+                os.kill(pool.pids[0], signal.SIGKILL)  # within one, with others behind it
+            for feed, own in zip(feeds, found, strict=True):
+                own.append(feed.result().state())
+            if i == 7:
+                pids += pool.pids
+                os.kill(pool.pids[0], signal.SIGKILL)  # between two
+        assert found == [results] * 3
+        assert [feed.state() for feed in feeds] == [states[-1]] * 3
+        assert len({*pids, *pool.pids}) == 4
+    assert gone(*pids)
+
+
+def test_a_hung_process_is_replaced(tasks, expected, monkeypatch):
+    results, _ = expected
+    patience = chain([0.3], repeat(60.0))
+
+    def impatient(process, child):
+        return child.reply(next(patience), process._schedule, is_urgent=False)
+
+    with RefitPool(processes=1, patience=60.0) as pool, pool.refitter(BASE) as refitter:
+        assert run(refitter, tasks[:1]) == results[:1]
+        (hung,) = pool.pids
+        os.kill(hung, signal.SIGSTOP)
+        monkeypatch.setattr(PoolProcess, "_reply", impatient)
+        assert run(refitter, tasks[1:2]) == results[1:2]
+        assert pool.pids != [hung]
+
+
+def test_a_task_that_fails_everywhere_fails_its_feed_alone(tasks, expected, monkeypatch):
+    monkeypatch.setattr(pool_process, "ATTEMPTS", 2)
+    results, states = expected
+    broken = type(tasks[0])(0, 10, 5, tasks[0].X, tasks[0].codes[:3], 2)
+    with RefitPool(processes=1, patience=60.0) as pool:
+        failing, other = pool.refitter(BASE), pool.refitter(BASE)
+        assert run(other, tasks[:2]) == results[:2]
+        failing.submit(broken)
+        failing.submit(tasks[0])
+        other.submit(tasks[2])
+        for _ in range(2):
+            with pytest.raises(RefitFailed, match="2 processes"):
+                failing.result()
+        assert other.result().state() == results[2]
+        assert other.state() == states[2]
+        failing.reset(None)
+        assert run(failing, tasks[:1]) == results[:1]
+
+
+def test_feeds_share_two_processes(tasks, expected, monkeypatch):
+    """Learners whose tasks are all in their states move to the process that has no work."""
+    monkeypatch.setattr(LearnerLog, "is_long", lambda log, _: bool(log.tasks))
+    results, states = expected
+    with RefitPool(processes=2, patience=60.0) as pool:
+        feeds = [pool.refitter(BASE) for _ in range(5)]
+        for feed in feeds:
+            for task in tasks:
+                feed.submit(task)
+        found = [[feed.result().state() for _ in tasks] for feed in feeds]
+        assert found == [results] * 5
+        assert [feed.state() for feed in feeds] == [states[-1]] * 5
+        assert len(pool.pids) == 2
+
+
+def test_a_pressing_stop_ends_the_wait_for_a_result(tasks):
+    stop = Stop(grace=0.0)
+    with RefitPool(processes=1, stop=stop) as pool, pool.refitter(BASE) as refitter:
+        os.kill(pool_pid(pool), signal.SIGSTOP)
+        refitter.submit(tasks[0])
+        stop.request()
+        with pytest.raises(Stopped):
+            refitter.result()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_failure_of_the_pool_itself_is_told_to_who_waits(tasks, monkeypatch):
+    def broken(_log, _least):
+        raise ZeroDivisionError("a bug")
+
+    with RefitPool(processes=1) as pool, pool.refitter(BASE) as refitter:
+        monkeypatch.setattr(LearnerLog, "is_long", broken)
+        refitter.submit(tasks[0])
+        refitter.submit(tasks[1])
+        refitter.result()
+        with pytest.raises(RefitFailed, match="a bug"):
+            refitter.result()
+        assert refitter.is_ready
+
+
+def pool_pid(pool, seconds=20.0):
+    """Return the process id of a pool's first process, once it was begun."""
+    deadline = time.monotonic() + seconds
+    while not pool.pids:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    return pool.pids[0]

@@ -1,0 +1,113 @@
+"""Whose turn it is in a pool: no process is needed to say it."""
+
+import pytest
+from refits import BASE
+
+from workers.errors import Stopped
+from workers.refit.child import TASK
+from workers.refit.line import Line, Reply
+from workers.refit.observer import NobodyLooks
+from workers.refit.schedule import Schedule
+from workers.refit.seat import Seat
+
+
+def line():
+    return Line(BASE, None, NobodyLooks())
+
+
+def ask(schedule, *lines):
+    for each in lines:
+        schedule.add(each, (TASK, b""))
+
+
+def compute(schedule, seat, *, is_settled=False):
+    """Let a seat take a request and finish it; return whose it was."""
+    taken, request = schedule.take(seat)
+    with schedule.changed:
+        schedule.move(taken, seat)
+    if not is_settled:
+        taken.log.add(request)
+    schedule.reply(taken, Reply(b"", 0.0))
+    schedule.finish(taken)
+    return taken
+
+
+@pytest.fixture
+def seats():
+    return [Seat(), Seat()]
+
+
+@pytest.fixture
+def schedule(seats):
+    seats[0].is_begun = True
+    return Schedule(seats)
+
+
+def test_a_line_with_many_requests_takes_its_turn_among_the_others(schedule, seats):
+    heavy, light, lightest = line(), line(), line()
+    ask(schedule, heavy, heavy, heavy, light, heavy, lightest, light)
+    order = [compute(schedule, seats[0]) for _ in range(7)]
+    assert order == [heavy, light, lightest, heavy, light, heavy, heavy]
+
+
+def test_an_awaited_line_goes_first_but_not_twice_in_a_row(schedule, seats):
+    first, second, awaited = line(), line(), line()
+    ask(schedule, first, second, first, second, awaited, awaited, awaited)
+    awaited.is_awaited = True
+    order = [compute(schedule, seats[0]) for _ in range(7)]
+    assert order == [awaited, first, awaited, second, awaited, first, second]
+
+
+def test_no_line_is_computed_by_two_seats_at_a_time(schedule, seats):
+    one, other = line(), line()
+    ask(schedule, one, one, other)
+    assert schedule.take(seats[0])[0] is one
+    assert schedule.take(seats[1])[0] is other
+
+
+def test_a_seat_begins_only_when_the_others_have_work(schedule, seats):
+    first, second = line(), line()
+    ask(schedule, first)
+    assert schedule._next(seats[1]) is None
+    assert compute(schedule, seats[0]) is first
+    ask(schedule, first, second)
+    assert schedule.take(seats[0])[0] is first
+    assert schedule.take(seats[1])[0] is second
+
+
+def test_a_learner_stays_where_it_is_unless_it_may_move_for_nothing(schedule, seats):
+    busy, other = line(), line()
+    ask(schedule, other)
+    compute(schedule, seats[0])
+    ask(schedule, busy, other)
+    assert schedule.take(seats[0])[0] is busy
+    assert schedule._next(seats[1]) is None, "its last task would be computed again"
+    other.log.replace(b"state")
+    assert schedule.take(seats[1])[0] is other
+    with schedule.changed:
+        schedule.move(other, seats[1])
+    assert seats[0].left == [other.forget]
+    assert list(seats[1].lines) == [other]
+
+
+def test_an_abandoned_line_leaves_its_seat_even_in_the_middle_of_a_request(schedule, seats):
+    idle, working, waiting = line(), line(), line()
+    ask(schedule, idle)
+    compute(schedule, seats[0])
+    ask(schedule, working, waiting)
+    schedule.take(seats[0])
+    for each in (idle, working, waiting):
+        schedule.abandon(each)
+    with schedule.changed:
+        schedule.move(working, seats[0])  # its request was on its way to the process
+    schedule.finish(working)
+    assert seats[0].left == [idle.forget, working.forget]
+    assert not seats[0].lines
+    assert schedule.take(seats[0]) is None, "there is nothing but learners to forget"
+
+
+def test_a_closed_schedule_has_no_more_work(schedule, seats):
+    ask(schedule, line())
+    schedule.close()
+    with pytest.raises(Stopped):
+        schedule.take(seats[0])

@@ -1,0 +1,90 @@
+"""One pool of refit processes for many feeds.
+
+A feed has a `PooledRefitter`, which takes the place of a `ProcessRefitter`: the same results and
+states, with the same bits, and the same replacement of processes that die, hang or fail. What
+differs is where its learner lives: in one of the processes of the pool, beside those of other
+feeds. Whose turn it is, and which process computes, `schedule.py` says.
+"""
+
+import os
+from typing import Self
+
+from online_svm.config import PredictorConfig
+from workers.refit.observer import RefitObserver
+from workers.refit.pool_process import PoolProcess
+from workers.refit.pooled_refitter import PooledRefitter
+from workers.refit.process_refitter import PATIENCE
+from workers.refit.schedule import Schedule
+from workers.refit.seat import Seat
+from workers.stop import Stop
+
+
+def default_processes() -> int:
+    """Return how many processes compute refits by default: one less than there are cores."""
+    return max(1, len(os.sched_getaffinity(0)) - 1)
+
+
+class RefitPool:
+    """Computes the refits of many feeds, a few at a time.
+
+    Processes begin when they are needed; the first begins its imports at once. All end with the
+    pool.
+
+    Parameters
+    ----------
+    processes : int, optional
+        At most so many; by default one less than there are cores.
+    stop : Stop, optional
+        After a stop is requested, results are awaited for at most half of the grace period.
+    patience : float
+        Seconds for one exchange before a process counts as hung.
+
+    Examples
+    --------
+    >>> from online_svm.predictor.online_predictor import OnlinePredictor
+    >>> config = PredictorConfig(classes=["no", "yes"])
+    >>> with RefitPool(processes=1) as pool, pool.refitter(config) as refitter:
+    ...     predictor = OnlinePredictor(config, refitter)
+    """
+
+    def __init__(
+        self,
+        processes: int | None = None,
+        stop: Stop | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._stop = stop or Stop()
+        seats = [Seat() for _ in range(processes or default_processes())]
+        seats[0].is_begun = True
+        self._schedule = Schedule(seats)
+        self._processes = [PoolProcess(self._schedule, seat, patience) for seat in seats]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the present processes."""
+        return [process.pid for process in self._processes if process.pid is not None]
+
+    def refitter(
+        self, config: PredictorConfig, observer: RefitObserver | None = None
+    ) -> PooledRefitter:
+        """Return the refitter of one feed; `close` gives up what it holds.
+
+        Parameters
+        ----------
+        config : PredictorConfig
+        observer : RefitObserver, optional
+            Is told how long each refit took, and when a process fails; from any thread.
+        """
+        return PooledRefitter(config, self._schedule, self._stop, observer)
+
+    def close(self) -> None:
+        """End all processes; results that are awaited do not come."""
+        self._schedule.close()
+        for process in self._processes:
+            process.join()

@@ -1,0 +1,173 @@
+"""One refit process of a pool, and the thread that gives it work."""
+
+import threading
+
+import structlog
+
+from workers.errors import RefitFailed, Stopped
+from workers.refit.child import STATE, Message, begin
+from workers.refit.line import Line, Reply
+from workers.refit.pipe import ChildFailed, ChildPipe
+from workers.refit.process_refitter import ATTEMPTS
+from workers.refit.schedule import Schedule
+from workers.refit.seat import Seat
+from workers.trouble import still
+
+LONG = 1 << 18
+"""Bytes of tasks after which the state of a learner is fetched, if it has no more than they. Less
+than for a process of one feed, since the log of each feed stays in the process that answers."""
+
+FAILURES = (ChildFailed, MemoryError, OSError, RuntimeError)
+"""By which a process fails, or cannot be begun. The thread outlives them: callers wait for it."""
+
+log = structlog.get_logger("online_svm.refit")
+
+
+class PoolProcess:
+    """A process that computes what its schedule gives it, and is replaced where it fails.
+
+    Only the learners that it held are built again, each when its next request comes.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    seat : Seat
+    patience : float
+        Seconds for one exchange before the process counts as hung.
+    """
+
+    def __init__(self, schedule: Schedule, seat: Seat, patience: float) -> None:
+        self._schedule, self._seat, self._patience = schedule, seat, patience
+        self._thread = threading.Thread(target=self._run, name="refits", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the present child; None before there is one."""
+        child = self._seat.child
+        return None if child is None else child.pid
+
+    def join(self) -> None:
+        """Wait until the thread has ended, which the closed schedule makes it do."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            if self._seat.is_begun:
+                self._begun()
+            while True:
+                work = self._schedule.take(self._seat)
+                if work is None:
+                    self._tidy()
+                else:
+                    self._compute(*work)
+        except Stopped:
+            pass
+        except BaseException as error:  # nobody may wait for a thread that is gone
+            self._schedule.close(RefitFailed(f"a thread of the refit pool failed: {error!r}"))
+            raise
+        finally:
+            self._end()
+
+    def _compute(self, line: Line, request: Message) -> None:
+        """Reply to a request, and keep the log of the learner short."""
+        reply = self._tried(line, request)
+        if isinstance(reply, Reply):
+            _note(line, request, reply)
+        self._schedule.reply(line, reply)
+        if isinstance(reply, Reply) and line.log.is_long(LONG) and not line.is_over:
+            self._shorten(line)
+        self._schedule.finish(line)
+
+    def _tried(self, line: Line, request: Message) -> Reply | RefitFailed:
+        """Return the reply; use another process if this one dies, hangs or fails."""
+        reason = ""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                reply = self._exchange(line, request)
+            except FAILURES as error:
+                reason = str(error)
+            else:
+                _tell(line, None)
+                return reply
+            self._end()
+            if line.is_over:
+                break
+            log.warning("a refit process failed", reason=reason, attempt=attempt)
+            _tell(line, reason)
+        return RefitFailed(f"a refit failed in {ATTEMPTS} processes in a row; last: {reason}")
+
+    def _exchange(self, line: Line, request: Message) -> Reply:
+        """Send a request, after what brings the learner here; return the reply to it."""
+        child = self._begun()
+        messages = [*self._seated(line), request]
+        for message in messages:
+            child.send(message)
+        for _ in messages[:-1]:
+            self._reply(child)
+        body = self._reply(child)
+        return Reply(body, child.seconds)
+
+    def _seated(self, line: Line) -> list[Message]:
+        """Return the messages by which the process has the learner, and no other process has it."""
+        with self._schedule.changed:
+            left, self._seat.left = self._seat.left, []
+            if line in self._seat.lines:
+                self._seat.lines.move_to_end(line)
+                return [*left, line.select]
+            self._schedule.move(line, self._seat)
+        return [*left, line.select, *line.log.set_up()]
+
+    def _shorten(self, line: Line) -> None:
+        """Let the state of the learner stand for its tasks; another time, if the process fails."""
+        try:
+            _note(line, (STATE, b""), self._exchange(line, (STATE, b"")))
+        except FAILURES as error:
+            log.warning("a refit process failed", reason=str(error), attempt=1)
+            self._end()
+
+    def _tidy(self) -> None:
+        """Let the process forget the learners that it is to give up."""
+        with self._schedule.changed:
+            left, self._seat.left = self._seat.left, []
+        try:
+            child = self._begun()
+            for message in left:
+                child.send(message)
+            for _ in left:
+                self._reply(child)
+        except FAILURES:
+            self._end()  # it forgets all of them
+
+    def _reply(self, child: ChildPipe) -> bytes:
+        return child.reply(self._patience, self._schedule, is_urgent=False)
+
+    def _begun(self) -> ChildPipe:
+        if (child := self._seat.child) is None:
+            child = ChildPipe(begin())
+            with self._schedule.changed:
+                self._seat.child = child
+        return child
+
+    def _end(self) -> None:
+        """End the process; its learners are in no process then."""
+        with self._schedule.changed:
+            child, self._seat.child = self._seat.child, None
+            self._seat.lines.clear()
+            self._seat.left = []
+        if child is not None:
+            child.close()
+
+
+def _tell(line: Line, reason: str | None) -> None:
+    """Tell the observer of the feed why the process failed, or that it works again."""
+    if reason is not None or line.trouble is not None:
+        line.trouble = None if reason is None else still(line.trouble, reason)
+        line.observer.refits_fail(line.trouble)
+
+
+def _note(line: Line, request: Message, reply: Reply) -> None:
+    if request[0] == STATE:
+        line.log.replace(reply.body)
+    else:
+        line.log.add(request)

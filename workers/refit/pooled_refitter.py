@@ -1,0 +1,158 @@
+"""The refits of one feed, computed in a pool of processes."""
+
+import time
+from typing import Self
+
+from typing_extensions import override
+
+from online_svm.config import PredictorConfig
+from online_svm.refit.state_checks import opened
+from online_svm.refit.task import RefitResult, RefitTask, Refitter
+from workers.errors import Stopped
+from workers.refit.background import Background
+from workers.refit.child import STATE, TASK, Message
+from workers.refit.line import Line, Reply
+from workers.refit.observer import NobodyLooks, RefitObserver
+from workers.refit.schedule import Schedule
+from workers.stop import Stop
+
+# Seconds between two looks at the stop while a reply is awaited.
+_LOOK = 0.05
+
+
+class PooledRefitter(Refitter, Background):
+    """Computes the refits of a feed in a pool; a `Refitter`. `RefitPool.refitter` makes it.
+
+    Parameters
+    ----------
+    config : PredictorConfig
+    schedule : Schedule
+    stop : Stop
+    observer : RefitObserver, optional
+    """
+
+    def __init__(
+        self,
+        config: PredictorConfig,
+        schedule: Schedule,
+        stop: Stop,
+        observer: RefitObserver | None = None,
+    ) -> None:
+        self._config, self._schedule, self._stop = config, schedule, stop
+        self._observer = observer or NobodyLooks()
+        self.is_patient = False
+        self._unsent: list[Message] = []  # submitted tasks that were not begun
+        self._asked_since: float | None = None  # when a result was first asked for in vain
+        self._line = Line(config, None, self._observer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    @override
+    def is_busy(self) -> bool:
+        line = self._line
+        return line.is_under_way and line.seat is not None and line.seat.is_urgent
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `result` would return or raise at once.
+
+        Tasks that were submitted begin. A result that is asked for in vain counts as waited for
+        from then on.
+        """
+        self.begin()
+        is_ready = self._line.has_reply or self._schedule.failure is not None
+        if not is_ready and self._asked_since is None:
+            self._asked_since = time.perf_counter()
+        return is_ready
+
+    @override
+    def submit(self, task: RefitTask) -> None:
+        self._unsent.append((TASK, task.state()))
+        if not self.is_patient:
+            self.begin()
+
+    @override
+    def begin(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        for request in unsent:
+            self._schedule.add(self._line, request)
+
+    @override
+    def result(self) -> RefitResult:
+        """Wait for the next result and return it.
+
+        Raises
+        ------
+        RefitFailed
+            If the task failed in several processes in a row, or the pool itself failed.
+        Stopped
+            If a stop was requested and the result does not arrive.
+        """
+        self.begin()
+        began = time.perf_counter() if self._asked_since is None else self._asked_since
+        reply = self._awaited()
+        waited, self._asked_since = time.perf_counter() - began, None
+        if self._line.seat is not None:
+            with self._schedule.changed:
+                self._line.seat.note_wait(waited)
+        self._observer.refitted(reply.seconds, waited)
+        return RefitResult.from_state(reply.body)
+
+    @override
+    def state(self) -> bytes:
+        assert not self._unsent
+        log = self._line.log
+        with self._schedule.changed:
+            is_current = self._line.is_idle and not log.tasks
+        if not is_current:
+            self._schedule.add(self._line, (STATE, b""))
+            return self._awaited().body
+        assert log.state is not None
+        return log.state
+
+    @override
+    def withdraw(self) -> None:
+        self._begin_anew(None)
+
+    @override
+    def reset(self, state: bytes | None) -> None:
+        if state is not None:
+            opened(self._config, state)
+        self.is_patient = False  # in a replay no client waits
+        self._begin_anew(state)
+
+    def close(self) -> None:
+        """Give up all tasks and the learner."""
+        self._unsent.clear()
+        self._schedule.abandon(self._line)
+
+    def _begin_anew(self, state: bytes | None) -> None:
+        # A refit that is being computed is not interrupted: its process has other learners too.
+        self.close()
+        self._asked_since = None
+        self._line = Line(self._config, state, self._observer)
+
+    def _awaited(self) -> Reply:
+        """Wait for the next reply."""
+        line, changed = self._line, self._schedule.changed
+        with changed:
+            line.is_awaited = True
+            try:
+                while not line.has_reply:
+                    if self._schedule.failure is not None:
+                        raise self._schedule.failure
+                    if self._stop.pressing or self._schedule.is_closed:
+                        raise Stopped("stopped while a refit was awaited")
+                    if not changed.wait(_LOOK):
+                        self._schedule.hurry()
+            finally:
+                line.is_awaited = False
+            if line.replies:
+                return line.replies.popleft()
+        assert line.failure is not None
+        raise line.failure
