@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from workers.cli.bench_fleet import fleet_model
 from workers.cli.bench_monitors import monitors
 from workers.cli.bench_policies import policies
 from workers.cli.chosen import chosen
@@ -62,8 +63,9 @@ def register(app: typer.Typer) -> None:
         monitors,
         policies,
         watching,
+        fleet_model,
     ):
-        group.command(command.__name__)(command)
+        group.command(command.__name__.replace("_", "-"))(command)
     passing_on = {"allow_extra_args": True, "ignore_unknown_options": True}
     group.command("pairs", context_settings=passing_on)(pairs)
     app.add_typer(group, name="bench")
