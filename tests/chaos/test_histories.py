@@ -10,7 +10,7 @@ from dataclasses import replace
 import histories
 import pytest
 from history_modes import FEEDS, MODES, mode_of
-from history_results import difference, uninterrupted
+from history_results import alarms_in, difference, uninterrupted
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
@@ -34,6 +34,18 @@ def test_every_mode_comes_once_in_as_many_seeds():
     assert len({str(mode_of(seed)) for seed in range(MODES)}) == MODES
     machines = {mode_of(seed).machine for seed in range(20)}
     assert len(machines) == len(histories.MACHINES)
+
+
+@pytest.mark.parametrize("policy", ["report", "refit", "reset"])
+@pytest.mark.parametrize("labels", [(), ("late",)])
+def test_histories_of_drift_raise_alarms(embedded_url, policy, labels):
+    """Else those that compare them compare nothing."""
+    every = histories.wanted(4, 0, ("drift", policy, *labels))
+    count = 2 * histories.COUNTS["inside"]
+    alarms = [
+        alarms_in(uninterrupted(mode_of(seed), seed, count, embedded_url)) for _, seed in every
+    ]
+    assert min(alarms) > 0, alarms
 
 
 @pytest.mark.parametrize("stream", ["out", "met", "dlq"])

@@ -10,6 +10,7 @@ line there, so it may be stopped at any time. A history that differed, or got st
 """
 
 import argparse
+import itertools
 import json
 import logging
 import os
@@ -21,6 +22,7 @@ import traceback
 from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 import structlog
@@ -28,9 +30,9 @@ from fault_proxy import Proxy
 from fault_redis import Server
 from fault_workers import Nursery
 from history_inside import Inside
-from history_modes import MACHINES, mode_of
+from history_modes import MACHINES, MODES, mode_of
 from history_processes import Processes
-from history_results import difference, digest_of, uninterrupted
+from history_results import alarms_in, difference, digest_of, uninterrupted
 from processes import Process
 
 from workers.broker import embedded
@@ -42,7 +44,7 @@ LONGEST = 86_400.0
 """Seconds that all histories may take."""
 
 COUNTS = {"inside": 110, "processes": 150}
-"""Entries of a history of each kind."""
+"""Entries of a history of each kind; `Mode.length` times as many."""
 
 
 class Stage:
@@ -65,8 +67,8 @@ class Stage:
         record = {"kind": kind, "seed": seed, "mode": str(mode)}
         history = None
         try:
-            expected = uninterrupted(mode, seed, COUNTS[kind], self._calm_url)
-            record["digest"] = digest_of(expected)
+            expected = uninterrupted(mode, seed, COUNTS[kind] * mode.length, self._calm_url)
+            record |= {"digest": digest_of(expected), "alarms": alarms_in(expected)}
             with self._broken_redis() as (server, proxy):
                 history = self._history(kind, seed, mode, server, proxy)
                 found = history.run()
@@ -78,9 +80,10 @@ class Stage:
         return record | {"faults": faults, "seconds": round(time.monotonic() - began, 2)}
 
     def _history(self, kind, seed, mode, server, proxy):
+        count = COUNTS[kind] * mode.length
         if kind == "inside":
-            return Inside(seed, mode, server, proxy, COUNTS[kind])
-        return Processes(seed, mode, server, proxy, self._nursery, COUNTS[kind])
+            return Inside(seed, mode, server, proxy, count)
+        return Processes(seed, mode, server, proxy, self._nursery, count)
 
     @contextmanager
     def _broken_redis(self):
@@ -112,11 +115,20 @@ def stage(directory):
             refit_child.begin = begin
 
 
-def wanted(inside, processes):
-    """Return kind and seed of every history, the two kinds spread evenly."""
-    found = [(i / max(inside, 1), "inside", i) for i in range(inside)]
-    found += [(i / max(processes, 1), "processes", i) for i in range(processes)]
+def wanted(inside, processes, words=()):
+    """Return kind and seed of every history, the two kinds spread evenly.
+
+    With words such as "drift" and "late", only seeds of modes that have all of them are taken.
+    """
+    seeds = _seeds(max(inside, processes), words)
+    found = [(i / max(inside, 1), "inside", seeds[i]) for i in range(inside)]
+    found += [(i / max(processes, 1), "processes", seeds[i]) for i in range(processes)]
     return [(kind, seed) for _, kind, seed in sorted(found)]
+
+
+def _seeds(count, words):
+    assert any(mode_of(seed).has(words) for seed in range(MODES)), f"no mode has {words}"
+    return list(islice((seed for seed in itertools.count() if mode_of(seed).has(words)), count))
 
 
 def finished(state):
@@ -171,7 +183,8 @@ def summary(records):
         failed = [record["seed"] for record in mine if record["error"]]
         yield (
             f"{kind}: {len(mine)} histories in {len({r['mode'] for r in mine})} modes, "
-            f"{sum(faults.values())} faults, {len(failed)} that differ: {failed}"
+            f"{sum(faults.values())} faults, {sum(r.get('alarms', 0) for r in mine)} alarms, "
+            f"{len(failed)} that differ: {failed}"
         )
         yield "  " + ", ".join(f"{count} {name}" for name, count in sorted(faults.items()))
         versions = Counter(record["code"] for record in mine)
@@ -218,6 +231,9 @@ def main():
     parser.add_argument("--processes", type=int, default=100, help="histories of whole processes")
     parser.add_argument("--state", type=Path, default=Path("build/histories"), metavar="DIR")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="run at once")
+    parser.add_argument(
+        "--modes", nargs="+", default=(), metavar="WORD", help="only modes with all"
+    )
     parser.add_argument("--only", metavar="KIND:SEED", help="run this history alone, again")
     parser.add_argument("--slot", type=int, help=argparse.SUPPRESS)  # one of those run at once
     args = parser.parse_args()
@@ -228,7 +244,7 @@ def main():
     if args.only:
         return run_alone(args.only)
     args.state.mkdir(parents=True, exist_ok=True)
-    every = wanted(args.inside, args.processes)
+    every = wanted(args.inside, args.processes, args.modes)
     todo = left(every if args.slot is None else every[args.slot :: args.jobs], args.state)
     if args.slot is not None:
         with tempfile.TemporaryDirectory() as directory, stage(directory) as made:

@@ -23,7 +23,7 @@ DRIFT = {
 }  # fmt: skip
 """Monitors that are easily alarmed: their labels are turned round after `TURN` rows."""
 
-TURN = 72
+TURN = 80
 
 MACHINES = {
     "svc-oldest": {"split": "oldest", "maps": MAPS},
@@ -70,10 +70,25 @@ class Mode:
     def __str__(self):
         return " ".join((self.machine, *(s for s in SWITCHES if s in self.switches)))
 
+    def has(self, words):
+        """Return whether the mode has all words: of its machine, or switches."""
+        off = set() if self.is_late else {"late"}
+        return set(words) <= {*self.machine.split("-"), *self.switches} - off
+
     @property
     def is_late(self):
         """Whether labels come late; a combination takes no such feed."""
         return "late" in self and "combine" not in self
+
+    @property
+    def watches(self):
+        """Whether alarms are to be raised."""
+        return self.machine.startswith("drift")
+
+    @property
+    def length(self):
+        """Times as many entries as a history has else: alarms need labels, and what follows."""
+        return 2 if self.watches else 1
 
     @property
     def options(self):
@@ -113,7 +128,7 @@ def rows(mode, seed, count):
     generator, choose = np.random.default_rng(seed), random.Random(seed)
     X = generator.normal(size=(count, 3)).round(4)
     odds = X[:, 0] + generator.normal(size=count)
-    if mode.machine.startswith("drift"):
+    if mode.watches:
         odds = np.where(np.arange(count) < TURN, 1.0, -1.0) * (5 + odds + 4 * X[:, 0])
     found, due = [], {}
     for i, x in enumerate(X.tolist()):

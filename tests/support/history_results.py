@@ -43,6 +43,11 @@ def digest_of(found):
     return (digests[0] if len(digests) == 1 else sha256(b"".join(digests)).digest()).hex()
 
 
+def alarms_in(found):
+    """Return how many alarms are left of all feeds."""
+    return sum(len(left.alarms) for left in found.values())
+
+
 def difference(found, expected):
     """Return in one line what differs first, or nothing."""
     for feed, left in expected.items():
