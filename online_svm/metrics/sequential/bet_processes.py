@@ -48,6 +48,7 @@ class BetProcesses:
 
     def _set_limits(self) -> None:
         self._limits = np.asarray(self.tests * (self.tests + 1) / self._levels)
+        self._thresholds = np.array([math.log(limit) for limit in self._limits.tolist()])
         self._sizes = BETS / (1.0 + self._tolerances.max(initial=0.0))
 
     def add(self, tolerance: float, level: float) -> None:
@@ -65,12 +66,12 @@ class BetProcesses:
     @property
     def log_wealth(self) -> Floats:
         """Natural logarithm of the wealth of each process."""
-        return np.array([math.log(w) for w in self._wealth])
+        return np.array([math.log(w) for w in self._wealth.tolist()])
 
     @property
     def thresholds(self) -> Floats:
         """Natural logarithm of the wealth at which each process rejects its null."""
-        return np.array([math.log(limit) for limit in self._limits])
+        return self._thresholds
 
     @property
     def rejected(self) -> Bools:

@@ -67,6 +67,7 @@ class CalibrationMonitor:
             self._add(part)
         self._classes: tuple[str | None, ...] = ()
         self._categories = 0
+        self._met: set[int] = set()  # categories; after a restart they are met again
         self._columns: Columns | None = None  # of the present parts and classes
 
     def _add(self, part: Part) -> None:
@@ -81,7 +82,7 @@ class CalibrationMonitor:
         """Add rows, in order; return what was found, in order."""
         found: list[Finding] = []
         for begin, stop in self._with_known_parts(rows):
-            part = rows.part(begin, stop)
+            part = rows if stop - begin == len(rows) else rows.part(begin, stop)
             values, at = self._values(part), 0
             while at < len(part):
                 if -1 in self._since:
@@ -101,17 +102,24 @@ class CalibrationMonitor:
                 if label is not None:
                     self._add(Part("class", label))
         begin = 0
-        for row in _first_rows(rows):
+        for row in [] if self._has_met_all(rows) else _first_rows(rows):
             new = self._new_parts(rows, row)
             if new and row > begin:
                 yield begin, row
                 begin = row
             for part in new:
                 self._add(part)
-            if rows.category[row] >= self._categories:
-                self._categories, self._columns = int(rows.category[row]) + 1, None
+            category = int(rows.category[row])
+            self._met.add(category)
+            if category >= self._categories:
+                self._categories, self._columns = category + 1, None
         if begin < len(rows):
             yield begin, len(rows)
+
+    def _has_met_all(self, rows: ScoredRows) -> bool:
+        """Return whether rows without slices are all of categories that were met before."""
+        has_slices = rows.slices is not None and rows.slices.shape[1]
+        return not has_slices and self._met.issuperset(rows.category.tolist())
 
     def _new_parts(self, rows: ScoredRows, row: int) -> list[Part]:
         parts = [Part("category", str(rows.category[row]))]
@@ -124,7 +132,7 @@ class CalibrationMonitor:
         if self._columns is None:
             self._columns = self._columns_of(rows.classes)
         values = calibration_values(rows, self._columns, len(self._family.parts))
-        if rows.slices is None:
+        if rows.slices is None or not rows.slices.shape[1]:
             return values
         for column, part in enumerate(self._family.parts):
             if part.scope == "slice" and part.name is not None:
@@ -241,4 +249,10 @@ def _first_rows(rows: ScoredRows) -> list[int]:
 def _plain(mean: Deviation | None) -> dict[str, Any] | None:
     if mean is None:
         return None
-    return {name: getattr(mean, name) for name in ("since", "rows", "estimate", "lower", "upper")}
+    return {
+        "since": mean.since,
+        "rows": mean.rows,
+        "estimate": mean.estimate,
+        "lower": mean.lower,
+        "upper": mean.upper,
+    }

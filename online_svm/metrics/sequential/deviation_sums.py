@@ -5,7 +5,6 @@ a mean since any of these is a difference. Of the multiples of 64 * 2^j rows the
 for each j: near starts lie close together.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,15 +12,12 @@ import numpy as np
 
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidSnapshot
-from online_svm.metrics.sequential.mixture_boundary import boundary
+from online_svm.metrics.sequential.interval_reach import IntervalReach, group_of
 from online_svm.storage.arrays import check_floats, check_indices
 from online_svm.types import Arrays, Floats, Ints
 
 MEMORY = 32.0  # rows behind the mean that squares are taken about
 SPACING = 64  # rows between two starts
-FIRST_GROUP = 128  # starts with a larger share of the level: the first 8,192 rows
-POINTS = 16  # of the variance, to each doubling: an interval is at most 2 % too wide
-_GROUPS = 48
 DOUBLINGS = 24  # 64 * 2^23 rows: more than 500 million
 
 
@@ -67,7 +63,7 @@ class DeviationSums:
     """
 
     def __init__(self, m: int, level: float = 0.05) -> None:
-        self._reach = _Reach(level)
+        self._reach = IntervalReach(level)
         self._rows = np.zeros(1, dtype=np.int64)
         self._sums = np.zeros((m, 3))  # count, sum, sum of squares about what was expected
         self._expected = np.zeros(m)  # an exponentially weighted mean of the rows before
@@ -101,25 +97,32 @@ class DeviationSums:
         Where all intervals hold 0 it is the mean that is largest beside its standard error. The
         intervals since all starts hold together, at all times, with probability 1 - `level`.
         """
-        sums, before = self._sums[series], self._before[:, series]
-        distances, chosen = _least_distances(sums, before, self._starts, self._reach.logs)
+        known = self._sums, self._before, self._starts
+        distances, most, chosen = _outlook(series, *known, self._reach.logs)
         if chosen < 0:
             return None
-        best = 0.0
+        if most > 0.0:
+            chosen = self._farthest(series, distances, chosen)
+        return self._since(chosen, series)
+
+    def _farthest(self, series: int, distances: Floats, usual: int) -> int:
+        """Return the start whose interval lies farthest from 0; `usual` where all hold it."""
+        best, chosen = 0.0, usual
         for at in np.argsort(-distances, kind="stable").tolist():
             if distances[at] <= best:  # so is that of every start behind it
                 break
-            count, total, squares = (sums - before[at]).tolist()
+            count, total, squares = (self._sums[series] - self._before[at, series]).tolist()
             distance = (abs(total) - self._reach.of(squares, int(self._starts[at, 0]))) / count
             if distance > best:
                 best, chosen = distance, at
-        return self._since(chosen, sums - before[chosen])
+        return chosen
 
-    def _since(self, at: int, sums: Floats) -> Deviation:
-        count, total, squares = sums.tolist()
-        reach = self._reach.of(squares, int(self._starts[at, 0]))
+    def _since(self, at: int, series: int) -> Deviation:
+        number, since = self._starts[at].tolist()
+        count, total, squares = (self._sums[series] - self._before[at, series]).tolist()
+        reach = self._reach.of(squares, number)
         lower, upper = max(-1.0, (total - reach) / count), min(1.0, (total + reach) / count)
-        return Deviation(int(self._starts[at, 1]), int(count), total / count, lower, upper)
+        return Deviation(since, int(count), total / count, lower, upper)
 
     def state(self) -> Arrays:
         """Return the sums, and those at each start."""
@@ -149,77 +152,29 @@ class DeviationSums:
         return restored
 
 
-class _Reach:
-    """Half widths of intervals, times the count, for each start and variance.
-
-    A start has a share of the level that does not depend on how many will follow. The boundary
-    grows with the variance, so that of the next point of a grid may stand for it. Each is found
-    once.
-
-    Attributes
-    ----------
-    logs : ndarray of shape (n_groups,)
-        ln(1 / level) of one side, by the group of a start.
-    """
-
-    def __init__(self, level: float) -> None:
-        self.logs = np.array([-math.log(0.5 * level * _share(group)) for group in range(_GROUPS)])
-        self._found: dict[tuple[int, int], float] = {}
-
-    def of(self, squares: float, number: int) -> float:
-        """Return the reach for a sum of squares, by the number of its start."""
-        key = _group(number), math.ceil(POINTS * math.log2(max(squares, 1.0)))
-        if key not in self._found:
-            level = math.exp(-float(self.logs[key[0]]))
-            self._found[key] = boundary(2.0 ** (key[1] / POINTS), level)
-        return self._found[key]
-
-
 @jit
-def _group(number: int) -> int:
-    """Return the group of a start: 0, 1 ... 127, 128 ... 255, 256 ... 511 and so on."""
-    group, first = min(number, 1), FIRST_GROUP
-    while first <= number:
-        group += 1
-        first *= 2
-    return group
+def _outlook(
+    series: int, sums: Floats, before: Floats, starts: Ints, logs: Floats
+) -> tuple[Floats, float, int]:
+    """Return how far each interval may lie from 0, the most of that, and the start with most z.
 
-
-def _share(group: int) -> float:
-    """Return the share of the level of one start; those of all starts sum to 1.
-
-    A quarter is the beginning's, a quarter that of the next 127 starts, and half that of the groups
-    of 128, 256, 512, ... starts after them.
+    The start is -1 before the first row. No mixture exceeds exp(s^2 / (2 v)): a boundary is at
+    least sqrt(2 v ln(1 / level)), which costs less to find.
     """
-    if group == 0:
-        return 0.25
-    if group == 1:
-        return 0.25 / (FIRST_GROUP - 1)
-    starts = FIRST_GROUP << (group - 2)
-    return 0.5 / ((group - 1) * group * starts)
-
-
-@jit
-def _least_distances(
-    sums: Floats, before: Floats, starts: Ints, logs: Floats
-) -> tuple[Floats, int]:
-    """Return how far each interval may at most lie from 0, and the start of the largest z; or -1.
-
-    No mixture exceeds exp(s^2 / (2 v)): a boundary is at least sqrt(2 v ln(1 / level)), which costs
-    less to find.
-    """
-    distances, chosen, best = np.full(len(starts), -1.0), -1, -1.0
+    distances, chosen, best, most = np.full(len(starts), -1.0), -1, -1.0, -1.0
     for i in range(len(starts)):
-        count = sums[0] - before[i, 0]
+        count = sums[series, 0] - before[i, series, 0]
         if count < 1.0:
             continue
-        total, squares = abs(sums[1] - before[i, 1]), max(0.0, sums[2] - before[i, 2])
-        least = np.sqrt(2.0 * squares * logs[_group(starts[i, 0])])
+        total = abs(sums[series, 1] - before[i, series, 1])
+        squares = max(0.0, sums[series, 2] - before[i, series, 2])
+        least = np.sqrt(2.0 * squares * logs[group_of(starts[i, 0])])
         distances[i] = (total - least) / count
+        most = max(most, distances[i])
         z = total / np.sqrt(squares + 1.0)
         if z > best:
             best, chosen = z, i
-    return distances, chosen
+    return distances, most, chosen
 
 
 @jit

@@ -8,10 +8,8 @@ from online_svm.compiled.jit import jit
 from online_svm.metrics.sequential.conformal_ranks import cell_of, ranked, uniform
 from online_svm.metrics.sequential.frozen_scorer import (
     CLASSES,
-    follow,
-    gather,
-    log_densities,
     log_sum,
+    take,
 )
 from online_svm.types import Floats, Ints
 
@@ -43,17 +41,16 @@ def rank_rows(
     values: Floats,
 ) -> None:
     """Score and rank rows, fill the values that are bet on, and gather what the next fit needs."""
+    counts, means, squares = moments
     logs, ranked_scores = np.empty(n_classes), np.empty(OF_CLASS + 1)
     common = int(np.argmax(scorer[0]))
     for i in range(len(X)):
         rows[0] += 1
-        gather(X[i], labels[i], moments[0], moments[1], moments[2])
+        label = labels[i]
+        take(X[i], label, has_scorer, counts, means, squares, scorer, recent, MEMORY, logs)
         if not has_scorer:
             continue
-        follow(X[i], recent, MEMORY)
         # 1. The scores: label given features, density, odds of the commonest class, of its own.
-        label = labels[i]
-        log_densities(X[i], scorer[0], scorer[1], scorer[2], logs)
         density = log_sum(logs, -1)
         own = logs[label] if label >= 0 else -np.inf
         ranked_scores[LABEL] = density - own
