@@ -1,4 +1,4 @@
-"""A Redis Cluster, which is not supported: every command names it, and nothing is written."""
+"""A node of a Redis Cluster under a plain URL: every command says so, and nothing is written."""
 
 import shutil
 import time
@@ -73,10 +73,10 @@ def test_a_cluster_is_named_and_nothing_is_written(clusters, capsys, command):
         assert "unexpected reply" not in said
         assert "Traceback" not in said
     assert 2 in codes
-    assert any("Redis Cluster, which is not supported" in said for said in told)
+    assert any("is part of a Redis Cluster: write redis+cluster://127.0.0.1:" in s for s in told)
     if command[0] in ("worker", "check"):
         assert codes == [2, 2]
-        assert all("cluster-enabled no" in said for said in told)
+        assert all("write redis+cluster://" in said for said in told)
         for url in clusters:
             with redis.Redis.from_url(url) as client:
                 assert client.dbsize() == 0
@@ -98,4 +98,4 @@ def test_a_cluster_is_named_and_nothing_is_written(clusters, capsys, command):
 def test_what_only_a_cluster_says_is_named(error):
     named = translated(error, "redis://h")
     assert isinstance(named, RedisUnsuitable)
-    assert str(named).startswith("Redis at redis://h is part of a Redis Cluster")
+    assert str(named) == "Redis at redis://h is part of a Redis Cluster: write redis+cluster://h"

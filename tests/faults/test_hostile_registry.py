@@ -9,7 +9,7 @@ from fault_feed import drain, engine, push, rows
 
 from workers.admin.registry import names
 from workers.broker import embedded
-from workers.broker.connection import client
+from workers.broker.client import client
 from workers.cli import app as cli
 from workers.errors import WrongKeyType
 from workers.feed.keys import REGISTRY

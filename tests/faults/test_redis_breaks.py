@@ -9,7 +9,7 @@ from engine_steps import answer_batch
 from fault_feed import COUNT, drain, engine, finished, outcome, push, wait_until
 from structlog.testing import capture_logs
 
-from workers.broker.connection import client
+from workers.broker.client import client
 from workers.broker.store import Store
 from workers.errors import AccessDenied, StateLost
 

@@ -1,4 +1,9 @@
-"""One connection to Redis: no hidden retries, a named error for each failure, one retry loop."""
+"""One connection to Redis: no hidden retries, a named error for each failure, one retry loop.
+
+On a Redis Cluster it is one connection to each node that its commands are about. The node of a slot
+may change. A node that has a slot no more, or not yet, names another, which is followed. If a node
+does not answer, the others are asked which node has the slot.
+"""
 
 import time
 from collections import Counter
@@ -7,67 +12,34 @@ from typing import Any
 
 import redis
 import structlog
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from workers.broker.backoff import delays
+from workers.broker.client import TIMEOUT, client
+from workers.broker.nodes import Nodes, nodes_of
 from workers.broker.pipeline import Argument, Pipeline, Sent
 from workers.broker.redis_errors import UnknownScript, kind_of, translated
-from workers.broker.reply_limit import LimitedParser
 from workers.broker.script import Script
-from workers.config.redis_url import check_url, unusable
+from workers.config.redis_url import redacted
 from workers.errors import ReadCut, ReadTooLarge, Stopped, Unavailable
 from workers.stop import Stop
 from workers.trouble import Trouble, still
 
-TIMEOUT = 5.0
-"""Seconds without a reply after which the connection counts as dead: far above network latency."""
+_REDIRECTS = 5
+"""Times that a command follows from one node of a cluster to the next, before it waits."""
 
 log = structlog.get_logger("online_svm.redis")
-
-
-def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
-    """Return a client with one connection, unparsed RESP2 replies and no retries of its own.
-
-    redis-py 8 would send a write again after a lost reply, and it parses replies differently under
-    RESP3. Only the loop here may repeat a command.
-
-    Raises
-    ------
-    BadConfiguration
-        If the URL cannot be used; see `check_url`.
-    """
-    verified = check_url(url)
-    try:
-        connected = redis.Redis.from_url(
-            url,
-            protocol=2,
-            decode_responses=False,
-            single_connection_client=True,
-            retry=Retry(NoBackoff(), 0),
-            retry_on_timeout=False,
-            socket_timeout=timeout,
-            socket_connect_timeout=min(timeout, TIMEOUT),
-            health_check_interval=0,
-            parser_class=LimitedParser,
-            **verified,
-        )
-    except ValueError:
-        raise unusable(url) from None
-    names = ("XREAD", "XREADGROUP", "XRANGE", "XREVRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET")
-    for command in names:
-        connected.set_response_callback(command, _unparsed)
-    return connected
 
 
 class Connection:
     """Sends commands to Redis, and sends them again after errors that may pass.
 
     A command may run twice, because a reply can be lost. So every command must be idempotent.
+    Commands on different nodes may run in another order than they were sent in.
 
     Parameters
     ----------
     url : str
+        Of one server, or of several; see `redis_servers`.
     stop : Stop
         After a stop is requested, waiting ends with `Stopped`.
     patience : float or None
@@ -78,7 +50,8 @@ class Connection:
     Attributes
     ----------
     failures : int
-        Failures of the connection so far. After one, Redis may have been restarted.
+        Failures of the connection so far, and moves of a slot. After one, Redis may have been
+        restarted, or another server may have taken over that lacks the last writes.
     retries : Counter of str
         The same failures by kind; see `redis_errors.kind_of`.
     trouble : Trouble or None
@@ -92,7 +65,8 @@ class Connection:
         self.failures = 0
         self.retries: Counter[str] = Counter()
         self.trouble: Trouble | None = None
-        self._pipeline: Pipeline | None = None
+        self._links: dict[str, Pipeline] = {}
+        self._last: Pipeline | None = None
 
     def call(
         self,
@@ -100,8 +74,11 @@ class Connection:
         name: str = "",
         limit: int | None = None,
         most_cuts: int | None = None,
+        key: str | None = None,
     ) -> Any:
         """Return the reply to a command. `name` names its failpoints; the default is the command.
+
+        A command without a key goes to the server of `key`.
 
         Raises
         ------
@@ -116,7 +93,8 @@ class Connection:
         AccessDenied, WrongKeyType, WorkerError
             If Redis refused for good.
         """
-        return self.receive(self.send(*command, name=name, limit=limit, most_cuts=most_cuts))
+        sent = self.send(*command, name=name, limit=limit, most_cuts=most_cuts, key=key)
+        return self.receive(sent)
 
     def call_all(self, commands: Iterable[Sequence[Argument]]) -> list[Any]:
         """Return the replies to commands, all sent before the first reply is read; see `call`."""
@@ -128,17 +106,35 @@ class Connection:
         name: str = "",
         limit: int | None = None,
         most_cuts: int | None = None,
+        key: str | None = None,
+        replicas: int = 0,
     ) -> Sent:
-        """Send a command; `receive` returns its reply later, or raises its error."""
+        """Send a command; `receive` returns its reply later, or raises its error.
+
+        With `replicas` it has a reply once so many replicas acknowledged what it wrote.
+        """
         name = name or str(command[0]).lower()
-        sent = Sent(command, name, limit=limit, most_cuts=most_cuts)
+        sent = Sent(command, name, limit=limit, most_cuts=most_cuts, key=key, replicas=replicas)
         self._transmit(sent)
         return sent
 
     def spin(self) -> None:
         """Poll for the next reply briefly, so that the caller need not sleep for a short wait."""
-        if self._pipeline is not None:
-            self._pipeline.spin()
+        if self._last is not None:
+            self._last.spin()
+
+    def node_of(self, key: str) -> str:
+        """Return the server that has a key now, without credentials: to group feeds by server.
+
+        Raises
+        ------
+        Unavailable, AccessDenied, RedisUnsuitable
+            If that cannot be found out now.
+        """
+        try:
+            return redacted(nodes_of(self.url).url_of((), key))
+        except redis.RedisError as error:
+            raise translated(error, self.url) from None
 
     def receive(self, sent: Sent) -> Any:
         """Return the reply to a command that `send` sent; send it again after errors that may pass.
@@ -153,6 +149,8 @@ class Connection:
             try:
                 reply = self._reply(sent)
             except redis.RedisError as error:
+                if self._follows(error, sent):
+                    continue
                 reason = self._check_retry(error, sent, began)
             else:
                 self.trouble = None
@@ -168,57 +166,101 @@ class Connection:
             self._transmit(sent)
         raise AssertionError("the delays never end")
 
-    def evaluate(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Any:
+    def evaluate(
+        self, script: Script, keys: Sequence[str], args: Sequence[Argument], replicas: int = 0
+    ) -> Any:
         """Run a script by its hash; send its text if Redis does not know it."""
-        return self.receive_script(script, self.send_script(script, keys, args))
+        return self.receive_script(script, self.send_script(script, keys, args, replicas))
 
-    def send_script(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Sent:
+    def send_script(
+        self, script: Script, keys: Sequence[str], args: Sequence[Argument], replicas: int = 0
+    ) -> Sent:
         """Send a call of a script, as `send`."""
-        return self.send("EVALSHA", script.sha1, len(keys), *keys, *args, name=script.name)
+        called = ("EVALSHA", script.sha1, len(keys), *keys, *args)
+        return self.send(*called, name=script.name, replicas=replicas)
 
     def receive_script(self, script: Script, sent: Sent) -> Any:
         """Return the reply to a call of a script, as `receive`."""
         try:
             return self.receive(sent)
         except UnknownScript:
-            return self.call("EVAL", script.text, *sent.command[2:], name=script.name)
+            text = ("EVAL", script.text, *sent.command[2:])
+            return self.receive(self.send(*text, name=script.name, replicas=sent.replicas))
 
     def close(self) -> None:
         """Close the connection."""
-        if self._pipeline is not None:
-            self._pipeline.close()
-            self._pipeline = None
+        for url in list(self._links):
+            self._close(url)
 
-    def _transmit(self, sent: Sent) -> None:
+    def _close(self, url: str) -> None:
+        """Close the connection to one server."""
+        link = self._links.pop(url, None)
+        if link is not None:
+            link.close()
+        if self._last is link:
+            self._last = None
+
+    def _transmit(self, sent: Sent, asked: str | None = None) -> None:
+        """Send a command to its server; or to the one that a node named for it alone."""
+        sent.is_asking = asked is not None
         try:
-            self._connected().send(sent)
+            sent.url = asked or nodes_of(self.url).url_of(sent.command, sent.key)
+            self._last = self._linked(sent.url)
+            self._last.send(sent)
         except redis.RedisError as error:
             sent.error = error
 
     def _reply(self, sent: Sent) -> Any:
-        if self._pipeline is not None:
-            self._pipeline.read_until(sent)
+        link = self._links.get(sent.url)
+        if link is not None:
+            link.read_until(sent)
         if sent.error is not None:
             raise sent.error
         return sent.reply
 
-    def _connected(self) -> Pipeline:
-        if self._pipeline is None:
-            self._pipeline = Pipeline(client(self.url, self.timeout))
-        return self._pipeline
+    def _linked(self, url: str) -> Pipeline:
+        if url not in self._links:
+            opened = client(url, self.timeout)
+            link = Pipeline(opened)
+            try:
+                nodes_of(self.url).check(opened)
+            except redis.RedisError:
+                link.close()
+                raise
+            self._links[url] = link
+        return self._links[url]
+
+    def _follows(self, error: redis.RedisError, sent: Sent) -> bool:
+        """Send a command to the node that another one named for it; return False if none did."""
+        if not isinstance(error, redis.exceptions.AskError) or sent.redirects >= _REDIRECTS:
+            return False
+        nodes: Nodes = nodes_of(self.url)
+        url = nodes.at(error.host, error.port, sent.url)
+        if url is None:
+            return False
+        sent.redirects += 1
+        if isinstance(error, redis.exceptions.MovedError):
+            self.failures += 1
+            nodes.moved(error.slot_id, url)
+            self._transmit(sent)
+        else:
+            self._transmit(sent, asked=url)
+        return True
 
     def _check_retry(self, error: redis.RedisError, sent: Sent, began: float) -> str:
         """Return why the command should be sent again; raise the named error if it should not."""
         named = translated(error, self.url)
         if isinstance(named, ReadTooLarge):
-            self.close()  # the rest of the reply is still on its way
+            self._close(sent.url)  # the rest of the reply is still on its way
         if not isinstance(named, Unavailable):
             raise named from None
         self.failures += 1
         self.retries[kind_of(error)] += 1
         self.trouble = still(self.trouble, str(named))
         # A new connection: a cut reply may still be on its way on the old one.
-        self.close()
+        self._close(sent.url)
+        nodes_of(self.url).failed(sent.url)
+        sent.redirects = 0
         if self.stop.requested and (self.patience is not None or self.stop.overdue):
             raise Stopped("stopped while Redis did not answer") from None
         is_over = self.patience is not None and time.monotonic() - began >= self.patience
@@ -227,7 +269,3 @@ class Connection:
         if is_over:
             raise named from None
         return str(named)
-
-
-def _unparsed(reply: Any, **_options: Any) -> Any:
-    return reply

@@ -6,7 +6,8 @@ from hashlib import sha256
 from typing import Any, Self
 
 from workers.broker.batch_size import BatchSize, Entry
-from workers.broker.connection import TIMEOUT, Connection
+from workers.broker.client import TIMEOUT
+from workers.broker.connection import Connection
 from workers.broker.large_replies import check_entry_is_given, most_cuts, value_of
 from workers.broker.pipeline import Argument, Sent
 from workers.broker.script import Script
@@ -137,7 +138,10 @@ class FeedReader:
     def _scan(self, pattern: str) -> Iterator[str]:
         cursor = b"0"
         while True:
-            cursor, found = self.call("SCAN", cursor, "MATCH", pattern, "COUNT", 10 * PAGE)
+            cursor, found = self._connection.call(
+                "SCAN", cursor, "MATCH", pattern, "COUNT", 10 * PAGE,
+                key=self.keys.state,
+            )  # fmt: skip
             yield from (key.decode() for key in found)
             if cursor == b"0":
                 return
@@ -147,9 +151,13 @@ class FeedReader:
         lines = (
             line
             for section in ("server", "memory", "persistence", "cluster")
-            for line in self.call("INFO", section).decode().splitlines()
+            for line in self._info(section).decode().splitlines()
         )
         return dict(line.split(":", 1) for line in lines if ":" in line)
+
+    def _info(self, section: str) -> bytes:
+        text: bytes = self._connection.call("INFO", section, key=self.keys.state)
+        return text
 
     def read(
         self, cursor: bytes, count: int, is_eager: bool = False, limit: int | None = None

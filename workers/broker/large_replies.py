@@ -62,7 +62,7 @@ def check_entry_is_given(connection: Connection, stream: str, after: bytes) -> N
     if not found:
         return
     entry, size = found[0].decode(), int(found[1])
-    limit = _output_limit(connection)
+    limit = _output_limit(connection, stream)
     is_given = size < _LARGE if limit is None else size + size // 4 + _OVERHEAD < limit
     if is_given:
         return
@@ -119,13 +119,13 @@ def _no_piece(key: str, size: int) -> ReplyNotGiven:
     )
 
 
-def _output_limit(connection: Connection) -> float | None:
+def _output_limit(connection: Connection, stream: str) -> float | None:
     """Return the bytes that Redis buffers for a normal client, at most: infinity without a limit.
 
     None if it cannot be looked up, as in the role of a worker.
     """
     try:
-        _, text = connection.call("CONFIG", "GET", "client-output-buffer-limit")
+        _, text = connection.call("CONFIG", "GET", "client-output-buffer-limit", key=stream)
     except (Stopped, Unavailable):
         raise
     except WorkerError:

@@ -11,14 +11,18 @@ from typing import Any
 import redis
 
 from workers.broker.backoff import delays
-from workers.broker.connection import client
+from workers.broker.client import client
+from workers.broker.nodes import nodes_of
 from workers.broker.redis_errors import translated
+from workers.config.redis_servers import CLUSTER, SENTINEL, kind_of
 from workers.config.redis_url import redacted
 from workers.errors import AccessDenied, Stopped, Unavailable
 from workers.feed.keys import GROUP, REGISTRY, FeedKeys
 from workers.stop import Stop
 
 Command = tuple[str, ...]
+
+_WITH_SUBCOMMANDS = ("XGROUP", "XINFO", "CLUSTER")
 
 ADVICE = "grant that; deploy/redis/users.acl lists what each role needs"
 
@@ -76,6 +80,16 @@ def of_webhook(keys: FeedKeys) -> list[Command]:
     ]  # fmt: skip
 
 
+def of_replication(url: str, wait_replicas: int) -> list[Command]:
+    """Return what several servers need beside that: to find the right one, to wait for replicas."""
+    waits: list[Command] = [("WAIT", "0", "1")] if wait_replicas else []
+    finding: dict[str, list[Command]] = {
+        CLUSTER: [("CLUSTER", "SLOTS"), ("ASKING",)],
+        SENTINEL: [("ROLE",)],
+    }
+    return waits + finding.get(kind_of(url), [])
+
+
 def check(
     url: str, commands: Sequence[Command], stop: Stop | None = None, patience: float = 0.0
 ) -> None:
@@ -85,6 +99,7 @@ def check(
     ----------
     url : str
     commands : sequence of Command
+        The server of the first one's key is asked.
     stop : Stop, optional
         Ends the waiting.
     patience : float
@@ -101,7 +116,7 @@ def check(
     stop, deadline = stop or Stop(), time.monotonic() + patience
     for delay in delays():
         try:
-            with client(url) as connected:
+            with client(nodes_of(url).url_of(commands[0])) as connected:
                 denied = _denied(connected.connection, commands)
             break
         except redis.RedisError as error:
@@ -133,4 +148,4 @@ def _denied(connection: Any, commands: Sequence[Command]) -> list[tuple[str, str
 
 def _name(command: Command) -> str:
     """Return the name that a rule uses for a command."""
-    return " ".join(command[:2]) if command[0] in ("XGROUP", "XINFO") else command[0]
+    return " ".join(command[:2]) if command[0] in _WITH_SUBCOMMANDS else command[0]

@@ -2,6 +2,9 @@
 
 Replies arrive in the order of the commands. So reading one reply first reads those before it, and
 keeps them for their callers. If the connection fails, all commands without a reply fail.
+
+A command may bring others along on its connection, which count as one with it: ASKING before it,
+where a node of a cluster sent it on to another, and WAIT behind it, where replicas must have it.
 """
 
 import os
@@ -31,6 +34,9 @@ _GIVEN_UP = "the connection was given up before the reply"
 # The connection broke. Any other error is a reply.
 _BROKEN = (redis.ConnectionError, redis.TimeoutError)
 
+_WAIT_MS = 1000
+"""Milliseconds that replicas have to acknowledge a command, before it is sent again."""
+
 
 @dataclass(slots=True, eq=False)
 class Sent:
@@ -51,6 +57,17 @@ class Sent:
         How often Redis closed the connection before the reply was complete.
     most_cuts : int or None
         Cuts after which the command is not sent again; None for any number.
+    key : str or None
+        A key of the slot that the command is about, if it names none itself.
+    replicas : int
+        Replicas that must have acknowledged what the server wrote so far, by this command too,
+        before there is a reply.
+    url : str
+        Of the server that it was sent to last.
+    is_asking : bool
+        Whether that server was named for this command alone.
+    redirects : int
+        How often a node sent it on to another, since it was tried anew.
     """
 
     command: tuple[Argument, ...]
@@ -60,6 +77,11 @@ class Sent:
     limit: int | None = None
     cuts: int = 0
     most_cuts: int | None = None
+    key: str | None = None
+    replicas: int = 0
+    url: str = ""
+    is_asking: bool = False
+    redirects: int = 0
 
 
 class Pipeline:
@@ -84,7 +106,11 @@ class Pipeline:
         if self._is_closed:
             return
         try:
+            if sent.is_asking:
+                self._write(("ASKING",))
             self._write(sent.command)
+            if sent.replicas:
+                self._write(("WAIT", sent.replicas, _WAIT_MS))
         except redis.RedisError as error:
             # redis-py would reconnect, and take the next reply for that of an older command.
             self.close()
@@ -113,7 +139,32 @@ class Pipeline:
     def _parsed(self, sent: Sent) -> Any:
         connection = self.client.connection
         connection._parser.limit = sent.limit
-        return self.client.parse_response(connection, sent.command[0])
+        if not (sent.is_asking or sent.replicas):
+            return self.client.parse_response(connection, sent.command[0])
+        return self._parsed_of_all(sent)
+
+    def _parsed_of_all(self, sent: Sent) -> Any:
+        """Read the replies to a command and to those that it brings along; return its own."""
+        asked = self._reply_or_error("ASKING") if sent.is_asking else None
+        reply = self._reply_or_error(str(sent.command[0]))
+        acknowledged = self._reply_or_error("WAIT") if sent.replicas else 0
+        for error in (asked, reply, acknowledged):
+            if isinstance(error, redis.RedisError):
+                raise error
+        if acknowledged < sent.replicas:
+            raise redis.ResponseError(
+                f"NOREPLICAS {acknowledged} of {sent.replicas} replicas have acknowledged the write"
+            )
+        return reply
+
+    def _reply_or_error(self, name: str) -> Any:
+        """Return a reply, an error too; raise only where the connection broke."""
+        try:
+            return self.client.parse_response(self.client.connection, name)
+        except _BROKEN:
+            raise
+        except redis.RedisError as error:
+            return error
 
     def spin(self) -> None:
         """Poll until a reply arrives or `_SPIN_SECONDS` are over; `read_until` raises its error."""

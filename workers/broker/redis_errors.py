@@ -5,6 +5,8 @@ import re
 import redis
 
 from workers.broker.reply_limit import ReplyTooLarge
+from workers.config.redis_servers import CLUSTER
+from workers.config.redis_servers import kind_of as servers_kind
 from workers.config.redis_url import redacted
 from workers.errors import (
     AccessDenied,
@@ -28,6 +30,7 @@ _TRANSIENT = frozenset(
         "MASTERDOWN",
         "MISCONF",
         "NOREPLICAS",
+        "UNBLOCKED",
     ]
 )
 _DENIED = frozenset(["NOAUTH", "WRONGPASS", "NOPERM"])
@@ -37,6 +40,8 @@ _CODES = {
     redis.exceptions.NoScriptError: "NOSCRIPT",
     redis.exceptions.NoPermissionError: "NOPERM",
     redis.exceptions.MasterDownError: "MASTERDOWN",
+    redis.exceptions.ClusterDownError: "CLUSTERDOWN",
+    redis.exceptions.TryAgainError: "TRYAGAIN",
 }
 _OF_CLUSTERS = (
     redis.exceptions.MovedError,
@@ -49,10 +54,9 @@ _OF_CLUSTERS = (
 _IN_CLUSTER = re.compile(
     r"(?:^|\s-)(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN|TRYAGAIN)\b|non local key in a cluster"
 )
-NO_CLUSTER = (
-    "is part of a Redis Cluster, which is not supported yet: use one Redis, with replicas if you "
-    "want them (cluster-enabled no)"
-)
+
+# What a node of a cluster says while slots move or a primary is replaced.
+_PASSING = re.compile(r"(?:^|\s-)(?:MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b")
 
 # An error inside a script has the code of the failing command in its text: "... -OOM command ...".
 _CODE = re.compile(r"(?:^|-)([A-Z]{3,})\b")
@@ -76,7 +80,7 @@ def translated(error: redis.RedisError, url: str) -> WorkerError:
     if isinstance(error, ReplyTooLarge):
         return ReadTooLarge(f"{where}: {text}")
     if isinstance(error, _OF_CLUSTERS) or _IN_CLUSTER.search(text):
-        return RedisUnsuitable(f"{where} {NO_CLUSTER}")
+        return _of_cluster(error, url)
     if "exhausted the last possible ID" in text:
         return EndOfStream(f"{where}: {END}")
     code = _code_of(error)
@@ -95,6 +99,36 @@ def translated(error: redis.RedisError, url: str) -> WorkerError:
     return WorkerError(f"{where}: unexpected reply: {text}")
 
 
+def needs_cluster_url(url: str) -> RedisUnsuitable:
+    """Return the error for a URL of one server, which is part of a cluster.
+
+    Examples
+    --------
+    >>> needs_cluster_url("redis://:secret@h:7000/0")
+    RedisUnsuitable('Redis at redis://h:7000/0 is part of a Redis Cluster: write \
+redis+cluster://h:7000')
+    """
+    scheme, _, rest = redacted(url).partition("://")
+    better = f"{scheme}+cluster://{rest.partition('/')[0]}"
+    if scheme not in ("redis", "rediss"):
+        better = "redis+cluster://HOST:PORT"
+    return RedisUnsuitable(f"Redis at {redacted(url)} is part of a Redis Cluster: write {better}")
+
+
+def _of_cluster(error: redis.RedisError, url: str) -> WorkerError:
+    """Return the named error for what only a cluster says."""
+    if servers_kind(url) != CLUSTER:
+        return needs_cluster_url(url)
+    text, where = str(error)[:300], f"Redis at {redacted(url)}"
+    if isinstance(error, redis.exceptions.ClusterCrossSlotError) or not _may_pass(error):
+        return WorkerError(f"{where}: unexpected reply: {text}")
+    return Unavailable(f"{where} refuses for now: {text}")
+
+
+def _may_pass(error: redis.RedisError) -> bool:
+    return isinstance(error, _OF_CLUSTERS) or _PASSING.search(str(error)) is not None
+
+
 def kind_of(error: redis.RedisError) -> str:
     """Return the kind of a failure that may pass: a code of Redis, `timeout` or `connection`.
 
@@ -105,6 +139,8 @@ def kind_of(error: redis.RedisError) -> str:
     """
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return "loading"
+    if isinstance(error, redis.exceptions.AskError):
+        return "moved"
     code = _code_of(error)
     if code is not None:
         return code.lower()

@@ -49,6 +49,8 @@ class Store(FeedReader):
     url, feed, stop, patience, block_ms, connections
         As for `FeedReader`.
     retention : Retention
+    wait_replicas : int
+        Replicas that must have a take-over, and each commit, before it counts as done.
 
     Attributes
     ----------
@@ -67,8 +69,10 @@ class Store(FeedReader):
         retention: Retention | None = None,
         block_ms: int = 1000,
         connections: tuple[Connection, Connection] | None = None,
+        wait_replicas: int = 0,
     ) -> None:
         super().__init__(url, feed, stop, patience, block_ms, connections=connections)
+        self._wait_replicas = wait_replicas
         self.retention = retention or Retention()
         self._writer, self._epoch = "", 0
 
@@ -105,9 +109,8 @@ class Store(FeedReader):
             If its input was deleted, renamed or made anew since its last commit.
         """
         fields = [] if new is None else initial_fields(new)
-        reply = self._connection.evaluate(
-            _FENCE, [self.keys.state, self.keys.input], [writer, int(self.reads_input), *fields]
-        )
+        keys, args = [self.keys.state, self.keys.input], [writer, int(self.reads_input), *fields]
+        reply = self._connection.evaluate(_FENCE, keys, args, self._wait_replicas)
         if reply[0] == b"LOST":
             raise lost(self.keys)
         self._check_accepted(reply)
@@ -229,6 +232,7 @@ class Store(FeedReader):
             _COMMIT,
             keys_of(commit, self.keys),
             arguments_of(commit, self.retention, self.reads_input),
+            self._wait_replicas,
         )
 
     def spin(self) -> None:

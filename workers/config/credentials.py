@@ -48,7 +48,7 @@ def complete(url: str | None, files: Mapping[str, str | Path | None]) -> str | N
     password_file = named.pop("redis_password_file", None)
     if password_file is not None:
         url = _with_password(url, password_file)
-    if named and urlsplit(url).scheme != "rediss":
+    if named and urlsplit(url).scheme.partition("+")[0] != "rediss":
         raise BadConfiguration(f"setting {next(iter(named))}: the URL must begin with rediss://")
     return _with_query(url, {FILES[name]: _readable(name, path) for name, path in named.items()})
 

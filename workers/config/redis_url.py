@@ -4,9 +4,15 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from workers.config.redis_servers import KINDS, SENTINEL, SENTINEL_OPTIONS, kind_of, servers_of
 from workers.errors import BadConfiguration
 
-_SCHEMES = ("redis", "rediss", "unix")
+_SCHEMES = (
+    "redis",
+    "rediss",
+    "unix",
+    *(f"{one}+{kind}" for one in ("redis", "rediss") for kind in KINDS),
+)
 _LARGEST_DB = 2**31 - 1
 
 # Older versions of redis-py verify the host name only on request.
@@ -65,7 +71,8 @@ server for this one; name its CA with redis_ca_file
     """
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises if it is not a port
+        if not kind_of(url):
+            _ = parts.port  # raises if it is not a port
         options = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
         raise unusable(url) from None
@@ -73,13 +80,29 @@ server for this one; name its CA with redis_ca_file
     is_split = "@" in f"{parts.path}{parts.query}{parts.fragment}"
     if parts.scheme not in _SCHEMES or is_split or parts.fragment or not url.isprintable():
         raise unusable(url)
-    _check_path(url, parts.scheme, parts.path)
+    if kind_of(url):
+        _check_servers(url)
+    else:
+        _check_path(url, parts.scheme, parts.path)
     names = [name for name, _ in options]
     for name, value in options:
         if names.count(name) > 1:
             raise _refused(url, f"{name[:40]!r} is given twice")
         _check_option(url, parts.scheme, name, value)
-    return _VERIFIED if parts.scheme == "rediss" else {}
+    return _VERIFIED if _has_tls(parts.scheme) else {}
+
+
+def _has_tls(scheme: str) -> bool:
+    return scheme.partition("+")[0] == "rediss"
+
+
+def _check_servers(url: str) -> None:
+    try:
+        servers_of(url)
+    except ValueError as error:
+        if str(error):
+            raise _refused(url, str(error)) from None
+        raise unusable(url) from None
 
 
 def _check_path(url: str, scheme: str, path: str) -> None:
@@ -92,7 +115,7 @@ def _check_path(url: str, scheme: str, path: str) -> None:
 
 def _check_option(url: str, scheme: str, name: str, value: str) -> None:
     """Raise BadConfiguration for an option that cannot be used with this value."""
-    known = (*_OPTIONS, *(_TLS_OPTIONS if scheme == "rediss" else ()))
+    known = _known_options(scheme)
     if name not in known:
         hint = "; TLS needs rediss://" if name in _TLS_OPTIONS else ""
         raise _refused(url, f"unknown option {name[:40]!r}; known: {', '.join(known)}{hint}")
@@ -104,6 +127,13 @@ def _check_option(url: str, scheme: str, name: str, value: str) -> None:
             f"{name}={value[:40]} would take any server for this one; name its CA with "
             "redis_ca_file",
         )
+
+
+def _known_options(scheme: str) -> tuple[str, ...]:
+    _, _, kind = scheme.partition("+")
+    own = [name for name in _OPTIONS if name != "db" or not kind]
+    of_sentinels = SENTINEL_OPTIONS if kind == SENTINEL else ()
+    return (*own, *of_sentinels, *(_TLS_OPTIONS if _has_tls(scheme) else ()))
 
 
 def _is_database(text: str) -> bool:
@@ -118,6 +148,7 @@ def unusable(url: str) -> BadConfiguration:
     """Return the error for a URL that cannot be described without showing a secret."""
     return BadConfiguration(
         f"redis URL {redacted(url)!r} cannot be used: write redis://user:password@host:port/0, "
-        "rediss://... or unix://user:password@/path, and in a password %40 for @, %2F for /, "
+        "rediss://..., unix://user:password@/path, redis+cluster://host:port,host:port or "
+        "redis+sentinel://host:port,host:port/service/0, and in a password %40 for @, %2F for /, "
         "%3A for :, %23 for #, %3F for ?, %25 for %"
     )

@@ -117,6 +117,12 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     wait_redis: float = Field(
         0.0, ge=0, le=86_400, description="Seconds to wait at start for a Redis that is not up."
     )
+    wait_replicas: int = Field(
+        0,
+        ge=0,
+        le=16,
+        description="Replicas of Redis that must have a commit before it counts as done.",
+    )
     snapshot_every: int = Field(
         10_000, ge=1, description="Input entries between two snapshots; a restart replays as many."
     )

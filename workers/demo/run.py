@@ -17,7 +17,7 @@ from rich.progress import Progress as Clock
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from workers.broker import embedded
-from workers.broker.connection import client
+from workers.broker.client import client
 from workers.config.environment import PREFIX
 from workers.demo.curves import draw_curves
 from workers.demo.drift import Drift

@@ -3,8 +3,9 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from workers.broker.redis_errors import NO_CLUSTER
+from workers.broker.redis_errors import needs_cluster_url
 from workers.broker.store import Store
+from workers.config.redis_servers import CLUSTER, kind_of
 from workers.engine import snapshots
 from workers.engine.consistency import check_ends
 from workers.errors import (
@@ -73,7 +74,7 @@ def find(store: Store) -> Found:
         If the server cannot be used, or the feed cannot be continued.
     """
     server = store.server()
-    check_server(server)
+    check_server(server, store.url)
     check_types(store)
     state = store.state()
     if state is None:
@@ -132,14 +133,17 @@ def check(
     return Preflight(version, state, warnings)
 
 
-def check_server(server: dict[str, str]) -> None:
-    """Raise RedisUnsuitable for a server that is too old, a cluster, or would evict streams."""
+def check_server(server: dict[str, str], url: str) -> None:
+    """Raise RedisUnsuitable for a server that is too old, or would evict streams.
+
+    The same for a server that is part of a cluster, where the URL names one server alone.
+    """
     version = server.get("redis_version", "0.0")
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
         wanted = ".".join(map(str, OLDEST_REDIS))
         raise RedisUnsuitable(f"Redis {version} is too old: {wanted} or newer is needed")
-    if server.get("cluster_enabled") == "1":
-        raise RedisUnsuitable(f"Redis {NO_CLUSTER}")
+    if server.get("cluster_enabled") == "1" and kind_of(url) != CLUSTER:
+        raise needs_cluster_url(url)
     policy = server.get("maxmemory_policy", "noeviction")
     # A volatile-* policy evicts only keys with a time to live; nothing that must last has one.
     if policy.startswith("allkeys"):

@@ -127,6 +127,7 @@ def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None 
         patience=settings.wait_redis,
         retention=_retention(settings),
         block_ms=settings.block_ms,
+        wait_replicas=settings.wait_replicas,
     )
 
 
@@ -137,6 +138,7 @@ def check_permissions(store: Store, settings: WorkerSettings, stop: Stop | None 
     """
     group = settings.downstream_group if settings.downstream == "block" else None
     commands = permissions.of_worker(store.keys, group)
+    commands += permissions.of_replication(store.url, settings.wait_replicas)
     if settings.publish_every:
         commands += permissions.of_publisher(store.keys)
     if settings.alarm_url is not None:

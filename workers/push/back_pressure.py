@@ -5,14 +5,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-import redis
-
+from workers.broker.connection import Connection
 from workers.broker.feed_reader import PAGE
-from workers.broker.redis_errors import translated
-from workers.errors import RedisUnsuitable
+from workers.errors import RedisUnsuitable, WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.position import LAST_ID
-from workers.push.ingest import PushStopped, connected_to, rows_pushed
+from workers.push.ingest import PushStopped, rows_pushed
+from workers.stop import Stop
 
 SECONDS = 0.2
 """Seconds between two checks of a full feed."""
@@ -36,6 +35,11 @@ class HighWater:
         Seconds between two checks of a full feed.
     skipped : int
         Rows of the source that were skipped; messages count them.
+
+    Raises
+    ------
+    WorkerError
+        If Redis does not answer, or refuses.
     """
 
     def __init__(
@@ -47,9 +51,10 @@ class HighWater:
         seconds: float = SECONDS,
         skipped: int = 0,
     ) -> None:
-        self._url, self._keys, self._mark = url, FeedKeys(feed), mark
+        self._keys, self._mark = FeedKeys(feed), mark
         self._tell, self._seconds, self._skipped = tell or _ignore, seconds, skipped
-        self._connected: Any = connected_to(url)
+        self._connection = Connection(url, Stop())
+        self._answered()  # what Redis refuses from the start is no interrupted push
         self._next_count = 0
 
     def __enter__(self) -> Self:
@@ -61,7 +66,7 @@ class HighWater:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self._connected.close()
+        self._connection.close()
 
     def __call__(self, sent: int) -> None:
         """Wait until there is room; `sent` rows were sent so far.
@@ -74,12 +79,11 @@ class HighWater:
         try:
             if sent >= self._next_count:
                 self._next_count = sent + self._room()
-        except redis.RedisError as error:
-            named = translated(error, self._url)
-            if isinstance(named, RedisUnsuitable):
-                raise named from None
+        except RedisUnsuitable:
+            raise
+        except WorkerError as error:
             raise PushStopped(
-                f"{named}. {rows_pushed(sent)}; go on with --skip {self._skipped + sent}"
+                f"{error}. {rows_pushed(sent)}; go on with --skip {self._skipped + sent}"
             ) from None
 
     def _room(self) -> int:
@@ -103,8 +107,8 @@ class HighWater:
 
     def _waiting(self) -> int:
         """Return how many entries are beyond the cursor, counted up to the mark."""
-        most = min(self._mark, int(self._connected.xlen(self._keys.input)))
-        after = self._connected.hget(self._keys.state, "cursor") or b"0-0"
+        most = min(self._mark, int(self._connection.call("XLEN", self._keys.input)))
+        after = self._connection.call("HGET", self._keys.state, "cursor") or b"0-0"
         count = 0
         while (
             count < most
@@ -115,13 +119,13 @@ class HighWater:
         return count
 
     def _page(self, after: bytes, count: int) -> list[Any]:
-        found: list[Any] = self._connected.execute_command(
+        found: list[Any] = self._connection.call(
             "XRANGE", self._keys.input, b"(" + after, "+", "COUNT", count
         )
         return found
 
     def _answered(self) -> int:
-        return int(self._connected.hget(self._keys.state, "seq") or 0)
+        return int(self._connection.call("HGET", self._keys.state, "seq") or 0)
 
 
 def _ignore(_waiting: int) -> None:

@@ -4,20 +4,18 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from types import FrameType
-from typing import Any
 
 import numpy as np
 import orjson
 import redis
 
-from workers.broker.connection import client
 from workers.broker.redis_errors import translated
 from workers.errors import RedisUnsuitable, WorkerError
-from workers.feed.keys import REGISTRY, FeedKeys
 from workers.plural import counted
+from workers.push.producer import Producer
 from workers.push.sources import BadSource, Row
 
 CHUNK = 500
@@ -173,19 +171,18 @@ def push(
         accepted rows is exact. A second Ctrl-C does not wait for them.
     """
     sent = unsure = 0
-    key = FeedKeys(feed).input
     try:
-        with connected_to(url) as connected:
+        with producer_of(url, feed) as producer:
             for batch in _chunks(rows, chunk):
                 entries = [label_entry(row) if are_labels else entry(row, arrays) for row in batch]
                 with deferred_interrupt() as interrupt:
                     unsure = len(entries)
-                    sent += _send(connected, url, key, entries, sent, skipped)
+                    sent += _send(producer, url, entries, sent, skipped)
                     unsure = 0
                 if interrupt.came:
                     raise KeyboardInterrupt
                 if sent == len(entries):
-                    _register(connected, feed)
+                    producer.register()
                 if throttle is not None:
                     throttle(sent)
     except KeyboardInterrupt:
@@ -193,8 +190,8 @@ def push(
     return sent
 
 
-def connected_to(url: str) -> Any:
-    """Return a client, which is a context manager.
+def producer_of(url: str, feed: str) -> Producer:
+    """Return the producer of a feed.
 
     Raises
     ------
@@ -202,7 +199,7 @@ def connected_to(url: str) -> Any:
         If Redis does not answer, or refuses.
     """
     try:
-        return client(url)
+        return Producer(url, feed)
     except redis.RedisError as error:
         raise translated(error, url) from None
 
@@ -219,14 +216,11 @@ def rows_pushed(count: int) -> str:
 
 
 def _send(
-    connected: Any, url: str, key: str, entries: Sequence[Fields], before: int, skipped: int
+    producer: Producer, url: str, entries: Sequence[Fields], before: int, skipped: int
 ) -> int:
     """Append entries; return their number."""
-    pipeline = connected.pipeline(transaction=False)
-    for fields in entries:
-        pipeline.execute_command("XADD", key, "*", *fields)
     try:
-        replies = pipeline.execute(raise_on_error=False)
+        replies = producer.append(entries)
     except redis.RedisError as error:
         raise PushStopped(
             f"{translated(error, url)}. {rows_pushed(before)}, and up to {len(entries)} more "
@@ -276,14 +270,6 @@ go on with --skip 106'
     missing = ", ".join(f"--skip {before + first} --limit {length}" for first, length in runs)
     rest = f"go on with --skip {before + count}"
     return f"later rows than the refused were taken: push {missing}, then {rest}"
-
-
-def _register(connected: Any, feed: str) -> None:
-    """Add the feed to the registry of feeds."""
-    # The list is for people, so a push must not fail because of it. A producer may lack the
-    # permission; a broken connection is reported with the next rows.
-    with suppress(redis.RedisError):
-        connected.sadd(REGISTRY, feed)
 
 
 def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:

@@ -13,7 +13,7 @@ from processes import Process
 from workers.admin.attention import silence
 from workers.admin.registry import names
 from workers.broker import permissions
-from workers.broker.connection import client
+from workers.broker.client import client
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.dashboard.feed_follower import FeedFollower
@@ -170,8 +170,14 @@ def test_a_producer_pushes_whether_or_not_it_may_list_the_feed(own_redis, capsys
 COMMANDS = [rule for rule in RULES["osvm-worker"] if rule.startswith("+")]
 OF_PUBLISHER = {"+time", "+expire"}
 OF_WEBHOOK = {"+xreadgroup", "+xack"}
+OF_SEVERAL_SERVERS = {
+    "+cluster|slots": "redis+cluster://h",
+    "+asking": "redis+cluster://h",
+    "+role": "redis+sentinel://h/s",
+    "+wait": "redis://h",
+}
 # With a waiting feed, a webhook or published states alone; and discarding writes nothing.
-NOT_ALWAYS = {"+xpending", "+discard"} | OF_PUBLISHER | OF_WEBHOOK
+NOT_ALWAYS = {"+xpending", "+discard"} | OF_PUBLISHER | OF_WEBHOOK | set(OF_SEVERAL_SERVERS)
 
 
 def test_without_any_one_command_the_check_names_it(own_redis):
@@ -194,6 +200,17 @@ def test_a_worker_that_publishes_states_needs_two_more(own_redis, rule):
     permissions.check(url, permissions.of_worker(keys))
     with pytest.raises(AccessDenied, match=rule[1:].upper()):
         permissions.check(url, permissions.of_publisher(keys))
+
+
+@pytest.mark.parametrize(("rule", "several"), OF_SEVERAL_SERVERS.items())
+def test_what_only_several_servers_need_is_checked_where_there_are_several(
+    own_redis, rule, several
+):
+    url, keys = denied_to(own_redis, rule), FeedKeys("f")
+    first = permissions.of_worker(keys)[:1]
+    permissions.check(url, first + permissions.of_replication("redis://h", 0))
+    with pytest.raises(AccessDenied, match=rule[1:].upper().split("|")[0]):
+        permissions.check(url, first + permissions.of_replication(several, 1))
 
 
 def test_without_a_key_pattern_the_check_names_the_key(own_redis):

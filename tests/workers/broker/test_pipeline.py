@@ -6,7 +6,8 @@ import time
 import pytest
 import redis
 
-from workers.broker.connection import Connection, client
+from workers.broker.client import client
+from workers.broker.connection import Connection
 from workers.broker.pipeline import Pipeline, Sent
 from workers.errors import Unavailable, WorkerError
 from workers.stop import Stop

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from processes import Process
 
-from workers.broker.connection import client
+from workers.broker.client import client
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.config.credentials import complete

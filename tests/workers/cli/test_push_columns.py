@@ -166,11 +166,11 @@ def test_ctrl_c_while_rows_are_in_flight_says_exactly_how_many_arrived(
 ):
     send = ingest._send
 
-    def interrupted(connected, url, key, entries, before, skipped):
+    def interrupted(producer, url, entries, before, skipped):
         if before == 6:
-            pipeline = connected.pipeline
-            connected.pipeline = lambda **kw: (ctrl_c(), pipeline(**kw))[1]
-        return send(connected, url, key, entries, before, skipped)
+            append = producer.append
+            producer.append = lambda entries: (ctrl_c(), append(entries))[1]
+        return send(producer, url, entries, before, skipped)
 
     monkeypatch.setattr(ingest, "_send", interrupted)
     with pytest.raises(PushInterrupted) as ended:

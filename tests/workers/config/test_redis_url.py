@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.broker.connection import client
+from workers.broker.client import client
 from workers.cli import app as cli
 from workers.config.redis_url import check_url
 from workers.errors import BadConfiguration

@@ -11,7 +11,7 @@ import pytest
 from processes import Process
 
 from workers.broker import embedded
-from workers.broker.connection import client
+from workers.broker.client import client
 from workers.broker.store import Store
 from workers.config.redis_url import redacted
 

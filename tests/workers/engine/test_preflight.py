@@ -183,7 +183,7 @@ def test_a_suitable_server_passes(version, policy):
 def complaint_about(server):
     """Return why a server is refused; None where it is not."""
     try:
-        preflight.check_server(server)
+        preflight.check_server(server, "redis://h")
     except RedisUnsuitable as error:
         return str(error)
     return None

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from workers.broker import embedded
-from workers.broker.connection import TIMEOUT, client
+from workers.broker.client import TIMEOUT, client
 from workers.feed.keys import FeedKeys
 from workers.lab.bench.drift import drifting
 from workers.lab.bench.processes import (

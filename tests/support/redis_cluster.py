@@ -1,0 +1,303 @@
+"""A Redis Cluster of three primaries, each with a replica, and a Redis watched by sentinels.
+
+All servers listen on loopback, keep their data in a directory of the test, and end with it.
+"""
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+from processes import Process
+from redis.crc import key_slot
+
+SLOTS = 16_384
+
+
+def system_program(name):
+    """Return a program of Redis 7 that the system has; skip the test where there is none."""
+    found = shutil.which(name)
+    if found is None or Path(found).resolve().is_relative_to(Path(sys.prefix).resolve()):
+        pytest.skip(f"no {name} is installed on this system")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True).stdout
+    if int(re.search(r"(?:v=|cli )(\d+)", version)[1]) < 7:
+        pytest.skip(f"{found} is older than Redis 7: {version.strip()}")
+    return found
+
+
+def free_ports(count, beside=0):
+    """Return ports that are free now, as is the port `beside` above each."""
+    found = []
+    while len(found) < count:
+        with socket.create_server(("127.0.0.1", 0)) as one:
+            port = one.getsockname()[1]
+            if port + beside > 65_000:
+                continue
+            try:
+                socket.create_server(("127.0.0.1", port + beside or 0)).close()
+            except OSError:
+                if beside:
+                    continue
+        found.append(port)
+    return found
+
+
+def wait_for(condition, what, seconds=30.0, pause=0.02):
+    """Wait until a condition holds; return how many seconds that took."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"
+        time.sleep(pause)
+    return time.monotonic() - began
+
+
+class Node:
+    """A server on loopback TCP with a directory of its own."""
+
+    def __init__(self, directory, port, *options, program=None):
+        directory.mkdir(exist_ok=True)
+        self.port, self.directory, self.options = port, directory, options
+        self.program = program or system_program("redis-server")
+        self.client = redis.Redis(port=port, protocol=2, decode_responses=True)
+        self.process = None
+        self.launch()
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    def launch(self):
+        command = [self.program, "--port", str(self.port), "--bind", "127.0.0.1",
+                   "--dir", str(self.directory), "--save", "", "--appendonly", "yes",
+                   "--appendfsync", "no", "--repl-diskless-sync-delay", "0",
+                   "--repl-ping-replica-period", "1",
+                   "--enable-debug-command", "yes", *self.options]  # fmt: skip
+        self.process = Process(command, stdout=subprocess.DEVNULL)
+        return self
+
+    def wait_until_up(self):
+        def answers():
+            try:
+                return self.client.ping()
+            except redis.RedisError:
+                return False
+
+        wait_for(answers, f"{self.address} answers")
+
+    def role(self):
+        try:
+            return self.client.execute_command("ROLE")[0]
+        except redis.RedisError:
+            return None
+
+    def kill(self):
+        """End it without warning."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        self.client.connection_pool.disconnect()
+
+
+class Cluster:
+    """Three primaries, and as many replicas of each as `replicas` says.
+
+    Attributes
+    ----------
+    nodes : list of Node
+        The primaries first, in the order of their slots.
+    """
+
+    def __init__(self, directory, *options, replicas=1, node_timeout=1000):
+        ports = free_ports(3 * (1 + replicas), beside=10_000)
+        self.nodes = [
+            Node(directory / str(port), port, "--cluster-enabled", "yes",
+                 "--cluster-node-timeout", str(node_timeout),
+                 "--cluster-replica-validity-factor", "0", *options)
+            for port in ports
+        ]  # fmt: skip
+        for node in self.nodes:
+            node.wait_until_up()
+        self._form(replicas)
+
+    def _form(self, replicas):
+        """Make the cluster as `redis-cli --cluster create` does, which takes seconds longer."""
+        first, *others = self.nodes
+        for i, node in enumerate(self.nodes):
+            node.client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
+        for i, node in enumerate(self.primaries):
+            begin, end = i * SLOTS // 3, (i + 1) * SLOTS // 3 - 1
+            node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", begin, end)
+        for node in others:
+            first.client.execute_command("CLUSTER", "MEET", "127.0.0.1", node.port)
+        count = len(self.nodes)
+        wait_for(lambda: all(len(node_ids(node)) == count for node in self.nodes), "they met")
+        ids = [my_id(node) for node in self.nodes[:3]]
+        for i, node in enumerate(self.nodes[3:]):
+            node.client.execute_command("CLUSTER", "REPLICATE", ids[i % 3])
+        wait_for(self.is_ok, "the cluster is ok")
+        wait_for(
+            lambda: all(len(self._linked(node)) == replicas for node in self.primaries),
+            "the replicas are linked",
+        )
+
+    def _linked(self, node):
+        return list(node.client.execute_command("ROLE")[2])
+
+    def is_ok(self):
+        def says_ok(node):
+            info = node.client.execute_command("CLUSTER", "INFO")
+            ranges = node.client.execute_command("CLUSTER", "SLOTS")
+            known = {one[1] for line in ranges for one in line[2:]}
+            return "cluster_state:ok" in str(info) and len(known) == len(self.nodes)
+
+        return all(says_ok(node) for node in self.nodes)
+
+    @property
+    def primaries(self):
+        return self.nodes[:3]
+
+    @property
+    def url(self):
+        """URL that names two of the nodes."""
+        return f"redis+cluster://{self.nodes[0].address},{self.nodes[4].address}"
+
+    def node_of(self, key):
+        """Return the present primary of a key."""
+        slot = key_slot(key.encode())
+        for node in self.nodes:
+            if node.process is None:
+                continue
+            for first, last, primary, *_ in node.client.execute_command("CLUSTER", "SLOTS"):
+                if first <= slot <= last:
+                    found = next(one for one in self.nodes if one.port == primary[1])
+                    if found.role() == "master":
+                        return found
+        return None
+
+    def replica_of(self, node):
+        """Return a replica of a primary."""
+        ports = {int(port) for _, port, _ in node.client.execute_command("ROLE")[2]}
+        return next(one for one in self.nodes if one.port in ports)
+
+    def feed_on(self, place, prefix="clustered"):
+        """Return a name of a feed whose slot is on a primary, by its place."""
+        begin, end = place * SLOTS // 3, (place + 1) * SLOTS // 3 - 1
+        names = (f"{prefix}-{i}" for i in range(10_000))
+        return next(name for name in names if begin <= key_slot(name.encode()) <= end)
+
+    def keys_of(self, feed):
+        """Return the keys of a feed, and the primary that holds each."""
+        held = {}
+        for node in self.nodes:
+            if node.process is not None and node.role() == "master":
+                for key in node.client.scan_iter(f"osvm:{{{feed}}}:*"):
+                    held[key] = node
+        return held
+
+    def close(self):
+        for node in self.nodes:
+            node.kill()
+
+
+def my_id(node):
+    return node.client.execute_command("CLUSTER", "MYID")
+
+
+def node_ids(node):
+    """Return the ids of the nodes that a node knows and has a connection to."""
+    found = node.client.execute_command("CLUSTER", "NODES")
+    lines = found.values() if isinstance(found, dict) else found.splitlines()
+    if isinstance(found, dict):
+        return [one["node_id"] for one in lines if one["connected"]]
+    return [line.split()[0] for line in lines if line.split()[7] == "connected"]
+
+
+@contextmanager
+def running_cluster(directory, *options, **arguments):
+    """Run a cluster within the block."""
+    cluster = Cluster(directory, *options, **arguments)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+class Watched:
+    """A primary, replicas of it, and three sentinels that watch them under the name `main`.
+
+    Attributes
+    ----------
+    nodes : list of Node
+        The first primary first.
+    """
+
+    def __init__(self, directory, *options, replicas=1, down_ms=500):
+        ports = free_ports(1 + replicas + 3)
+        first, rest = ports[0], ports[1 : 1 + replicas]
+        self.nodes = [Node(directory / str(first), first, *options)]
+        for port in rest:
+            follows = ("--replicaof", f"127.0.0.1 {first}")
+            self.nodes.append(Node(directory / str(port), port, *follows, *options))
+        for node in self.nodes:
+            node.wait_until_up()
+        self.sentinels = [
+            self._sentinel(directory, port, first, down_ms) for port in ports[1 + replicas :]
+        ]
+        for sentinel in self.sentinels:
+            wait_for(lambda s=sentinel: self._knows_all(s), "the sentinels know each other")
+
+    def _sentinel(self, directory, port, first, down_ms):
+        place = directory / f"sentinel-{port}"
+        place.mkdir()
+        settings = place / "sentinel.conf"
+        settings.write_text(
+            f"port {port}\nbind 127.0.0.1\ndir {place}\n"
+            f"sentinel monitor main 127.0.0.1 {first} 2\n"
+            f"sentinel down-after-milliseconds main {down_ms}\n"
+            "sentinel failover-timeout main 3000\n"
+        )
+        command = [system_program("redis-server"), str(settings), "--sentinel"]
+        process = Process(command, stdout=subprocess.DEVNULL)
+        return redis.Redis(port=port, protocol=2, decode_responses=True), process
+
+    def _knows_all(self, sentinel):
+        try:
+            found = sentinel[0].execute_command("SENTINEL", "MASTER", "main")
+        except redis.RedisError:
+            return False
+        told = dict(zip(found[::2], found[1::2], strict=True))
+        replicas = len(self.nodes) - 1
+        return (told["num-other-sentinels"], told["num-slaves"]) == ("2", str(replicas))
+
+    @property
+    def url(self):
+        ports = [client.connection_pool.connection_kwargs["port"] for client, _ in self.sentinels]
+        return f"redis+sentinel://{','.join(f'127.0.0.1:{port}' for port in ports)}/main"
+
+    def primary(self):
+        return next((node for node in self.nodes if node.process and node.role() == "master"), None)
+
+    def close(self):
+        for client, process in self.sentinels:
+            process.kill()
+            process.wait()
+            client.connection_pool.disconnect()
+        for node in self.nodes:
+            node.kill()
+
+
+@contextmanager
+def running_watched(directory, *options, **arguments):
+    """Run servers watched by sentinels within the block."""
+    watched = Watched(directory, *options, **arguments)
+    try:
+        yield watched
+    finally:
+        watched.close()

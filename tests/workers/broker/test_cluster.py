@@ -1,0 +1,250 @@
+"""Feeds on a Redis Cluster: three primaries, each with a replica, that this file starts."""
+
+from pathlib import Path
+
+import pytest
+import redis
+from fault_feed import drain, engine, outcome, push, rows
+from fault_redis import Server
+from redis.crc import key_slot
+from redis_cluster import running_cluster
+
+from workers.admin.registry import names
+from workers.broker import permissions
+from workers.broker.command_keys import key_of
+from workers.broker.nodes import nodes_of
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.combine import service
+from workers.dashboard.follower import Follower
+from workers.feed.keys import REGISTRY, FeedKeys
+from workers.monitor.view import FeedWatch
+from workers.push import ingest
+from workers.push.sources import Row
+
+ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users-7.acl"
+COUNT = 120
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def feeds(cluster):
+    """A feed on each primary, answered."""
+    found = [cluster.feed_on(place) for place in range(3)]
+    for feed in found:
+        answer(cluster.url, feed)
+    return found
+
+
+def answer(url, feed, count=COUNT):
+    """Fill a feed and answer it, in this process; return what it answered."""
+    with Store(url, feed, block_ms=20) as store:
+        push(store, rows(count))
+        running = engine(store, keep_input=True)
+        store.register()
+        drain(running, count)
+        running.snapshot()
+        return outcome(store)
+
+
+@pytest.fixture
+def run(capsys):
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def test_a_feed_on_any_node_has_the_bytes_of_one_on_a_lone_server(cluster, feeds, embedded_url):
+    found = []
+    for feed in feeds:
+        with Store(cluster.url, feed) as store:
+            found.append(outcome(store))
+    assert found == [answer(embedded_url, "clustered-lone")] * 3
+
+
+def test_all_keys_of_a_feed_are_on_one_node_and_the_feeds_on_three(cluster, feeds):
+    nodes = [set(cluster.keys_of(feed).values()) for feed in feeds]
+    assert [len(one) for one in nodes] == [1, 1, 1]
+    assert len(set.union(*nodes)) == 3
+    with Store(cluster.url, feeds[0]) as store:
+        found = {store._connection.node_of(FeedKeys(feed).state) for feed in feeds}
+        assert found == {f"redis://{node.address}/0" for node in set.union(*nodes)}
+
+
+def test_the_commands_see_feeds_on_every_node(cluster, feeds, run):
+    at = ("--redis", cluster.url)
+    code, said, _ = run("status", *at)
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines()[1:]] == sorted(feeds)
+    for feed in feeds:
+        assert f"{COUNT} entries" in run("status", feed, *at)[1]
+        assert len(run("tail", feed, "--json", "-n", "0", *at)[1].splitlines()) == COUNT
+        assert run("verify", feed, *at)[0] == 0
+        assert run("dlq", feed, *at)[0] == 0
+
+
+def test_push_reaches_the_node_of_the_feed_and_the_list_of_feeds(cluster, run):
+    feed = cluster.feed_on(1, "pushed")
+    code, _, said = run("push", feed, "Phishing", "--limit", "30", "--redis", cluster.url)
+    assert (code, "30 rows pushed" in said) == (0, True), said
+    with Store(cluster.url, feed) as store:
+        assert store.length(store.keys.input) == 30
+        assert feed in names(store)
+        assert run("reset", feed, "--input", "--yes", "--redis", cluster.url)[0] == 0
+        assert feed not in names(store)
+
+
+def test_the_page_and_the_endpoint_read_feeds_of_every_node(cluster, feeds):
+    follower = Follower(cluster.url)
+    follower.read()
+    assert {view.feed: view.seq for view in follower.views()} == dict.fromkeys(feeds, COUNT)
+    follower.stop()
+    for feed in feeds:
+        watch = FeedWatch(cluster.url, feed)
+        assert (watch.look().lag_entries, watch.trouble) == (0, None)
+        watch.close()
+
+
+def test_feeds_of_three_slots_are_combined_as_on_a_lone_server(cluster, feeds, embedded_url):
+    def combined(url, sources, into):
+        assert service.run(sources, into, url, once=True) == 0
+        with Store(url, into) as store:
+            return outcome(store)
+
+    for feed in feeds[:2]:
+        answer(embedded_url, feed)
+    into = cluster.feed_on(2, "clustered-both")
+    found = combined(cluster.url, feeds[:2], into)
+    assert found == combined(embedded_url, feeds[:2], into)
+    assert len(found[0][0]) == COUNT
+
+
+def move_slot(cluster, feed, finish=True):
+    """Move the slot of a feed, with its keys, to the next primary; return source and target."""
+    slot = key_slot(feed.encode())
+    source = cluster.node_of(f"{{{feed}}}")
+    target = next(node for node in cluster.primaries if node is not source)
+    ids = [node.client.execute_command("CLUSTER", "MYID") for node in (source, target)]
+    target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
+    source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
+    for key in source.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 1000):
+        source.client.execute_command("MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
+    if finish:
+        finish_move(slot, source, target)
+    return slot, source, target
+
+
+def finish_move(slot, source, target):
+    identity = target.client.execute_command("CLUSTER", "MYID")
+    for node in (target, source):
+        node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", identity)
+
+
+def test_a_worker_follows_its_slot_to_another_node(cluster, embedded_url):
+    feed = cluster.feed_on(0, "moved")
+    with Store(cluster.url, feed, block_ms=20, patience=20.0) as store:
+        push(store, rows(COUNT))
+        running = engine(store)
+        drain(running, 40)
+        _, _, target = move_slot(cluster, feed)
+        drain(running, COUNT)
+        assert set(cluster.keys_of(feed).values()) == {target}
+        found = outcome(store)
+    assert found == answer(embedded_url, "clustered-stays")
+
+
+def test_while_a_slot_moves_its_keys_are_read_where_they_are(cluster):
+    feed = cluster.feed_on(1, "moving")
+    answer(cluster.url, feed)
+    with Store(cluster.url, feed) as store:
+        before = outcome(store)
+        moving = move_slot(cluster, feed, finish=False)
+        assert outcome(store) == before
+        assert store._connection.retries == {}
+        finish_move(*moving)
+        assert outcome(store) == before
+
+
+def test_entries_are_appended_once_each_while_the_slot_moves(cluster):
+    feed = cluster.feed_on(2, "producer")
+    moving = []
+
+    def throttle(sent):
+        if sent == 20:
+            moving.append(move_slot(cluster, feed, finish=False))
+        if sent == 60:
+            finish_move(*moving[0])
+
+    sent = [Row([i], "a") for i in range(100)]
+    assert ingest.push(sent, cluster.url, feed, throttle=throttle, chunk=10) == 100
+    with Store(cluster.url, feed) as store:
+        found = [entry[1][1] for page in store.pages(store.keys.input, b"0-0") for entry in page]
+    assert found == [f"[{i}]".encode() for i in range(100)]
+
+
+def test_a_url_of_one_node_names_the_url_to_write(cluster, feeds, run):
+    for node in cluster.primaries:
+        url = f"redis://{node.address}/0"
+        for command in (("worker", feeds[0], "--classes", "a,b"), ("check", feeds[0])):
+            code, _, said = run(*command, "--redis", url)
+            assert code == 2
+            assert f"is part of a Redis Cluster: write redis+cluster://{node.address}" in said
+
+
+def test_a_cluster_url_of_a_lone_server_says_what_it_is(tmp_path, run):
+    server = Server(tmp_path)
+    url = f"redis+cluster://127.0.0.1:{server.port}?client_name=hunter2"
+    try:
+        for command in (("status",), ("worker", "f"), ("push", "f", "Phishing")):
+            code, _, said = run(*command, "--redis", url)
+            assert code == 2
+            assert "is not part of a Redis Cluster (cluster-enabled no)" in said
+            assert "hunter2" not in said
+    finally:
+        server.kill()
+
+
+def test_each_role_does_its_part_on_every_node(cluster, run):
+    rules = [line.split() for line in ACL.read_text().splitlines()]
+    for node in cluster.nodes:
+        for _, name, *allowed in rules[2:]:
+            allowed = [rule for rule in allowed if rule != "off"]
+            node.client.execute_command("ACL", "SETUSER", name, *allowed, "on", ">pw-of-the-test")
+
+    def at(role):
+        return "--redis", cluster.url.replace("://", f"://osvm-{role}:pw-of-the-test@")
+
+    feed = cluster.feed_on(2, "roles")
+    assert run("push", feed, "Phishing", "--limit", "20", *at("producer"))[0] == 0
+    assert run("check", feed, "--wait-replicas", "1", *at("worker"))[0] == 0
+    assert "waiting    20" in run("status", feed, *at("reader"))[1]
+    code, _, said = run("check", feed, *at("producer"))
+    assert (code, "pw-of-the-test" in said) == (2, False)
+
+
+def test_every_command_of_a_worker_is_about_one_feed_or_the_list_of_feeds():
+    keys = FeedKeys("f")
+    for command in permissions.of_worker(keys, "group") + permissions.of_webhook(keys):
+        key = key_of(command)
+        if key is None:
+            assert command[0] in ("INFO", "SCAN")
+        else:
+            assert key_slot(key) == key_slot(b"f") or key == REGISTRY.encode()
+
+
+def test_no_node_refused_a_command_for_keys_of_several_slots(cluster, feeds):
+    assert nodes_of(cluster.url) is nodes_of(cluster.url)
+    for node in cluster.primaries:
+        assert "errorstat_CROSSSLOT" not in node.client.info("errorstats")
+    with redis.Redis(port=cluster.nodes[0].port) as client, pytest.raises(redis.ResponseError):
+        client.execute_command("DEL", *(FeedKeys(feed).input for feed in feeds))
+    assert "errorstat_CROSSSLOT" in cluster.nodes[0].client.info("errorstats"), "it counts them"

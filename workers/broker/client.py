@@ -1,0 +1,66 @@
+"""A client of redis-py for one server, with one connection and no retries of its own."""
+
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from workers.broker.reply_limit import LimitedParser
+from workers.config.redis_servers import kind_of
+from workers.config.redis_url import check_url, unusable
+
+TIMEOUT = 5.0
+"""Seconds without a reply after which the connection counts as dead: far above network latency."""
+
+
+def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
+    """Return a client with one connection, unparsed RESP2 replies and no retries of its own.
+
+    redis-py 8 would send a write again after a lost reply, and it parses replies differently under
+    RESP3. Only the loop of `Connection` may repeat a command.
+
+    Parameters
+    ----------
+    url : str
+        Of one server; `nodes.nodes_of` says which server of a cluster or of sentinels it is.
+    timeout : float
+        Seconds for one reply.
+
+    Raises
+    ------
+    BadConfiguration
+        If the URL cannot be used; see `check_url`.
+    """
+    verified = check_url(url)
+    if kind_of(url):
+        raise unusable(url)
+    try:
+        connected = redis.Redis.from_url(
+            url,
+            protocol=2,
+            decode_responses=False,
+            single_connection_client=True,
+            retry=Retry(NoBackoff(), 0),
+            retry_on_timeout=False,
+            socket_timeout=timeout,
+            socket_connect_timeout=min(timeout, TIMEOUT),
+            health_check_interval=0,
+            parser_class=LimitedParser,
+            **verified,
+        )
+    except ValueError:
+        raise unusable(url) from None
+    for command in _UNPARSED:
+        connected.set_response_callback(command, _unparsed)
+    return connected
+
+
+_UNPARSED = (
+    *("XREAD", "XREADGROUP", "XRANGE", "XREVRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET"),
+    *("CLUSTER", "ROLE"),
+)
+
+
+def _unparsed(reply: Any, **_options: Any) -> Any:
+    return reply
