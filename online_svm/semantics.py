@@ -99,6 +99,7 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "max_classes": None,
             "max_id_chars": 256,
             "dedupe_window": 0,
+            "payload": "full",
         },
         "combination": {
             "semantics": 1,
@@ -176,6 +177,7 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "max_classes": None,
             "max_id_chars": 256,
             "dedupe_window": 0,
+            "payload": "full",
         },
         "combination": {
             "semantics": 2,

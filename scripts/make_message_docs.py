@@ -1,4 +1,4 @@
-"""Write docs/messages.md from the models in workers/message/schema.py; --check only compares."""
+"""Write docs/messages.md from the models in workers/message/schema/; --check only compares."""
 
 import argparse
 import sys
@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from workers.message.compact.form import ABSENT, CONSTANTS, DERIVED, NUMBERS, ROWS
 from workers.message.schema import (
     CODES,
     EVENT_CODES,
@@ -17,6 +18,7 @@ from workers.message.schema import (
     AlarmsMessage,
     CombinedMessage,
     CombinedSource,
+    CompactMessage,
     DuplicateMessage,
     EventMessage,
     LabelMessage,
@@ -30,7 +32,7 @@ TARGET = Path(__file__).parents[1] / "docs" / "messages.md"
 _HEAD = f"# Messages\n\nSchema version {VERSION}. "
 
 _INTRODUCTION = """\
-This page is made from `workers/message/schema.py` by `scripts/make_message_docs.py`.
+This page is made from `workers/message/schema/` by `scripts/make_message_docs.py`.
 
 A feed `F` has six streams in Redis: `osvm:{F}:in`, `osvm:{F}:out`, `osvm:{F}:met`,
 `osvm:{F}:alarms`, `osvm:{F}:dlq` and `osvm:{F}:events`. Entries of `out`, `met`, `alarms` and
@@ -38,7 +40,7 @@ A feed `F` has six streams in Redis: `osvm:{F}:in`, `osvm:{F}:out`, `osvm:{F}:me
 the entry ID of the input entry it answers, and there is exactly one for each, rejected entries
 included. A payload is a function of the examples alone, but for those of `events`: no time, no
 entry ID, never NaN or an infinity. Numbers are written with as many digits as bring back the same
-64-bit float.
+64-bit float; in the compact form of an answer, with six decimals.
 
 Fields may be added; readers should ignore those they do not know. A change of meaning raises `v`.
 """
@@ -86,6 +88,14 @@ _ANSWER = PredictionMessage.model_validate(
         "guarantee": "exact",
         "reason": None,
     }
+)
+_COMPACT = CompactMessage(
+    id="tx-1042",
+    seq=1041,
+    c=[
+        *(1040, 1, 1, 1, 99, 7, 7, 7, "exact", None, "venn", None, ["ham", "spam"]),
+        *(0.935, 0.93, 0.94, 0.93, 0.94, 1.25),
+    ],
 )
 _REJECTION = RejectedMessage(
     seq=1042, n=1041, code="not_finite", reason="feature 'age' is NaN; send a finite number"
@@ -182,6 +192,7 @@ def _section(model: type[BaseModel]) -> str:
     )
     examples = {
         PredictionMessage: _ANSWER,
+        CompactMessage: _COMPACT,
         RejectedMessage: _REJECTION,
         DuplicateMessage: _DUPLICATE,
         LabelMessage: _LABEL,
@@ -189,9 +200,31 @@ def _section(model: type[BaseModel]) -> str:
         AlarmsMessage: _ALARMS,
         EventMessage: _EVENT,
     }
+    if model is CompactMessage:
+        text += _compact_form()
     if model in examples:
         text += f"\n```json\n{examples[model].payload().decode()}\n```\n"
     return text
+
+
+def _compact_form() -> str:
+    """Return what the values of `c` are, and what of a full answer is not among them."""
+    places = [(f"`{place.name}`", place.meaning) for place in (*ROWS, *CONSTANTS, *NUMBERS)]
+    table = _table(("in `c`", "meaning"), places)
+    return f"""
+{table}
+k is 1 for two classes, else the number of classes. Probabilities and scores are rounded to six
+decimals: a log loss counts no probability below 1e-6. Of the fields of a full answer
+{_listed(DERIVED)} follow from these values (`status` is `ok`); so do, of two classes,
+the numbers of the first: 1 minus those of the second, with the ends of an interval exchanged.
+{_listed(ABSENT)} are left out: reports in `met` have the figures of each map all the same.
+"""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as code, as a list in a sentence."""
+    *most, last = (f"`{name}`" for name in names)
+    return f"{', '.join(most)} and {last}"
 
 
 def _prose(model: type[BaseModel]) -> str:

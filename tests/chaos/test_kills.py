@@ -54,13 +54,15 @@ def payloads(store: Store) -> list[list[bytes]]:
     ]
 
 
-def test_batches_and_twenty_kills_change_no_byte(redis_url: str, feed: str) -> None:
+@pytest.mark.parametrize("payload", ["full", "compact"])
+def test_batches_and_twenty_kills_change_no_byte(redis_url: str, feed: str, payload: str) -> None:
+    form = ("--payload", payload)
     examples = shuffled(rows(SOURCE, Reading()), SEED)
     expected = None
     for batch in (1, 7, 64, 1024):
         with Store(redis_url, f"{feed}-{batch}") as store:
             push(examples, redis_url, store.keys.feed)
-            with worker(store, redis_url, "--batch", str(batch)) as process:
+            with worker(store, redis_url, "--batch", str(batch), *form) as process:
                 wait_for(store, len(examples), process)
                 process.terminate()
                 assert process.wait(20) == 0
@@ -68,7 +70,7 @@ def test_batches_and_twenty_kills_change_no_byte(redis_url: str, feed: str) -> N
             assert payloads(store) == expected
     with Store(redis_url, f"{feed}-killed") as store:
         push(examples, redis_url, store.keys.feed)
-        kill_and_finish(store, redis_url, len(examples))
+        kill_and_finish(store, redis_url, len(examples), form)
         assert payloads(store) == expected
         found = verify(store)
         assert found.is_identical
@@ -79,11 +81,11 @@ def test_batches_and_twenty_kills_change_no_byte(redis_url: str, feed: str) -> N
         print(f"\n{KILLS} kills, {len(examples)} answers, digest {state.position.digest.hex()}")
 
 
-def kill_and_finish(store: Store, url: str, total: int) -> None:
+def kill_and_finish(store: Store, url: str, total: int, form: tuple[str, str]) -> None:
     choose = random.Random(SEED)
     for _ in range(KILLS):
         options = ["--batch", str(choose.choice((1, 7, 64))), "--snapshot-every", "300"]
-        with worker(store, url, *options) as process:
+        with worker(store, url, *options, *form) as process:
             wait_for(store, answered(store) + choose.randint(LEAST, MOST), process)
             process.kill()
             process.wait()

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from workers.broker.store import Store
 from workers.errors import StateLost
 from workers.feed.agreement import check_computed
 from workers.feed.keys import FIELD
+from workers.message.stored import parse
 
 
 def check_known(store: Store) -> None:
@@ -45,7 +44,7 @@ def payload(entry: Sequence[Any]) -> bytes:
 
 
 def answer(entry: Sequence[Any]) -> dict[str, Any]:
-    """Return the parsed payload of an entry of `out` or `met`.
+    """Return the parsed payload of an entry of `out` or `met`; an answer as in the full form.
 
     Raises
     ------
@@ -53,8 +52,8 @@ def answer(entry: Sequence[Any]) -> dict[str, Any]:
         If it is not a JSON object: another program wrote it.
     """
     try:
-        found = orjson.loads(payload(entry))
-    except orjson.JSONDecodeError:
+        found = parse(payload(entry))
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise no_answer(entry)

@@ -7,7 +7,7 @@ A benchmark is a module of `workers.lab.bench` whose `run` returns or yields res
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -84,16 +84,25 @@ def solver(
         _show(run(n=examples, tell=tell), json)
 
 
-def worker(examples: Measured = 20_000, json: Json = False) -> None:
+def worker(
+    examples: Measured = 20_000,
+    payload: Annotated[
+        Literal["full", "compact"],
+        typer.Option(help="Form of the answers; `compact` is measured against `full` alone."),
+    ] = "full",
+    json: Json = False,
+) -> None:
     """Measure examples a second through Redis against what bounds them, and river in process.
 
     The engine with rare refits and the default configuration, against a null worker, the reads and
-    commits alone, the refits alone, and two of river's classifiers without Redis.
+    commits alone, the refits alone, and two of river's classifiers without Redis. With `--payload
+    compact`: both, and the bytes of an answer in Redis, against themselves with full answers.
     """
+    from workers.lab.bench import payloads
     from workers.lab.bench.worker import run
 
     with stage_progress() as tell:
-        _show(run(examples, tell), json)
+        _show(payloads.run(examples, tell) if payload == "compact" else run(examples, tell), json)
 
 
 def watching(

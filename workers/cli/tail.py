@@ -90,17 +90,19 @@ def _known(
 
 
 def _parsed(data: bytes) -> Any:
-    """Return the payload as an object, or None if it is not JSON."""
-    import orjson
+    """Return the payload as an object, an answer as in the full form; None if it is no message."""
+    from workers.message.stored import parse
 
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
+        return parse(data)
+    except ValueError:
         return None
 
 
 def _added(data: bytes, fields: dict[str, Any]) -> bytes:
     """Return a payload with fields added at its end; the bytes before them are unchanged.
+
+    A compact answer is given as in the full form.
 
     Examples
     --------
@@ -109,11 +111,14 @@ def _added(data: bytes, fields: dict[str, Any]) -> bytes:
     """
     import orjson
 
+    from workers.message.compact.form import NAME
+
     message = _parsed(data)
-    is_answer = isinstance(message, dict) and "status" in message and data.endswith(b"}")
-    if not fields or not is_answer:
+    if not isinstance(message, dict) or "status" not in message or not data.endswith(b"}"):
         return data
-    return data[:-1] + b"," + orjson.dumps(fields)[1:]
+    if message.get("payload") == NAME:
+        data = orjson.dumps(message)
+    return data[:-1] + b"," + orjson.dumps(fields)[1:] if fields else data
 
 
 def line(data: bytes, truth: Mapping[str, Any] | None = None) -> str:

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.schema import MAX_LABEL, FeatureSchema
+from workers.admin.answers import answer as parsed_answer
 from workers.admin.answers import payload
 from workers.admin.registry import NoSuchFeed
 from workers.broker.batch_size import BatchSize
 from workers.broker.feed_reader import PAGE_BYTES
 from workers.broker.store import Store
 from workers.combine.join import Answer, Mark
+from workers.config.settings import Limits
 from workers.errors import BadConfiguration, InputLost, StateLost
 from workers.feed.position import LAST_ID
 from workers.feed.stored_settings import stored_settings
@@ -46,15 +46,21 @@ class Source:
     NoSuchFeed
         If no worker has begun the feed.
     BadConfiguration
-        If it does not declare two classes, takes late labels, or is itself a combination.
+        If it does not declare two classes, takes late labels, is itself a combination, or leaves
+        out of its answers what its masses are taken from.
     """
 
     def __init__(self, store: Store, batch: int = 256) -> None:
         self._size = BatchSize(batch, PAGE_BYTES)
         self.feed, self._store = store.keys.feed, store
-        config = _configuration(store)
+        config, limits = _configuration(store)
         self.classes = _two_classes(self.feed, config)
         self.evidence = next((name for name in config.maps if name.startswith(EVIDENTIAL)), "venn")
+        if self.evidence != "venn" and limits.payload == "compact":
+            raise BadConfiguration(
+                f"feed {self.feed!r} has the map {self.evidence}, whose belief its compact answers "
+                'leave out: combine feeds with payload = "full", or without such a map'
+            )
         self._schema = FeatureSchema(config)
 
     def check(self, mark: Mark) -> None:
@@ -93,7 +99,7 @@ class Source:
         labels = self._labels(after, entries)
         answers = []
         for entry in entries:
-            message = orjson.loads(payload(entry))
+            message = parsed_answer(entry)
             if message["seq"] != place:
                 raise _lost(self.feed, f"answers {place} to {message['seq'] - 1}", "--retain-out")
             answers.append(self._answer(entry, after, message, labels))
@@ -161,14 +167,14 @@ def bounds(message: dict[str, Any], evidence: str) -> Bounds:
     return belief, plausibility
 
 
-def _configuration(store: Store) -> PredictorConfig:
+def _configuration(store: Store) -> tuple[PredictorConfig, Limits]:
     feed, state = store.keys.feed, store.state()
     if state is None:
         raise NoSuchFeed(f"no feed {feed!r}: begin it with online-svm worker {feed}")
     stored = stored_settings(feed, state.agreement)
     if stored is None:
         raise BadConfiguration(f"feed {feed!r} is itself a combination: name the feeds it is of")
-    return stored[0]
+    return stored
 
 
 def _two_classes(feed: str, config: PredictorConfig) -> tuple[str, str]:

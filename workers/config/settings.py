@@ -35,13 +35,15 @@ from workers.errors import BadConfiguration
 
 Policy = Literal["trim", "block"]
 LogFormat = Literal["text", "json"]
+Payload = Literal["full", "compact"]
 
 
 class Limits(BaseModel):
-    """Bounds on one input entry, which is rejected beyond them; and the window of unique ids.
+    """Bounds on one input entry, which is rejected beyond them; unique ids; the form of answers.
 
-    They decide which entries are learned, so they are fixed for the life of a feed, as are the
-    settings of its predictor. A new one needs a line in online_svm/semantics.py.
+    They decide which entries are learned, and what an answer's bytes are. So they are fixed for the
+    life of a feed, as are the settings of its predictor. A new one needs a line in
+    online_svm/semantics.py.
     """
 
     max_entry_bytes: int = Field(
@@ -73,6 +75,11 @@ class Limits(BaseModel):
         le=1_000_000,
         description="Number of producers' ids to remember. An entry that repeats one of them is "
         "answered `duplicate` and not learned. 0 remembers none.",
+    )
+    payload: Payload = Field(
+        "full",
+        description="Form of an answer: `full`, or `compact`, about a quarter of the bytes: six "
+        "decimals, and no maps.",
     )
 
 

@@ -3,8 +3,6 @@
 from collections import deque
 from typing import Any
 
-import orjson
-
 from workers.admin.answers import newest, payload
 from workers.admin.holder import holder
 from workers.admin.status import waiting
@@ -24,6 +22,7 @@ from workers.dashboard.reports import Report, parsed
 from workers.errors import StateLost
 from workers.feed.position import parse_id
 from workers.history.true_labels import TrueLabels, Truth
+from workers.message.stored import parse
 
 FIRST_REPORTS = 300
 """Reports that are read of a feed at first; all that fit are read once it is watched."""
@@ -207,8 +206,8 @@ def _labelled(answer: Answer, late: dict[str, Any]) -> Answer:
 def _parsed(entry: Entry) -> Any:
     """Return a payload as JSON; None if it is none."""
     try:
-        return orjson.loads(payload(entry))
-    except (StateLost, orjson.JSONDecodeError):
+        return parse(payload(entry))
+    except (StateLost, ValueError):
         return None
 
 

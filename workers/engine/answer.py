@@ -12,7 +12,7 @@ from online_svm.errors import InvalidExample
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
-from workers.config.settings import Limits
+from workers.config.settings import Limits, Payload
 from workers.engine.admission import admit
 from workers.engine.late_admission import admit_late
 from workers.feed.commit import HEAD_BYTES, DeadLetter
@@ -22,12 +22,12 @@ from workers.message import entry_decode
 from workers.message.decode import Decoded, Fields, decode
 from workers.message.encode import (
     encode_alarms,
-    encode_block,
     encode_duplicate,
     encode_label,
     encode_rejected,
     encode_report,
 )
+from workers.message.forms import encode_answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def process(
         elif isinstance(answer, Alarm):
             raised.setdefault(decoded.accepted[done - 1], []).append(answer)
         else:
-            _place(answer, decoded, done, before.seq, out)
+            _place(answer, decoded, done, before.seq, out, limits.payload)
             done += len(answer)
     return _outcome(predictor.n, before, entries, out, met, raised, dead_letters, reports)
 
@@ -146,7 +146,7 @@ def _process_late(
         elif isinstance(answer, Alarm):
             raised.setdefault(admitted.position(answer.n), []).append(answer)
         else:
-            _place(answer, decoded, done, before.seq, out)
+            _place(answer, decoded, done, before.seq, out, limits.payload)
             done += len(answer)
     met = [(entries[i][0], encode_report(report, before.seq + i)) for i, report in reports.items()]
     told = list(reports.values())
@@ -171,10 +171,13 @@ def _outcome(
     return Outcome(before, after, ids, out, met, alarms, dead_letters, reports)
 
 
-def _place(block: PredictionBlock, decoded: Decoded, done: int, seq: int, out: list[bytes]) -> None:
+def _place(
+    block: PredictionBlock, decoded: Decoded, done: int, seq: int, out: list[bytes], form: Payload
+) -> None:
     """Put the payloads of a block at the positions of its entries in the batch."""
     rows = decoded.accepted[done : done + len(block)]
-    payloads = encode_block(block, [seq + i for i in rows], [decoded.ids[i] for i in rows])
+    seqs, ids = [seq + i for i in rows], [decoded.ids[i] for i in rows]
+    payloads = encode_answers(block, seqs, ids, form)
     for i, payload in zip(rows, payloads, strict=True):
         out[i] = payload
 

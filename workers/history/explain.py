@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.explanation import Explanation, explain
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.answers import payload
+from workers.admin.answers import answer, payload
 from workers.admin.verify import fresh, settings_of
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
@@ -21,6 +19,7 @@ from workers.feed.position import START, Position, parse_id, previous_id
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState
 from workers.message.decode import decode
+from workers.message.stored import parse
 
 _ID = b"0123456789-"
 
@@ -34,7 +33,7 @@ class Explained:
     entry : str
         Its entry ID.
     answer : dict
-        The committed payload.
+        The committed payload, parsed; one in the compact form as in the full form.
     is_identical : bool
         Whether the replay gave the same bytes.
     from_seq, replayed : int
@@ -93,7 +92,7 @@ def explain_answer(store: Store, name: str) -> Explained:
         rests_on = None
     return Explained(
         entry=target.decode(),
-        answer=orjson.loads(data),
+        answer=answer(committed),
         is_identical=data == outcome.out[0],
         from_seq=start.seq,
         replayed=before.seq - start.seq,
@@ -132,8 +131,8 @@ def _find(store: Store, name: str) -> Entry:
 
 def _id_of(entry: Entry) -> Any:
     try:
-        message = orjson.loads(payload(entry))
-    except orjson.JSONDecodeError:
+        message = parse(payload(entry))
+    except ValueError:
         return None
     return message.get("id") if isinstance(message, dict) else None
 
@@ -176,7 +175,7 @@ def _replay(
     for page in store.pages(store.keys.input, start.cursor, upto):
         position = process(predictor, limits, position, page, recent).after
     answered = store.call("XRANGE", store.keys.out, target, target)
-    if orjson.loads(payload(answered[0]))["seq"] != position.seq:
+    if answer(answered[0])["seq"] != position.seq:
         raise _lost(store.keys.feed, target)
     return position
 

@@ -123,11 +123,11 @@ class TrueLabels:
         fields = dict(zip(flat[::2], flat[1::2], strict=True))
         label = self._spelled(fields[b"y"].decode(errors="replace")) if b"y" in fields else None
         label = self._late.get(message.get("id", ""), label)
-        answer = message.get("label")
+        said = message.get("label")
         return Truth(
             is_kept=True,
             label=label,
-            is_right=None if label is None or answer is None else answer == label,
+            is_right=None if label is None or said is None else said == label,
             features=_features(fields) if self.with_features else None,
         )
 

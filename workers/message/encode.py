@@ -14,7 +14,15 @@ from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import COLUMNS, Column, Kind
 from online_svm.stream.label_counts import Done
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
-from online_svm.types import Floats, Ints
+from online_svm.types import Ints
+from workers.message.json_columns import (
+    categories,
+    id_parts,
+    integers,
+    interleave,
+    literal,
+    numbers,
+)
 from workers.message.version import VERSION
 
 
@@ -45,7 +53,7 @@ def encode_block(
         If a number to be published is not finite.
     """
     extra = extra or {}
-    texts = [_id_parts(ids), _integers(np.asarray(seqs, dtype=np.int64))]
+    texts = [id_parts(ids), integers(np.asarray(seqs, dtype=np.int64))]
     for encode in _ENCODERS if block.status == "ok" else _COUNT_ENCODERS:
         texts += encode(block)
     template = _template(block, tuple(extra))
@@ -95,23 +103,18 @@ def _make_template(common: _Common) -> bytes:
         placeholder = _ENCODINGS[column.kind].placeholder(common, column)
         if placeholder is not None:
             parts.append(b'"%b":%b' % (column.name.encode(), placeholder))
-    parts += [_literal(name) + b":%b" for name in common.extra]
-    head = b'{"v":%d,"status":%b,%%b"seq":%%b,' % (VERSION, _literal(common.status))
+    parts += [literal(name) + b":%b" for name in common.extra]
+    head = b'{"v":%d,"status":%b,%%b"seq":%%b,' % (VERSION, literal(common.status))
     return head + b",".join(parts) + b"}"
 
 
-def _literal(value: object) -> bytes:
-    """Return the JSON of a value, escaped for use in a template."""
-    return orjson.dumps(value).replace(b"%", b"%%")
-
-
 def _constant_placeholder(common: _Common, column: Column) -> bytes:
-    return _literal(common.constants[_CONSTANT.index(column.name)])
+    return literal(common.constants[_CONSTANT.index(column.name)])
 
 
 def _row_placeholder(common: _Common, column: Column, placeholder: bytes = b"%b") -> bytes:
     """Return the placeholder of a text; while warming, the JSON of an unknown value."""
-    return placeholder if common.status == "ok" else _literal(column.unknown)
+    return placeholder if common.status == "ok" else literal(column.unknown)
 
 
 def _maps_placeholder(common: _Common, column: Column, placeholder: bytes) -> bytes | None:
@@ -119,7 +122,7 @@ def _maps_placeholder(common: _Common, column: Column, placeholder: bytes) -> by
     names = common.maps[_BY_MAP.index(column.name)]
     if names is None:
         return None
-    return b"{" + b",".join(_literal(name) + b":" + placeholder for name in names) + b"}"
+    return b"{" + b",".join(literal(name) + b":" + placeholder for name in names) + b"}"
 
 
 def _getter(column: Column) -> Callable[[PredictionBlock], Any]:
@@ -133,12 +136,12 @@ def _constant_encoder(_column: Column) -> Encoder:
 
 def _count_encoder(column: Column) -> Encoder:
     array = _getter(column)
-    return lambda block: [_integers(array(block))]
+    return lambda block: [integers(array(block))]
 
 
 def _category_encoder(column: Column) -> Encoder:
     array = _getter(column)
-    return lambda block: [[b"null" if text == b"-1" else text for text in _integers(array(block))]]
+    return lambda block: [categories(array(block))]
 
 
 def _label_encoder(column: Column) -> Encoder:
@@ -153,22 +156,22 @@ def _label_encoder(column: Column) -> Encoder:
 
 def _own_encoder(column: Column) -> Encoder:
     array = _getter(column)
-    return lambda block: [_floats(array(block)[np.arange(len(block)), block.label])]
+    return lambda block: [numbers(array(block)[np.arange(len(block)), block.label])]
 
 
 def _list_encoder(column: Column) -> Encoder:
     array = _getter(column)
-    return lambda block: [_floats(array(block))]
+    return lambda block: [numbers(array(block))]
 
 
 def _pair_encoder(column: Column) -> Encoder:
     bounds = _getter(column)
-    return lambda block: [_floats(_interleave(*bounds(block)))]
+    return lambda block: [numbers(interleave(*bounds(block)))]
 
 
 def _map_encoder(column: Column) -> Encoder:
     maps = _getter(column)
-    return lambda block: [_floats(values) for values in (maps(block) or {}).values()]
+    return lambda block: [numbers(values) for values in (maps(block) or {}).values()]
 
 
 _ENCODINGS: dict[Kind, _Encoding] = {
@@ -191,31 +194,6 @@ _maps = attrgetter(*_BY_MAP)
 _ENCODERS = [_ENCODINGS[column.kind].encoder(column) for column in COLUMNS]
 _COUNT_ENCODERS = [_count_encoder(column) for column in COLUMNS if column.kind == "count"]
 """While warming, only counts differ from row to row."""
-
-
-def _id_parts(ids: Sequence[str | None]) -> list[bytes]:
-    return [b"" if i is None else b'"id":%b,' % orjson.dumps(i) for i in ids]
-
-
-def _integers(column: Ints) -> list[bytes]:
-    text = orjson.dumps(np.ascontiguousarray(column), option=orjson.OPT_SERIALIZE_NUMPY)
-    return text[1:-1].split(b",")
-
-
-def _interleave(lower: Floats, upper: Floats) -> Floats:
-    """Return the pairs of two arrays of one shape, along a new last axis."""
-    pairs = np.empty((*lower.shape, 2))
-    pairs[..., 0], pairs[..., 1] = lower, upper
-    return pairs
-
-
-def _floats(values: Floats) -> list[bytes]:
-    """Return the JSON of each row of an array of one to three dimensions, without its brackets."""
-    text = orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)
-    if b"null" in text:
-        raise ValueError("a prediction holds a number that is not finite")
-    depth = values.ndim
-    return text[depth:-depth].split(b"]" * (depth - 1) + b"," + b"[" * (depth - 1))
 
 
 def encode_rejected(error: InvalidExample, seq: int, n: int, id: str | None) -> bytes:

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from workers.admin.status import waiting
 from workers.broker.feed_reader import FeedReader
 from workers.errors import WorkerError
 from workers.feed.keys import FIELD, FeedKeys
 from workers.feed.position import parse_id
+from workers.message.stored import parse
 from workers.trouble import Trouble, still
 
 TIMEOUT = 1.0
@@ -139,8 +138,8 @@ class FeedWatch:
         fields: Sequence[bytes] = entry[1]
         payload = dict(zip(fields[::2], fields[1::2], strict=True)).get(FIELD.encode(), b"null")
         try:
-            found = orjson.loads(payload)
-        except orjson.JSONDecodeError:  # another program wrote it
+            found = parse(payload)
+        except ValueError:  # another program wrote it
             return None
         return found if isinstance(found, dict) else None
 

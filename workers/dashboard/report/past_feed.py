@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
 from workers.admin.answers import payload
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
@@ -15,6 +13,7 @@ from workers.dashboard.reports import Report, parsed
 from workers.errors import BadConfiguration, StateLost
 from workers.feed.position import previous_id
 from workers.history.true_labels import TrueLabels
+from workers.message.stored import parse
 
 MOST_REPORTS = 2000
 MOST_ANSWERS = 2000
@@ -96,6 +95,6 @@ def _parsed_pages(
 
 def _message(entry: Entry) -> Any:
     try:
-        return orjson.loads(payload(entry))
-    except (StateLost, orjson.JSONDecodeError):
+        return parse(payload(entry))
+    except (StateLost, ValueError):
         return None

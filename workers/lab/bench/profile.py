@@ -41,7 +41,7 @@ _PARTS: list[Part] = [
     (CommitteeModel, "scores", "score"),
     (ActiveModel, "answer", "calibrated probabilities"),
     (OnlinePredictor, "step_many", "learn, validity"),
-    (answering, "encode_block", "encode"),
+    (answering, "encode_answers", "encode"),
     (answering, "encode_report", "encode"),
     (answering, "chain", "digest"),
     (Store, "send", "commit"),

@@ -33,8 +33,8 @@ class Row(Result):
         Seconds of one task, or tasks a second.
     note : str
         What else to say of it.
-    unit : {"s", "/s"}
-        Seconds, where less is better, or a rate, where more is.
+    unit : {"s", "/s", "B"}
+        Seconds or bytes, where less is better, or a rate, where more is.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Row(Result):
     ours: float
     peer: float
     note: str = ""
-    unit: Literal["s", "/s"] = "s"
+    unit: Literal["s", "/s", "B"] = "s"
 
     @override
     def plain(self) -> dict[str, Any]:
@@ -57,12 +57,15 @@ class Row(Result):
     @property
     def ratio(self) -> float:
         """How many times better than the peer."""
-        return self.peer / self.ours if self.unit == "s" else self.ours / self.peer
+        return self.ours / self.peer if self.unit == "/s" else self.peer / self.ours
 
     def __str__(self) -> str:
         if self.unit == "/s":
             rates = f"{self.ours:>10,.0f}/s {self.peer:>10,.0f}/s {self.ratio:>8.2f}"
             return f"{self.name:<58}{rates}"
+        if self.unit == "B":
+            sizes = f"{self.ours:>10,.0f} B  {self.peer:>10,.0f} B  {self.ratio:>8.2f}"
+            return f"{self.name:<58}{sizes}"
         times = f"{1e3 * self.ours:10.3f} ms {1e3 * self.peer:10.2f} ms {self.ratio:7.1f} x"
         return f"{self.name:<44}{times}  {self.note}"
 

@@ -1,0 +1,99 @@
+"""Whatever stands in `out`, readers show it or say that it is no answer; none of them breaks."""
+
+import os
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from workers.admin.answers import answer
+from workers.cli.export import flat
+from workers.cli.tail import _added, line
+from workers.combine.sources import bounds
+from workers.dashboard.answers_card import _row
+from workers.dashboard.feed_view import Answer
+from workers.errors import StateLost
+from workers.history.true_labels import Truth
+from workers.message.compact.form import COUNT
+from workers.message.stored import parse
+
+FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
+pytestmark = pytest.mark.timeout(180 * FACTOR)  # so many times the examples
+
+HEAD = (40, 1, 1, 3, 99, 7, 7, 7, "exact", None, "venn", 0.9)
+NUMBERS = {2: 6, 3: 16}
+"""How many numbers an answer has, by its classes."""
+
+values = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.text(max_size=4), st.integers(-(2**63), 2**64 - 1),
+        st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([-1, 0, 1, 2, 3, 0.5]),
+    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@st.composite
+def forged(draw):
+    """Draw a compact answer with some of its parts replaced, added or taken away."""
+    k = draw(st.sampled_from([2, 3]))
+    given = [*HEAD, ["a", "b", None][:k], *[0.5] * NUMBERS[k]]
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(given)))
+        how = draw(st.sampled_from(["replace", "insert", "cut"]))
+        if how == "cut":
+            given = given[:place]
+        else:
+            given[place : place + (how == "replace")] = [draw(values)]
+    message = {"v": 2, "id": "tx", "seq": 41, "c": given}
+    for name in draw(st.lists(st.sampled_from(list(message)), max_size=2)):
+        message[name] = draw(values)
+    return orjson.dumps(message)
+
+
+@settings(max_examples=FACTOR * 400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(forged() | values.map(orjson.dumps) | st.binary(max_size=40))
+def test_hostile_bytes_are_shown_or_refused_by_every_reader(data):
+    entry = (b"5-0", [b"p", data])
+    assert line(data)
+    assert isinstance(_added(data, {"true_label": None}), bytes)
+    try:
+        message = answer(entry)
+    except StateLost:
+        return
+    if message.get("payload") != "compact" or "scores" not in message:
+        return
+    # What was expanded has the shape of a full answer, so that readers need to know no other.
+    assert "not of this program" not in line(data)
+    row = flat(dict(message))
+    assert row["seq"] == message["seq"]
+    assert len(message["probabilities"]) == len(message["venn"]) == len(message["classes"])
+    assert bounds(message, "venn") == tuple(message["venn"][-1])
+    assert _row(Answer(entry[0], message, Truth(is_kept=True)))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_untouched_one_is_read(k):
+    given = [*HEAD, ["a", "b", None][:k], *[0.5] * NUMBERS[k]]
+    assert len(HEAD) + 1 == COUNT
+    assert parse(orjson.dumps({"v": 2, "seq": 41, "c": given}))["label"] == "b"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"c":[]}', b'{"v":2,"seq":1,"c":null}', b'{"v":3,"seq":1,"c":[1]}', b'{"c":' + b"[" * 900,
+        b'{"v":2,"seq":-1,"c":[40,1,1,3,99,7,7,7,"exact",null,"venn",0.9,["a","b"],1,1,1,1,1,1]}',
+        b'{"v":2,"seq":1,"c":[40,2,1,3,99,7,7,7,"exact",null,"venn",0.9,["a","b"],1,1,1,1,1,1]}',
+        b'{"v":2,"seq":1,"c":[40,-2,1,3,99,7,7,7,"exact",null,"venn",0.9,["a","b"],1,1,1,1,1,1]}',
+        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,"sure",null,"venn",0.9,["a","b"],1,1,1,1,1,1]}',
+        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,"exact",null,"venn",0.9,["a","b"],1,1,1,1,1]}',
+        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,"exact",null,"venn",0.9,[],1,1,1,1,1,1]}',
+        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,"exact",null,"venn",0.9,["a","b"],1,1,1,true,1,1]}',
+    ],
+)  # fmt: skip
+def test_what_no_encoder_writes_is_no_answer(data):
+    with pytest.raises(StateLost, match="is no answer"):
+        answer((b"5-0", [b"p", data]))

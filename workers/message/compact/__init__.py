@@ -1,0 +1,1 @@
+"""The compact form of an answer: the setting `payload = "compact"`."""

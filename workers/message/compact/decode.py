@@ -1,0 +1,158 @@
+"""Expand the compact form of an answer to the shape of a full one, whatever bytes were stored."""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+from online_svm.stream.answer_columns import COLUMNS
+from workers.message.compact.form import (
+    CONSTANTS,
+    COUNT,
+    DECIMALS,
+    KEY,
+    NAME,
+    NONE,
+    NUMBERS,
+    ROWS,
+    width,
+)
+from workers.message.version import VERSION
+
+
+class NotCompact(ValueError):
+    """A message that has the field of the compact form, and is none."""
+
+
+Message = dict[str, Any]
+Pairs = list[list[float]]
+
+_ORDER = [column.name for column in COLUMNS if column.name != "map_intervals"]
+_UNKNOWN = {column.name: column.unknown for column in COLUMNS}
+
+
+def expand(message: Message) -> Message:
+    """Return an answer in the compact form in the shape of a full answer.
+
+    Its last field, `payload`, is "compact". It says that the numbers have six decimals, that those
+    of the first of two classes are derived from the second's, and that `maps` is empty because the
+    form leaves maps out.
+
+    Parameters
+    ----------
+    message : dict
+        As it was parsed; it may be anything that JSON can hold.
+
+    Raises
+    ------
+    NotCompact
+        If it is no answer in this form.
+
+    Examples
+    --------
+    >>> sent = [40, 1, 1, 3, 99, 7, 7, 7, "exact", None, "venn", None, ["ham", "spam"]]
+    >>> found = expand({"v": 2, "seq": 41, "c": [*sent, 0.75, 0.5, 0.875, 0.5, 1.0, 1.25]})
+    >>> found["label"], found["probability"], found["probabilities"], found["scores"]
+    ('spam', 0.75, [0.25, 0.75], [1.25])
+    >>> found["intervals"], found["venn"]
+    ([[0.125, 0.5], [0.5, 0.875]], [[0.0, 0.5], [0.5, 1.0]])
+    """
+    sent = message[KEY]
+    if message.get("v") != VERSION or not isinstance(sent, list) or len(sent) < COUNT:
+        raise NotCompact("no answer in the compact form")
+    columns = _of_rows(sent[: len(ROWS)]) | _constants(sent[len(ROWS) : COUNT])
+    columns |= _numbers(sent[COUNT:], len(columns["classes"]))
+    columns |= _own(columns)
+    for name in ("label", "svm_label"):
+        columns[name] = _class_of(columns["classes"], columns[name])
+    if columns["category"] == NONE:
+        columns["category"] = None
+    columns["maps"] = {}
+    return _head(message) | {name: columns[name] for name in _ORDER} | {"payload": NAME}
+
+
+def _head(message: Message) -> Message:
+    """Return what stands before the columns."""
+    given = message.get("id")
+    _check(given is None or isinstance(given, str), "id")
+    _check(_is_count(message.get("seq")), "seq")
+    sent = {} if given is None else {"id": given}
+    return {"v": VERSION, "status": "ok", **sent, "seq": message["seq"]}
+
+
+def _of_rows(values: Sequence[Any]) -> Message:
+    columns = dict(zip((place.name for place in ROWS), values, strict=True))
+    for name, value in columns.items():
+        may_be_none = name in ("label", "svm_label", "category")
+        _check(_is_count(value) or (may_be_none and type(value) is int and value == NONE), name)
+    return columns
+
+
+def _constants(values: Sequence[Any]) -> Message:
+    columns = dict(zip((place.name for place in CONSTANTS), values, strict=True))
+    for name in ("model", "calibration", "taxonomy"):
+        _check(_is_count(columns[name]), name)
+    _check(columns["guarantee"] in ("exact", "approximate", "none"), "guarantee")
+    for name in ("reason", "method"):
+        _check(columns[name] is None or isinstance(columns[name], str), name)
+    level, classes = columns["interval_level"], columns["classes"]
+    _check(level is None or _is_number(level), "interval_level")
+    _check(isinstance(classes, list) and len(classes) > 0, "classes")
+    _check(all(name is None or isinstance(name, str) for name in classes), "classes")
+    return columns
+
+
+def _numbers(values: Sequence[Any], classes: int) -> Message:
+    """Return the numbers by column: of two classes, those of the first too."""
+    k = width(classes)
+    _check(len(values) > 5 * k and all(map(_is_number, values)), "numbers")
+    floats = [float(value) for value in values]
+    points, scores = floats[:k], floats[5 * k :]
+    intervals, venn = _pairs(floats[k : 3 * k]), _pairs(floats[3 * k : 5 * k])
+    if classes == 2:
+        points = [_complement(points[0]), *points]
+        intervals, venn = _with_first(intervals), _with_first(venn)
+    found = (points, intervals, venn, scores)
+    return dict(zip((place.name for place in NUMBERS), found, strict=True))
+
+
+def _pairs(flat: list[float]) -> Pairs:
+    return [[lower, upper] for lower, upper in zip(flat[::2], flat[1::2], strict=True)]
+
+
+def _with_first(pairs: Pairs) -> Pairs:
+    """Return the intervals of both classes from that of the second."""
+    ((lower, upper),) = pairs
+    return [[_complement(upper), _complement(lower)], [lower, upper]]
+
+
+def _complement(probability: float) -> float:
+    return round(1.0 - probability, DECIMALS)
+
+
+def _own(columns: Message) -> Message:
+    """Return probability and interval of the predicted label."""
+    names = ("lower", "upper", "probability")
+    label = columns["label"]
+    if label == NONE:
+        return {name: _UNKNOWN[name] for name in names}
+    _check(label < len(columns["classes"]), "label")
+    found = (*columns["intervals"][label], columns["probabilities"][label])
+    return dict(zip(names, found, strict=True))
+
+
+def _class_of(classes: list[str | None], index: int) -> str | None:
+    _check(index < len(classes), "label")
+    return None if index == NONE else classes[index]
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]  # narrowed
+
+
+def _check(is_right: bool, name: str) -> None:
+    if not is_right:
+        raise NotCompact(f"{name} of an answer in the compact form is not what it can be")

@@ -1,0 +1,85 @@
+"""Encode answers in the compact form: the last part of the hot path where `payload` asks for it."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import attrgetter
+
+import numpy as np
+
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.types import Floats, Ints
+from workers.message.compact.form import CONSTANTS, DECIMALS, KEY, ROWS, width
+from workers.message.encode import encode_block
+from workers.message.json_columns import id_parts, integers, interleave, literal, numbers
+from workers.message.version import VERSION
+
+_rows = attrgetter(*(place.name for place in ROWS))
+_constants = attrgetter(*(place.name for place in CONSTANTS))
+
+_LARGE = 1e9
+"""From here on a 64-bit float has no more than about six decimals."""
+
+
+def encode_compact(
+    block: PredictionBlock, seqs: Sequence[int] | Ints, ids: Sequence[str | None]
+) -> list[bytes]:
+    """Return the payloads of a block of predictions, as `CompactMessage` describes them.
+
+    While warming up, an answer has the full form: it says little, and is soon over.
+
+    Parameters
+    ----------
+    block : PredictionBlock of m rows
+    seqs : sequence of m int
+        Input entries before each.
+    ids : sequence of m (str or None)
+        The producer's ids.
+
+    Raises
+    ------
+    ValueError
+        If a number to be published is not finite.
+    """
+    if block.status != "ok":
+        return encode_block(block, seqs, ids)
+    template = _template(_constants(block))
+    texts = (
+        id_parts(ids),
+        integers(np.asarray(seqs, dtype=np.int64)),
+        numbers(np.stack(_rows(block), axis=1)),
+        numbers(rounded(_numbers(block))),
+    )
+    return [template % row for row in zip(*texts, strict=True)]
+
+
+# As for full answers, it changes with the model only.
+@lru_cache(maxsize=16)
+def _template(constants: tuple[object, ...]) -> bytes:
+    common = b",".join(map(literal, constants))
+    return b'{"v":%d,%%b"seq":%%b,"%b":[%%b,%b,%%b]}' % (VERSION, KEY.encode(), common)
+
+
+def _numbers(block: PredictionBlock) -> Floats:
+    """Return the numbers of each row, one after the other."""
+    m, classes = block.point.shape
+    first = classes - width(classes)
+    parts = (
+        block.point[:, first:],
+        interleave(block.lower[:, first:], block.upper[:, first:]).reshape(m, -1),
+        interleave(block.venn_lower[:, first:], block.venn_upper[:, first:]).reshape(m, -1),
+        block.scores,
+    )
+    return np.concatenate(parts, axis=1)
+
+
+def rounded(values: Floats) -> Floats:
+    """Return numbers rounded to `DECIMALS`; large ones, which have hardly more, as they are.
+
+    Examples
+    --------
+    >>> rounded(np.array([0.12345678, -1e-9, 1e300])).tolist()
+    [0.123457, 0.0, 1e+300]
+    """
+    is_large = np.abs(values) >= _LARGE
+    small = np.where(is_large, 0.0, values)
+    return np.where(is_large, values, np.round(small, DECIMALS) + 0.0)
