@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test slow chaos chaos-full histories soak fuzz lint types audit doctest pictures clean
+.PHONY: help demo test slow scale chaos chaos-full histories soak fuzz lint types audit doctest pictures clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -29,6 +29,10 @@ test: $(VENV)/.dev   ## the default test suite
 
 slow: $(VENV)/.dev   ## the tests that take more than ten seconds each
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not chaos and not fuzz"
+
+# It needs Redis 7 on PATH, and Ray for the tests of Ray; what is missing is skipped with the reason.
+scale: $(VENV)/.dev  ## Redis Cluster, Sentinel and Ray: servers that fail and slots that move under load (minutes)
+	$(BIN)/python -m pytest -m "scale and not chaos and not fuzz" -s
 
 chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every byte (minutes)
 	$(BIN)/python -m pytest -m "chaos and not chaos_full" -s

@@ -11,7 +11,13 @@ PAGE = (ROOT / "docs/guarantees.md").read_text()
 TEST = re.compile(r"`(tests/[\w/.]+)::(\w+)`")
 NAMED = sorted(set(TEST.findall(PAGE)))
 ROWS = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if TEST.search(line)]
-PLACES = {"chaos_full": "chaos-full", "chaos": "chaos", "fuzz": "fuzz", "slow": "slow"}
+PLACES = {
+    "chaos_full": "chaos-full",
+    "chaos": "chaos",
+    "fuzz": "fuzz",
+    "scale": "scale",
+    "slow": "slow",
+}
 
 
 def place(path, name):
