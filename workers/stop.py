@@ -5,7 +5,7 @@ import select
 import signal
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -86,6 +86,26 @@ class Stop:
             if _is_readable(self._bell, left) and not self.requested:
                 self._silence()
         return self.requested
+
+    def wait_for(self, descriptors: Iterable[int], seconds: float) -> set[int]:
+        """Wait until a descriptor can be read, `wake` or a request is called, or the time is over.
+
+        Returns
+        -------
+        set of int
+            The descriptors that can be read, or that are broken.
+        """
+        poll = select.poll()
+        for descriptor in (self._bell, *descriptors):
+            poll.register(descriptor, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(max(0.0, seconds) * 1000)}
+        if self._bell in ready and not self.requested:
+            self._silence()
+        return ready - {self._bell}
+
+    def wake(self) -> None:
+        """End a wait in `wait_for` that another thread is in, or its next one."""
+        self._ring()
 
     def _ring(self) -> None:
         with suppress(BlockingIOError):  # a full pipe wakes the waiting code as well

@@ -118,6 +118,11 @@ class Connection:
         self._transmit(sent)
         return sent
 
+    @property
+    def descriptor(self) -> int | None:
+        """What can be read once a reply arrives, or the connection breaks; None without one."""
+        return None if self._pipeline is None else self._pipeline.descriptor
+
     def spin(self) -> None:
         """Poll for the next reply briefly, so that the caller need not sleep for a short wait."""
         if self._last is not None:

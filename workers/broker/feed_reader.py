@@ -113,8 +113,8 @@ class FeedReader:
     def types(self) -> dict[str, str]:
         """Return the type of each key of the feed that exists."""
         expected = self.expected_types()
-        kinds = self._connection.call_all([("TYPE", key) for key in expected])
-        found = {key: kind.decode() for key, kind in zip(expected, kinds, strict=True)}
+        sent = {key: self._connection.send("TYPE", key) for key in expected}
+        found = {key: self._connection.receive(asked).decode() for key, asked in sent.items()}
         return {key: kind for key, kind in found.items() if kind != "none"}
 
     def expected_types(self) -> dict[str, str]:

@@ -24,10 +24,10 @@ from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.lease")
 
-_REPLACE = Script.load("replace_lease", name="lease-replace")
-_RELEASE = Script.load("release_lease", name="lease-release")
+REPLACE = Script.load("replace_lease", name="lease-replace")
+RELEASE = Script.load("release_lease", name="lease-release")
 
-_LONGEST = 4096
+LONGEST = 4096
 """Largest lease in bytes; names of hosts and workers are far shorter."""
 
 
@@ -69,7 +69,7 @@ class Holder:
         >>> Holder.parse(b'{"name":"w","host":"h","pid":"self","started":"","token":""}')
         """
         try:
-            found: Any = orjson.loads(text) if len(text) <= _LONGEST else None
+            found: Any = orjson.loads(text) if len(text) <= LONGEST else None
         except orjson.JSONDecodeError:
             return None
         return cls(**found) if _is_holder(found) else None
@@ -157,7 +157,7 @@ class Lease:
             self._thread.join(self.seconds)
         connection = Connection(self._url, Stop())
         try:
-            connection.evaluate(_RELEASE, [self._key], [self._mine])
+            connection.evaluate(RELEASE, [self._key], [self._mine])
         except WorkerError as error:
             log.warning("the lease was not released; it lapses by itself", error=str(error))
         finally:
@@ -171,7 +171,7 @@ class Lease:
         """Acquire the lease if it is free; else return the value of its holder."""
         if held == self._mine or not is_held(held):
             milliseconds = int(self.seconds * 1000)
-            if connection.evaluate(_REPLACE, [self._key], [held, self._mine, milliseconds]):
+            if connection.evaluate(REPLACE, [self._key], [held, self._mine, milliseconds]):
                 return None
         return held
 

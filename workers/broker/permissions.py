@@ -132,18 +132,28 @@ def check(
 
 def _denied(connection: Any, commands: Sequence[Command]) -> list[tuple[str, str]]:
     """Return the name and key of each command that is denied; run none of them."""
-    found: dict[tuple[str, str], None] = {}
-    for command in (("MULTI",), *commands, ("DISCARD",)):
-        connection.send_command(*command)
-        try:
-            connection.read_response()
-        except redis.exceptions.NoPermissionError:
-            found[_name(command), next((part for part in command if ":" in part), "")] = None
-            if command == ("MULTI",):
-                break  # the other commands would run instead of being queued
-        except redis.ResponseError:
-            continue  # out of memory, read-only: the worker's own commands report this
+    connection.send_command("MULTI")
+    if not _is_allowed(connection):
+        return [("MULTI", "")]  # the other commands would run instead of being queued
+    others = (*commands, ("DISCARD",))
+    connection.send_packed_command(connection.pack_commands(others))
+    found = {
+        (_name(command), next((part for part in command if ":" in part), "")): None
+        for command in others
+        if not _is_allowed(connection)
+    }
     return list(found)
+
+
+def _is_allowed(connection: Any) -> bool:
+    """Return whether the reply that comes next is no refusal of a permission."""
+    try:
+        connection.read_response()
+    except redis.exceptions.NoPermissionError:
+        return False
+    except redis.ResponseError:
+        pass  # out of memory, read-only: the worker's own commands report this
+    return True
 
 
 def _name(command: Command) -> str:

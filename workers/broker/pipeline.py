@@ -175,6 +175,12 @@ class Pipeline:
                     return
                 os.sched_yield()  # Redis may need this processor
 
+    @property
+    def descriptor(self) -> int | None:
+        """The descriptor of the connection, to wait for a reply with others; None once closed."""
+        sock = None if self._is_closed else self.client.connection._sock
+        return None if sock is None else sock.fileno()
+
     def close(self) -> None:
         """Close the connection; commands without a reply fail."""
         for sent in self._unread:

@@ -154,15 +154,16 @@ class Store(FeedReader):
         if not self._connection.evaluate(_ADOPT, [self.keys.state], [epoch, environment]):
             raise Fenced(f"feed {self.keys.feed!r}: a newer worker has taken over")
 
-    def note(self, code: EventCode, detail: str) -> None:
-        """Add an operational event to `events`, best effort, once this writer has the feed.
+    def note(self, code: EventCode, detail: str, writer: str = "") -> None:
+        """Add an operational event to `events`, best effort.
 
-        Its reply is not awaited: whatever becomes of it, no answer is late. Only the first event
-        of a writer makes the stream, so that a feed that was deleted stays so.
+        Without the name of a writer, only once this one has the feed. Its reply is not awaited:
+        whatever becomes of it, no answer is late. Only the first event of a writer makes the
+        stream, so that a feed that was deleted stays so.
         """
-        if not self._epoch:
+        if not (self._epoch or writer):
             return
-        payload = encode_event(code, self._writer, self._epoch, detail)
+        payload = encode_event(code, self._writer or writer, self._epoch, detail)
         new = () if code == "began" else ("NOMKSTREAM",)
         self._connection.send(
             "XADD", self.keys.events, *new, "MAXLEN", "~", KEPT, "*", FIELD, payload

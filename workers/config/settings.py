@@ -166,6 +166,12 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         description="Processes over which the machines of the committee are spread at a refit; "
         "the answers are the same.",
     )
+    max_feeds: int = Field(
+        1000,
+        ge=1,
+        le=100_000,
+        description="Feeds that one process answers, at most, where patterns or several are named.",
+    )
     lease: float = Field(5.0, ge=0.5, le=3600, description="Seconds a lease lasts unrenewed.")
     metrics: str | None = Field(
         None,

@@ -13,16 +13,18 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.task import Refitter
 from online_svm.svm.kernel_model import KernelModel
-from workers.broker.lease import Lease
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine.compiling import tell_of_compiling
-from workers.engine.downstream import AcknowledgedGate, Gate, OpenGate
+from workers.engine.downstream import SECONDS, AcknowledgedGate, Gate, OpenGate
 from workers.engine.loop import Engine, Observer
+from workers.engine.ownership import HeldLease
+from workers.engine.pace import OwnPace, Pace
 from workers.engine.publisher import Publisher
 from workers.engine.recovery import Recovery
 from workers.engine.telemetry import Telemetry
 from workers.feed.agreement import agreement
+from workers.refit.background import Background
 from workers.refit.child import Child
 from workers.refit.observed import ObservedRefitter
 from workers.refit.process_refitter import ProcessRefitter
@@ -45,13 +47,17 @@ def assemble(
     refits: Refitter,
     stop: Stop,
     writer: str,
-    lease: Lease | None = None,
+    lease: HeldLease | None = None,
     observe: Observer | None = None,
     accept_environment: bool = False,
     begins: bool = True,
     telemetry: Telemetry | None = None,
+    pace: Pace | None = None,
 ) -> Engine:
-    """Return an engine that has taken over the feed of `store`; see `Engine` and `Recovery`."""
+    """Return an engine that has taken over the feed of `store`; see `Engine` and `Recovery`.
+
+    With a pace, one that shares its process: it has still to take the feed over, in steps.
+    """
     told = telemetry or Telemetry()
     recovery = Recovery(
         store,
@@ -62,6 +68,7 @@ def assemble(
         stop,
         accept_environment,
         told,
+        pace or OwnPace(),
     )
     return Engine(
         store,
@@ -75,10 +82,11 @@ def assemble(
         observe=observe,
         begins=begins,
         batch_bytes=settings.batch_bytes,
-        gate=_gate(store, settings, stop, told),
-        refits=refits if isinstance(refits, ProcessRefitter) else None,
+        gate=_gate(store, settings, stop, told, seconds=SECONDS if pace is None else 0.0),
+        refits=refits if isinstance(refits, Background) else None,
         telemetry=told,
         publisher=Publisher(store, settings.publish_every),
+        in_steps=pace is not None,
     )
 
 
@@ -107,11 +115,13 @@ def refitter(
         yield refits
 
 
-def _gate(store: Store, settings: WorkerSettings, stop: Stop, telemetry: Telemetry) -> Gate:
+def _gate(
+    store: Store, settings: WorkerSettings, stop: Stop, telemetry: Telemetry, seconds: float
+) -> Gate:
     if settings.downstream == "trim":
         return OpenGate()
     group, retain = settings.downstream_group, settings.retain_out
-    return AcknowledgedGate(store, group, retain, stop, telemetry=telemetry)
+    return AcknowledgedGate(store, group, retain, stop, seconds, telemetry)
 
 
 def _fresh(config: PredictorConfig, refits: Refitter) -> OnlinePredictor:

@@ -123,6 +123,21 @@ class Engine:
         """Whether `recover_some` has something to do before the feed can be answered."""
         return self._recovering is not None
 
+    @property
+    def waits_for_refit(self) -> bool:
+        """Whether the next entry can be answered only once a refit is finished."""
+        return self._recovery.pace.room(self._predictor) == 0
+
+    @property
+    def epoch(self) -> int:
+        """Number of this writer of the feed."""
+        return self._ownership.epoch
+
+    @property
+    def cursor(self) -> bytes:
+        """ID of the last entry that was answered, committed or not."""
+        return self._reached.cursor
+
     def recover_some(self) -> bool:
         """Do a step of taking over the feed; return whether that is finished.
 

@@ -1,6 +1,6 @@
 """How many entries may be answered without a wait for a refit."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from typing_extensions import override
 
@@ -29,6 +29,7 @@ class OwnPace(Pace):
         return None
 
 
+@runtime_checkable
 class Ready(Protocol):
     """Refits that say whether their next result is there."""
 

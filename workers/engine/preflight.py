@@ -65,16 +65,23 @@ class Found:
     state: FeedState | None
 
 
-def find(store: Store) -> Found:
+def find(store: Store, server: dict[str, str] | None = None) -> Found:
     """Return the server and the state, if a worker with matching settings may begin.
+
+    Parameters
+    ----------
+    store : Store
+    server : dict, optional
+        The fields of INFO of a server that was checked.
 
     Raises
     ------
     RedisUnsuitable, StateLost, WrongKeyType
         If the server cannot be used, or the feed cannot be continued.
     """
-    server = store.server()
-    check_server(server, store.url)
+    if server is None:
+        server = store.server()
+        check_server(server, store.url)
     check_types(store)
     state = store.state()
     if state is None:
@@ -118,7 +125,7 @@ def check(
     """
     found = found or find(store)
     state, version = found.state, found.server["redis_version"]
-    warnings = _durability(found.server)
+    warnings = durability(found.server)
     if state is None:
         return Preflight(version, None, warnings)
     feed = store.keys.feed
@@ -209,7 +216,8 @@ def _problem(store: Store, pointer: Pointer, state: FeedState) -> str | None:
     return None
 
 
-def _durability(server: dict[str, str]) -> tuple[str, ...]:
+def durability(server: dict[str, str]) -> tuple[str, ...]:
+    """Return a warning where the server may lose what it has accepted."""
     if server.get("aof_enabled", "0") == "1":
         return ()
     return ("Redis keeps no append-only file: what it loses in a crash is lost (appendonly yes)",)

@@ -18,6 +18,7 @@ from workers.errors import WorkerError
 from workers.fast_imports import importing
 from workers.feed.agreement import agreement
 from workers.feed.commit import Retention
+from workers.feed.keys import FeedKeys
 from workers.feed.stored_settings import effective_settings
 from workers.refit import child as refit_child
 from workers.refit.child import Child
@@ -125,7 +126,7 @@ def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None 
         feed,
         stop,
         patience=settings.wait_redis,
-        retention=_retention(settings),
+        retention=retention(settings),
         block_ms=settings.block_ms,
         wait_replicas=settings.wait_replicas,
     )
@@ -136,14 +137,21 @@ def check_permissions(store: Store, settings: WorkerSettings, stop: Stop | None 
 
     A Redis that does not answer is waited for as the settings say.
     """
+    permissions.check(store.url, commands_of(store.url, store.keys, settings), stop, settings.wait_redis)
+
+
+def commands_of(
+    url: str, keys: FeedKeys, settings: WorkerSettings
+) -> list[permissions.Command]:
+    """Return the commands of a worker with these settings."""
     group = settings.downstream_group if settings.downstream == "block" else None
-    commands = permissions.of_worker(store.keys, group)
-    commands += permissions.of_replication(store.url, settings.wait_replicas)
+    commands = permissions.of_worker(keys, group)
+    commands += permissions.of_replication(url, settings.wait_replicas)
     if settings.publish_every:
-        commands += permissions.of_publisher(store.keys)
+        commands += permissions.of_publisher(keys)
     if settings.alarm_url is not None:
-        commands += permissions.of_webhook(store.keys)
-    permissions.check(store.url, commands, stop, settings.wait_redis)
+        commands += permissions.of_webhook(keys)
+    return commands
 
 
 @contextmanager
@@ -156,7 +164,7 @@ def _telling(store: Store) -> Iterator[None]:
         raise
 
 
-def _retention(settings: WorkerSettings) -> Retention:
+def retention(settings: WorkerSettings) -> Retention:
     """Return what commits retain: all of `out` if the gate trims it."""
     out = settings.retain_out if settings.downstream == "trim" else 0
     alarms = settings.retain_alarms

@@ -53,6 +53,9 @@ class Telemetry(RefitObserver):
     def waits(self, reason: str | None) -> None:
         """Note why the feed waits; None where it goes on."""
 
+    def fails(self, reason: str) -> None:
+        """Note that the feed was set aside in a process of many; it is tried again."""
+
     @override
     def refitted(self, seconds: float, waited: float) -> None:
         """Note what one refit cost."""

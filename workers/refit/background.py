@@ -1,8 +1,9 @@
 """When refits in the background begin: what the engine says, and a refitter follows."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Background(Protocol):
     """Refits that are computed elsewhere while the feed is answered.
 

@@ -1,0 +1,109 @@
+"""Feeds for tests of a process of many: their input, what each gives alone, and such a process."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+
+from workers.config.settings import WorkerSettings
+from workers.engine.assembly import assemble, refitter
+from workers.fleet import service
+from workers.fleet.selection import Selection
+from workers.stop import Stop
+
+SETTINGS = {
+    "classes": ("a", "b"), "window": 60, "refit_every": 20, "refit_lag": 0, "metrics_every": 10,
+    "gamma": 0.5, "block_ms": 100, "snapshot_every": 50, "lease": 1.0,
+}  # fmt: skip
+"""Refits in this process, so that no other is needed."""
+
+
+def settings(**changed):
+    return WorkerSettings(**(SETTINGS | changed))
+
+
+def entries(count, seed):
+    """Return the fields of entries of two noisy classes, one in fifty of them bad."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(count, 3)).round(6)
+    y = np.where(X[:, 0] + generator.normal(size=count) > 0, "b", "a")
+    texts = ["[1,2]" if i % 50 == 7 else json.dumps(x.tolist()) for i, x in enumerate(X)]
+    return [("x", text, "y", str(label)) for text, label in zip(texts, y, strict=True)]
+
+
+def push(store, fields, first=1):
+    """Add entries under the IDs first-0, (first + 1)-0, ..."""
+    for i, each in enumerate(fields):
+        store.call("XADD", store.keys.input, f"{first + i}-0", *each)
+
+
+def contents(store):
+    """Return the digest, and every entry of the output streams, by stream."""
+    keys = store.keys
+    streams = {
+        key.rpartition(":")[2]: [entry for page in store.pages(key, b"0-0") for entry in page]
+        for key in keys.outputs
+    }
+    return store.state().position, streams
+
+
+def wait_until(is_true, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.005)
+
+
+def has_answered(store, count):
+    state = store.state()
+    return state is not None and state.position.seq >= count
+
+
+class Running:
+    """A process of many feeds, in a thread."""
+
+    def __init__(self, patterns, url, **options):
+        self.stop = Stop(grace=10.0)
+        given = options.pop("settings", None) or settings()
+        selection = options.pop("selection", None) or Selection(patterns)
+        self.error = None
+        options.setdefault("look", 0.1)
+
+        def work():
+            try:
+                service.run(selection, given, url, self.stop, **options)
+            except BaseException as error:
+                self.error = error
+
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def end(self):
+        self.stop.request()
+        self._thread.join(30.0)
+        assert not self._thread.is_alive(), "it did not stop"
+        if self.error is not None:
+            raise self.error
+
+
+@contextmanager
+def running(patterns, url, **options):
+    """Run a process of many feeds within the block."""
+    process = Running(patterns, url, **options)
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+def answer_alone(store, count, given):
+    """Let an engine of its own answer a feed, as a worker with one feed does."""
+    stop = Stop()
+    with refitter(given, stop) as refits:
+        engine = assemble(store, given, refits, stop, "alone")
+        while engine.position.seq < count:
+            engine.advance()
+            engine.finish_commit()
+        engine.snapshot()

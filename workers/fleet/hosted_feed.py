@@ -1,0 +1,303 @@
+"""One feed among many: its engine, what it waits for, and why it is set aside."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Literal
+
+import structlog
+
+from online_svm.errors import OnlineSVMError
+from online_svm.refit.task import Refitter
+from workers.broker import permissions
+from workers.broker.connection import Connection
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.engine import preflight
+from workers.engine.answer import Outcome
+from workers.engine.assembly import assemble
+from workers.engine.downstream import SECONDS
+from workers.engine.loop import Engine
+from workers.engine.pace import Ready, SharedPace
+from workers.engine.preflight import Preflight
+from workers.engine.read_ahead import InputReader
+from workers.engine.service import commands_of, retention
+from workers.engine.telemetry import Telemetry
+from workers.errors import Fenced, Stopped, WorkerError
+from workers.feed.agreement import agreement
+from workers.feed.keys import FeedKeys
+from workers.feed.stored_settings import effective_settings
+from workers.fleet.leases import FeedLease
+from workers.fleet.shared_reader import Wanted
+from workers.stop import Stop
+
+log = structlog.get_logger("online_svm.worker")
+
+SLICE = 64
+"""Entries of one feed that are answered at once, at most; the others wait for so long."""
+
+BATCH_BYTES = 1 << 22
+"""Bytes of input of one feed that are answered at once, about; it also bounds what is read."""
+
+FIRST_RETRY, LAST_RETRY = 10.0, 600.0
+"""Seconds until a feed that was set aside is tried again: at first, then twice as many, and so on;
+at most."""
+
+_END = object()
+"""What ends the steps of a start."""
+
+_FIRST_COST = 1e-3
+"""Seconds that an entry is assumed to take before one was answered."""
+
+Stage = Literal["lease", "starting", "working", "aside"]
+"""What a feed does: it waits for its lease, is taken over, is answered, or is set aside."""
+
+Need = Literal["turn", "input", "refit", "gate", "recovery", "nothing"]
+"""What a feed needs to go on."""
+
+Refits = Callable[[WorkerSettings, Telemetry], AbstractContextManager[Refitter]]
+"""Opens what computes the refits of a feed with these settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the feeds of a process share.
+
+    Attributes
+    ----------
+    url : str
+    connections : (Connection, Connection)
+        For commands and for reads.
+    server : dict
+        The fields of INFO; the server passed its checks.
+    stop : Stop
+    writer : str
+        Name of this worker, for people.
+    refits : Refits
+    observe : callable
+        Called with the name of a feed and the outcome of each batch that was committed.
+    accept_environment : bool
+    """
+
+    url: str
+    connections: tuple[Connection, Connection]
+    server: dict[str, str]
+    stop: Stop
+    writer: str
+    refits: Refits
+    observe: Callable[[str, Outcome], None]
+    accept_environment: bool = False
+
+
+class HostedFeed:
+    """A feed that a process of many answers, or will.
+
+    Its errors end its own work, not that of the others: it is set aside.
+
+    Parameters
+    ----------
+    feed : str
+    settings : WorkerSettings
+    shared : Shared
+    telemetry : Telemetry
+
+    Attributes
+    ----------
+    stage : Stage
+    reason : str or None
+        Why it was set aside last; None once it is answered again.
+    retry_at : float
+        When it is tried again, by `time.monotonic`, while it is set aside.
+    lease : FeedLease or None
+    engine : Engine or None
+    covered : InputReader or None
+        The reader of the input that a blocked read waits for.
+    open_at : float
+        When its consumers are looked at again, by `time.monotonic`, while they are behind.
+    """
+
+    def __init__(
+        self, feed: str, settings: WorkerSettings, shared: Shared, telemetry: Telemetry
+    ) -> None:
+        self.feed, self._settings, self._shared = feed, settings, shared
+        self._telemetry = telemetry
+        self._key = FeedKeys(feed).input
+        self._store = Store(
+            shared.url,
+            feed,
+            retention=retention(settings),
+            block_ms=settings.block_ms,
+            wait_replicas=settings.wait_replicas,
+            connections=shared.connections,
+        )
+        self.stage: Stage = "lease"
+        self.reason: str | None = None
+        self.retry_at = self.open_at = 0.0
+        self.lease: FeedLease | None = None
+        self.engine: Engine | None = None
+        self.covered: InputReader | None = None
+        self._opened = ExitStack()
+        self._steps: Iterator[None] = iter(())
+        self._failed = 0
+        self._is_permitted = self._is_spoilt = False
+        self._cost = _FIRST_COST  # seconds an entry
+        telemetry.opened(self._store)
+
+    def begin(self) -> None:
+        """Begin to take the feed over, its lease is held; `start_some` goes on."""
+        self.stage, self._steps = "starting", self._starting()
+
+    def start_some(self) -> Need:
+        """Do a step of taking the feed over."""
+        return self._attempt(self._start_some)
+
+    def work(self, seconds: float) -> Need:
+        """Answer what can be answered now, for about so many seconds at most."""
+        return self._attempt(lambda: self._work(seconds))
+
+    def finish_commit(self) -> Need:
+        """Wait for the commit that was sent last."""
+        return self._attempt(lambda: self._then(self._running.finish_commit))
+
+    def check_ownership(self) -> Need:
+        """After a lost lease or connection, check that the feed is still this process's."""
+        return self._attempt(lambda: self._then(self._running.check_ownership))
+
+    def idle(self) -> Need:
+        """Do what is due while no input comes."""
+        return self._attempt(lambda: self._then(self._running.idle))
+
+    def wanted(self) -> Wanted:
+        """Return the input that the feed waits for."""
+        return Wanted(self.feed, self._key, self._running.cursor, self._running.input)
+
+    def waits_for(self, wanted: Wanted) -> bool:
+        """Return whether this is what the feed still waits for."""
+        engine = self.engine
+        return engine is not None and engine.input is wanted.input and engine.input.is_spent
+
+    def need(self) -> Need:
+        """Return what the feed needs to go on."""
+        engine = self.engine
+        if engine is None:
+            return "nothing" if self.stage != "starting" else "recovery"
+        if engine.is_recovering:
+            self.stage = "starting"
+            return "recovery"
+        if engine.input.is_spent:
+            return "input"
+        if self.open_at > time.monotonic():
+            return "gate"
+        return "refit" if engine.waits_for_refit else "turn"
+
+    def end(self) -> None:
+        """Leave a snapshot, where there is something new and the grace period is not over."""
+        if self.stage == "working" and not self._is_spoilt:
+            self._telemetry.enter("stopping")
+            if self._shared.stop.overdue:
+                self._store.note("stopped", "without a snapshot: the grace period was over")
+            elif self._attempt(lambda: self._then(self._running.snapshot)) != "nothing":
+                self._store.note("stopped", f"seq {self._running.position.seq}")
+        self._give_up()
+
+    def fail(self, error: WorkerError) -> None:
+        """Set the feed aside for a reason that was found elsewhere."""
+        self._set_aside(error)
+
+    @property
+    def _running(self) -> Engine:
+        assert self.engine is not None
+        return self.engine
+
+    def _then(self, step: Callable[[], object]) -> Need:
+        step()
+        return self.need()
+
+    def _attempt(self, step: Callable[[], Need]) -> Need:
+        """Do a step; where it fails, set the feed aside."""
+        try:
+            return step()
+        except Stopped:
+            # The predictor may have learned examples that are not committed: no snapshot.
+            self._is_spoilt = True
+        except (WorkerError, OnlineSVMError) as error:
+            self._set_aside(error)
+        except Exception as error:
+            log.exception("a fault of the program", feed=self.feed)
+            self._set_aside(error)
+        return "nothing"
+
+    def _starting(self) -> Iterator[None]:
+        """Check the feed, and take it over, as a lone worker does: see `engine.service.run`."""
+        shared, store = self._shared, self._store
+        state = preflight.find(store, shared.server)
+        used = effective_settings(self._settings, self.feed, state.state)
+        ours = agreement(used.predictor, used.limits)
+        # The take-over reads the snapshots itself.
+        known = Preflight("", state.state, ())
+        found = preflight.check(store, ours, shared.accept_environment, known, state)
+        if not self._is_permitted:
+            commands = commands_of(shared.url, store.keys, used)
+            permissions.check(shared.url, commands, shared.stop, used.wait_redis)
+            self._is_permitted = True
+        store.register()
+        yield
+        refits = self._opened.enter_context(shared.refits(used, self._telemetry))
+        ready = refits if isinstance(refits, Ready) else None
+        small = {
+            "batch": min(used.batch, SLICE),
+            "batch_bytes": min(used.batch_bytes, BATCH_BYTES),
+        }
+        engine = assemble(
+            store, used.model_copy(update=small), refits, shared.stop, shared.writer, self.lease,
+            lambda outcome: shared.observe(self.feed, outcome), shared.accept_environment,
+            begins=found.state is None, telemetry=self._telemetry,
+            pace=SharedPace(ready, SLICE),
+        )  # fmt: skip
+        self.engine = engine
+        while not engine.recover_some():
+            yield
+        store.note("began", f"epoch {engine.epoch}, seq {engine.position.seq}")
+
+    def _start_some(self) -> Need:
+        if next(self._steps, _END) is None:
+            return "recovery"
+        # Later ones begin where the engine has to read its position again.
+        if not self._running.recover_some():
+            return "recovery"
+        self.stage, self.reason, self._failed = "working", None, 0
+        return self.need()
+
+    def _work(self, seconds: float) -> Need:
+        engine = self._running
+        if not engine.may_answer():
+            if not engine.is_recovering:
+                self.open_at = time.monotonic() + SECONDS
+            return self.need()
+        entries = engine.next_now(max(1, min(SLICE, int(seconds / self._cost))))
+        if entries:
+            began = time.perf_counter()
+            engine.answer(entries)
+            cost = (time.perf_counter() - began) / len(entries)
+            self._cost += (cost - self._cost) / 4
+        return self.need()
+
+    def _set_aside(self, error: Exception) -> None:
+        self.reason = f"{type(error).__name__}: {error}"
+        self._give_up()
+        if isinstance(error, Fenced):
+            # Another process has it: wait for the lease again.
+            wait = self._settings.lease
+        else:
+            wait = min(FIRST_RETRY * 2.0**self._failed, LAST_RETRY)
+            self._failed += 1
+        self.stage, self.retry_at = "aside", time.monotonic() + wait
+        self._store.note("failed", self.reason, self._shared.writer)
+        log.error("feed set aside", feed=self.feed, reason=self.reason, again_after=round(wait))
+        self._telemetry.fails(self.reason)
+
+    def _give_up(self) -> None:
+        """Forget the engine, and what it holds."""
+        self.engine, self._steps = None, iter(())
+        self._opened.close()

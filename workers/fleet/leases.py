@@ -1,0 +1,245 @@
+"""The leases of many feeds: one thread asks for them, renews them, and sees who holds the others.
+
+Each feed has a lease of its own, so that another process may hold any of them. They all have one
+value, this process. So one call of a script renews a hundred: a thousand cost a few milliseconds
+every third of their time to live.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import structlog
+
+from workers.broker.connection import Connection
+from workers.broker.lease import LONGEST, RELEASE, REPLACE, Holder, is_held
+from workers.broker.script import Script
+from workers.errors import Unavailable, WorkerError
+from workers.feed.keys import FeedKeys
+from workers.stop import Stop
+
+log = structlog.get_logger("online_svm.lease")
+
+TOGETHER = 100
+"""Leases in one call: the script keeps Redis from others for some 0.2 ms."""
+
+_RENEW = Script.load("renew_leases", name="lease-replace")
+
+
+@dataclass(slots=True, eq=False)
+class FeedLease:
+    """The lease of one feed; see `Lease`, whose part this is in a process of many feeds.
+
+    Attributes
+    ----------
+    feed, key : str
+    seconds : float
+        Time to live after each renewal.
+    is_held : bool
+        Whether this process has it, as far as it knows.
+    renewed : float
+        When it was last held for certain, by `time.monotonic`; negative before.
+    holder : str
+        Who else holds it; empty where nobody does.
+    problem : str or None
+        Why it can be held by nobody: the key holds another type.
+    """
+
+    feed: str
+    key: str
+    seconds: float
+    is_held: bool = False
+    renewed: float = -math.inf
+    holder: str = ""
+    problem: str | None = None
+    _lost: threading.Event = field(default_factory=threading.Event)
+
+    def pop_loss(self) -> bool:
+        """Return whether it was found lost since the last call, and forget it."""
+        was_lost = self._lost.is_set()
+        if was_lost:
+            self._lost.clear()
+        return was_lost
+
+    def lose(self) -> None:
+        """Note that it was lost."""
+        self._lost.set()
+
+
+class Leases:
+    """The leases that a process holds or waits for.
+
+    Parameters
+    ----------
+    url : str
+        Of Redis.
+    name : str
+        Stable name of the worker.
+    seconds : float
+        Time to live after each renewal.
+    wake : callable
+        Called when a lease was acquired or lost; `changed` says which.
+    together : int
+        Leases in one call.
+
+    Examples
+    --------
+    >>> leases = Leases("redis://host", "me", 5.0, wake=lambda: None)
+    >>> leases.ask("fraud").is_held
+    False
+    """
+
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        seconds: float,
+        wake: Callable[[], None],
+        together: int = TOGETHER,
+    ) -> None:
+        self._url, self.seconds, self._wake, self._together = url, seconds, wake, together
+        self._mine = Holder.here(name).encode()
+        self._leases: dict[str, FeedLease] = {}
+        self._changed: list[FeedLease] = []
+        self._lock = threading.Lock()
+        self._asked, self._is_ended = threading.Event(), False
+        self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_ended = True
+        self._asked.set()
+        self._thread.join(self.seconds)
+        self.release(list(self._leases.values()))
+
+    def ask(self, feed: str) -> FeedLease:
+        """Return the lease of a feed, which is acquired as soon as nobody else holds it."""
+        lease = FeedLease(feed, FeedKeys(feed).lease, self.seconds)
+        with self._lock:
+            self._leases[feed] = lease
+        self._asked.set()
+        return lease
+
+    def release(self, leases: Sequence[FeedLease]) -> None:
+        """Give leases up: they are renewed no more, and deleted where they are still one's own."""
+        with self._lock:
+            for lease in leases:
+                if self._leases.get(lease.feed) is lease:
+                    del self._leases[lease.feed]
+        held = [lease for lease in leases if lease.is_held]
+        for lease in held:
+            lease.is_held = False
+        if not held:
+            return
+        connection = Connection(self._url, Stop())
+        try:
+            sent = [connection.send_script(RELEASE, [one.key], [self._mine]) for one in held]
+            for each in sent:
+                connection.receive_script(RELEASE, each)
+        except WorkerError as error:
+            log.warning("leases were not released; they lapse by themselves", error=str(error))
+        finally:
+            connection.close()
+
+    def changed(self) -> list[FeedLease]:
+        """Return the leases that were acquired, lost or found unusable since the last call."""
+        if not self._changed:
+            return []
+        with self._lock:
+            changed, self._changed = self._changed, []
+        return changed
+
+    def _run(self) -> None:
+        # Those that are held are renewed after a third of their time to live; the others, and
+        # those asked for since, are looked at after a fifth of it, or at once.
+        connection = Connection(self._url, Stop(), timeout=self.seconds / 3)
+        due = time.monotonic()
+        while True:
+            self._asked.wait(self.seconds / 5)
+            self._asked.clear()
+            if self._is_ended:
+                connection.close()
+                return
+            is_due = time.monotonic() >= due
+            if is_due:
+                due = time.monotonic() + self.seconds / 3 - self.seconds / 10
+            with self._lock:
+                leases = [one for one in self._leases.values() if is_due or not one.is_held]
+            try:
+                for first in range(0, len(leases), self._together):
+                    self._look(connection, leases[first : first + self._together])
+            except Unavailable:
+                continue  # the connections of the feeds report this
+            except WorkerError as error:
+                log.warning("leases are not renewed", error=str(error))
+
+    def _look(self, connection: Connection, leases: Sequence[FeedLease]) -> None:
+        """Renew or acquire some leases."""
+        milliseconds = int(self.seconds * 1000)
+        told = connection.evaluate(
+            _RENEW, [one.key for one in leases], [self._mine, milliseconds, LONGEST + 1]
+        )
+        free: list[tuple[FeedLease, bytes]] = []
+        alive: dict[bytes, bool] = {}
+        for lease, text in zip(leases, told, strict=True):
+            kind, _, value = bytes(text).partition(b" ")
+            if kind == b"mine":
+                self._hold(lease)
+                continue
+            if lease.is_held:
+                # A missing lease is lost too: Redis was flushed, or another worker held it.
+                self._lose(lease)
+            if kind == b"type":
+                self._refuse(lease)
+            elif alive.setdefault(value, is_held(value)):
+                self._wait(lease, value)
+            else:
+                free.append((lease, value))
+        self._take(connection, free)
+
+    def _take(self, connection: Connection, free: Iterable[tuple[FeedLease, bytes]]) -> None:
+        milliseconds = int(self.seconds * 1000)
+        sent = [
+            (lease, connection.send_script(REPLACE, [lease.key], [value, self._mine, milliseconds]))
+            for lease, value in free
+        ]
+        for lease, each in sent:
+            if connection.receive_script(REPLACE, each):
+                self._hold(lease)
+
+    def _hold(self, lease: FeedLease) -> None:
+        was_held = lease.is_held
+        lease.renewed, lease.is_held = time.monotonic(), True
+        lease.holder, lease.problem = "", None
+        if not was_held:
+            self._tell(lease)
+
+    def _lose(self, lease: FeedLease) -> None:
+        lease.lose()
+        self._tell(lease)
+
+    def _refuse(self, lease: FeedLease) -> None:
+        if lease.problem is None:
+            lease.problem = (
+                f"{lease.key} holds another type, not a string: move that key away, or use another "
+                "feed name"
+            )
+            self._tell(lease)
+
+    def _wait(self, lease: FeedLease, value: bytes) -> None:
+        known = Holder.parse(value)
+        holder = known.name if known else repr(value[:80])
+        if holder != lease.holder:
+            log.info("waiting for the lease", feed=lease.feed, holder=holder)
+            lease.holder = holder
+
+    def _tell(self, lease: FeedLease) -> None:
+        with self._lock:
+            self._changed.append(lease)
+        self._wake()

@@ -1,0 +1,191 @@
+"""Run a process of many feeds: those that a selection yields, until a stop is requested."""
+
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+import structlog
+
+from online_svm.refit.task import Refitter
+from workers.broker.connection import TIMEOUT, Connection
+from workers.broker.feed_reader import FeedReader
+from workers.config.settings import WorkerSettings
+from workers.engine import preflight
+from workers.engine.answer import Outcome
+from workers.engine.assembly import load_compiler, refitter
+from workers.engine.telemetry import Telemetry
+from workers.errors import BadConfiguration
+from workers.fast_imports import importing
+from workers.fleet.hosted_feed import HostedFeed, Refits, Shared
+from workers.fleet.leases import Leases
+from workers.fleet.loop import FeedLoop
+from workers.fleet.registry_watch import RegistryWatch
+from workers.fleet.selection import Selection
+from workers.fleet.shared_reader import SharedReader
+from workers.stop import Stop
+
+log = structlog.get_logger("online_svm.worker")
+
+LOOK = 5.0
+"""Seconds between two looks at the list of feeds, and at whose share they are."""
+
+SettingsOf = Callable[[str], WorkerSettings]
+
+
+def run(
+    selection: Selection,
+    settings: WorkerSettings,
+    url: str,
+    stop: Stop,
+    *,
+    name: str | None = None,
+    accept_environment: bool = False,
+    settings_of: SettingsOf | None = None,
+    observe: Callable[[str, Outcome], None] | None = None,
+    telemetry_of: Callable[[str], Telemetry] | None = None,
+    look: float = LOOK,
+) -> None:
+    """Answer the selected feeds until the stop is requested; then leave snapshots.
+
+    It may be called in any thread: it installs no handlers of signals.
+
+    Parameters
+    ----------
+    selection : Selection
+        Listed feeds are taken up as they appear; feeds that it selects no more are given up, with a
+        snapshot.
+    settings : WorkerSettings
+        Of the process, and of feeds for which `settings_of` gives no others.
+    url : str
+        Of Redis.
+    stop : Stop
+    name : str, optional
+        Stable name of this worker; default the host's name.
+    accept_environment : bool
+        As for `engine.service.run`.
+    settings_of : callable, optional
+        Returns the settings of a feed.
+    observe : callable, optional
+        Called with the name of a feed and the outcome of each batch that was committed.
+    telemetry_of : callable, optional
+        Returns what the feed of a name tells of its work.
+    look : float
+        Seconds between two looks at the list of feeds.
+
+    Raises
+    ------
+    BadConfiguration
+        If more feeds are named than `max_feeds`, or the server cannot be used.
+    AccessDenied
+        If this user may not read the list of feeds, and a pattern needs it.
+    Unavailable
+        If Redis does not answer in the first place, for longer than `wait_redis`.
+    """
+    if len(selection.names) > settings.max_feeds:
+        raise BadConfiguration(
+            f"{len(selection.names)} feeds are named, and max_feeds is {settings.max_feeds}: give "
+            "--max-feeds more, or name fewer"
+        )
+    with ExitStack() as opened:
+        shared = opened.enter_context(
+            _sharing(settings, url, stop, name, accept_environment, observe)
+        )
+        with importing():
+            load_compiler()
+        leases = opened.enter_context(Leases(url, shared.writer, settings.lease, stop.wake))
+        reader = SharedReader(url, stop, shared.connections[1], settings.block_ms)
+        opened.callback(reader.close)
+        looks = Connection(url, stop, 0.0)
+        opened.callback(looks.close)
+        watch = RegistryWatch(looks, selection, settings.max_feeds)
+        loop = FeedLoop(shared, leases, reader)
+        hosts = _Hosts(loop, shared, selection, settings, settings_of, telemetry_of)
+        looked = float("-inf")
+        while not stop.requested:
+            left = looked + look - time.monotonic()
+            if left <= 0:
+                hosts.follow(watch.look())
+                looked, left = time.monotonic(), look
+            loop.turn(left)
+        loop.end()
+
+
+class _Hosts:
+    """Takes up the feeds that are selected, and gives up those that no longer are."""
+
+    def __init__(
+        self,
+        loop: FeedLoop,
+        shared: Shared,
+        selection: Selection,
+        settings: WorkerSettings,
+        settings_of: SettingsOf | None,
+        telemetry_of: Callable[[str], Telemetry] | None,
+    ) -> None:
+        self._loop, self._shared, self._selection = loop, shared, selection
+        self._most = settings.max_feeds
+        self._settings_of = settings_of or (lambda _feed: settings)
+        self._telemetry_of = telemetry_of or (lambda _feed: Telemetry())
+        self._is_full = False
+
+    def follow(self, selected: list[str]) -> None:
+        """Serve these feeds, names before listed ones, `max_feeds` at most."""
+        feeds = self._loop.feeds
+        for feed in [feed for feed in feeds if not self._selection.of([feed])]:
+            log.info("feed given up: it is another process's now", feed=feed)
+            self._loop.drop(feed)
+        named = [feed for feed in selected if feed in self._selection.names]
+        listed = [feed for feed in selected if feed not in self._selection.names]
+        new = [feed for feed in (*named, *listed) if feed not in feeds]
+        room = max(0, self._most - len(feeds))
+        if len(new) > room and not self._is_full:
+            log.warning(
+                "not all selected feeds are served: max_feeds is reached", max_feeds=self._most,
+                not_served=len(new) - room,
+            )  # fmt: skip
+        self._is_full = len(new) > room
+        for feed in new[:room]:
+            told = self._telemetry_of(feed)
+            self._loop.add(HostedFeed(feed, self._settings_of(feed), self._shared, told))
+
+
+@contextmanager
+def _sharing(
+    settings: WorkerSettings,
+    url: str,
+    stop: Stop,
+    name: str | None,
+    accept_environment: bool,
+    observe: Callable[[str, Outcome], None] | None,
+) -> Iterator[Shared]:
+    """Check the server; open what all feeds share."""
+    commands = Connection(url, stop, settings.wait_redis)
+    reads = Connection(url, stop, settings.wait_redis, TIMEOUT)
+    try:
+        with FeedReader(url, "any", connections=(commands, reads)) as any_feed:
+            server = any_feed.server()
+        preflight.check_server(server, url)
+        for warning in preflight.durability(server):
+            log.warning(warning)
+        commands.patience = reads.patience = None
+        yield Shared(
+            url, (commands, reads), server, stop, name or platform.node() or "worker",
+            _own_refits(stop), observe or _ignore, accept_environment,
+        )  # fmt: skip
+    finally:
+        commands.close()
+        reads.close()
+
+
+def _own_refits(stop: Stop) -> Refits:
+    """Return what opens a refit process for each feed that needs one."""
+
+    def opened(settings: WorkerSettings, told: Telemetry) -> AbstractContextManager[Refitter]:
+        return refitter(settings, stop, telemetry=told)
+
+    return opened
+
+
+def _ignore(_feed: str, _outcome: Outcome) -> None:
+    """Observe nothing."""
