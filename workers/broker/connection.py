@@ -118,10 +118,13 @@ class Connection:
         self._transmit(sent)
         return sent
 
-    @property
-    def descriptor(self) -> int | None:
-        """What can be read once a reply arrives, or the connection breaks; None without one."""
-        return None if self._pipeline is None else self._pipeline.descriptor
+    def descriptor(self, sent: Sent) -> int | None:
+        """Return what can be read once a reply arrives, or the connection breaks; None if broken.
+
+        Where the reply was read already, nothing more may arrive.
+        """
+        link = self._links.get(sent.url)
+        return None if link is None or sent.error is not None else link.descriptor
 
     def spin(self) -> None:
         """Poll for the next reply briefly, so that the caller need not sleep for a short wait."""

@@ -137,12 +137,12 @@ def check_permissions(store: Store, settings: WorkerSettings, stop: Stop | None 
 
     A Redis that does not answer is waited for as the settings say.
     """
-    permissions.check(store.url, commands_of(store.url, store.keys, settings), stop, settings.wait_redis)
+    permissions.check(
+        store.url, commands_of(store.url, store.keys, settings), stop, settings.wait_redis
+    )
 
 
-def commands_of(
-    url: str, keys: FeedKeys, settings: WorkerSettings
-) -> list[permissions.Command]:
+def commands_of(url: str, keys: FeedKeys, settings: WorkerSettings) -> list[permissions.Command]:
     """Return the commands of a worker with these settings."""
     group = settings.downstream_group if settings.downstream == "block" else None
     commands = permissions.of_worker(keys, group)

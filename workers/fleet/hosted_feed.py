@@ -69,8 +69,8 @@ class Shared:
     url : str
     connections : (Connection, Connection)
         For commands and for reads.
-    server : dict
-        The fields of INFO; the server passed its checks.
+    server : dict or None
+        The fields of INFO; the server passed its checks. None where there are several servers.
     stop : Stop
     writer : str
         Name of this worker, for people.
@@ -82,7 +82,7 @@ class Shared:
 
     url: str
     connections: tuple[Connection, Connection]
-    server: dict[str, str]
+    server: dict[str, str] | None
     stop: Stop
     writer: str
     refits: Refits

@@ -8,8 +8,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 import structlog
 
 from online_svm.refit.task import Refitter
-from workers.broker.connection import TIMEOUT, Connection
+from workers.broker.client import TIMEOUT
+from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader
+from workers.config.redis_servers import CLUSTER, kind_of
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
 from workers.engine.answer import Outcome
@@ -93,8 +95,14 @@ def run(
         )
         with importing():
             load_compiler()
-        leases = opened.enter_context(Leases(url, shared.writer, settings.lease, stop.wake))
-        reader = SharedReader(url, stop, shared.connections[1], settings.block_ms)
+        # A command on a cluster has keys of one slot, which here is that of one feed.
+        is_cluster = kind_of(url) == CLUSTER
+        at_a_time = {"together": 1} if is_cluster else {}
+        leases = opened.enter_context(
+            Leases(url, shared.writer, settings.lease, stop.wake, **at_a_time)
+        )
+        reads = shared.connections[1]
+        reader = SharedReader(url, stop, reads, settings.block_ms, **at_a_time)
         opened.callback(reader.close)
         looks = Connection(url, stop, 0.0)
         opened.callback(looks.close)
@@ -170,9 +178,15 @@ def _sharing(
             log.warning(warning)
         commands.patience = reads.patience = None
         yield Shared(
-            url, (commands, reads), server, stop, name or platform.node() or "worker",
-            _own_refits(stop), observe or _ignore, accept_environment,
-        )  # fmt: skip
+            url,
+            (commands, reads),
+            None if kind_of(url) == CLUSTER else server,
+            stop,
+            name or platform.node() or "worker",
+            _own_refits(stop),
+            observe or _ignore,
+            accept_environment,
+        )
     finally:
         commands.close()
         reads.close()

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from workers.broker.batch_size import Entry
-from workers.broker.connection import TIMEOUT, Connection
+from workers.broker.client import TIMEOUT
+from workers.broker.connection import Connection
 from workers.broker.pipeline import Sent
 from workers.engine.read_ahead import InputReader
 from workers.errors import Stopped, Unavailable, WorkerError
@@ -113,7 +114,7 @@ class SharedReader:
     @property
     def descriptors(self) -> list[int]:
         """What can be read once something arrives, or a connection breaks."""
-        found = (cover.connection.descriptor for cover in self._covers)
+        found = (cover.connection.descriptor(cover.sent) for cover in self._covers)
         return [descriptor for descriptor in found if descriptor is not None]
 
     def cover(self, wanted: Iterable[Wanted]) -> None:
@@ -203,5 +204,5 @@ class SharedReader:
 
 def _is_over(cover: _Cover, readable: set[int]) -> bool:
     """Return whether a read ended: its reply can be read, or it failed."""
-    descriptor = cover.connection.descriptor
-    return descriptor is None or descriptor in readable or cover.sent.error is not None
+    descriptor = cover.connection.descriptor(cover.sent)
+    return descriptor is None or descriptor in readable
