@@ -28,6 +28,9 @@ NAMES = (
     *(f"sent-{call}" for call in SENT_AHEAD),
 )
 
+OF_ARCHIVE = ("archive-written", "archive-renamed", "archive-acknowledged")
+"""Points of `archive`: a part stands under its temporary name, under its own, and is acknowledged."""
+
 
 class Failpoint:
     """One failpoint, and how often the process may still pass it.
@@ -51,8 +54,9 @@ class Failpoint:
 
     def __init__(self, text: str) -> None:
         name, _, nth = text.partition(":")
-        if name not in NAMES:
-            raise ValueError(f"{VARIABLE}: no failpoint {name[:80]!r}; known: {', '.join(NAMES)}")
+        known = NAMES + OF_ARCHIVE
+        if name not in known:
+            raise ValueError(f"{VARIABLE}: no failpoint {name[:80]!r}; known: {', '.join(known)}")
         self._name = name
         self._left = count(int(nth or 1) - 1, -1)  # one step is atomic among threads
 

@@ -27,6 +27,7 @@ COMMANDS = (
     "report",
     "combine",
     "export",
+    "archive",
     "compare",
     "backtest",
     "explain",

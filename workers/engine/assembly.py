@@ -121,7 +121,9 @@ def _gate(
     if settings.downstream == "trim":
         return OpenGate()
     group, retain = settings.downstream_group, settings.retain_out
-    return AcknowledgedGate(store, group, retain, stop, seconds, telemetry)
+    keys = store.keys
+    beside = {keys.met: settings.retain_met, keys.alarms: settings.retain_alarms}
+    return AcknowledgedGate(store, group, retain, stop, seconds, telemetry, beside)
 
 
 def _fresh(config: PredictorConfig, refits: Refitter) -> OnlinePredictor:

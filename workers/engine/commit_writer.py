@@ -9,6 +9,7 @@ import structlog
 from workers.broker.pipeline import Sent
 from workers.broker.store import Store
 from workers.engine import snapshots
+from workers.engine.downstream import Gate
 from workers.engine.snapshots import KeptSnapshots
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.commit import Commit
@@ -56,6 +57,8 @@ class CommitWriter:
         Keep input that neither a replay nor the window needs.
     part_bytes : int
         Bytes of a snapshot under one key, at most.
+    gate : Gate
+        Says of which input a consumer of the answers has no need any more.
     """
 
     def __init__(
@@ -66,9 +69,11 @@ class CommitWriter:
         kept: KeptSnapshots,
         keep_input: bool,
         part_bytes: int,
+        gate: Gate,
     ) -> None:
         self._store, self._config_hash, self._window = store, config_hash, window
         self._kept, self._keep_input, self._part_bytes = kept, keep_input, part_bytes
+        self._gate = gate
 
     @property
     def newest(self) -> bytes:
@@ -131,5 +136,6 @@ class CommitWriter:
             store.keys.feed, self._config_hash, commit.after, body, self._part_bytes
         )
         move = snapshots.move_to(pointer, self._kept, store, self._keep_input, self._window())
+        move = replace(move, trim=self._gate.trimmable(move.trim))
         sent = store.put_snapshot(pointer, data)
         return (pointer, sent), replace(commit, move=move), len(data)

@@ -1,11 +1,12 @@
 """Back-pressure from consumers: answers are not trimmed before a consumer group acknowledged them.
 
 With the policy `trim`, answers beyond `retain_out` are trimmed, whether they were read or not. With
-`block`, they are trimmed only after the group acknowledged them. While `retain_out` answers are
-kept and the oldest is not acknowledged, the worker reads no input. The input waits in `in`; nothing
-is lost.
+`block`, they are trimmed only after the group acknowledged them, and so are their input, reports and
+alarms. While `retain_out` answers are kept and the oldest is not acknowledged, the worker reads no
+input. The input waits in `in`; nothing is lost.
 """
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import structlog
@@ -28,6 +29,10 @@ class Gate(Protocol):
         """Return whether up to `batch` more answers may be written now. It may block briefly."""
         ...
 
+    def trimmable(self, upto: bytes) -> bytes:
+        """Return the ID before which input may be trimmed, at most `upto`; empty for none."""
+        ...
+
 
 class OpenGate:
     """The gate of the policy `trim`: always open, since the commit trims.
@@ -42,12 +47,16 @@ class OpenGate:
         """Return True."""
         return True
 
+    def trimmable(self, upto: bytes) -> bytes:
+        """Return `upto`."""
+        return upto
+
 
 class AcknowledgedGate:
     """The gate of the policy `block`.
 
-    `out` holds at most `retain` answers and one batch. The store's own retention of `out` must be
-    0, so that a commit trims nothing.
+    `out` holds at most `retain` answers and one batch. The store's own retention of `out` and of the
+    streams beside it must be 0, so that a commit trims nothing.
 
     Parameters
     ----------
@@ -61,6 +70,8 @@ class AcknowledgedGate:
         How long `is_open` waits before it returns False.
     telemetry : Telemetry, optional
         Is told while the feed waits.
+    beside : mapping of str to int
+        Further streams whose entries belong to answers, and how many to keep of each; 0 keeps all.
     """
 
     def __init__(
@@ -71,8 +82,10 @@ class AcknowledgedGate:
         stop: Stop,
         seconds: float = SECONDS,
         telemetry: Telemetry | None = None,
+        beside: Mapping[str, int] | None = None,
     ) -> None:
         self._store, self._group, self._retain, self._stop = store, group, retain, stop
+        self._beside = {stream: count for stream, count in (beside or {}).items() if count}
         self._seconds, self._telemetry = seconds, telemetry or Telemetry()
         self._was_open = True
 
@@ -86,18 +99,34 @@ class AcknowledgedGate:
             self._stop.wait(self._seconds)
         return room
 
+    def trimmable(self, upto: bytes) -> bytes:
+        """Return `upto`, or the first ID that is not acknowledged where that comes before."""
+        limit = self._acknowledged()
+        if not upto or limit >= parse_id(upto):
+            return upto
+        return b"%d-%d" % limit if limit > (0, 0) else b""
+
     def _trim(self, count: int) -> int:
         """Trim up to `count` of the oldest answers, as far as they are acknowledged."""
-        store, out = self._store, self._store.keys.out
         limit = self._acknowledged()
-        oldest = store.call("XRANGE", out, "-", "+", "COUNT", count)
+        gone = self._trim_stream(self._store.keys.out, count, limit)
+        for stream, retain in self._beside.items() if gone else ():
+            excess = self._store.length(stream) - retain
+            if excess > 0:
+                self._trim_stream(stream, min(excess, 2 * gone), limit)
+        return gone
+
+    def _trim_stream(self, stream: str, count: int, limit: tuple[int, int]) -> int:
+        """Trim up to `count` of the oldest entries, as far as they stand before `limit`."""
+        store = self._store
+        oldest = store.call("XRANGE", stream, "-", "+", "COUNT", count)
         going = [entry[0] for entry in oldest if parse_id(entry[0]) < limit]
         if not going:
             return 0
         # Trim up to the ID after the last acknowledged one, so only entries that were checked go.
         # No ID follows the last one that a stream can have; that answer stays.
         upto = next_id(going[-1]) or LAST_ID
-        return int(store.call("XTRIM", out, "MINID", "=", upto))
+        return int(store.call("XTRIM", stream, "MINID", "=", upto))
 
     def _acknowledged(self) -> tuple[int, int]:
         """Return the ID before which every answer is acknowledged."""

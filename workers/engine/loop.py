@@ -167,7 +167,7 @@ class Engine:
         self._recent = recovered.recent
         self._commits = CommitWriter(
             self._store, recovered.config_hash, self._kept_examples, recovered.kept,
-            self._keep_input, self._part_bytes,
+            self._keep_input, self._part_bytes, self._gate,
         )  # fmt: skip
         self._ownership = Ownership(self._store, recovered.epoch, self._lease)
         self._snapshot_seq = recovered.position.seq - recovered.replayed

@@ -165,10 +165,11 @@ def _telling(store: Store) -> Iterator[None]:
 
 
 def retention(settings: WorkerSettings) -> Retention:
-    """Return what commits retain: all of `out` if the gate trims it."""
-    out = settings.retain_out if settings.downstream == "trim" else 0
-    alarms = settings.retain_alarms
-    return Retention(out, settings.retain_met, alarms, settings.retain_dlq)
+    """Return what commits retain: all of an answer if the gate trims it."""
+    if settings.downstream == "block":
+        return Retention(0, 0, 0, settings.retain_dlq)
+    out, met, alarms = settings.retain_out, settings.retain_met, settings.retain_alarms
+    return Retention(out, met, alarms, settings.retain_dlq)
 
 
 @contextmanager

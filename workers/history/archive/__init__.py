@@ -1,0 +1,1 @@
+"""A feed as Parquet files: written as it is answered, and read again as a history."""

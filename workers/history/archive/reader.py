@@ -1,0 +1,109 @@
+"""Read an archive: its rows in the order of their entries, a page at a time."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from workers.broker.batch_size import Entry
+from workers.errors import BadConfiguration
+from workers.feed.keys import FIELD
+from workers.feed.position import parse_id
+from workers.history.archive import layout
+from workers.history.archive.identity import Identity, read_identity
+from workers.history.archive.parquet import arrow
+
+PAGE = 1000
+"""Rows of a page."""
+
+_BEYOND = (2**64, 0)  # after any ID
+
+
+class Archive:
+    """An archive of one feed, read.
+
+    Parameters
+    ----------
+    path : Path
+        Its directory, or that above it where it is the only one there.
+
+    Attributes
+    ----------
+    directory : Path
+    identity : Identity
+
+    Raises
+    ------
+    BadConfiguration
+        If it is no archive.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.directory = layout.find(path)
+        found = read_identity(self.directory)
+        assert found is not None  # `find` saw it
+        self.identity: Identity = found
+        self._pa = arrow()
+
+    def pages(
+        self,
+        kind: str,
+        columns: Sequence[str],
+        after: bytes = b"0-0",
+        upto: bytes | None = None,
+    ) -> Iterator[list[tuple[bytes, tuple[Any, ...]]]]:
+        """Yield the ID and the values of the rows in (after, upto], a page at a time.
+
+        Raises
+        ------
+        BadConfiguration
+            If a file cannot be read.
+        """
+        begin, end = parse_id(after), _BEYOND if upto is None else parse_id(upto)
+        files = layout.parts(self.directory, kind)
+        firsts = [parse_id(layout.first_of(part)) for part in files]
+        nexts = [*firsts[1:], _BEYOND] if files else []
+        for part, first, following in zip(files, firsts, nexts, strict=True):
+            if following <= begin or first > end:
+                continue
+            for batch in self._batches(part, ("entry", *columns)):
+                ids = [text.encode() for text in batch.column(0).to_pylist()]
+                values = zip(*(column.to_pylist() for column in batch.columns[1:]), strict=True)
+                page = [
+                    (at, row)
+                    for at, row in zip(ids, values, strict=True)
+                    if begin < parse_id(at) <= end
+                ]
+                if page:
+                    yield page
+
+    def inputs(self, after: bytes = b"0-0", upto: bytes | None = None) -> Iterator[list[Entry]]:
+        """Yield the input entries in (after, upto], as Redis had them, a page at a time."""
+        for page in self.pages("input", ("fields",), after, upto):
+            yield [(at, row[0]) for at, row in page]
+
+    def payloads(
+        self, kind: str, after: bytes = b"0-0", upto: bytes | None = None
+    ) -> Iterator[list[Entry]]:
+        """Yield entries of answers, reports or alarms in (after, upto], as Redis had them."""
+        name = FIELD.encode()
+        for page in self.pages(kind, ("payload",), after, upto):
+            yield [(at, [name, row[0].encode()]) for at, row in page]
+
+    def _batches(self, part: Path, columns: Sequence[str]) -> Iterator[Any]:
+        pa = self._pa
+        try:
+            with pa.parquet.ParquetFile(part) as source:
+                yield from source.iter_batches(batch_size=PAGE, columns=list(columns))
+        except (OSError, pa.ArrowException) as error:
+            raise BadConfiguration(f"{part}: cannot be read: {error}") from None
+
+
+def last_answer(directory: Path) -> tuple[bytes, bytes, int | None] | None:
+    """Return ID, payload and `seq` of the last answer on disk; None without any."""
+    found = layout.parts(directory, "answers")
+    if not found:
+        return None
+    with arrow().parquet.ParquetFile(found[-1]) as source:
+        table = source.read(columns=["entry", "payload", "seq"])
+    entry, text, seq = (table.column(name)[-1].as_py() for name in ("entry", "payload", "seq"))
+    return entry.encode(), text.encode(), seq
