@@ -29,7 +29,7 @@ NAMES = (
 )
 
 OF_ARCHIVE = ("archive-written", "archive-renamed", "archive-acknowledged")
-"""Points of `archive`: a part stands under its temporary name, under its own, and is acknowledged."""
+"""Points of `archive`: a part has its temporary name, has its own, is acknowledged."""
 
 
 class Failpoint:
