@@ -1,8 +1,8 @@
 """Back-pressure from consumers: answers are not trimmed before a consumer group acknowledged them.
 
 With the policy `trim`, answers beyond `retain_out` are trimmed, whether they were read or not. With
-`block`, they are trimmed only after the group acknowledged them, and so are their input, reports and
-alarms. While `retain_out` answers are kept and the oldest is not acknowledged, the worker reads no
+`block`, they are trimmed only after the group acknowledged them, and so are their input, reports
+and alarms. While `retain_out` answers are kept and the oldest is not acknowledged, the worker reads no
 input. The input waits in `in`; nothing is lost.
 """
 
@@ -55,8 +55,8 @@ class OpenGate:
 class AcknowledgedGate:
     """The gate of the policy `block`.
 
-    `out` holds at most `retain` answers and one batch. The store's own retention of `out` and of the
-    streams beside it must be 0, so that a commit trims nothing.
+    `out` holds at most `retain` answers and one batch. The store's own retention of `out` and of
+    the streams beside it must be 0, so that a commit trims nothing.
 
     Parameters
     ----------
