@@ -1,8 +1,8 @@
 """Back-pressure from consumers: answers are not trimmed before a consumer group acknowledged them.
 
 With the policy `trim`, answers beyond `retain_out` are trimmed, whether they were read or not. With
-`block`, they are trimmed only after the group acknowledged them, and so are their input, their
-reports and their alarms. While `retain_out` answers are kept and the oldest is not acknowledged, the
+`block`, they are trimmed only after the group acknowledged them; so are their input, reports and
+alarms. While `retain_out` answers are kept and the oldest is not acknowledged, the
 worker reads no input. The input waits in `in`; nothing is lost.
 """
 
