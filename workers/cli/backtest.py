@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
     from workers.history.backtest.configurations import Configuration
     from workers.history.backtest.kept_results import KeptResults
-    from workers.history.backtest.run import Finished
+    from workers.history.backtest.run import Compute, Finished
     from workers.push.rows import Reading
 
 Entries = Iterable[Sequence[bytes]]
@@ -99,6 +99,15 @@ Processes = Annotated[
         show_default=False,
     ),
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="HOST:PORT",
+        help="Answer them on a Ray cluster, one a processor: its head, or auto.",
+        show_default=False,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -113,6 +122,7 @@ def backtest(
     out: Out = None,
     curves: Curves = None,
     processes: Processes = None,
+    ray: Ray = None,
     json: Json = False,
     feed: Annotated[
         bool, typer.Option("--feed", help="It is a feed, though a file or data set has the name.")
@@ -140,11 +150,14 @@ def backtest(
     have: --config, the environment, the defaults. A file needs no Redis.
     """
     from workers.config import settings as known
+    from workers.errors import BadConfiguration
     from workers.history.backtest import configurations as compared
     from workers.history.backtest.kept_results import KeptResults
 
     if curves is not None:
         _check(curves)
+    if ray is not None and processes is not None:
+        raise BadConfiguration("give --processes or --ray, not both: Ray knows its processors")
     sections = compared.sections_of(configs, set or ())
     given = known.load({} if redis is None else {"redis": redis}, config, is_whole=False)
     kept = None if out is None else KeptResults(out)
@@ -156,14 +169,14 @@ def backtest(
         }  # fmt: skip
         with _feed_history(source, redis, config, given, for_files, feed) as (base, entries):
             chosen = compared.configurations(base, sections)
-            finished = _finished(chosen, islice(entries, limit), kept, processes)
+            finished = _finished(chosen, islice(entries, limit), kept, processes, ray)
     else:
         chosen = compared.configurations(given, sections)
         reading = reading_of(
             format, label, prob, False, no_header, features, drop, id, na, data_dir, None
         )
         entries = _source_history(source, reading, arrays, shuffle, limit)
-        finished = _finished(chosen, entries, kept, processes)
+        finished = _finished(chosen, entries, kept, processes, ray)
     _tell(finished, json)
     if curves is not None:
         from workers.history.backtest.curves import draw_curves
@@ -250,6 +263,7 @@ def _finished(
     entries: Entries,
     kept: "KeptResults | None",
     processes: int | None,
+    ray: str | None,
 ) -> "list[Finished]":
     """Record the history, answer it, and say how to go on where Ctrl-C ends it."""
     from workers.cli.progress import backtest_progress
@@ -260,8 +274,11 @@ def _finished(
         recording = record(entries, Path(place) / "history")
         note(f"{counted(recording.entries, 'entry', 'entries')}, {recording.digest[:12]}")
         try:
-            with backtest_progress([one.name for one in chosen], recording.entries) as told:
-                return run(chosen, recording, kept, processes, told)
+            with (
+                _tasks(ray) as compute,
+                backtest_progress([one.name for one in chosen], recording.entries) as told,
+            ):
+                return run(chosen, recording, kept, processes, told, compute)
         except BacktestInterrupted as interrupted:
             done = f"{interrupted.finished} of {counted(len(chosen), 'configuration')}"
             note(
@@ -271,6 +288,20 @@ def _finished(
                 "goes on"
             )
             raise
+
+
+@contextmanager
+def _tasks(ray: str | None) -> "Iterator[Compute | None]":
+    """Connect to a Ray cluster, if one is named; yield what computes there."""
+    if ray is None:
+        yield None
+        return
+    from workers.fleet.placed.connection import connected
+
+    with connected(ray) as module:
+        from workers.fleet.placed.backtest import RayTasks
+
+        yield RayTasks(module)
 
 
 def _tell(finished: "Sequence[Finished]", json: bool) -> None:

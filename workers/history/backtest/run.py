@@ -26,6 +26,13 @@ POLL = 0.2
 """Seconds between two looks at how far the processes are."""
 
 Progress = Callable[[Sequence[int]], None]
+"""Is told how many entries each configuration has answered."""
+
+Finish = Callable[[int, Result], None]
+"""Takes the place of a configuration, and its result."""
+
+Compute = Callable[[Sequence[Configuration], Sequence[int], Recording, Finish, Progress], None]
+"""Computes the configurations at some places, and hands over each result when it is there."""
 
 
 class BacktestInterrupted(KeyboardInterrupt):
@@ -69,6 +76,7 @@ def run(
     kept: KeptResults | None = None,
     processes: int | None = None,
     told: Progress = lambda _: None,
+    compute: Compute | None = None,
 ) -> list[Finished]:
     """Answer a history under each configuration; return the results in the same order.
 
@@ -82,6 +90,8 @@ def run(
         By default one a processor; never more than there is to compute.
     told : callable
         Called now and then with how many entries each configuration has answered.
+    compute : callable, optional
+        Computes elsewhere, in place of processes of this machine.
 
     Raises
     ------
@@ -101,9 +111,12 @@ def run(
             kept.add(keys[place], configurations[place], result)
 
     if waiting:
-        limit = processes or len(os.sched_getaffinity(0))
+        limit = min(processes or len(os.sched_getaffinity(0)), len(waiting))
         try:
-            _compute(configurations, waiting, recording, min(limit, len(waiting)), finish, told)
+            if compute is not None:
+                compute(configurations, waiting, recording, finish, told)
+            else:
+                _compute(configurations, waiting, recording, limit, finish, told)
         except KeyboardInterrupt:
             raise BacktestInterrupted(len(found)) from None
         except BrokenProcessPool:
@@ -122,7 +135,7 @@ def _compute(
     waiting: Sequence[int],
     recording: Recording,
     processes: int,
-    finish: Callable[[int, Result], None],
+    finish: Finish,
     told: Progress,
 ) -> None:
     """Compute the configurations at some places, and hand over each result when it is there."""

@@ -1,0 +1,111 @@
+"""The configurations of a backtest as tasks on a cluster of Ray."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type information
+    threadpool_limits,
+)
+
+from online_svm.errors import OnlineSVMError
+from workers.errors import BadConfiguration, WorkerError
+from workers.feed.agreement import environment
+from workers.history.backtest.configurations import Configuration
+from workers.history.backtest.prequential import answer, load_code
+from workers.history.backtest.recording import Recording, read
+from workers.history.backtest.result import Result, result_of
+from workers.history.backtest.run import Finish, ProcessDied, Progress
+
+POLL = 2.0
+"""Seconds between two looks at what has ended, where nothing ends."""
+
+
+class RayTasks:
+    """Computes configurations on a cluster, one a processor; see `run.Compute`.
+
+    The history goes to the machines once. A task whose machine is lost begins again on another: a
+    result depends on history and configuration alone.
+
+    Parameters
+    ----------
+    ray : module
+        Connected; see `connection.connected`.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+
+    def __call__(
+        self,
+        configurations: Sequence[Configuration],
+        waiting: Sequence[int],
+        recording: Recording,
+        finish: Finish,
+        told: Progress,
+    ) -> None:
+        """Compute the configurations at some places, and hand over each result when it is there.
+
+        Raises
+        ------
+        ProcessDied
+            If a task was killed again and again.
+        BadConfiguration
+            If a machine of the cluster has other libraries than this one.
+        WorkerError, OnlineSVMError
+            Of a task.
+        """
+        history = self._ray.put(recording.path.read_bytes())
+        measure = self._ray.remote(_measure).options(num_cpus=1)
+        ours, done = environment(), [0] * len(configurations)
+        places = {measure.remote(configurations[place], history, ours): place for place in waiting}
+        pending = list(places)
+        try:
+            while pending:
+                ended, pending = self._ray.wait(pending, timeout=POLL)
+                for one in ended:
+                    place = places[one]
+                    finish(place, self._result(one))
+                    done[place] = recording.entries
+                told(done)
+        except BaseException:
+            for one in pending:
+                self._ray.cancel(one, force=True)
+            raise
+
+    def _result(self, ended: Any) -> Result:
+        errors = self._ray.exceptions
+        try:
+            found: Result = self._ray.get(ended)
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, WorkerError | OnlineSVMError):
+                raise error.cause from None
+            raise
+        except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError):
+            raise ProcessDied(
+                "a task of the backtest was killed again and again, or ran out of memory; give the "
+                "machines of the cluster fewer processors (ray start --num-cpus)"
+            ) from None
+        return found
+
+
+def _measure(configuration: Configuration, history: bytes, wanted: dict[str, str]) -> Result:
+    """Return the result of one configuration; this runs on a machine of the cluster."""
+    ours = environment()
+    if ours != wanted:
+        other = ", ".join(f"{name} {ours[name]}" for name in wanted if ours[name] != wanted[name])
+        raise BadConfiguration(
+            f"a machine of the cluster has {other}: results would not be the same as here; install "
+            "the versions of this machine on all"
+        )
+    with TemporaryDirectory(prefix="online-svm-backtest-") as directory:
+        path = Path(directory) / "history"
+        path.write_bytes(history)
+        load_code(configuration, read(path))
+        with threadpool_limits(1):  # one task a processor
+            return result_of(answer(configuration, read(path), _ignore))
+
+
+def _ignore(_entries: int) -> None:
+    """Tell nobody how far it is."""
