@@ -15,6 +15,7 @@ from workers.message.schema import (
     EVENT_CODES,
     JOIN_CODES,
     STREAMS,
+    UNAVAILABLE_CODES,
     AlarmsMessage,
     CombinedMessage,
     CombinedSource,
@@ -24,6 +25,7 @@ from workers.message.schema import (
     LabelMessage,
     PredictionMessage,
     RejectedMessage,
+    UnavailableMessage,
 )
 from workers.message.version import VERSION
 
@@ -42,6 +44,10 @@ included. A payload is a function of the examples alone, but for those of `event
 entry ID, never NaN or an infinity. Numbers are written with as many digits as bring back the same
 64-bit float; in the compact form of an answer, with six decimals.
 
+Where scorers answer beside the worker, `osvm:{F}:req` holds their requests, and each answer has a
+key of its own; none of it is a function of the examples alone, or part of the digest. See
+[scorers.md](scorers.md).
+
 Fields may be added; readers should ignore those they do not know. A change of meaning raises `v`.
 """
 _TITLES = {
@@ -51,6 +57,8 @@ _TITLES = {
     "alarms": "Alarms: `osvm:{F}:alarms`",
     "dlq": "Rejected input: `osvm:{F}:dlq`",
     "events": "Events: `osvm:{F}:events`",
+    "req": "Requests to scorers: `osvm:{F}:req`",
+    "ans": "Answers of scorers: `osvm:{F}:ans:<id>`",
 }
 _TYPES = {
     Any: "any value",
@@ -99,6 +107,9 @@ _COMPACT = CompactMessage(
 )
 _REJECTION = RejectedMessage(
     seq=1042, n=1041, code="not_finite", reason="feature 'age' is NaN; send a finite number"
+)
+_UNAVAILABLE = UnavailableMessage(
+    id="tx-1044", code="stale", reason="the newest state is 2500 examples old, the bound is 2000"
 )
 _LABEL = LabelMessage(seq=1050, n=1041, example="tx-1042", label="spam", done="accepted")
 _DUPLICATE = DuplicateMessage(id="tx-1042", seq=1043, n=1041, first=1041)
@@ -177,6 +188,9 @@ def render() -> str:
         _table(("code", "when"), [(f"`{c}`", t) for c, t in JOIN_CODES.items()]),
         "## Codes of events\n",
         _table(("code", "when"), [(f"`{c}`", t) for c, t in EVENT_CODES.items()]),
+        "## Codes of requests\n",
+        "A request that cannot be used is `rejected`, with a code of the first table.\n",
+        _table(("code", "when"), [(f"`{c}`", t) for c, t in UNAVAILABLE_CODES.items()]),
     ]
     return "\n".join(parts)
 
@@ -199,6 +213,7 @@ def _section(model: type[BaseModel]) -> str:
         CombinedMessage: _COMBINATION,
         AlarmsMessage: _ALARMS,
         EventMessage: _EVENT,
+        UnavailableMessage: _UNAVAILABLE,
     }
     if model is CompactMessage:
         text += _compact_form()

@@ -16,11 +16,12 @@ EXIT_CODE = 86
 
 CALLS = (
     "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd", "xadd",
-    "fence", "check-input", "adopt", "put", "commit", "lease-replace", "lease-release",
+    "set", "eval", "fence", "check-input", "adopt", "put", "commit", "lease-replace",
+    "lease-release",
 )  # fmt: skip
 """The calls of a worker to Redis: commands, then scripts."""
 
-SENT_AHEAD = ("xread", "put", "commit", "xadd")
+SENT_AHEAD = ("xread", "put", "commit", "xadd", "set", "eval")
 """Calls whose reply is read later, or never asked for."""
 
 NAMES = (

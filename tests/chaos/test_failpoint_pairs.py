@@ -58,7 +58,7 @@ def run(store, nursery, goal, failpoint=None):
     if store.state() is not None:
         # Another environment makes it prove itself by a replay, and record its own.
         store.call("HSET", store.keys.state, "environment", "{}")
-    options = (*OPTIONS, "--snapshot-every", "20")
+    options = (*OPTIONS, "--snapshot-every", "20", "--publish-every", "10")
     return end(store, nursery.start("f", store.url, *options, failpoint=failpoint), goal)
 
 

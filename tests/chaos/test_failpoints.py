@@ -61,7 +61,7 @@ def check(store, nursery, expected_of, results):
 @pytest.mark.parametrize("point", PASSED + AGAIN)
 def test_a_command_that_dies_at_a_failpoint(prepared, nursery, expected_of, results, told, point):
     begin(prepared, nursery, point)
-    options = ("--batch", "10", "--snapshot-every", "20")
+    options = ("--batch", "10", "--snapshot-every", "20", "--publish-every", "10")
     process = Process(
         command(prepared.keys.feed, prepared.url, *options),
         env=os.environ | {VARIABLE: point},

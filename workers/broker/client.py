@@ -58,7 +58,7 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
 
 _UNPARSED = (
     *("XREAD", "XREADGROUP", "XRANGE", "XREVRANGE", "HGETALL", "INFO", "TYPE", "SCAN", "SET"),
-    *("CLUSTER", "ROLE"),
+    *("CLUSTER", "ROLE", "XPENDING", "XCLAIM"),
 )
 
 

@@ -17,7 +17,7 @@ from workers.broker.redis_errors import translated
 from workers.config.redis_servers import CLUSTER, SENTINEL, kind_of
 from workers.config.redis_url import redacted
 from workers.errors import AccessDenied, Stopped, Unavailable
-from workers.feed.keys import GROUP, REGISTRY, FeedKeys
+from workers.feed.keys import GROUP, REGISTRY, SCORERS, FeedKeys
 from workers.stop import Stop
 
 Command = tuple[str, ...]
@@ -67,6 +67,20 @@ def of_publisher(keys: FeedKeys) -> list[Command]:
     return [
         ("TIME",), ("HGETALL", keys.published), ("HSET", keys.published, "n", "0"),
         ("SET", part, "", "EX", "1"), ("EXISTS", part), ("PERSIST", part), ("EXPIRE", part, "1"),
+    ]  # fmt: skip
+
+
+def of_scorer(keys: FeedKeys) -> list[Command]:
+    """Return one command of each kind and key that a scorer uses, those of its scripts included."""
+    req, pub, answer = keys.requests, keys.published, keys.reply("0")
+    return [
+        ("HGETALL", keys.state), ("HMGET", keys.state, "n"), ("HGETALL", pub), ("TIME",),
+        ("GET", keys.published_parts(0, "0" * 8, 1)[0]), ("XGROUP", "CREATE", req, SCORERS, "0"),
+        ("XINFO", "CONSUMERS", req, SCORERS), ("XRANGE", req, "-", "+"),
+        ("XREADGROUP", "GROUP", SCORERS, "c", "STREAMS", req, ">"), ("XPENDING", req, SCORERS),
+        ("XCLAIM", req, SCORERS, "c", "1", "0-1"), ("XACK", req, SCORERS, "0-1"),
+        ("XDEL", req, "0-1"), ("EXISTS", answer), ("XADD", answer, "*", "p", ""),
+        ("EXPIRE", answer, "1"), ("EVAL", "return 1", "1", req), ("EVALSHA", "0" * 40, "1", req),
     ]  # fmt: skip
 
 

@@ -68,6 +68,10 @@ class UnknownScript(WorkerError):
     """Redis was restarted or its scripts were flushed."""
 
 
+class UnknownGroup(WorkerError):
+    """A consumer group, or its stream, does not exist."""
+
+
 def translated(error: redis.RedisError, url: str) -> WorkerError:
     """Return the named error for an error of redis-py; `Unavailable` if it may pass.
 
@@ -88,6 +92,8 @@ def translated(error: redis.RedisError, url: str) -> WorkerError:
         return AccessDenied(f"{where} denies access: {text}; check the user, password and ACL")
     if code == "NOSCRIPT":
         return UnknownScript(text)
+    if code == "NOGROUP":
+        return UnknownGroup(f"{where}: {text}")
     if code == "WRONGTYPE":
         return WrongKeyType(f"{where}: a key of the feed holds another type: {text}")
     if code in _TRANSIENT or isinstance(error, redis.exceptions.BusyLoadingError):
@@ -154,5 +160,5 @@ def _code_of(error: redis.RedisError) -> str | None:
     text = str(error)
     if _SCRIPT_DENIED.search(text):
         return "NOPERM"
-    known = _TRANSIENT | _DENIED | {"NOSCRIPT", "WRONGTYPE"}
+    known = _TRANSIENT | _DENIED | {"NOSCRIPT", "WRONGTYPE", "NOGROUP"}
     return next((code for code in _CODE.findall(text) if code in known), None)

@@ -203,14 +203,14 @@ class Store(FeedReader):
         """
         keys = new.keys(self.keys)
         for key, part in zip(keys, _parts(data, len(keys)), strict=True):
-            self._connection.send("SET", key, part, "EX", _UNREFERENCED_SECONDS, name="part")
+            self._connection.send("SET", key, part, "EX", _UNREFERENCED_SECONDS)
         going = [] if before is None else before.keys(self.keys)
         scripted = [self.keys.state, self.keys.published, *keys]
         scripted += [key for key in going if key not in keys]
         # With its text: nobody waits for the reply that Redis does not know the script.
         return self._connection.send(
             "EVAL", _PUBLISH.text, len(scripted), *scripted, epoch, new.cursor, new.parts,
-            _REPLACED_SECONDS, *new.fields(), name="publish",
+            _REPLACED_SECONDS, *new.fields(),
         )  # fmt: skip
 
     def commit(self, commit: Commit) -> None:

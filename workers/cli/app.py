@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 COMMANDS = (
     "demo",
     "worker",
+    "scorer",
+    "ask",
     "push",
     "tail",
     "status",

@@ -136,7 +136,7 @@ class AcknowledgedGate:
         if not group[b"pending"]:
             time, count = parse_id(group[b"last-delivered-id"])
             return time, count + 1  # only compared with; it need not be a valid ID
-        oldest = self._store.call("XPENDING", self._store.keys.out, self._group)["min"]
+        oldest = self._store.call("XPENDING", self._store.keys.out, self._group)[1]
         return parse_id(oldest) if oldest else (0, 0)
 
     def _find_group(self) -> dict[bytes, Any] | None:

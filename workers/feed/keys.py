@@ -156,17 +156,15 @@ class FeedKeys:
         """Stream of requests: examples without a label that scorers answer."""
         return self._key("req")
 
-    def reply(self, request: str | bytes) -> bytes:
+    def reply(self, request: str) -> str:
         """Return the key of the answer to one request: a stream of one entry, which expires.
 
         Examples
         --------
         >>> FeedKeys("f").reply("a")
-        b'osvm:{f}:ans:a'
+        'osvm:{f}:ans:a'
         """
-        return self._key("ans:").encode() + (
-            request.encode() if isinstance(request, str) else request
-        )
+        return self._key(f"ans:{request}")
 
     def _key(self, name: str) -> str:
         return f"osvm:{{{self.feed}}}:{name}"

@@ -73,6 +73,14 @@ class Publication:
             "size", self.size, "parts", self.parts,
         ]  # fmt: skip
 
+    @staticmethod
+    def shown(fields: Mapping[bytes, bytes]) -> str:
+        """Return the name that unchecked fields give, for a person."""
+        n, sha = (
+            fields.get(name, b"?")[:20].decode(errors="replace") for name in (b"n", b"sha256")
+        )
+        return f"{n}-{sha[:8]}"
+
     @classmethod
     def parse(cls, fields: Mapping[bytes, bytes], key: str) -> Self:
         """Return the publication from the fields of the hash.

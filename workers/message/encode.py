@@ -221,6 +221,19 @@ def encode_duplicate(seq: int, n: int, id: str | None, first: int) -> bytes:
     return orjson.dumps(head | {"first": first})
 
 
+def encode_unavailable(id: str | None, code: str, reason: str) -> bytes:
+    """Return the payload for a request without an answer, as `UnavailableMessage` describes it.
+
+    Examples
+    --------
+    >>> encode_unavailable("a", "no_state", "no state was published")
+    b'{"v":2,"status":"unavailable","id":"a","code":"no_state","reason":"no state was published"}'
+    """
+    sent = {} if id is None else {"id": id}
+    head = {"v": VERSION, "status": "unavailable", **sent}
+    return orjson.dumps(head | {"code": code, "reason": reason})
+
+
 def encode_label(seq: int, n: int, id: str | None, example: str, label: str, done: Done) -> bytes:
     """Return the payload for a label that was taken, as `LabelMessage` describes it.
 

@@ -42,9 +42,7 @@ def test_a_state_follows_each_new_model_and_each_so_many_examples(store, every, 
     assert seen == expected
 
 
-def test_answers_reports_and_digest_are_the_same_with_and_without_publishing(
-    store, redis_url, feed
-):
+def test_publishing_changes_no_answer_and_no_report(store, redis_url, feed):
     rows = examples(150)
     with Store(redis_url, f"{feed}-silent", block_ms=20) as silent:
         for each, every in ((store, 1), (silent, 0)):

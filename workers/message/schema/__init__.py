@@ -15,12 +15,13 @@ from workers.message.schema.answer import (
     PredictionMessage,
     RejectedMessage,
 )
-from workers.message.schema.codes import CODES, EVENT_CODES, JOIN_CODES
+from workers.message.schema.codes import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
 from workers.message.schema.combined import CombinedMessage, CombinedSource
 from workers.message.schema.event import EventMessage
 from workers.message.schema.input import DeadLetter, InputEntry
 from workers.message.schema.late_labels import LATE_LABELS
 from workers.message.schema.report import LabelValidity, MethodValidity, MetricsMessage
+from workers.message.schema.request import ReplyEntry, RequestEntry, UnavailableMessage
 from workers.message.schema.windowed import WINDOWED
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "EVENT_CODES",
     "JOIN_CODES",
     "STREAMS",
+    "UNAVAILABLE_CODES",
     "AlarmMessage",
     "AlarmsMessage",
     "CombinedMessage",
@@ -44,6 +46,9 @@ __all__ = [
     "MonitorsMessage",
     "PredictionMessage",
     "RejectedMessage",
+    "ReplyEntry",
+    "RequestEntry",
+    "UnavailableMessage",
 ]
 
 STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
@@ -68,4 +73,6 @@ STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
     "alarms": (AlarmsMessage, AlarmMessage),
     "dlq": (DeadLetter,),
     "events": (EventMessage,),
+    "req": (RequestEntry,),
+    "ans": (ReplyEntry, UnavailableMessage),
 }

@@ -47,6 +47,14 @@ JOIN_CODES: dict[str, str] = {
 """Reason codes of a combination."""
 
 
+UNAVAILABLE_CODES: dict[str, str] = {
+    "no_state": "No state was published yet, or the feed is being begun anew.",
+    "stale": "The newest published state is older than the scorers may answer with.",
+    "failed": "Scorers ended several times while they had this request.",
+}
+"""Codes of requests that have no answer."""
+
+
 EVENT_CODES: dict[EventCode, str] = {
     "began": "A worker has taken the feed over and begins to answer.",
     "stopped": "It stopped in order.",

@@ -1,0 +1,135 @@
+"""The commands `scorer` and `ask`: as one runs them, and as one kills them."""
+
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from processes import Process
+from published_feed import engine, examples, own_answer, push, work
+
+from workers.cli import app as cli
+from workers.errors import BadConfiguration
+from workers.fleet.scorer import service
+from workers.fleet.scorer.asker import Asker
+from workers.fleet.scorer.settings import ScorerSettings
+from workers.stop import Stop
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    told = capsys.readouterr()
+    return ended.value.code, told.out, told.err
+
+
+@pytest.fixture
+def rows(store):
+    """The examples of a feed that has published its state."""
+    made = examples(60)
+    push(store, made)
+    work(engine(store), 60)
+    return made
+
+
+def test_ask_prints_what_a_scorer_answers_and_the_scorer_stops_in_order(store, rows, capsys):
+    stop, feed = Stop(), store.keys.feed
+    arguments = (feed, store.url, ScorerSettings(), "one", False, stop)
+    working = threading.Thread(target=service.run, args=arguments)
+    working.start()
+    try:
+        code, out, _ = run(capsys, "ask", feed, "[1,2,3]", "[1,2]", "--redis", store.url)
+    finally:
+        stop.request()
+        working.join(timeout=30)
+    good, bad = (json.loads(line) for line in out.splitlines() if line.startswith("{"))
+    assert code == 0
+    n, payload = store.publication().n, good["answer"]
+    assert json.loads(own_answer(rows, n, [1, 2, 3], payload["id"])) == payload
+    assert (good["behind"], bad["answer"]["status"]) == (60 - n, "rejected")
+    assert not working.is_alive()
+    assert store.call("XINFO", "CONSUMERS", store.keys.requests, "scorers") == []
+
+
+def test_ask_says_so_where_nobody_answers(store, rows, capsys):
+    feed = store.keys.feed
+    code, out, err = run(capsys, "ask", feed, "[1,2,3]", "--redis", store.url, "--timeout", "0.05")
+    assert (code, out.strip()) == (1, "null")
+    assert "is a scorer" in err
+
+
+def test_the_client_in_the_docs_gets_its_answer(store, rows, capsys):
+    page = (Path(__file__).parents[4] / "docs/scorers.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    stop, feed = Stop(), store.keys.feed
+    arguments = (feed, store.url, ScorerSettings(), "one", False, stop)
+    working = threading.Thread(target=service.run, args=arguments)
+    working.start()
+    try:
+        code = code.replace("{spam}", f"{{{feed}}}").replace("{{spam}}", f"{{{{{feed}}}}}")
+        exec(code.replace("[0.5, 1.0]", "[0.5, 1.0, 2.0]"), {"url": store.url})
+    finally:
+        stop.request()
+        working.join(timeout=30)
+    said = capsys.readouterr().out
+    assert re.search(rf"ok \d+ b'{store.publication().name}' b'\d+' b'\d+'", said)
+
+
+def test_a_scorer_of_a_feed_that_does_not_exist_says_what_to_do(redis_url):
+    with pytest.raises(BadConfiguration, match="start its worker first"):
+        service.run("nowhere", redis_url, ScorerSettings(), stop=Stop())
+
+
+@pytest.mark.slow
+def test_scorers_that_are_killed_again_and_again_answer_each_request_once(store, rows):
+    """Two scorers, one killed every half a second, while 4,000 requests come and states change."""
+    feed, dice = store.keys.feed, random.Random(5)
+    command = [sys.executable, "-m", "workers.cli", "scorer", feed, "--redis", store.url,
+               "--claim-after", "0.5", "--batch", "16", "--keep", "600"]  # fmt: skip
+
+    def begin():
+        return Process(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    asker, ids, kills = Asker(store.url, feed), [], 0
+    scorers = [begin(), begin(), begin()]
+    running, learned = engine(store), len(rows)
+    more = examples(200, first=learned)
+    try:
+        asker.receive(asker.send([b"[0,0,0]"]), timeout=60)
+        deadline, next_kill = time.monotonic() + 120, time.monotonic()
+        while len(ids) < 4000 or store.length(store.keys.requests):
+            assert time.monotonic() < deadline
+            if len(ids) < 4000:
+                ids += asker.send([json.dumps([i, 1, 2]).encode() for i in range(100)])
+                push(store, more[:5])
+                learned, more = learned + len(more[:5]), more[5:]
+                work(running, learned)
+            if time.monotonic() > next_kill and kills < 12:
+                victim = dice.randrange(3)
+                scorers[victim].kill()
+                scorers[victim].wait()
+                scorers[victim], kills = begin(), kills + 1
+                next_kill = time.monotonic() + 0.5
+            time.sleep(0.02)
+        for one in scorers:
+            one.send_signal(signal.SIGTERM)
+        ended = [one.wait() for one in scorers]
+        # One that was begun a moment ago does not listen to signals yet.
+        assert set(ended) <= {0, -signal.SIGTERM}, ended
+    finally:
+        for one in scorers:
+            one.kill()
+            one.wait()
+        asker.close()
+    assert kills > 3
+    for id in ids:
+        entries = store.call("XRANGE", store.keys.reply(id), "-", "+")
+        assert len(entries) == 1
+        assert json.loads(entries[0][1][1])["status"] == "ok"
+    assert int(store.call("XPENDING", store.keys.requests, "scorers")[0]) == 0

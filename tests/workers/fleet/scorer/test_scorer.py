@@ -1,0 +1,357 @@
+"""Scorers: each request is answered once, by the newest state, as the worker itself would."""
+
+import json
+import time
+
+import pytest
+from published_feed import CONFIG, engine, examples, own_answer, predictor_at, push, work
+
+from online_svm.predictor.answering_state import AnsweringState
+from workers.admin.reset import reset
+from workers.broker.feed_reader import FeedReader
+from workers.broker.request_queue import Request, RequestQueue
+from workers.config.settings import Limits
+from workers.engine.answer import process
+from workers.errors import BadConfiguration
+from workers.feed.position import Position
+from workers.fleet.scorer.asker import Asker
+from workers.fleet.scorer.newest_state import NewestState
+from workers.fleet.scorer.replies import answered
+from workers.fleet.scorer.scorer import Scorer
+from workers.fleet.scorer.settings import ScorerSettings
+from workers.message.schema import (
+    PredictionMessage,
+    RejectedMessage,
+    ReplyEntry,
+    UnavailableMessage,
+)
+from workers.stop import Stop
+
+ASKED = [[0.25, -1.0, 3.0], [-2.0, 0.5, 0.125], [1.5, 1.5, -0.5]]
+
+
+class Desk:
+    """A feed with a worker, scorers and an asker, all in this process."""
+
+    def __init__(self, store):
+        self.store, self.rows, self._opened = store, [], []
+        self.running = engine(store)
+        self.asker = Asker(store.url, store.keys.feed)
+
+    def learn(self, count):
+        more = examples(count, first=len(self.rows))
+        push(self.store, more)
+        self.rows += more
+        work(self.running, len(self.rows))
+
+    def scorer(self, name="one", batch=64, clock=time.monotonic, **settings):
+        url, feed = self.store.url, self.store.keys.feed
+        reader = FeedReader(url, feed)
+        queue = RequestQueue(url, feed, name, Stop(), batch=batch, block_ms=20)
+        made = Scorer(queue, NewestState(reader), ScorerSettings(**settings), Stop(), clock)
+        queue.begin()
+        self._opened += [reader, queue]
+        return made
+
+    def request(self, *fields):
+        """Send one request of any fields; return the ID of its entry."""
+        return self.store.call("XADD", self.store.keys.requests, "*", *fields).decode()
+
+    def reply(self, id):
+        """Return the fields of the one entry under the key of an answer; None without one."""
+        entries = self.store.call("XRANGE", self.store.keys.reply(id), "-", "+")
+        assert len(entries) <= 1, "a request has two answers"
+        if not entries:
+            return None
+        fields = entries[0][1]
+        found = dict(zip(fields[::2], fields[1::2], strict=True))
+        ReplyEntry.model_validate({name.decode(): value for name, value in found.items()})
+        return found
+
+    def waiting(self):
+        pending = self.store.call("XPENDING", self.store.keys.requests, "scorers")
+        return self.store.length(self.store.keys.requests), int(pending[0])
+
+    def close(self):
+        self.asker.close()
+        for each in self._opened:
+            each.close()
+
+
+@pytest.fixture
+def desk(store):
+    made = Desk(store)
+    yield made
+    made.close()
+
+
+def test_an_answer_is_the_workers_own_at_its_n_byte_for_byte(desk):
+    desk.learn(95)
+    ids = desk.asker.send([json.dumps(x).encode() for x in ASKED])
+    assert desk.scorer().turn() == 3
+    found = desk.asker.receive(ids, timeout=1.0)
+    state = desk.store.publication()
+    for id, x in zip(ids, ASKED, strict=True):
+        assert found[id].payload == own_answer(desk.rows, state.n, x, id)
+        assert (found[id].state, found[id].behind) == (state.name, 95 - state.n)
+        assert 0 <= found[id].age < 60_000
+        PredictionMessage.model_validate_json(found[id].payload)
+    assert desk.waiting() == (0, 0)
+
+
+def test_an_answer_has_the_form_of_the_feeds_answers():
+    rows = examples(60)
+    predictor = predictor_at(rows, 60)
+    state = AnsweringState.restore(predictor.answering(), CONFIG)
+    asked = [Request((b"5-0", [b"id", b"a", b"x", b"[0.25,-1.0,3.0]"]))]
+    for form in ("full", "compact"):
+        limits = Limits(payload=form)
+        (reply,) = answered(state, 60, asked, limits)
+        entry = (b"5-0", {b"id": b"a", b"x": b"[0.25,-1.0,3.0]"})
+        own = process(predictor_at(rows, 60), limits, Position(b"4-0", 60, 60, bytes(32)), [entry])
+        assert [reply.payload] == own.out
+
+
+def test_the_next_answer_is_of_the_state_that_was_published_meanwhile(desk):
+    scorer, seen = desk.scorer(), []
+    for count in (45, 20, 20):
+        desk.learn(count)
+        (answer,) = _answers(desk, scorer, ASKED[:1])
+        n = json.loads(answer.payload)["n"]
+        assert answer.payload == own_answer(
+            desk.rows, n, ASKED[0], json.loads(answer.payload)["id"]
+        )
+        seen.append(n)
+    assert seen == sorted(set(seen)), "no newer state was taken"
+
+
+def _answers(desk, scorer, rows):
+    ids = desk.asker.send([json.dumps(x).encode() for x in rows])
+    scorer.turn()
+    found = desk.asker.receive(ids, timeout=1.0)
+    return [found[id] for id in ids]
+
+
+def test_two_scorers_share_the_requests_and_answer_each_once(desk):
+    desk.learn(60)
+    ids = desk.asker.send([json.dumps(x).encode() for x in ASKED * 10])
+    one, two = desk.scorer("one", batch=4), desk.scorer("two", batch=4)
+    while one.turn() + two.turn():
+        pass
+    assert one.counts.written + two.counts.written == 30
+    assert min(one.counts.written, two.counts.written) >= 8
+    assert len(desk.asker.receive(ids, timeout=1.0)) == 30
+
+
+def test_a_scorer_that_dies_with_requests_loses_none(desk):
+    desk.learn(60)
+    ids = desk.asker.send([json.dumps(x).encode() for x in ASKED])
+    dead, heir = desk.scorer("dead"), desk.scorer("heir", claim_after=0.05)
+    assert len(dead._queue.read()) == 3  # and then nothing more is heard of it
+    assert heir.turn() == 0  # they are not overdue yet
+    time.sleep(0.1)
+    assert heir.turn() == 3
+    assert heir.counts.taken_over == 3
+    assert len(desk.asker.receive(ids, timeout=1.0)) == 3
+    assert desk.waiting() == (0, 0)
+
+
+def test_a_scorer_that_was_only_slow_writes_no_second_answer(desk):
+    desk.learn(60)
+    (id,) = desk.asker.send([b"[1,2,3]"])
+    slow, heir = desk.scorer("slow"), desk.scorer("heir", claim_after=0.05)
+    held = slow._queue.read()
+    time.sleep(0.1)
+    assert heir.turn() == 1
+    first = desk.reply(id)
+    desk.learn(40)  # another state would answer otherwise now
+    assert slow._answer(held) == 0
+    assert slow.counts.elsewhere == 1
+    assert desk.reply(id) == first
+
+
+def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(desk):
+    desk.learn(60)
+    (id,) = desk.asker.send([b"[1,2,3]"])
+    scorer = desk.scorer(max_stale=50)
+    held = scorer._queue.read()
+    now = scorer._queue.standing
+
+    def long_ago():
+        scorer._queue.standing = now
+        found = now()
+        desk.learn(100)
+        return type(found)(found.n, found.config_hash, found.newest, found.now - 5000)
+
+    scorer._queue.standing = long_ago
+    assert scorer._answer(held) == 1
+    assert json.loads(desk.reply(id)[b"p"])["n"] > 100
+
+
+def test_a_request_that_is_sent_twice_under_one_id_has_one_answer(desk):
+    desk.learn(60)
+    desk.request("id", "twice", "x", "[1,2,3]")
+    desk.request("id", "twice", "x", "[1,2,3]")
+    scorer = desk.scorer()
+    assert scorer.turn() == 1
+    first = desk.reply("twice")
+    desk.learn(40)
+    desk.request("id", "twice", "x", "[1,2,3]")
+    assert scorer.turn() == 0
+    assert desk.reply("twice") == first
+    assert desk.waiting() == (0, 0)
+
+
+BAD = {
+    "no features": (("id", "{}"), "no_features"),
+    "not JSON": (("id", "{}", "x", "[1,2"), "unparsable"),
+    "NaN": (("id", "{}", "x", "[1,2,NaN]"), "not_finite"),
+    "too few": (("id", "{}", "x", "[1]"), "dimension"),
+    "a name": (("id", "{}", "x", '{"a":1}'), "unparsable"),
+    "a label": (("id", "{}", "x", "[1,2,3]", "y", "a"), "unknown_field"),
+    "a late label": (("for", "a", "y", "a", "id", "{}"), "unknown_field"),
+    "both": (("id", "{}", "x", "[1,2,3]", "xb", b"\0" * 24), "duplicate_field"),
+    "large": (("id", "{}", "x", b" " * (1 << 20) + b"[1,2,3]"), "too_large"),
+    "a long id": (("id", "i" * 300, "x", "[1,2,3]"), "too_large"),
+    "an id that is no text": (("id", b"\xff", "x", "[1,2,3]"), "unparsable"),
+}
+
+
+def test_bad_requests_are_rejected_with_the_reason_and_good_ones_beside_them_answered(desk):
+    desk.learn(60)
+    sent = {}
+    for kind, (fields, _) in BAD.items():
+        given = [kind if value == "{}" else value for value in fields]
+        sent[kind] = desk.request(*given)
+    (good,) = desk.asker.send([b"[1,2,3]"])
+    scorer = desk.scorer()
+    while scorer.turn():
+        pass
+    for kind, (fields, code) in BAD.items():
+        # Without an id that can be read, or within a request too large to be read, the entry's ID.
+        reply = desk.reply(kind if "{}" in fields and kind != "large" else sent[kind])
+        rejected = RejectedMessage.model_validate_json(reply[b"p"])
+        assert rejected.code == code, (kind, rejected)
+    assert json.loads(desk.reply(good)[b"p"])["status"] == "ok"
+    assert desk.waiting() == (0, 0)
+
+
+def test_too_much_at_once_is_read_one_by_one(desk):
+    desk.learn(60)
+    for number in range(3):
+        desk.request("id", f"large {number}", "x", b" " * (12 << 20))
+    (good,) = desk.asker.send([b"[1,2,3]"])
+    scorer, done = desk.scorer(claim_after=0.05), 0
+    for _ in range(10):
+        done += scorer.turn()
+    assert done == 4
+    assert json.loads(desk.reply(good)[b"p"])["status"] == "ok"
+    assert desk.waiting() == (0, 0)
+
+
+def unavailable(desk, scorer):
+    (answer,) = _answers(desk, scorer, ASKED[:1])
+    return UnavailableMessage.model_validate_json(answer.payload).code, answer
+
+
+def test_before_the_first_state_a_request_is_told_so(desk):
+    code, answer = unavailable(desk, desk.scorer())
+    assert (code, answer.state, answer.behind) == ("no_state", None, None)
+
+
+def test_a_state_that_is_too_many_examples_old_answers_no_more(desk):
+    desk.learn(60)
+    desk.running._publisher._every = 0  # it goes on, and publishes no more
+    n = desk.store.publication().n
+    scorer = desk.scorer(max_stale=30)
+    assert _answers(desk, scorer, ASKED[:1])[0].behind == 60 - n
+    desk.learn(40)
+    code, answer = unavailable(desk, scorer)
+    assert (code, answer.behind) == ("stale", 100 - n)
+    assert _answers(desk, desk.scorer("patient", max_stale=None), ASKED[:1])[0].behind == 100 - n
+
+
+def test_a_state_that_is_too_many_seconds_old_answers_no_more(desk):
+    desk.learn(60)
+    scorer = desk.scorer(max_age=0.05)
+    time.sleep(0.1)
+    assert unavailable(desk, scorer)[0] == "stale"
+
+
+def test_a_damaged_state_is_refused_and_the_one_before_goes_on(desk, capsys):
+    desk.learn(60)
+    scorer = desk.scorer()
+    before = _answers(desk, scorer, ASKED[:1])[0].state
+    desk.learn(40)
+    found = desk.store.publication()
+    (key,) = found.keys(desk.store.keys)
+    held = desk.store.call("GET", key)
+    desk.store.call("SET", key, held[:-1] + bytes([held[-1] ^ 1]))
+    answer = _answers(desk, scorer, ASKED[:1])[0]
+    assert (answer.state, answer.behind) == (before, 100 - int(before.split("-")[0]))
+    assert capsys.readouterr().out.count("cannot be used") == 1
+    desk.store.call("SET", key, held)
+    scorer._newest._clock = lambda: float("inf")
+    assert _answers(desk, scorer, ASKED[:1])[0].state == found.name
+
+
+def test_a_feed_that_is_begun_anew_is_not_answered_by_what_it_was(desk):
+    desk.learn(60)
+    scorer = desk.scorer()
+    assert _answers(desk, scorer, ASKED[:1])[0].state
+    reset(desk.store, with_input=True)
+    scorer._queue.begin()
+    assert unavailable(desk, scorer)[0] == "no_state"
+
+
+def test_a_request_that_ends_scorers_is_given_up_and_the_others_are_answered(desk):
+    desk.learn(60)
+    poison, *good = desk.asker.send([b"[6,6,6]", b"[1,2,3]", b"[3,2,1]"])
+    deaths = 0
+    for life in range(12):
+        scorer = desk.scorer(f"life {life}", claim_after=0.001)
+        answer = scorer._answer
+
+        def dying(requests, answer=answer):
+            if any(b"[6,6,6]" in r.entry[1] and r.deliveries < 5 for r in requests):
+                raise MemoryError
+            return answer(requests)
+
+        scorer._answer = dying
+        time.sleep(0.005)
+        try:
+            while scorer.turn():
+                pass
+        except MemoryError:
+            deaths += 1
+    assert deaths == 4
+    assert json.loads(desk.reply(poison)[b"p"])["code"] == "failed"
+    assert all(json.loads(desk.reply(id)[b"p"])["status"] == "ok" for id in good)
+
+
+def test_answers_go_after_a_while_and_answered_requests_at_once(desk):
+    desk.learn(60)
+    ids = desk.asker.send([b"[1,2,3]"] * 5)
+    desk.scorer(keep=7).turn()
+    assert all(0 < int(desk.store.call("TTL", desk.store.keys.reply(id))) <= 7 for id in ids)
+    assert desk.waiting() == (0, 0)
+
+
+def test_a_scorer_that_stops_leaves_the_group_and_one_with_requests_stays_in_it(desk):
+    desk.learn(60)
+    one, two = desk.scorer("one"), desk.scorer("two")
+    desk.asker.send([b"[1,2,3]"])
+    assert len(two._queue.read()) == 1
+    assert one._queue.read() == []
+    assert [one._queue.leave(), two._queue.leave()] == [True, False]
+    left = desk.store.call("XINFO", "CONSUMERS", desk.store.keys.requests, "scorers")
+    assert [row[1] for row in left] == [b"two"]
+
+
+def test_a_machine_that_computes_other_bytes_does_not_answer(desk):
+    desk.learn(60)
+    foreign = desk.store.call("HGET", desk.store.keys.state, "environment").replace(b"numpy", b"n")
+    desk.store.call("HSET", desk.store.keys.state, "environment", foreign)
+    desk.asker.send([b"[1,2,3]"])
+    with pytest.raises(BadConfiguration, match="another environment"):
+        desk.scorer().turn()

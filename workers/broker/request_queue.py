@@ -1,0 +1,272 @@
+"""The requests of a feed, which scorers share, and the answers to them.
+
+A scorer reads requests through one consumer group. What it has read is pending under its name until
+it is answered. If it dies, the others take its requests over after a while. The script that writes
+an answer looks whether the request is still pending, so each is answered once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from workers.broker.batch_size import BatchSize, Entry
+from workers.broker.client import TIMEOUT
+from workers.broker.connection import Connection
+from workers.broker.pipeline import Argument
+from workers.broker.redis_errors import UnknownGroup
+from workers.broker.script import Script
+from workers.errors import ReadTooLarge, WorkerError
+from workers.feed.keys import SCORERS, FeedKeys
+from workers.feed.position import parse_id, previous_id
+from workers.feed.publication import Publication
+from workers.stop import Stop
+
+_ANSWER = Script.load("answer")
+_LEAVE = Script.load("leave_group", name="leave")
+_SIZE = Script.load("entry_size", name="size")
+
+FORGOTTEN_MS = 3_600_000
+"""Milliseconds after which a scorer that does nothing is taken out of the group."""
+
+BATCH_BYTES = 1 << 24
+"""Bytes of requests taken at once, about."""
+
+log = structlog.get_logger("online_svm.scorer")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that this scorer is to answer.
+
+    Attributes
+    ----------
+    entry : Entry
+        ID and fields.
+    deliveries : int
+        How often it was given to a scorer, this time included.
+    size : int or None
+        Bytes, where it is too large to be read; it then has no fields.
+    """
+
+    entry: Entry
+    deliveries: int = 1
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to one request.
+
+    Attributes
+    ----------
+    entry : bytes
+        ID of the request's entry.
+    request : str
+        The request's own id, by which its key is named.
+    payload : bytes
+    """
+
+    entry: bytes
+    request: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the feed and its newest published state stand, at one moment.
+
+    Attributes
+    ----------
+    n : int or None
+        Examples learned, as committed; None if the feed does not exist.
+    config_hash : str
+    newest : dict of bytes to bytes
+        Fields of the published state; empty without one.
+    now : int
+        Milliseconds by the clock of Redis.
+    """
+
+    n: int | None
+    config_hash: str
+    newest: Mapping[bytes, bytes]
+    now: int
+
+    def behind(self, used: Publication) -> int:
+        """Return how many examples the feed has learned since the state that is used."""
+        return (self.n or 0) - used.n
+
+    def age(self, used: Publication) -> int:
+        """Return milliseconds since the state that is used was published."""
+        return max(0, self.now - used.at)
+
+
+class RequestQueue:
+    """The requests of one feed, for one scorer.
+
+    Parameters
+    ----------
+    url, feed : str
+    consumer : str
+        Name of this scorer, which no other one has.
+    stop : Stop
+    patience : float or None
+        Seconds of retries; see `Connection`.
+    batch : int
+        Requests taken at once, at most.
+    block_ms : int
+        Milliseconds that `read` waits.
+    most_bytes : int
+        Bytes of a request; a larger one is not read.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        feed: str,
+        consumer: str,
+        stop: Stop,
+        patience: float | None = 0.0,
+        batch: int = 64,
+        block_ms: int = 1000,
+        most_bytes: int = 1 << 20,
+    ) -> None:
+        self.keys, self._consumer = FeedKeys(feed), consumer
+        self._connection = Connection(url, stop, patience, TIMEOUT + block_ms / 1000)
+        self._batch, self._block_ms = BatchSize(batch, BATCH_BYTES), block_ms
+        self.most_bytes = most_bytes
+
+    def be_patient(self) -> None:
+        """From now on, retry until a stop is requested."""
+        self._connection.patience = None
+
+    def begin(self) -> None:
+        """Create the group where there is none: at the start, so that no request is left out."""
+        key = self.keys.requests
+        try:
+            self._connection.call("XGROUP", "CREATE", key, SCORERS, "0", "MKSTREAM")
+        except WorkerError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+        for consumer in self._connection.call("XINFO", "CONSUMERS", key, SCORERS):
+            fields = dict(zip(consumer[::2], consumer[1::2], strict=True))
+            if int(fields[b"idle"]) > FORGOTTEN_MS:
+                self.leave(fields[b"name"].decode())
+
+    def read(self) -> list[Request]:
+        """Return new requests; wait for the first one."""
+        try:
+            reply = self._connection.call(
+                "XREADGROUP", "GROUP", SCORERS, self._consumer, "COUNT", self._batch.count,
+                "BLOCK", self._block_ms, "STREAMS", self.keys.requests, ">",
+                limit=max(2 * BATCH_BYTES, 2 * self.most_bytes),
+            )  # fmt: skip
+        except UnknownGroup:
+            self.begin()
+            return []
+        except ReadTooLarge as error:
+            self._batch.halve(error)
+            return self._held()
+        entries: list[Entry] = reply[0][1] if reply else []
+        if entries:
+            self._batch.first_of(entries)
+        return [self._measured(Request(entry)) for entry in entries]
+
+    def claim(self, idle_ms: int) -> list[Request]:
+        """Take over requests that were given to a scorer so long ago and are not answered.
+
+        One that was taken over before is taken alone: if it is what ends scorers, the others are
+        not counted with it.
+        """
+        key = self.keys.requests
+        try:
+            pending = self._connection.call(
+                "XPENDING", key, SCORERS, "IDLE", idle_ms, "-", "+", self._batch.count
+            )
+        except UnknownGroup:
+            self.begin()
+            return []
+        given = {found[0]: int(found[3]) for found in pending}
+        chosen = [entry for entry, times in given.items() if times == 1] or list(given)[:1]
+        claimed = self._connection.call_all(
+            ("XCLAIM", key, SCORERS, self._consumer, idle_ms, entry,
+             "RETRYCOUNT", given[entry] + 1, "JUSTID")
+            for entry in chosen
+        )  # fmt: skip
+        return [self._fetched(entry, given[entry] + 1) for ids in claimed for entry in ids]
+
+    def standing(self) -> Standing:
+        """Return where the feed and its newest published state stand."""
+        st, pub = self.keys.state, self.keys.published
+        commands = [("HMGET", st, "n", "config_hash"), ("HGETALL", pub), ("TIME",)]
+        sent = [self._connection.send(*command, key=st) for command in commands]
+        (n, config), newest, (seconds, micros) = map(self._connection.receive, sent)
+        now = int(seconds) * 1000 + int(micros) // 1000
+        fields = dict(zip(newest[::2], newest[1::2], strict=True))
+        return Standing(_count(n), (config or b"").decode(errors="replace"), fields, now)
+
+    def answer(
+        self,
+        replies: Sequence[Reply],
+        said: Mapping[str, Argument],
+        since: int,
+        most: int,
+        keep: int,
+    ) -> int | None:
+        """Write answers, each once; return how many, None if `since` is more than `most` ago.
+
+        Parameters
+        ----------
+        replies : sequence of Reply
+        said : mapping
+            Further fields of each answer.
+        since : int
+            Milliseconds by the clock of Redis, when what is said was true.
+        most : int
+            Milliseconds.
+        keep : int
+            Seconds that an answer is kept.
+        """
+        keys = [self.keys.requests, *(self.keys.reply(reply.request) for reply in replies)]
+        given = [part for pair in said.items() for part in pair]
+        pairs = [part for reply in replies for part in (reply.entry, reply.payload)]
+        arguments = [SCORERS, since, most, keep, len(said), *given, *pairs]
+        result = self._connection.evaluate(_ANSWER, keys, arguments)
+        return None if result[0] == b"LATE" else int(result[1])
+
+    def leave(self, name: str | None = None) -> bool:
+        """Take this scorer, or another one, out of the group, unless it has requests."""
+        arguments = [SCORERS, name or self._consumer]
+        return bool(self._connection.evaluate(_LEAVE, [self.keys.requests], arguments))
+
+    def close(self) -> None:
+        """Give up the connection."""
+        self._connection.close()
+
+    def _held(self) -> list[Request]:
+        """Return the requests that are pending here: read one by one, if they are not too large."""
+        pending = self._connection.call(
+            "XPENDING", self.keys.requests, SCORERS, "-", "+", self._batch.count, self._consumer
+        )
+        return [self._fetched(found[0], int(found[3])) for found in pending]
+
+    def _fetched(self, entry: bytes, deliveries: int) -> Request:
+        """Return one request by its ID; without its fields where it is too large, or trimmed."""
+        key = self.keys.requests
+        found = self._connection.evaluate(_SIZE, [key], [previous_id(entry)])
+        if not found or parse_id(found[0]) != parse_id(entry):
+            return Request((entry, []), deliveries)
+        if int(found[1]) > self.most_bytes:
+            return Request((entry, []), deliveries, int(found[1]))
+        rows = self._connection.call("XRANGE", key, entry, entry)
+        return Request((entry, rows[0][1]) if rows else (entry, []), deliveries)
+
+    def _measured(self, request: Request) -> Request:
+        """Return a request without its fields where these are too large."""
+        entry, fields = request.entry
+        size = sum(map(len, fields))
+        return request if size <= self.most_bytes else Request((entry, []), 1, size)
+
+
+def _count(value: bytes | None) -> int | None:
+    return int(value) if value is not None and value.isdigit() else None

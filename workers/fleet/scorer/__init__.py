@@ -1,0 +1,1 @@
+"""Scorers: processes that answer requests of one feed with its newest published state."""

@@ -1,0 +1,134 @@
+"""A scorer: take requests, answer them with the newest state, write each answer once.
+
+It keeps nothing that matters: if it ends at any instruction, its requests are taken over by another
+scorer, or by itself after its next start.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from workers.broker.pipeline import Argument
+from workers.broker.request_queue import Reply, Request, RequestQueue, Standing
+from workers.config.settings import Limits
+from workers.fleet.scorer.newest_state import Held, NewestState
+from workers.fleet.scorer.replies import MOST_DELIVERIES, answered, unavailable
+from workers.fleet.scorer.settings import ScorerSettings
+from workers.stop import Stop
+
+FRESH_MS = 1000
+"""Milliseconds between the moment for which an answer states its staleness and its writing."""
+
+
+@dataclass(slots=True)
+class ScorerCounts:
+    """What a scorer did so far.
+
+    Attributes
+    ----------
+    written, unavailable : int
+        Answers that it wrote, and those of them that say that there is none now.
+    elsewhere : int
+        Answers that it did not write, because another scorer had, or the request was sent twice.
+    taken_over : int
+        Requests of scorers that did not answer them.
+    """
+
+    written: int = 0
+    unavailable: int = 0
+    elsewhere: int = 0
+    taken_over: int = 0
+
+
+class Scorer:
+    """Answers the requests of one feed until a stop is requested.
+
+    Parameters
+    ----------
+    queue : RequestQueue
+    newest : NewestState
+    settings : ScorerSettings
+    stop : Stop
+    clock : callable
+        Seconds.
+    """
+
+    def __init__(
+        self,
+        queue: RequestQueue,
+        newest: NewestState,
+        settings: ScorerSettings,
+        stop: Stop,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._queue, self._newest, self._settings = queue, newest, settings
+        self._stop, self._clock = stop, clock
+        self._next_claim = -float("inf")
+        self.counts = ScorerCounts()
+
+    def run(self) -> None:
+        """Answer requests until a stop is requested; then leave the group."""
+        self._queue.begin()
+        while not self._stop.requested:
+            self.turn()
+        self._queue.leave()
+
+    def turn(self) -> int:
+        """Answer the requests of one batch; return how many were written."""
+        requests = self._overdue() or self._queue.read()
+        return self._answer(requests) if requests else 0
+
+    def _overdue(self) -> list[Request]:
+        """Return requests of scorers that do not answer, where it is time to look for them."""
+        if self._clock() < self._next_claim:
+            return []
+        found = self._queue.claim(int(1000 * self._settings.claim_after))
+        if not found:
+            self._next_claim = self._clock() + self._settings.claim_after / 2
+        self.counts.taken_over += len(found)
+        return found
+
+    def _answer(self, requests: Sequence[Request]) -> int:
+        done = None
+        while done is None:  # None: this process was paused, and what it knew is out of date
+            standing = self._queue.standing()
+            replies, said, missing = self._replies(requests, standing)
+            done = self._queue.answer(replies, said, standing.now, FRESH_MS, self._settings.keep)
+        self.counts.written += done
+        self.counts.elsewhere += len(requests) - done
+        self.counts.unavailable += missing
+        return done
+
+    def _replies(
+        self, requests: Sequence[Request], standing: Standing
+    ) -> tuple[list[Reply], dict[str, Argument], int]:
+        """Return the answers, their further fields, and how many say that there is none now."""
+        held = self._newest.of(standing)
+        limits = Limits() if held is None else held.limits
+        if held is None:
+            none = unavailable(requests, limits, "no_state", "no state was published")
+            return none, {}, len(none)
+        if (reason := self._too_old(held, standing)) is not None:
+            none = unavailable(requests, limits, "stale", reason)
+            return none, _said(held, standing), len(none)
+        fit = [request for request in requests if request.deliveries < MOST_DELIVERIES]
+        unfit = [request for request in requests if request.deliveries >= MOST_DELIVERIES]
+        tried = f"{MOST_DELIVERIES - 1} scorers ended, or were cut off, while they had it"
+        given_up = unavailable(unfit, limits, "failed", tried)
+        replies = answered(held.state, held.publication.seq, fit, limits) if fit else []
+        return [*replies, *given_up], _said(held, standing), len(given_up)
+
+    def _too_old(self, held: Held, standing: Standing) -> str | None:
+        """Return why a state may not answer any more; None while it may."""
+        most, seconds = self._settings.max_stale, self._settings.max_age
+        behind, age = standing.behind(held.publication), standing.age(held.publication) / 1000
+        if most is not None and behind > most:
+            return f"the newest state is {behind} examples old, the bound is {most}"
+        if seconds is not None and age > seconds:
+            return f"the newest state is {age:.1f} s old, the bound is {seconds:g} s"
+        return None
+
+
+def _said(held: Held, standing: Standing) -> dict[str, Argument]:
+    used = held.publication
+    return {"state": used.name, "behind": standing.behind(used), "age": standing.age(used)}

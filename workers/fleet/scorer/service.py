@@ -1,0 +1,79 @@
+"""Run one scorer: check the server and the rights, then answer until a stop is requested."""
+
+import os
+import platform
+import secrets
+from contextlib import ExitStack, closing
+
+import structlog
+
+from workers.broker import permissions
+from workers.broker.feed_reader import FeedReader
+from workers.broker.request_queue import RequestQueue
+from workers.errors import BadConfiguration, Stopped
+from workers.fast_imports import importing
+from workers.fleet.scorer.settings import ScorerSettings
+from workers.stop import Stop, signals
+
+log = structlog.get_logger("online_svm.scorer")
+
+
+def run(
+    feed: str,
+    url: str,
+    settings: ScorerSettings,
+    name: str | None = None,
+    accept_environment: bool = False,
+    stop: Stop | None = None,
+) -> None:
+    """Answer the requests of a feed until SIGTERM or SIGINT; the batch under way is finished.
+
+    Parameters
+    ----------
+    feed, url : str
+    settings : ScorerSettings
+    name : str, optional
+        Of this scorer, which no other one has; default made of host, process and chance.
+    accept_environment : bool
+        Answer even where other libraries or another processor computed the feed.
+    stop : Stop, optional
+        Ends the work, in place of signals.
+
+    Raises
+    ------
+    WorkerError
+        Whose `exit_code` says how the command ends.
+    """
+    consumer = name or f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+    with ExitStack() as opened:
+        if stop is None:
+            stop = Stop()
+            opened.enter_context(signals(stop))
+        reader = opened.enter_context(FeedReader(url, feed, stop))
+        permissions.check(url, permissions.of_scorer(reader.keys), stop)
+        queue = opened.enter_context(
+            closing(RequestQueue(url, feed, consumer, stop, batch=settings.batch))
+        )
+        state = reader.state()
+        if state is None:
+            raise BadConfiguration(f"feed {feed!r} does not exist yet: start its worker first")
+        # Imported here: errors of the server or the feed are reported without this delay.
+        with importing():
+            from workers.fleet.scorer.newest_state import NewestState
+            from workers.fleet.scorer.scorer import Scorer
+
+            newest = NewestState(reader, accept_environment)
+            queue.most_bytes = newest.settings(state)[1].max_entry_bytes
+        reader.be_patient()
+        queue.be_patient()
+        scorer = Scorer(queue, newest, settings, stop)
+        log.info("answering requests", feed=feed, scorer=consumer)
+        try:
+            scorer.run()
+        except Stopped:
+            log.info("stopped while Redis did not answer; what is left is taken over")
+        counts = scorer.counts
+        log.info(
+            "stopped", answered=counts.written, unavailable=counts.unavailable,
+            taken_over=counts.taken_over, answered_elsewhere=counts.elsewhere,
+        )  # fmt: skip
