@@ -98,8 +98,8 @@ def verify(store: Store) -> Verification:
     StateLost
         If its state is damaged.
     """
-    state = _state(store)
-    comparison = _Comparison(store, state, *_start(store, state))
+    state = feed_state(store)
+    comparison = Comparison(store, state, *_start(store, state))
     if comparison.position.cursor != state.position.cursor:
         for page in store.pages(
             store.keys.input, comparison.position.cursor, state.position.cursor
@@ -120,10 +120,10 @@ def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
     entries : iterable of fields
         As they were pushed; entries after the committed position are ignored.
     """
-    state = _state(store)
+    state = feed_state(store)
     rest = iter(entries)
     trimmed = max(0, state.position.seq - store.length(store.keys.out))
-    comparison = _Comparison(store, state, START, *fresh(store.keys.feed, state))
+    comparison = Comparison(store, state, START, *fresh(store.keys.feed, state))
     comparison.found.has_ids = trimmed == 0
     for batch in _batches(islice(rest, trimmed)):
         first = comparison.position.seq + 1
@@ -139,7 +139,7 @@ def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
     return comparison.result()
 
 
-class _Comparison:
+class Comparison:
     """Compares recomputed outcomes with the streams."""
 
     def __init__(
@@ -188,13 +188,17 @@ class _Comparison:
                     self._note(Difference(stream, entry[0], b" ".join(entry[1]), None))
         return self.found
 
+    def committed(self, stream: str, after: bytes, upto: bytes) -> Iterable[Entry]:
+        """Return the committed entries of a stream in (after, upto]."""
+        return (entry for page in self._store.pages(stream, after, upto) for entry in page)
+
     def _compare(self, stream: str, computed: dict[bytes, bytes], outcome: Outcome) -> int:
         """Compare one stream over the span of a batch; return the number of entries compared."""
-        pages = self._store.pages(stream, outcome.before.cursor, outcome.ids[-1])
-        committed = {entry[0]: entry[1][1] for page in pages for entry in page}
+        found = self.committed(stream, outcome.before.cursor, outcome.ids[-1])
+        committed = {entry[0]: entry[1][1] for entry in found}
         compared = 0
         for entry_id in dict.fromkeys((*computed, *committed)):
-            if entry_id not in committed and self._is_trimmed(stream, entry_id):
+            if entry_id not in committed and self.is_trimmed(stream, entry_id):
                 self.found.trimmed += 1
                 continue
             compared += 1
@@ -209,7 +213,7 @@ class _Comparison:
         """Yield the entries of an output stream beyond the committed position."""
         newest = self._store.call("XREVRANGE", stream, "+", "-", "COUNT", 1)
         # Read the position after the entry: a worker may be running, and commits both at once.
-        cursor = _state(self._store).position.cursor
+        cursor = feed_state(self._store).position.cursor
         if newest and parse_id(cursor) < parse_id(newest[0][0]):
             yield from self._store.pages(stream, cursor, newest[0][0])
 
@@ -222,7 +226,7 @@ class _Comparison:
         oldest = self._store.call("XRANGE", stream, "-", "+", "COUNT", 1)
         return parse_id(oldest[0][0]) if oldest else None
 
-    def _is_trimmed(self, stream: str, entry_id: bytes) -> bool:
+    def is_trimmed(self, stream: str, entry_id: bytes) -> bool:
         """Return whether a missing entry was trimmed by retention."""
         oldest = self._oldest[stream]
         return oldest is None or parse_id(entry_id) < oldest
@@ -233,7 +237,8 @@ def _just_before(entry_id: tuple[int, int]) -> bytes:
     return b"%d-%d" % ((time, count - 1) if count else (time - 1, 2**64 - 1))
 
 
-def _state(store: Store) -> FeedState:
+def feed_state(store: Store) -> FeedState:
+    """Return the state of a feed, which must have one."""
     require(store)
     state = store.state()
     if state is None:

@@ -1,7 +1,7 @@
 """`backtest`: several configurations over one recorded history."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,9 +44,9 @@ HEAD = 1000
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="FILE|FEED",
-        help="What push takes: a file, - for standard input, a data set by name. Else a feed, "
-        "of which the kept input is read.",
+        metavar="FILE|FEED|DIR",
+        help="What push takes: a file, - for standard input, a data set by name. An archive, a "
+        "directory. Else a feed, of which the kept input is read.",
         show_default=False,
     ),
 ]
@@ -151,6 +151,7 @@ def backtest(
     """
     from workers.config import settings as known
     from workers.errors import BadConfiguration
+    from workers.history.archive.layout import is_archive
     from workers.history.backtest import configurations as compared
     from workers.history.backtest.kept_results import KeptResults
 
@@ -161,13 +162,20 @@ def backtest(
     sections = compared.sections_of(configs, set or ())
     given = known.load({} if redis is None else {"redis": redis}, config, is_whole=False)
     kept = None if out is None else KeptResults(out)
-    if feed or not _is_readable(source):
+    archived = not feed and is_archive(Path(source))
+    if archived or feed or not _is_readable(source):
         for_files = {
             "--format": format, "--label": label, "--prob": prob, "--no-header": no_header,
             "--features": features, "--drop": drop, "--id": id, "--na": na, "--arrays": arrays,
             "--shuffle": shuffle, "--data-dir": data_dir,
         }  # fmt: skip
-        with _feed_history(source, redis, config, given, for_files, feed) as (base, entries):
+        _refuse(source, for_files)
+        opened = (
+            nullcontext(_archived(source, given))
+            if archived
+            else _feed_history(source, redis, config, given, feed)
+        )
+        with opened as (base, entries):
             chosen = compared.configurations(base, sections)
             finished = _finished(chosen, islice(entries, limit), kept, processes, ray)
     else:
@@ -215,7 +223,6 @@ def _feed_history(
     redis: str | None,
     config: Path | None,
     given: "WorkerSettings",
-    for_files: dict[str, Any],
     is_meant: bool,
 ) -> "Iterator[tuple[WorkerSettings, Entries]]":
     """Yield the settings to start from and the entries of a feed.
@@ -230,12 +237,6 @@ def _feed_history(
     from workers.history.backtest.feed_history import FeedHistory
 
     FeedKeys(name)
-    for option, value in for_files.items():
-        if value not in (None, False):
-            raise BadConfiguration(
-                f"{option} is for a file, and {name} is none: it is taken for a feed, whose "
-                "entries are answered as they are"
-            )
     try:
         with feed_store(name, redis, config) as store:
             history = FeedHistory(store)
@@ -246,6 +247,31 @@ def _feed_history(
         raise BadConfiguration(
             f"{name}: no such file or data set, so it would be a feed; {error}"
         ) from None
+
+
+def _refuse(name: str, for_files: dict[str, Any]) -> None:
+    """Raise BadConfiguration if an option for files is given where the source is none."""
+    from workers.errors import BadConfiguration
+
+    for option, value in for_files.items():
+        if value not in (None, False):
+            raise BadConfiguration(
+                f"{option} is for a file, and {name} is none: it is taken for a feed, whose "
+                "entries are answered as they are"
+            )
+
+
+def _archived(source: str, given: "WorkerSettings") -> "tuple[WorkerSettings, Entries]":
+    """Return the settings to start from and the entries of an archive."""
+    from workers.errors import BadConfiguration
+    from workers.feed.stored_settings import stored_settings
+    from workers.history.archive.reader import Archive
+
+    archive = Archive(Path(source))
+    stored = stored_settings(archive.identity.feed, archive.identity.agreement)
+    if stored is None:
+        raise BadConfiguration(f"{source}: is of a combination: backtest its sources")
+    return given.over(*stored), (fields for page in archive.inputs() for _, fields in page)
 
 
 def _told(entries: Iterator[list[bytes]], history: Any, name: str) -> Iterator[list[bytes]]:

@@ -31,8 +31,8 @@ def report(
     feed: Annotated[
         str,
         typer.Argument(
-            metavar="FEED|FILE",
-            help="Name of the feed, or a CSV file of online-svm export.",
+            metavar="FEED|FILE|DIR",
+            help="Name of the feed, a CSV file of online-svm export, or an archive.",
             show_default=False,
         ),
     ],
@@ -68,12 +68,17 @@ def report(
     with importing():
         from workers.admin.registry import require
         from workers.dashboard.report.html_report import html_report
+        from workers.dashboard.report.past_archive import read_archive
         from workers.dashboard.report.past_export import read_export
         from workers.dashboard.report.past_feed import read_past
         from workers.dashboard.report.summary import sentences
+        from workers.history.archive.layout import is_archive
+        from workers.history.archive.reader import Archive
     axis: Axis = "time" if along == "time" else "n"
     if Path(feed).is_file():
         past = read_export(Path(feed), *span, axis)
+    elif is_archive(Path(feed)):
+        past = read_archive(Archive(Path(feed)), *span, axis)
     else:
         with feed_store(feed, redis, config) as store:
             require(store)

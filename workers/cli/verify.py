@@ -1,5 +1,6 @@
 """`verify`: recompute the answers, and compare every byte."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,7 +47,8 @@ def verify(
         typer.Option(
             "--input",
             metavar="SOURCE",
-            help="Compare the whole history with this source, read as push reads it.",
+            help="Compare the whole history with this source, read as push reads it; or with an "
+            "archive, a directory.",
             show_default=False,
         ),
     ] = None,
@@ -74,6 +76,11 @@ def verify(
     with feed_store(feed, redis, config) as store:
         if input is None:
             found = recompute(store)
+        elif Path(input).is_dir():
+            from workers.history.archive.reader import Archive
+            from workers.history.archive.verification import verify_archive
+
+            found = verify_archive(store, Archive(Path(input)))
         else:
             reading = reading_of(
                 format, label, prob, no_label, no_header, features, drop, id, na, data_dir, slice

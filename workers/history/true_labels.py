@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Features = list[Any] | dict[str, Any]
 
-_ANSWERED = ("ok", "warming")
+ANSWERED = ("ok", "warming")
 """Status of an answer whose label, if the entry had one, was learned."""
 
 
@@ -118,7 +118,7 @@ class TrueLabels:
             yield from page
 
     def _truth(self, flat: Sequence[bytes], message: Any) -> Truth:
-        if not isinstance(message, dict) or message.get("status") not in _ANSWERED:
+        if not isinstance(message, dict) or message.get("status") not in ANSWERED:
             return Truth(is_kept=True)
         fields = dict(zip(flat[::2], flat[1::2], strict=True))
         label = self._spelled(fields[b"y"].decode(errors="replace")) if b"y" in fields else None
@@ -128,7 +128,7 @@ class TrueLabels:
             is_kept=True,
             label=label,
             is_right=None if label is None or said is None else said == label,
-            features=_features(fields) if self.with_features else None,
+            features=features_of(fields) if self.with_features else None,
         )
 
 
@@ -172,7 +172,7 @@ def _as_sent(label: str) -> str | None:
     return label
 
 
-def _features(fields: dict[bytes, bytes]) -> Features | None:
+def features_of(fields: dict[bytes, bytes]) -> Features | None:
     """Return the features of an accepted entry; None where they are none that it could have."""
     if b"x" not in fields:
         raw = fields.get(b"xb", b"")

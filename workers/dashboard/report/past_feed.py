@@ -1,6 +1,6 @@
 """What a feed kept of a span of time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from workers.admin.answers import payload
@@ -22,6 +22,37 @@ MOST_ALARMS = 10_000
 
 class NothingKept(BadConfiguration):
     """A span of time from which a feed keeps neither reports nor answers."""
+
+
+class Thinned:
+    """Of very many reports evenly spaced ones, at most `MOST_REPORTS`.
+
+    Attributes
+    ----------
+    kept : list of Report
+
+    Examples
+    --------
+    >>> thinned = Thinned()
+    >>> for n in range(5_000):
+    ...     thinned.add([Report(0.0, n, n, {}, {})])
+    >>> [report.n for report in thinned.kept[:3]]
+    [3, 7, 11]
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[Report] = []
+        self._step = self._seen = 1
+
+    def add(self, reports: Iterable[Report]) -> None:
+        """Add the next reports."""
+        for report in reports:
+            if self._seen % self._step == 0:
+                self.kept.append(report)
+            self._seen += 1
+        while len(self.kept) > MOST_REPORTS:
+            del self.kept[::2]
+            self._step *= 2
 
 
 def read_past(
@@ -46,16 +77,10 @@ def read_past(
     keys = store.keys
     after = b"0-0" if since is None else previous_id(b"%d-0" % since)
     upto = b"+" if until is None else b"%d-18446744073709551615" % until
-    reports: list[Report] = []
-    step = seen = 1
+    thinned = Thinned()
     for found in _parsed_pages(store, keys.met, after, upto):
-        for report in parsed(found):
-            if seen % step == 0:
-                reports.append(report)
-            seen += 1
-        while len(reports) > MOST_REPORTS:
-            del reports[::2]
-            step *= 2
+        thinned.add(parsed(found))
+    reports = thinned.kept
     answers = _answers(store, after, upto)
     if not reports and not answers:
         raise NothingKept(

@@ -7,7 +7,7 @@ from typing import Any
 from workers.broker.batch_size import Entry
 from workers.errors import BadConfiguration
 from workers.feed.keys import FIELD
-from workers.feed.position import parse_id
+from workers.feed.position import parse_id, previous_id
 from workers.history.archive import layout
 from workers.history.archive.identity import Identity, read_identity
 from workers.history.archive.parquet import arrow
@@ -88,6 +88,37 @@ class Archive:
         name = FIELD.encode()
         for page in self.pages(kind, ("payload",), after, upto):
             yield [(at, [name, row[0].encode()]) for at, row in page]
+
+    def tail(
+        self, kind: str, columns: Sequence[str], count: int, after: bytes, upto: bytes | None
+    ) -> list[tuple[bytes, tuple[Any, ...]]]:
+        """Return the last `count` rows in (after, upto]; as few files as possible are read."""
+        found: list[tuple[bytes, tuple[Any, ...]]] = []
+        for part in reversed(layout.parts(self.directory, kind)):
+            begin = previous_id(layout.first_of(part))
+            if len(found) >= count:
+                break
+            end = found[0][0] if found else None
+            earliest = max(begin, after, key=parse_id)
+            latest = upto if end is None else previous_id(end)
+            rows = [row for page in self.pages(kind, columns, earliest, latest) for row in page]
+            found = rows[-count:] + found
+        return found[-count:]
+
+    def first(self, kind: str) -> bytes | None:
+        """Return the first entry of a kind; None without any."""
+        return next((layout.first_of(part) for part in layout.parts(self.directory, kind)), None)
+
+    def first_answer(self) -> tuple[bytes, int | None] | None:
+        """Return ID and `seq` of the first answer; None without any."""
+        page = next(self.pages("answers", ("seq",)), None)
+        return None if page is None else (page[0][0], page[0][1][0])
+
+    @property
+    def end(self) -> bytes:
+        """The last answer; b"0-0" without any."""
+        last = last_answer(self.directory)
+        return b"0-0" if last is None else last[0]
 
     def _batches(self, part: Path, columns: Sequence[str]) -> Iterator[Any]:
         pa = self._pa

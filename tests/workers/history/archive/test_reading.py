@@ -1,0 +1,192 @@
+"""What reads a feed reads its archive too, and finds the same there."""
+
+from itertools import chain
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="pip install 'online-svm[archive]'")
+
+from archived_feed import answering, archive, push, stream  # noqa: E402
+
+from workers.admin.verify import verify  # noqa: E402
+from workers.cli import app as cli  # noqa: E402
+from workers.cli.backtest import _archived  # noqa: E402
+from workers.config.settings import WorkerSettings  # noqa: E402
+from workers.dashboard.report.past_archive import read_archive  # noqa: E402
+from workers.dashboard.report.past_feed import NothingKept, read_past  # noqa: E402
+from workers.errors import BadConfiguration  # noqa: E402
+from workers.history.archive.layout import feed_directory, find, is_archive  # noqa: E402
+from workers.history.archive.reader import Archive  # noqa: E402
+from workers.history.archive.verification import verify_archive  # noqa: E402
+from workers.history.archive.writer import ArchiveWriter  # noqa: E402
+from workers.history.backtest.feed_history import FeedHistory  # noqa: E402
+from workers.history.backtest.recording import record  # noqa: E402
+
+
+@pytest.fixture
+def answered(embedded_url, feed, tmp_path):
+    """A feed with 100 answers, all in the archive `cold`."""
+    with answering(embedded_url, feed) as (store, answer, _):
+        push(store, 0, 100)
+        answer()
+        archive(store, tmp_path / "cold")
+        yield store
+
+
+@pytest.fixture
+def archived(answered, tmp_path):
+    return Archive(feed_directory(tmp_path / "cold", answered.keys.feed))
+
+
+@pytest.fixture
+def run(embedded_url, capsys):
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*map(str, arguments), "--redis", embedded_url])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def change(part, column, place, value):
+    """Change one value of a part."""
+    with part.open("rb") as source:
+        table = pa.parquet.read_table(source)
+    values = table.column(column).to_pylist()
+    values[place] = value
+    at = table.schema.get_field_index(column)
+    changed = table.set_column(at, table.schema.field(at), pa.array(values, table.schema.types[at]))
+    pa.parquet.write_table(changed, part)
+
+
+def test_a_page_of_any_span_is_that_of_the_stream(answered, archived):
+    entries = stream(answered, "input")
+    ids = [at for at, _ in entries]
+    for begin, end in ((0, 99), (3, 4), (17, 80), (98, 99)):
+        found = list(chain(*archived.inputs(ids[begin], ids[end])))
+        assert found == entries[begin + 1 : end + 1]
+        tail = archived.tail("answers", ("seq",), 7, ids[begin], ids[end])
+        assert [row[0] for _, row in tail] == list(range(begin + 1, end + 1))[-7:]
+
+
+def test_the_history_of_an_archive_is_that_of_its_feed(answered, archived, tmp_path):
+    given = WorkerSettings()
+    ours, fields = _archived(str(archived.directory), given)
+    theirs = FeedHistory(answered)
+    assert record(fields, tmp_path / "a").digest == record(theirs.entries(), tmp_path / "b").digest
+    assert ours.agreed == theirs.settings(given).agreed
+
+
+def test_a_backtest_of_an_archive_refuses_what_is_for_files(archived, run):
+    code, _, said = run("backtest", archived.directory, "--label", "y")
+    assert code == 2
+    assert "--label is for a file" in said
+
+
+def test_a_feed_is_verified_from_its_start_whatever_redis_keeps(answered, archived, run):
+    answered.call("XTRIM", answered.keys.out, "MAXLEN", "=", 5)
+    answered.call("XTRIM", answered.keys.met, "MAXLEN", "=", 1)
+    answered.call("XTRIM", answered.keys.input, "MAXLEN", "=", 5)
+    found = verify_archive(answered, archived)
+    assert found.is_identical
+    assert found.has_ids
+    assert (found.answers, found.reports, found.trimmed) == (100, 9, 0)
+    assert found.end.digest == answered.state().position.digest
+    code, out, said = run("verify", answered.keys.feed, "--input", archived.directory.parent)
+    assert (code, out.splitlines()[-1]) == (0, "identical"), said
+
+
+def test_what_came_after_the_archive_is_verified_from_redis(answered, archived):
+    with answering(answered.url, answered.keys.feed) as (_, answer, _engine):
+        push(answered, 100, 150)
+        answer()
+    found = verify_archive(answered, archived)
+    assert found.is_identical
+    assert found.answers == 150
+    assert verify(answered).is_identical
+
+
+@pytest.mark.parametrize(("kind", "column"), [("answers", "payload"), ("input", "fields")])
+def test_a_changed_row_is_found(answered, archived, kind, column):
+    part = sorted((archived.directory / f"kind={kind}").glob("*/*"))[4]
+    value = '{"v":2}' if column == "payload" else [b"x", b"[9,9]", b"y", b"b"]
+    change(part, column, 2, value)
+    found = verify_archive(answered, archived)
+    assert not found.is_identical
+    assert found.n_differences
+
+
+def test_an_archive_that_does_not_begin_with_the_feed_cannot_verify_it(
+    embedded_url, feed, tmp_path
+):
+    with answering(embedded_url, feed) as (store, answer, _):
+        push(store, 0, 40)
+        answer()
+        store.call("XTRIM", store.keys.out, "MAXLEN", "=", 20)
+        archive(store, tmp_path)
+        with pytest.raises(BadConfiguration, match="does not begin with the first entry"):
+            verify_archive(store, Archive(tmp_path))
+
+
+def test_an_archive_of_another_feed_says_nothing(answered, archived, embedded_url):
+    with answering(embedded_url, f"{answered.keys.feed}-other") as (store, answer, _):
+        push(store, 0, 20)
+        answer()
+        with pytest.raises(BadConfiguration, match="says nothing of"):
+            verify_archive(store, archived)
+
+
+@pytest.mark.parametrize(("since", "until"), [(None, None), (3, 8), (5, None), (None, 2)])
+def test_the_report_of_an_archive_is_that_of_the_feed(answered, archived, since, until):
+    first = float(stream(answered, "out")[0][0].split(b"-")[0])
+    span = [None if day is None else first + day * 86_400_000 for day in (since, until)]
+    ours, theirs = read_archive(archived, *span), read_past(answered, *span)
+    assert ours.reports == theirs.reports
+    assert ours.answers == theirs.answers
+    assert (ours.feed, ours.alarms) == (theirs.feed, theirs.alarms)
+    assert ours.answers[0].truth.is_kept
+
+
+def test_a_label_that_came_late_is_in_the_report(embedded_url, feed, tmp_path):
+    with answering(embedded_url, feed, horizon=5) as (store, answer, _):
+        push(store, 0, 40)
+        last = int(stream(store, "input")[-1][0].split(b"-")[0])
+        store.call("XADD", store.keys.input, f"{last + 1}-0", "x", "[1,2]", "id", "late")
+        store.call("XADD", store.keys.input, f"{last + 2}-0", "for", "late", "y", "b")
+        answer()
+        archive(store, tmp_path)
+    found = {a.message.get("id"): a.truth.label for a in read_archive(Archive(tmp_path)).answers}
+    assert found["late"] == "b"
+
+
+def test_a_span_without_rows_is_told(archived):
+    with pytest.raises(NothingKept, match="holds no answers and no reports of this time"):
+        read_archive(archived, 0.0, 1.0)
+
+
+def test_the_command_writes_a_report_of_an_archive(archived, run, tmp_path):
+    code, out, said = run("report", archived.directory, "--out", tmp_path / "r.html")
+    assert code == 0, said
+    assert f"The reports of feed {archived.identity.feed}" in out
+    assert (tmp_path / "r.html").stat().st_size > 10_000
+
+
+def test_a_directory_with_several_archives_asks_for_one(archived, tmp_path):
+    other = tmp_path / "cold" / "feed=other"
+    other.mkdir()
+    (other / "archive.json").write_text("{}")
+    with pytest.raises(BadConfiguration, match="name one of them: feed=feed-"):
+        find(tmp_path / "cold")
+    with pytest.raises(BadConfiguration, match="does not say what this archive is of"):
+        Archive(other)
+    assert is_archive(tmp_path / "cold")
+    assert not is_archive(tmp_path)
+
+
+def test_a_part_that_is_no_parquet_file_is_named(archived):
+    part = sorted((archived.directory / "kind=answers").glob("*/*"))[0]
+    part.write_bytes(b"PAR1 no")
+    with pytest.raises(BadConfiguration, match=r"part-.*\.parquet: cannot be read"):
+        list(archived.payloads("answers"))
+    assert ArchiveWriter(archived.directory).last["answers"] != b"0-0"  # the last part is whole
