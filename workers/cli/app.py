@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     "demo",
     "worker",
+    "fleet",
     "scorer",
     "ask",
     "push",

@@ -23,6 +23,23 @@ FIELD = "p"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
+def fleet_key(name: str) -> str:
+    """Return the key of a fleet's definition; see `workers.fleet.placed.definition`.
+
+    Raises
+    ------
+    InvalidFeedName
+        If the name is none that a feed could have.
+
+    Examples
+    --------
+    >>> fleet_key("sensors")
+    'osvm:fleet:sensors'
+    """
+    FeedKeys(name)  # raises for what is no name
+    return f"osvm:fleet:{name}"
+
+
 def is_feed_name(name: bytes) -> bool:
     """Return whether this is a valid name of a feed.
 

@@ -14,11 +14,14 @@ from workers.admin.attention import silence
 from workers.admin.registry import names
 from workers.broker import permissions
 from workers.broker.client import client
+from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.dashboard.feed_follower import FeedFollower
 from workers.errors import AccessDenied
 from workers.feed.keys import FeedKeys
+from workers.fleet.placed.definition import FleetDefinition, FleetStore
+from workers.stop import Stop
 
 ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"
 PASSWORD = "pw-of-the-test"
@@ -117,6 +120,8 @@ def test_a_worker_that_waits_for_a_consumer_group_needs_no_more(urls, capsys, ow
         ("osvm-reader", ("HSET", "osvm:{f}:st", "epoch", "9")),
         ("osvm-reader", ("DEL", "osvm:{f}:out")),
         ("osvm-reader", ("GET", "elsewhere")),
+        ("osvm-producer", ("SET", "osvm:fleet:f", "{}")),
+        ("osvm-reader", ("SET", "osvm:fleet:f", "{}")),
         ("osvm-worker", ("GET", "elsewhere")),
         ("osvm-worker", ("FLUSHALL",)),
         ("osvm-worker", ("CONFIG", "GET", "*")),
@@ -147,6 +152,16 @@ def test_a_worker_may_silence_alarms_and_a_reader_may_not(own_redis, urls):
         assert store.length(store.keys.events) == 1
     with Store(urls["osvm-reader"], "f") as store, pytest.raises(AccessDenied):
         silence(store, 60, "planned")
+
+
+def test_a_worker_may_define_a_fleet_and_a_reader_may_see_it(urls):
+    defined = FleetDefinition(patterns=("f",), shards=2)
+    worker, reader = (Connection(urls[f"osvm-{role}"], Stop()) for role in ("worker", "reader"))
+    FleetStore(worker, "f").put(defined)
+    assert FleetStore(reader, "f").require() == defined
+    FleetStore(worker, "f").delete()
+    worker.close()
+    reader.close()
 
 
 def denied_to(own_redis, *removed, role="osvm-worker"):

@@ -1,0 +1,93 @@
+"""Feeds of a fleet: their stores, their input, who wrote what, and whether all was answered."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+
+from commands import flags_of
+from many_feeds import SETTINGS, answer_alone, contents, entries, has_answered, push, settings
+from ray_nodes import LOOPBACK
+
+from workers.broker.store import Store
+
+
+class FleetFeeds:
+    """Feeds that a fleet answers, each with the bytes that a lone worker would give it.
+
+    Parameters
+    ----------
+    stores : sequence of Store
+    count : int
+        Entries that each gets.
+    """
+
+    def __init__(self, stores, count):
+        self.stores, self.count = stores, count
+        self._given = [entries(count, seed) for seed in range(len(stores))]
+        self._pushed = 0
+        for store in stores:
+            store.register()
+
+    def push(self, number):
+        """Add so many entries to each feed."""
+        first = self._pushed
+        for store, given in zip(self.stores, self._given, strict=True):
+            push(store, given[first : first + number], first=first + 1)
+        self._pushed = min(first + number, self.count)
+
+    def is_answered(self):
+        """Return whether every feed has answered what was pushed."""
+        return all(has_answered(store, self._pushed) for store in self.stores)
+
+    def seqs(self):
+        """Return how many entries each feed has answered."""
+        states = [store.state() for store in self.stores]
+        return [0 if state is None else state.position.seq for state in states]
+
+    def check(self, url, **changed):
+        """Compare each feed with a lone worker's; check that no epoch had two writers."""
+        for store, given in zip(self.stores, self._given, strict=True):
+            with Store(url, f"{store.keys.feed}.alone", block_ms=20) as alone:
+                push(alone, given[: self._pushed])
+                answer_alone(alone, self._pushed, settings(**changed))
+                assert contents(store) == contents(alone), store.keys.feed
+            epochs = begun(store)
+            assert epochs == sorted(set(epochs)), f"{store.keys.feed}: {epochs}"
+
+
+def begun(store):
+    """Return the epochs of a feed's take-overs, in order."""
+    events = [entry for page in store.pages(store.keys.events, b"0-0") for entry in page]
+    texts = [b" ".join(fields).decode() for _, fields in events]
+    return [int(text.split("epoch ")[1].split(",")[0]) for text in texts if '"began"' in text]
+
+
+@contextmanager
+def fleet_feeds(url, before, number, count):
+    """Open the stores of so many feeds, named BEFORE-0, BEFORE-1, ..."""
+    with ExitStack() as opened:
+        stores = [opened.enter_context(Store(url, f"{before}-{i}", block_ms=20))
+                  for i in range(number)]  # fmt: skip
+        yield FleetFeeds(stores, count)
+
+
+FLAGS = flags_of({name: str(value) for name, value in SETTINGS.items() if name != "classes"})
+FLAGS += ["--classes", "a,b"]
+
+
+def fleet(*arguments):
+    """Run `online-svm fleet` in a process of its own; return its code, output and complaints."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "workers.cli", "fleet", *arguments],
+        env=os.environ | LOOPBACK, capture_output=True, text=True, timeout=180,
+    )  # fmt: skip
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def shards(*where):
+    """Return what each shard of a fleet says of itself."""
+    code, out, err = fleet("status", *where, "--json")
+    assert code == 0, err
+    return [json.loads(line) for line in out.splitlines()]

@@ -1,0 +1,111 @@
+"""What an actor does, without Ray: it answers its feeds, and follows what is stored."""
+
+import time
+from contextlib import contextmanager
+
+import pytest
+from fleet_feeds import begun, fleet_feeds
+from many_feeds import SETTINGS, wait_until
+
+from workers.broker.connection import Connection
+from workers.fleet.placed import host as hosting
+from workers.fleet.placed.definition import FleetDefinition, FleetStore
+from workers.fleet.placed.host import ShardHost
+from workers.fleet.rendezvous import owner
+from workers.stop import Stop
+
+COUNT = 120
+TOLD = SETTINGS | {"classes": ["a", "b"], "lease": 1.0}
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    monkeypatch.setattr(hosting, "LOOK", 0.1)
+    monkeypatch.setattr(hosting, "RETRY", 0.2)
+
+
+@pytest.fixture
+def fleet(redis_url, feed):
+    connection = Connection(redis_url, Stop())
+    yield FleetStore(connection, feed)
+    connection.close()
+
+
+def definition(feed, shards, **changed):
+    return FleetDefinition(patterns=(f"{feed}-?",), shards=shards, settings=TOLD | changed)
+
+
+@contextmanager
+def hosts(url, feed, *indices):
+    begun = {index: ShardHost({"redis": url}, feed, index) for index in indices}
+    try:
+        yield begun
+    finally:
+        drained = [host.drain() for host in begun.values()]
+        assert all(drained)
+
+
+def held(host):
+    """The feeds that a shard answers."""
+    return {feed for feed, stage in host.status()["feeds"].items() if stage == "answering"}
+
+
+def owned(feeds, shards, index):
+    names = [store.keys.feed for store in feeds.stores]
+    return {name for name in names if owner(name, shards) == index}
+
+
+def test_shards_answer_all_feeds_and_move_only_those_that_must(fleet, redis_url, feed):
+    with fleet_feeds(redis_url, feed, 6, COUNT) as feeds:
+        feeds.push(40)
+        fleet.put(definition(feed, 2))
+        with hosts(redis_url, feed, 0, 1, 2) as shards:
+            wait_until(feeds.is_answered)
+            wait_until(lambda: all(held(shards[i]) == owned(feeds, 2, i) for i in range(2)))
+            assert held(shards[2]) == set()
+            before = {store.keys.feed: begun(store) for store in feeds.stores}
+            fleet.put(definition(feed, 3))
+            feeds.push(40)
+            wait_until(lambda: all(held(shards[i]) == owned(feeds, 3, i) for i in range(3)))
+            moved = {name for name in before if owner(name, 2) != owner(name, 3)}
+            assert 0 < len(moved) < 6
+            wait_until(feeds.is_answered)
+            after = {store.keys.feed: begun(store) for store in feeds.stores}
+            assert {name for name in before if before[name] != after[name]} == moved
+            fleet.put(definition(feed, 1))
+            feeds.push(40)
+            wait_until(lambda: len(held(shards[0])) == 6)
+            wait_until(feeds.is_answered)
+        feeds.check(redis_url)
+        for store in feeds.stores:
+            assert store.state().snapshot.cursor == store.state().position.cursor, "drained"
+            assert store.call("GET", store.keys.lease) is None
+
+
+def test_a_shard_waits_for_its_definition_and_follows_a_new_one(fleet, redis_url, feed):
+    with fleet_feeds(redis_url, feed, 2, COUNT) as feeds, hosts(redis_url, feed, 0) as shards:
+        feeds.push(40)
+        time.sleep(0.3)
+        assert shards[0].status()["shards"] is None
+        first, second = (store.keys.feed for store in feeds.stores)
+        fleet.put(FleetDefinition(patterns=(first,), shards=1, settings=TOLD))
+        wait_until(lambda: held(shards[0]) == {first})
+        fleet.put(FleetDefinition(patterns=(first, second), shards=1, settings=TOLD))
+        wait_until(lambda: held(shards[0]) == {first, second})
+        wait_until(feeds.is_answered)
+
+
+def test_a_shard_that_cannot_go_on_says_why_and_goes_on_when_it_can(fleet, redis_url, feed):
+    with fleet_feeds(redis_url, feed, 1, COUNT) as feeds, hosts(redis_url, feed, 0) as shards:
+        feeds.push(40)
+        fleet.put(definition(feed, 1, window=-3))
+        wait_until(lambda: "window" in (shards[0].status()["problem"] or ""))
+        fleet.put(definition(feed, 1))
+        wait_until(feeds.is_answered)
+        assert shards[0].status()["problem"] is None
+
+
+def test_a_host_that_cannot_read_its_definition_says_why(fleet, redis_url, feed):
+    host = ShardHost({"redis": "redis://127.0.0.1:1/0"}, feed, 0)
+    wait_until(lambda: "Unavailable" in (host.status()["problem"] or ""))
+    assert host.drain()
