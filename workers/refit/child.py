@@ -21,7 +21,7 @@ from typing import IO
 from workers.fast_imports import importing
 
 CONFIG, MEMBERS, LOAD, TASK, STATE = b"C", b"M", b"L", b"T", b"S"
-SELECT, FORGET = b"U", b"X"
+SELECT, FORGET, WEIGH = b"U", b"X", b"W"
 DONE, FAILED = b"D", b"F"
 
 Message = tuple[bytes, bytes]
@@ -29,9 +29,16 @@ Message = tuple[bytes, bytes]
 HEAD = struct.Struct(">cQd")
 """The head of each message: kind, length and seconds."""
 
+WEIGHT = struct.Struct(">Q")
+"""The reply to `WEIGH`: the bytes that a learner takes."""
+
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
+
+# Arrays of this size and more are mapped, so that those of a learner that is given up go back to
+# the system (mallopt(3)). By itself the C library puts them among smaller things that stay.
+_GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
 
 Child = subprocess.Popen[bytes]
 
@@ -47,8 +54,8 @@ def spread(members: int, processes: int) -> int:
     return max(1, min(processes, members))
 
 
-def begin(processes: int = 1) -> Child:
-    """Start a process that answers the messages of `ProcessRefitter` until its pipe closes.
+def begin(processes: int = 1, *, gives_back: bool = False) -> Child:
+    """Start a process that answers messages until its pipe closes.
 
     It begins its imports at once, so a caller that will need it should start it early.
 
@@ -56,9 +63,12 @@ def begin(processes: int = 1) -> Child:
     ----------
     processes : int
         It starts as many less one, its helpers.
+    gives_back : bool
+        Whether it has learners that come and go, whose memory is to go back to the system.
     """
     # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe closes.
-    return _popen([str(processes)], start_new_session=True)
+    more = _GIVE_BACK if gives_back else {}
+    return _popen([str(processes)], start_new_session=True, environment=more)
 
 
 def begin_helper() -> Child:
@@ -66,13 +76,15 @@ def begin_helper() -> Child:
     return _popen(["1"], start_new_session=False)
 
 
-def _popen(arguments: list[str], *, start_new_session: bool) -> Child:
+def _popen(
+    arguments: list[str], *, start_new_session: bool, environment: dict[str, str] | None = None
+) -> Child:
     return subprocess.Popen(
         [sys.executable, "-m", "workers.refit.child", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
-        env=os.environ | _ONE_THREAD,
+        env=os.environ | _ONE_THREAD | (environment or {}),
         start_new_session=start_new_session,
     )
 

@@ -18,6 +18,9 @@ from workers.refit.schedule import Schedule
 from workers.refit.seat import Seat
 from workers.stop import Stop
 
+MEMORY = 1 << 29
+"""Bytes of all learners together, by default. One of a full window takes some 30 MB."""
+
 
 def default_processes() -> int:
     """Return how many processes compute refits by default: one less than there are cores."""
@@ -36,6 +39,10 @@ class RefitPool:
         At most so many; by default one less than there are cores.
     stop : Stop, optional
         After a stop is requested, results are awaited for at most half of the grace period.
+    memory : int
+        Bytes that learners, with their kernel rows, may take in all processes together. Those that
+        computed longest ago are set down to their states, and cost more time at their next refit.
+        At least one a process stays, whatever it takes.
     patience : float
         Seconds for one exchange before a process counts as hung.
 
@@ -51,13 +58,15 @@ class RefitPool:
         self,
         processes: int | None = None,
         stop: Stop | None = None,
+        memory: int = MEMORY,
         patience: float = PATIENCE,
     ) -> None:
         self._stop = stop or Stop()
         seats = [Seat() for _ in range(processes or default_processes())]
         seats[0].is_begun = True
+        each = memory // len(seats)
         self._schedule = Schedule(seats)
-        self._processes = [PoolProcess(self._schedule, seat, patience) for seat in seats]
+        self._processes = [PoolProcess(self._schedule, seat, patience, each) for seat in seats]
 
     def __enter__(self) -> Self:
         return self

@@ -5,7 +5,7 @@ import threading
 import structlog
 
 from workers.errors import RefitFailed, Stopped
-from workers.refit.child import STATE, Message, begin
+from workers.refit.child import STATE, WEIGH, WEIGHT, Message, begin
 from workers.refit.line import Line, Reply
 from workers.refit.pipe import ChildFailed, ChildPipe
 from workers.refit.process_refitter import ATTEMPTS
@@ -26,7 +26,9 @@ log = structlog.get_logger("online_svm.refit")
 class PoolProcess:
     """A process that computes what its schedule gives it, and is replaced where it fails.
 
-    Only the learners that it held are built again, each when its next request comes.
+    Only the learners that it held are built again, each when its next request comes. Learners that
+    take too much memory together are set down: the one that computed longest ago is given up, and
+    is built again from its state, with the same bits, when it has another task.
 
     Parameters
     ----------
@@ -34,10 +36,13 @@ class PoolProcess:
     seat : Seat
     patience : float
         Seconds for one exchange before the process counts as hung.
+    memory : int
+        Bytes that the learners of the process may take together, unless one alone takes more.
     """
 
-    def __init__(self, schedule: Schedule, seat: Seat, patience: float) -> None:
-        self._schedule, self._seat, self._patience = schedule, seat, patience
+    def __init__(self, schedule: Schedule, seat: Seat, patience: float, memory: int) -> None:
+        self._schedule, self._seat = schedule, seat
+        self._patience, self._memory = patience, memory
         self._thread = threading.Thread(target=self._run, name="refits", daemon=True)
         self._thread.start()
 
@@ -70,14 +75,31 @@ class PoolProcess:
             self._end()
 
     def _compute(self, line: Line, request: Message) -> None:
-        """Reply to a request, and keep the log of the learner short."""
+        """Reply to a request; then keep the log of the learner short, and all learners few."""
         reply = self._tried(line, request)
         if isinstance(reply, Reply):
             _note(line, request, reply)
         self._schedule.reply(line, reply)
-        if isinstance(reply, Reply) and line.log.is_long(LONG) and not line.is_over:
-            self._shorten(line)
+        try:
+            if isinstance(reply, Reply) and not line.is_over:
+                self._house(line)
+        except FAILURES as error:  # nobody waits for it
+            log.warning("a refit process failed", reason=str(error), attempt=1)
+            self._end()
         self._schedule.finish(line)
+
+    def _house(self, line: Line) -> None:
+        """Fetch the state of a learner whose log is long, and set others down if need be."""
+        if line.log.is_long(LONG):
+            _note(line, (STATE, b""), self._exchange(line, (STATE, b"")))
+        weight = WEIGHT.unpack(self._exchange(line, (WEIGH, b"")).body)[0]
+        schedule, seat = self._schedule, self._seat
+        while (other := schedule.too_many(seat, line, weight, self._memory)) is not None:
+            try:
+                if other.log.tasks:
+                    _note(other, (STATE, b""), self._exchange(other, (STATE, b"")))
+            finally:
+                schedule.set_down(other)
 
     def _tried(self, line: Line, request: Message) -> Reply | RefitFailed:
         """Return the reply; use another process if this one dies, hangs or fails."""
@@ -118,14 +140,6 @@ class PoolProcess:
             self._schedule.move(line, self._seat)
         return [*left, line.select, *line.log.set_up()]
 
-    def _shorten(self, line: Line) -> None:
-        """Let the state of the learner stand for its tasks; another time, if the process fails."""
-        try:
-            _note(line, (STATE, b""), self._exchange(line, (STATE, b"")))
-        except FAILURES as error:
-            log.warning("a refit process failed", reason=str(error), attempt=1)
-            self._end()
-
     def _tidy(self) -> None:
         """Let the process forget the learners that it is to give up."""
         with self._schedule.changed:
@@ -144,7 +158,7 @@ class PoolProcess:
 
     def _begun(self) -> ChildPipe:
         if (child := self._seat.child) is None:
-            child = ChildPipe(begin())
+            child = ChildPipe(begin(gives_back=True))
             with self._schedule.changed:
                 self._seat.child = child
         return child

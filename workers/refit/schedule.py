@@ -110,6 +110,29 @@ class Schedule:
         for seat in self._seats:
             seat.hurry()
 
+    def too_many(self, seat: Seat, line: Line, weight: int, memory: int) -> Line | None:
+        """Note the bytes that a learner takes; return the one to set down, None if all may stay.
+
+        Nobody else takes the one that is returned, until `set_down`.
+        """
+        with self.changed:
+            if line not in seat.lines:  # it was abandoned meanwhile
+                return None
+            seat.lines[line] = weight
+            oldest = next(iter(seat.lines))
+            if oldest is line or sum(seat.lines.values()) <= memory:
+                return None
+            if oldest in self._turns:
+                self._turns.remove(oldest)
+            oldest.is_under_way = True
+            return oldest
+
+    def set_down(self, line: Line) -> None:
+        """Let no process have a learner, until it has another task."""
+        with self.changed:
+            self._give_up(line)
+        self.finish(line)
+
     def close(self, failure: RefitFailed | None = None) -> None:
         """End all waiting."""
         with self.changed:

@@ -5,6 +5,7 @@ import json
 from online_svm.config import PredictorConfig
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitTask
+from online_svm.storage.memory import array_bytes
 from workers.refit.child import (
     CONFIG,
     DONE,
@@ -14,6 +15,8 @@ from workers.refit.child import (
     MEMBERS,
     SELECT,
     STATE,
+    WEIGH,
+    WEIGHT,
     Message,
 )
 from workers.refit.helpers import Helpers, ParentGone
@@ -61,6 +64,8 @@ class ServedLearner:
 
     def _of(self, learner: Learner, kind: bytes, body: bytes) -> bytes:
         """Ask the helpers the same, do the own part meanwhile, and join them."""
+        if kind == WEIGH:  # of a learner of many, which has no helpers
+            return WEIGHT.pack(array_bytes(learner))
         self._helpers.ask(kind, body)
         if kind == LOAD:
             self._learner = Learner.from_state(body, learner.config, learner.members)

@@ -34,6 +34,13 @@ def pool():
         yield made
 
 
+@pytest.fixture(scope="module")
+def small_pool():
+    """A pool that has room for one learner alone."""
+    with RefitPool(processes=1, patience=60.0, memory=1) as made:
+        yield made
+
+
 @pytest.fixture
 def refitter(pool):
     with pool.refitter(BASE) as made:
@@ -50,9 +57,12 @@ def ready(refitter, seconds=30.0):
     return True
 
 
+@pytest.mark.parametrize("room", ["pool", "small_pool"])
 def test_feeds_of_every_kind_of_learner_take_turns_and_have_the_bits_of_a_process_of_their_own(
-    pool,
+    request, room
 ):
+    """In the small pool each learner is set down to its state before its next task."""
+    pool = request.getfixturevalue(room)
     configs = [config_of(**changes) for changes in MODES.values()]
     tasks = [tasks_of(config, seed=seed) for seed, config in enumerate(configs)]
     expected = [expected_of(own, config) for own, config in zip(tasks, configs, strict=True)]
@@ -66,6 +76,8 @@ def test_feeds_of_every_kind_of_learner_take_turns_and_have_the_bits_of_a_proces
                 assert refitter.result().state() == results[i]
                 if i % 3 == 1:
                     assert refitter.state() == states[i]
+    seat = pool._schedule._seats[0]
+    assert len(seat.lines) == (1 if room == "small_pool" else len(configs))
     for refitter, (_, states) in zip(refitters, expected, strict=True):
         assert refitter.state() == states[-1]
         refitter.close()
@@ -156,6 +168,8 @@ def test_a_hung_process_is_replaced(tasks, expected, monkeypatch):
     with RefitPool(processes=1, patience=60.0) as pool, pool.refitter(BASE) as refitter:
         assert run(refitter, tasks[:1]) == results[:1]
         (hung,) = pool.pids
+        while not refitter._line.is_idle:  # the learner is weighed after its task
+            time.sleep(0.005)
         os.kill(hung, signal.SIGSTOP)
         monkeypatch.setattr(PoolProcess, "_reply", impatient)
         assert run(refitter, tasks[1:2]) == results[1:2]

@@ -111,3 +111,21 @@ def test_a_closed_schedule_has_no_more_work(schedule, seats):
     schedule.close()
     with pytest.raises(Stopped):
         schedule.take(seats[0])
+
+
+def test_learners_beyond_the_bound_are_set_down_the_oldest_first(schedule, seats):
+    first, second, third = line(), line(), line()
+    ask(schedule, first, second, third)
+    for each in (first, second, third):
+        assert compute(schedule, seats[0]) is each
+        assert schedule.too_many(seats[0], each, 10, memory=25) is (
+            first if each is third else None
+        )
+    ask(schedule, first)
+    assert schedule._next(seats[0]) is None, "its state is being fetched"
+    schedule.set_down(first)
+    assert seats[0].left == [first.forget]
+    assert schedule.too_many(seats[0], third, 20, memory=25) is second
+    schedule.set_down(second)
+    assert schedule.too_many(seats[0], third, 30, memory=25) is None, "one stays, whatever it takes"
+    assert schedule.take(seats[0])[0] is first

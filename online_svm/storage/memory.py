@@ -1,0 +1,53 @@
+"""How much memory the arrays of an object take."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+
+def array_bytes(root: object) -> int:
+    """Return the bytes of all arrays that an object of this package holds, directly or in parts.
+
+    An array that several parts share, or see a part of, counts once. Of an array with pages that
+    were never touched, which cost no memory, all bytes count.
+
+    Examples
+    --------
+    >>> first = np.zeros(100)
+    >>> array_bytes({"all": first, "half": first[:50], "more": [np.zeros(10)]})
+    880
+    """
+    found: dict[int, np.ndarray[Any, Any]] = {}
+    seen, left = set(), [root]
+    while left:
+        each = left.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, np.ndarray):
+            owner = _owner(each)
+            found[id(owner)] = owner
+        else:
+            left.extend(_parts(each))
+    return sum(array.nbytes for array in found.values())
+
+
+def _owner(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return the array whose memory this one sees."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _parts(each: object) -> Iterator[object]:
+    if isinstance(each, Mapping):
+        yield from each.values()
+    elif isinstance(each, list | tuple | deque):
+        yield from each
+    elif type(each).__module__.partition(".")[0] == "online_svm":
+        yield from getattr(each, "__dict__", {}).values()
+        for kind in type(each).__mro__:
+            for name in getattr(kind, "__slots__", ()):
+                yield getattr(each, name, None)
