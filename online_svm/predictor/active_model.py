@@ -36,17 +36,6 @@ SELECTED = (
     "all only if which they get does not depend on the example"
 )
 
-# An entry without a label is answered and not kept. The same holds as for probabilities.
-UNLABELLED = (
-    "an entry without a label lies in the window: exact for those that get a label, for all only "
-    "if which get one does not depend on the example"
-)
-
-CENSORED = (
-    "an example of the window was given up without its label: exact for those that get one in "
-    "time, for all only if which get one does not depend on the example"
-)
-
 ARRIVAL = (
     "maturity is arrival: an example is learned when its label comes, and those whose labels come "
     "soon may be unlike the others"
@@ -144,7 +133,7 @@ class ActiveModel:
         self.headline.fit(scores[known], columns[known])
 
     def answer(
-        self, X: Floats, columns: Ints, n: Ints, *, all_labelled: bool = True
+        self, X: Floats, columns: Ints, n: Ints, *, lacks: str | None = None
     ) -> PredictionBlock:
         """Answer rows in order; each labelled one joins the calibration set after its answer.
 
@@ -155,8 +144,8 @@ class ActiveModel:
             Class columns of the labels; -1 where there is none.
         n : ndarray of shape (m,)
             Examples learned before each row.
-        all_labelled : bool
-            Whether every entry of the window before these rows had a label.
+        lacks : str or None
+            Why the labels of the window before these rows are not all that they should be.
         """
         rows = self.result.scaling.transform(X)
         scores = self.result.model.scores(rows)
@@ -166,7 +155,7 @@ class ActiveModel:
         if self._intervals is not None:
             level = self.config.interval_level
             lower, upper = self._intervals.answer(scores, columns, headline.point)
-        guarantee, reason = self.guarantee(all_labelled=all_labelled)
+        guarantee, reason = self.guarantee(lacks)
         return PredictionBlock(
             status="ok",
             classes=self.view.classes,
@@ -303,7 +292,7 @@ class ActiveModel:
         assert isinstance(fitted, OneAgainstAll)  # a joint map gives points
         return fitted
 
-    def guarantee(self, *, all_labelled: bool) -> tuple[Guarantee, str | None]:
+    def guarantee(self, lacks: str | None = None) -> tuple[Guarantee, str | None]:
         """Return the guarantee of an answer, and why it is not exact; see `answer`."""
         if self.calibration.reason is not None:
             return "none", self.calibration.reason
@@ -315,9 +304,7 @@ class ActiveModel:
             return "approximate", SELECTED
         if self.config.maturity == "arrival":
             return "approximate", ARRIVAL
-        if not all_labelled:
-            return "approximate", CENSORED if self.config.takes_late_labels else UNLABELLED
-        return "exact", None
+        return ("exact", None) if lacks is None else ("approximate", lacks)
 
 
 def _first_of_newest(labelled: Bools, limit: int | None) -> int:

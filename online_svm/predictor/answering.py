@@ -38,7 +38,7 @@ class Answering(RefitCycle):
         guarantee: Guarantee = "none"
         reason: str | None = None
         if self._active is not None:
-            guarantee, reason = self._active.guarantee(all_labelled=not self._awaits_label)
+            guarantee, reason = self._active.guarantee(self._lacks)
             if self._monitors is not None:
                 guarantee, reason = self._monitors.guarantee(guarantee, reason)
         known = self.schema
@@ -60,7 +60,7 @@ class Answering(RefitCycle):
             block, answered = self._answer_until_acted(block)
             answers += answered
             if block.gaps.any():
-                self._unlabelled = int(block.before[block.gaps][-1])
+                self._gaps.unlabelled = int(block.before[block.gaps][-1])
             if _acted_at(answered) is not None:
                 self._begin_anew(self.n)
             if self.n == due:
@@ -74,10 +74,10 @@ class Answering(RefitCycle):
         Which row that is shows only when the block is answered. If it is not the last one, all that
         has changed is put back, and the block is answered again up to it.
         """
-        all_labelled = not self._awaits_label
+        lacks = self._lacks
         before = self._copies() if self._acts and len(block) > 1 else None
         self.n = block.after
-        answers = self._answer(block, all_labelled=all_labelled)
+        answers = self._answer(block, lacks=lacks)
         n = _acted_at(answers)
         stop = len(block) if n is None else int(np.searchsorted(block.before, n))
         if before is None or stop == len(block):
@@ -85,7 +85,7 @@ class Answering(RefitCycle):
         self.__dict__.update(before)
         block = block.part(0, stop)
         self.n = block.after
-        return block, self._answer(block, all_labelled=all_labelled)
+        return block, self._answer(block, lacks=lacks)
 
     def _end_of_block(self, order: LearningOrder, begin: int, due: int | None) -> int:
         """Return the row before which the answering changes, at `due` learned examples or before.
@@ -98,22 +98,21 @@ class Answering(RefitCycle):
             return stop
         if self.config.learner == "psvm" and not self._active.has_probabilities:
             stop = begin + _with_first(~np.isnan(order.probs[begin:stop]))
-        if not self._awaits_label:
+        if not self._gaps.lies_in_window(self.n):
             stop = begin + _with_first(order.gaps[begin:stop])
         return stop
 
     @property
-    def _awaits_label(self) -> bool:
-        """Whether an entry without a label came since the window began; it is not kept itself."""
-        window, since = self.config.window, self._unlabelled
-        return since is not None and (window is None or self.n - since < window)
+    def _lacks(self) -> str | None:
+        """Why the labels of the window are not all that `exact` needs; None where they are."""
+        return self._gaps.reason(self.n)
 
-    def _answer(self, order: LearningOrder, *, all_labelled: bool) -> Answers:
+    def _answer(self, order: LearningOrder, *, lacks: str | None) -> Answers:
         """Answer rows that one model answers, with one fit of its maps, and report on them."""
-        block, columns = self._block(order, all_labelled=all_labelled)
+        block, columns = self._block(order, lacks=lacks)
         return self._reported(order, block, columns)
 
-    def _block(self, rows: LearningOrder, *, all_labelled: bool) -> tuple[PredictionBlock, Ints]:
+    def _block(self, rows: LearningOrder, *, lacks: str | None) -> tuple[PredictionBlock, Ints]:
         """Return the answers to rows, and the columns of what was learned of each after its answer.
 
         A row that was answered before is answered again on the way, since what a model has seen is
@@ -125,7 +124,7 @@ class Answering(RefitCycle):
             block = warming_block(self._declared, rows.before, map_intervals=intervals)
             return block, rows.codes
         columns = active.view.columns(rows.codes)
-        block = active.answer(rows.X, columns, rows.before, all_labelled=all_labelled)
+        block = active.answer(rows.X, columns, rows.before, lacks=lacks)
         if self._mixture is not None:
             block = self._mixture.added_to(block, columns)
         active.note_learned(rows.learned().codes)
@@ -175,7 +174,7 @@ class Answering(RefitCycle):
         if self._monitors is None or not len(rows):
             return []
         names = SliceNames(self.config.slices, self._slices)
-        alarms = self._monitors.update(rows, learned[columns >= 0])
+        alarms = self._monitors.update(rows, learned[columns >= 0], self._since)
         return [names.of_alarm(alarm) for alarm in alarms]
 
     def _watched(self, block: PredictionBlock | None, alarms: Sequence[Alarm]) -> Watched:
@@ -201,9 +200,8 @@ class Answering(RefitCycle):
         """Return the smallest n above the present one at which the answering changes."""
         config, active = self.config, self._active
         due = [] if self._pending is None else [self._pending.activation]
-        if active is not None and self._awaits_label and config.window is not None:
-            assert self._unlabelled is not None
-            due.append(self._unlabelled + config.window)
+        if active is not None:
+            due += self._gaps.ends(self.n)
         if active is not None and config.maps_every is not None:
             due.append(self.n + config.maps_every - active.learned % config.maps_every)
         if self._acts:

@@ -32,21 +32,22 @@ class LateAnswering(Answering):
         """Give a learned example another label, for the next refit."""
         (code,) = self.labels.codes([correction.label])
         self._examples.relabel(correction.n, int(code), len(self.labels.labels))
+        self._gaps.correct(correction.n)
 
     @override
-    def _answer(self, order: LearningOrder, *, all_labelled: bool) -> Answers:
+    def _answer(self, order: LearningOrder, *, lacks: str | None) -> Answers:
         if order.late is None:
-            return super()._answer(order, all_labelled=all_labelled)
-        return self._late_reported(order, self._late_block(order, all_labelled=all_labelled))
+            return super()._answer(order, lacks=lacks)
+        return self._late_reported(order, self._late_block(order, lacks=lacks))
 
-    def _late_block(self, order: LearningOrder, *, all_labelled: bool) -> PredictionBlock | None:
+    def _late_block(self, order: LearningOrder, *, lacks: str | None) -> PredictionBlock | None:
         """Return the answers that rows ask for, kept with their examples; None if they ask none."""
         assert order.late is not None
         is_answered = order.late.answers
         rows = order.computed(is_answered)
         if not len(rows):
             return None
-        block, _ = self._block(rows, all_labelled=all_labelled)
+        block, _ = self._block(rows, lacks=lacks)
         given = block.taken(is_answered[order.learns | is_answered])
         give(order.late.chosen(is_answered), given)
         return given

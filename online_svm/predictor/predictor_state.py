@@ -9,6 +9,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.windowed.slice_values import SliceValues
 from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.label_gaps import LabelGaps
 from online_svm.predictor.late_labels import LateLabels
 from online_svm.predictor.late_scores import waiting_terms
 from online_svm.predictor.mixture import Mixture
@@ -51,7 +52,7 @@ class PredictorState:
         self._frozen = 0  # examples learned at the last freeze that was due
         self._since = 0  # examples learned at the last alarm that was acted on
         self._is_stale = False  # no refit of later examples is active yet
-        self._unlabelled: int | None = None  # examples learned before the last without a label
+        self._gaps = LabelGaps(config)
         self._validity = StreamValidity(config.published)
         self._windows = WindowedValidity.of(config)
         self._slices = SliceValues(len(config.slices), config.max_slices)
@@ -72,7 +73,7 @@ class PredictorState:
             "dimension": self.schema.dimension,
             "models": self._models,
             "calibrations": self._calibrations,
-            "unlabelled": self._unlabelled,
+            "unlabelled": self._gaps.unlabelled,
         }
         numbers, arrays = self._examples.state()
         header |= self.labels.state().header | numbers
@@ -83,6 +84,7 @@ class PredictorState:
             header["slices"] = self._slices.state()
         if self.late is not None:
             header["late"], parts = self.late.state()
+            header["corrected"] = self._gaps.corrected
             arrays |= nest("late", parts)
         if self._monitors is not None:
             header["monitors"], parts = self._monitors.state()
@@ -152,9 +154,8 @@ class PredictorState:
             State(header, arrays), len(self.labels.labels)
         )
         self._models, self._calibrations = header["models"], header["calibrations"]
-        self._unlabelled = header["unlabelled"]
-        if self._unlabelled is not None and type(self._unlabelled) is not int:
-            raise ValueError(f"unlabelled is {self._unlabelled!r}")
+        corrected = None if self.late is None else header["corrected"]
+        self._gaps = LabelGaps.from_state(self.config, header["unlabelled"], corrected)
         if self._acts:
             self._load_drift(**header["drift"])
         published = self.config.published

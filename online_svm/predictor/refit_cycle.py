@@ -36,6 +36,8 @@ class RefitCycle(PredictorState):
         self._pending = self._following = None
         self._refitter.withdraw()
         self._examples.begin_anew(n)
+        if self._monitors is not None:
+            self._monitors.begin_anew()
         if self.config.on_drift == "reset":
             self._active, self._mixture = None, Mixture.of(self.config)
 

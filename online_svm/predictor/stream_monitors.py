@@ -77,7 +77,7 @@ class StreamMonitors:
             return None
         return cls(config, config.seed, in_order=config.maturity == "horizon")
 
-    def update(self, rows: ScoredRows, learned: Ints) -> list[Alarm]:
+    def update(self, rows: ScoredRows, learned: Ints, since: int = 0) -> list[Alarm]:
         """Add scored rows; return the alarms that they raise, in order. None is open yet.
 
         Parameters
@@ -85,9 +85,15 @@ class StreamMonitors:
         rows : ScoredRows
         learned : ndarray of shape (len(rows),)
             Examples learned up to each row, with it.
+        since : int
+            Examples learned at the last alarm that was acted on; see `MonitorSet.update`.
         """
-        found = self._tests.update(rows)
+        found = self._tests.update(rows, since)
         return [self._alarm(one, int(learned[one.row])) for one in found]
+
+    def begin_anew(self) -> None:
+        """Give up all evidence so far, when an alarm is acted on; what is open stays open."""
+        self._tests.begin_anew()
 
     def _alarm(self, found: Finding, n: int) -> Alarm:
         action = self._config.on_drift

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.types import Floats, Ints
+from online_svm.types import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +110,14 @@ class ScoredRows:
             X,
         )
         has_label = columns >= 0
-        return rows if has_label.all() else rows._taken(has_label)
+        return rows if has_label.all() else rows.taken(has_label)
 
     def part(self, begin: int, stop: int) -> Self:
         """Return rows begin ... stop - 1; the arrays are views."""
-        return self._taken(slice(begin, stop))
+        return self.taken(slice(begin, stop))
 
-    def _taken(self, chosen: object) -> Self:
+    def taken(self, chosen: slice | Bools) -> Self:
+        """Return some rows, in their order."""
         given = {name: getattr(self, name) for name in _ARRAYS}
         return replace(self, **{k: a[chosen] for k, a in given.items() if a is not None})
 

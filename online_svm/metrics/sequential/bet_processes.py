@@ -17,8 +17,9 @@ LONGEST_REST = 100_000
 class BetProcesses:
     """Several wealth processes of `bets`, each with its own tolerance and level.
 
-    A process that reached its threshold begins anew with `restart`; its k-th test has the level
-    `level` / (k (k + 1)), so that all of them together have `level`.
+    A process that reached its threshold begins anew with `restart`, and all of them do with
+    `begin_anew`; the k-th test of each has the level `level` / (k (k + 1)), so that all of its
+    tests together have `level`.
 
     Parameters
     ----------
@@ -34,6 +35,15 @@ class BetProcesses:
     40
     >>> bets.rejected, bool(bets.log_wealth[0] >= bets.thresholds[0])
     (array([ True]), True)
+
+    Attributes
+    ----------
+    ages : ndarray of int of shape (n_processes,)
+        Rows that each test has seen; less than 0 while it rests.
+    tests : ndarray of int of shape (n_processes,)
+        Tests begun, of each process.
+    found : ndarray of int of shape (n_processes,)
+        Those of them that rejected.
     """
 
     def __init__(self, tolerances: Sequence[float], levels: Sequence[float]) -> None:
@@ -44,6 +54,7 @@ class BetProcesses:
         self._waiting, self._wealth = np.ones(m), np.ones(m)
         self.ages: Ints = np.zeros(m, dtype=np.int64)
         self.tests: Ints = np.ones(m, dtype=np.int64)
+        self.found: Ints = np.zeros(m, dtype=np.int64)
         self._set_limits()
 
     def _set_limits(self) -> None:
@@ -58,6 +69,7 @@ class BetProcesses:
         self._stakes = np.concatenate([self._stakes, np.zeros((1, 2, len(BETS)))])
         self._waiting, self._wealth = np.append(self._waiting, 1.0), np.append(self._wealth, 1.0)
         self.ages, self.tests = np.append(self.ages, 0), np.append(self.tests, 1)
+        self.found = np.append(self.found, 0)
         self._set_limits()
 
     def __len__(self) -> int:
@@ -105,11 +117,23 @@ class BetProcesses:
         )
 
     def restart(self, process: int, rest: int = 0) -> None:
-        """Begin the next test of a process, after it rested for some rows."""
-        self._stakes[process] = 0.0
-        self._waiting[process] = self._wealth[process] = 1.0
-        self.ages[process] = -rest
-        self.tests[process] += 1
+        """Begin the next test of a process that rejected, after it rested for some rows."""
+        self.found[process] += 1
+        self._begin_next(np.arange(len(self)) == process, rest)
+
+    def begin_anew(self, rest: int = 0) -> None:
+        """Give up all evidence so far: begin the next test of each, after some rows of rest.
+
+        A test that has seen no row has no evidence: it is not counted as one more.
+        """
+        self.ages[self.ages <= 0] = -rest
+        self._begin_next(self.ages > 0, rest)
+
+    def _begin_next(self, chosen: Bools, rest: int) -> None:
+        self._stakes[chosen] = 0.0
+        self._waiting[chosen] = self._wealth[chosen] = 1.0
+        self.ages[chosen] = -rest
+        self.tests[chosen] += 1
         self._set_limits()
 
     def state(self) -> Arrays:
@@ -120,6 +144,7 @@ class BetProcesses:
             "wealth": self._wealth.copy(),
             "ages": self.ages.copy(),
             "tests": self.tests.copy(),
+            "found": self.found.copy(),
         }
 
     @classmethod
@@ -139,12 +164,14 @@ class BetProcesses:
             check_floats(state, "stakes", (m, 2, len(BETS)))
             for name in ("waiting", "wealth"):
                 check_floats(state, name, (m,))
-            check_indices(state, "tests", (m,), 1 << 31)
+            for name in ("tests", "found"):
+                check_indices(state, name, (m,), 1 << 31)
             check_indices({"ages": state["ages"] + LONGEST_REST}, "ages", (m,), 1 << 62)
         except (KeyError, ValueError) as error:
             raise InvalidSnapshot(f"bets: {error}") from error
         restored._stakes = state["stakes"].copy()
         restored._waiting, restored._wealth = state["waiting"].copy(), state["wealth"].copy()
         restored.ages, restored.tests = state["ages"].copy(), state["tests"].copy()
+        restored.found = state["found"].copy()
         restored._set_limits()
         return restored

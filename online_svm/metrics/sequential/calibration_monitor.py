@@ -173,6 +173,16 @@ class CalibrationMonitor:
             self._since[j] = -1
         return found
 
+    def begin_anew(self) -> None:
+        """Give up what was seen so far: a new model answers, and what it announces is judged alone.
+
+        Each test goes on to its next level, after a rest: the first answers of a new model are of a
+        few calibration examples. The means begin anew with their confidence.
+        """
+        self._bets.begin_anew(REST)
+        self._sums = DeviationSums(len(self._since), INTERVAL_LEVEL)
+        self._since = [-1] * len(self._since)
+
     def report(self) -> list[dict[str, Any]]:
         """Return the tests nearest to a finding, each with the strongest of its intervals."""
         logs, limits = self._bets.log_wealth, self._bets.thresholds
@@ -183,7 +193,7 @@ class CalibrationMonitor:
                 "name": part.name,
                 "log_wealth": float(logs[j]),
                 "threshold": float(limits[j]),
-                "alarms": int(self._bets.tests[j]) - 1,
+                "alarms": int(self._bets.found[j]),
                 "since": None if self._since[j] < 0 else self._since[j],
                 "deviation": _plain(self._sums.strongest(j)),
             }

@@ -147,7 +147,7 @@ class ExchangeabilityMonitor:
             begin, self._left = begin + used, self._left - used
             if new:
                 self._rows[0] -= len(values) - used
-                self._begin_anew()
+                self._compare_later_rows()
             elif not self._left:
                 self._freeze()
         return found
@@ -205,7 +205,16 @@ class ExchangeabilityMonitor:
             self._since[j] = -1
         return used, found
 
-    def _begin_anew(self) -> None:
+    def begin_anew(self) -> None:
+        """Give up what was seen so far: later rows are compared with later rows alone.
+
+        Each test goes on to its next level.
+        """
+        self._bets.begin_anew()
+        self._since = [-1] * len(self._since)
+        self._compare_later_rows()
+
+    def _compare_later_rows(self) -> None:
         """Forget the scorer and all ranks: what comes is compared with what comes now."""
         self._forget()
         self._usual, self._recent = np.zeros_like(self._usual), np.zeros_like(self._recent)
@@ -239,7 +248,7 @@ class ExchangeabilityMonitor:
                 "name": self._family.parts[j].name,
                 "log_wealth": float(logs[j]),
                 "threshold": float(limits[j]),
-                "alarms": int(self._bets.tests[j]) - 1,
+                "alarms": int(self._bets.found[j]),
                 "since": None if self._since[j] < 0 else self._since[j],
             }
             | ({"moved": self.moved()} if self._family.parts[j].scope == "scores" else {})

@@ -9,6 +9,7 @@ as most feeds have.
 import math
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -54,6 +55,10 @@ class IntervalReach:
         self.logs = _logs(level)
         self._found: dict[tuple[int, int], float] = {}
         self._table = table() if level == USUAL_LEVEL else []
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return the reaches themselves: they are the same for all who ask."""
+        return self
 
     def of(self, squares: float, number: int) -> float:
         """Return the reach for a sum of squares, by the number of its start."""

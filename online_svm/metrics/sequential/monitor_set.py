@@ -1,6 +1,9 @@
 """MonitorSet: the sequential tests that watch a feed, under one level."""
 
+from dataclasses import replace
 from typing import Any, Self
+
+import numpy as np
 
 from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor
 from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
@@ -47,12 +50,39 @@ class MonitorSet:
         if in_order:
             self._exchangeability = ExchangeabilityMonitor(*_exchangeability(config), seed)
 
-    def update(self, rows: ScoredRows) -> list[Finding]:
-        """Add rows, in order; return what was found, in order."""
-        found = self._calibration.update(rows)
+    def update(self, rows: ScoredRows, since: int = 0) -> list[Finding]:
+        """Add rows, in order; return what was found, in order.
+
+        Parameters
+        ----------
+        rows : ScoredRows
+        since : int
+            The calibration tests look only at rows answered with at least so many examples learned:
+            where labels come late, those before are of a model that was given up.
+        """
+        found = self._calibrated(rows, since)
         if self._exchangeability is not None:
             found += self._exchangeability.update(rows)
         return sorted(found, key=lambda finding: finding.row)
+
+    def _calibrated(self, rows: ScoredRows, since: int) -> list[Finding]:
+        later = rows.n >= since
+        if later.all():
+            return self._calibration.update(rows)
+        places = np.flatnonzero(later)
+        found = self._calibration.update(rows.taken(later))
+        return [replace(one, row=int(places[one.row])) for one in found]
+
+    def begin_anew(self) -> None:
+        """Give up all evidence so far, where a model of later examples alone is to take over.
+
+        The evidence against the model of before says nothing of the one that follows: another test
+        that was near its threshold would else raise an alarm at once, and begin the next one. The
+        level holds: a test that begins at a time chosen by the past is one more of its series.
+        """
+        self._calibration.begin_anew()
+        if self._exchangeability is not None:
+            self._exchangeability.begin_anew()
 
     def report(self) -> dict[str, Any]:
         """Return the tests that are nearest to a finding, as JSON has it."""

@@ -273,6 +273,36 @@ def test_a_correction_of_what_was_learned_takes_effect_at_the_next_refit():
     assert twin.snapshot() == predictor.snapshot()
 
 
+def test_the_guarantee_is_approximate_while_a_corrected_example_is_in_the_window_and_only_then():
+    """An example is learned with the label of that moment; it may still be corrected."""
+    config = settings(window=40, horizon=1, refit_lag=0)
+    X, labels, _ = stream(140, np.random.default_rng(12))
+    predictor, said = OnlinePredictor(config), []
+    for i in range(140):
+        if i == 80:  # 79 are learned; the 71st, which is number 70, is corrected
+            predictor.label("70", "a" if labels[70] == "b" else "b")
+            kept = OnlinePredictor(config)
+            kept.restore(predictor.snapshot())
+            predictor = kept
+        said.append(predictor.step(Example(X[i], labels[i], id=str(i))))
+    corrected = ["corrected after it was learned" in (answer.reason or "") for answer in said]
+    # The example that is answered with n learned sees the window n - 40 ... n - 1.
+    in_window = [i >= 80 and answer.n - 40 <= 70 for i, answer in enumerate(said)]
+    assert corrected == in_window
+    assert {said[i].guarantee for i in range(60, 80)} == {"exact"}
+    assert {answer.guarantee for answer in said[112:]} == {"exact"}
+    assert {answer.guarantee for answer in said[80:111]} == {"approximate"}
+
+
+def test_a_label_that_changes_before_it_is_learned_leaves_the_guarantee():
+    predictor = OnlinePredictor(settings(window=40, horizon=5, refit_lag=0))
+    X, labels, _ = stream(90, np.random.default_rng(13))
+    for i in range(90):
+        answer = predictor.step(Example(X[i], labels[i], id=str(i)))
+        assert predictor.label(str(i), "b" if labels[i] == "a" else "a") == "corrected"
+    assert answer.guarantee == "exact"
+
+
 def test_another_label_for_what_has_left_the_window_is_rejected():
     predictor = OnlinePredictor(settings(window=40, horizon=1))
     X, labels, _ = stream(60, np.random.default_rng(9))

@@ -7,6 +7,7 @@ from predictor_payloads import in_batches, payloads
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
 from online_svm.storage.snapshot import pack, unpack
@@ -164,14 +165,16 @@ def test_nothing_is_submitted_before_the_answers_that_it_depends_on(drift, polic
 @pytest.mark.parametrize("most", [1, 3])
 def test_a_stream_that_never_comes_to_rest_is_not_begun_anew_all_the_time(policy, most):
     X, _ = inverted(6000, 0, 0)
-    y = ["ab"[i // 150 % 2 ^ (x > 0)] for i, x in enumerate(X[:, 0])]  # turned round every 150
+    y = ["ab"[i // 300 % 2 ^ (x > 0)] for i, x in enumerate(X[:, 0])]  # turned round every 300
     config = cheap(on_drift=policy, max_resets=most, refit_every=50)
-    acted = [a.n for a in alarms_of(OnlinePredictor(config).step_many(X, y)) if a.action == policy]
+    alarms = alarms_of(OnlinePredictor(config).step_many(X, y))
+    acted = [a.n for a in alarms if a.action == policy]
     changes = []
     for n in acted:  # all alarms within 50 examples are one change
         if not changes or n >= changes[-1] + 50:
             changes.append(n)
     assert len(changes) > most
+    assert any(a.action == "report" for a in alarms)
     assert max(sum(n - 1000 < m <= n for m in changes) for n in changes) <= most
 
 
@@ -197,3 +200,33 @@ def test_a_damaged_place_of_the_last_reset_is_refused(drift, damage):
     header["drift"] = damage
     with pytest.raises(InvalidSnapshot):
         OnlinePredictor(cheap(on_drift="reset")).restore(pack(header, arrays))
+
+
+@pytest.mark.parametrize("policy", ACTING)
+def test_a_model_of_later_examples_is_judged_by_its_own_answers_alone(policy):
+    X, y = inverted(1500, 1000, 1500)
+    predictor = OnlinePredictor(cheap(on_drift=policy))
+    (first,) = {alarm.n for alarm in alarms_of(predictor.step_many(X, y))}
+    for test in predictor._monitors.report().tests:
+        assert test["since"] >= first
+        if test["kind"] == "calibration":
+            assert test["deviation"]["since"] >= first
+
+
+def test_evidence_that_is_kept_would_raise_the_next_alarm_ten_examples_later(monkeypatch):
+    X, y = inverted(1500, 1000, 1500)
+    first = alarms_of(OnlinePredictor(cheap(on_drift="refit")).step_many(X, y))[-1].n
+    monkeypatch.setattr(MonitorSet, "begin_anew", lambda _: None)
+    kept = alarms_of(OnlinePredictor(cheap(on_drift="refit")).step_many(X, y))
+    assert first < kept[-1].n <= first + 10
+
+
+def test_with_labels_late_the_answers_of_the_model_of_before_are_not_held_against_the_next():
+    """All of them are scored after the alarm: here 300, more than a test rests."""
+    X, y = inverted(2400, 1200, 2400)
+    config = cheap(on_drift="reset", horizon=300, max_resets=9, monitor_every=100_000)
+    predictor = OnlinePredictor(config)
+    ids = [str(i) for i in range(len(X))]
+    alarms = [a.n for a in alarms_of(predictor.step_many(X, y, ids=ids)) if a.action == "reset"]
+    assert alarms
+    assert max(alarms) < min(alarms) + 50

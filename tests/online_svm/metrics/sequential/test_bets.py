@@ -106,3 +106,32 @@ def test_a_state_with_a_part_that_does_not_fit_is_refused(name):
     state = BetProcesses([0.02], [0.01]).state()
     with pytest.raises(InvalidSnapshot, match=name):
         BetProcesses.from_state(state | {name: np.zeros(7)}, [0.02], [0.01])
+
+
+def test_all_processes_give_up_their_evidence_and_go_on_to_their_next_levels():
+    bets = BetProcesses([0.02, 0.02], [0.01, 0.01])
+    bets.update(np.tile([0.5, 0.3], (20, 1)))
+    bets.restart(0)  # it has seen nothing since
+    bets.begin_anew(rest=10)
+    assert bets.log_wealth.tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(bets.thresholds, np.log([600, 600]))
+    assert bets.found.tolist() == [1, 0]
+    bets.update(np.full((10, 2), 0.9))
+    assert bets.log_wealth.tolist() == [0.0, 0.0]
+
+
+def test_the_level_holds_however_often_all_begin_anew():
+    """At moments that the past chooses: whenever the wealth is low."""
+    rng, runs, level = np.random.default_rng(11), 400, 0.3
+    rejected = np.zeros(runs, dtype=bool)
+    for run in range(runs):
+        bets = BetProcesses([0.0], [level])
+        values = rng.choice([-0.5, 0.5], size=(600, 1))
+        for begin in range(0, 600, 20):
+            rejected[run] |= bets.update(values[begin : begin + 20]) < 20 or bets.rejected[0]
+            if rejected[run]:
+                break
+            if bets.log_wealth[0] < -0.02:
+                bets.begin_anew()
+    assert rejected.mean() < level
+    assert rejected.any()
