@@ -7,7 +7,7 @@ import numpy as np
 from typing_extensions import override
 
 from online_svm.predictor.answering import Answering, Answers, with_report
-from online_svm.predictor.late_labels import Correction, Step
+from online_svm.predictor.label_steps import Correction, Step
 from online_svm.predictor.late_scores import open_terms, scored_answers
 from online_svm.predictor.learning_order import LearningOrder
 from online_svm.predictor.pending_examples import give

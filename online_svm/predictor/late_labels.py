@@ -1,88 +1,28 @@
 """LateLabels: which answered examples wait for their labels, and when each is learned.
 
-What happens depends on the entries alone and on no answer, so it is written down first, as steps in
-the order of the entries; the predictor then follows them.
-
-- ``answer``: an example is answered.
-- ``learn``: an example whose answer was given before is learned.
-- ``give_up``: an example is not learned: its horizon passed without a label, or it fell out.
-- ``label``: the label of a waiting example came.
-- ``correct``: the label of an example that was learned is another one.
-- ``report``: as many examples were learned as a report covers.
+What becomes of them is written down as steps, in the order of the entries: see `label_steps`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidExample, InvalidInput
+from online_svm.errors import InvalidInput
+from online_svm.predictor.label_steps import Correction, Kind, Step
 from online_svm.predictor.pending_examples import (
     PendingExample,
     pending_from_state,
     pending_state,
 )
+from online_svm.predictor.settled_examples import GIVEN_UP, SettledExamples, has_probability
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.state import State
 from online_svm.stream.label_counts import Done, LabelCounts
 from online_svm.types import Floats, Ints
 
-Kind = Literal["answer", "learn", "give_up", "label", "correct", "report"]
-
-GIVEN_UP = -1
-"""In the place of the number of a learned example: it was not learned."""
-
 NO_SLICES: Ints = np.empty(0, dtype=np.int64)
-
-EARLY_KEPT = 1000
-"""Ids of labels for unknown examples that are remembered, to count examples that come after."""
-
-
-class Correction(NamedTuple):
-    """The label of the learned example `n` is another one."""
-
-    n: int
-    label: str
-
-
-class Step(NamedTuple):
-    """One thing that happens; see the head of this file.
-
-    Attributes
-    ----------
-    kind : Kind
-    example : PendingExample or None
-        That it happens to.
-    counts : LabelCounts or None
-        Of a report.
-    correction : Correction or None
-    opens : int
-        1 where an answer begins to wait for its label, -1 where it waits no longer, else 0.
-    """
-
-    kind: Kind
-    example: PendingExample | None = None
-    counts: LabelCounts | None = None
-    correction: Correction | None = None
-    opens: int = 0
-
-
-@dataclass(slots=True)
-class Settled:
-    """What is remembered of an example that waits no longer.
-
-    Attributes
-    ----------
-    n : int
-        Number of the learned example, or `GIVEN_UP`.
-    label : str or None
-        What it was learned with; None where that was a probability, or it was not learned.
-    """
-
-    n: int
-    label: str | None
 
 
 class LateLabels:
@@ -129,8 +69,7 @@ class LateLabels:
         self._clock = 0
         self._waiting: dict[int, PendingExample] = {}  # by number, which is the order of events
         self._known: dict[str, PendingExample] = {}  # those of them with an id
-        self._settled: dict[str, Settled] = {}  # in the order in which they were settled
-        self._early: dict[str, None] = {}
+        self._settled = SettledExamples(config.max_pending)
         self._steps: list[Step] = []
 
     def waiting(self, id: str) -> PendingExample | None:
@@ -185,10 +124,7 @@ class LateLabels:
         if label is not None:
             self.met[label] = None
         if id is not None:
-            if id in self._early:
-                del self._early[id]
-                self.counts.early += 1
-            self._settled.pop(id, None)
+            self.counts.early += self._settled.came_after_its_label(id)
             self._known[id] = example
         self._waiting[example.number] = example
         self.counts.pending += 1
@@ -236,7 +172,7 @@ class LateLabels:
         if example is None:
             return self._label_of_settled(id, label)
         if not np.isnan(example.probability):
-            raise _has_probability(id)
+            raise has_probability(id)
         before, example.label = example.label, label
         self.met[label] = None
         if before is not None:
@@ -271,13 +207,9 @@ class LateLabels:
             "met": list(self.met),
             "accepted": self._accepted,
             "clock": self._clock,
-            "early": list(self._early),
-            "settled_ids": list(self._settled),
-            "settled_labels": [settled.label for settled in self._settled.values()],
         }
-        numbers = [settled.n for settled in self._settled.values()]
-        arrays = nest("waiting", waiting.arrays)
-        return State(header, arrays | {"settled": np.array(numbers, dtype=np.int64)})
+        settled = self._settled.state()
+        return State(header | settled.header, nest("waiting", waiting.arrays) | settled.arrays)
 
     @classmethod
     def from_state(cls, state: State, config: PredictorConfig) -> Self:
@@ -296,14 +228,7 @@ class LateLabels:
         late.learned, late._accepted = header["learned"], header["accepted"]
         late._clock = header["clock"]
         late.met = dict.fromkeys(header["met"])
-        late._early = dict.fromkeys(header["early"])
-        settled = zip(
-            header["settled_ids"],
-            arrays["settled"].tolist(),
-            header["settled_labels"],
-            strict=True,
-        )
-        late._settled = {id: Settled(n, label) for id, n, label in settled}
+        late._settled = SettledExamples.from_state(state, config.max_pending)
         waiting = pending_from_state(State(header, under("waiting", arrays)))
         late._waiting = {example.number: example for example in waiting}
         late._known = {example.id: example for example in waiting if example.id is not None}
@@ -311,34 +236,10 @@ class LateLabels:
         return late
 
     def _label_of_settled(self, id: str, label: str) -> Done:
-        settled = self._settled.get(id)
-        if settled is None:
-            self._early[id] = None
-            _forget_oldest(self._early, EARLY_KEPT)
-            raise InvalidExample(
-                "unknown_id",
-                f"no example with id {id[:40]!r} waits for a label: none came, or too long ago, or "
-                "it comes later; send a label after its example",
-            )
-        if settled.n == GIVEN_UP:
-            raise InvalidExample(
-                "after_horizon",
-                f"the example with id {id[:40]!r} was given up without a label before; a longer "
-                "horizon waits longer",
-            )
-        if settled.label is None:
-            raise _has_probability(id)
-        if settled.label != label and settled.n < self.learned - (self._window or self.learned):
-            raise InvalidExample(
-                "after_window",
-                f"the example with id {id[:40]!r} has left the window: another label would "
-                "change nothing",
-            )
-        before, settled.label = settled.label, label
+        before, n = self._settled.relabel(id, label, self.learned - (self._window or self.learned))
         self.met[label] = None
         if before != label:
-            correction = Correction(settled.n, label)
-            self._steps.append(Step("correct", correction=correction))
+            self._steps.append(Step("correct", correction=Correction(n, label)))
         return self._said_again(before, label)
 
     def _said_again(self, before: str, label: str) -> Done:
@@ -370,37 +271,24 @@ class LateLabels:
         return self._accepted - 1 - example.number >= self._horizon
 
     def _learn(self, example: PendingExample) -> None:
-        self._settle(example, Settled(self.learned, example.label))
+        self._settle(example, self.learned, example.label)
         self.learned += 1
         self._add("learn", example)
         if self.learned % self._metrics_every == 0:
             self._steps.append(Step("report", counts=self.counts.copy()))
 
     def _give_up(self, example: PendingExample) -> None:
-        self._settle(example, Settled(GIVEN_UP, None))
+        self._settle(example, GIVEN_UP, None)
         self._add("give_up", example, opens=0 if example.has_target else -1)
 
-    def _settle(self, example: PendingExample, settled: Settled) -> None:
+    def _settle(self, example: PendingExample, n: int, label: str | None) -> None:
         """Let an example wait no longer, and remember what became of it."""
         del self._waiting[example.number]
         self.counts.pending -= 1
         if example.id is not None:
             del self._known[example.id]
-            self._settled[example.id] = settled
-            _forget_oldest(self._settled, self._max_pending)
+            self._settled.remember(example.id, n, label)
 
     def _add(self, kind: Kind, example: PendingExample, opens: int = 0) -> None:
         self.counts.unlabelled += opens
         self._steps.append(Step(kind, example, opens=opens))
-
-
-def _forget_oldest(remembered: dict[str, Any], most: int) -> None:
-    while len(remembered) > most:
-        del remembered[next(iter(remembered))]
-
-
-def _has_probability(id: str) -> InvalidExample:
-    return InvalidExample(
-        "conflict",
-        f"the example with id {id[:40]!r} came with a probability in the place of a label",
-    )

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.predictor.late_labels import Step
+from online_svm.predictor.label_steps import Step
 from online_svm.predictor.pending_examples import PendingExample
 from online_svm.stream.label_counts import LabelCounts
 from online_svm.types import Bools, Floats, Ints

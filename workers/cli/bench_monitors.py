@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from workers.cli.bench_cells import Jobs, ResultsFile, show_cells
 from workers.cli.chosen import chosen
-from workers.cli.common import Json, show_json
-from workers.cli.progress import task_progress
+from workers.cli.common import Json
 
 
 def monitors(
@@ -21,15 +21,8 @@ def monitors(
     detectors: Annotated[
         str | None, typer.Option("--detectors", metavar="NAME;...", help="Only these.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")] = 1,
-    results: Annotated[
-        Path,
-        typer.Option(
-            "--results",
-            metavar="FILE",
-            help="Keeps each cell as it ends; the same command goes on from it.",
-        ),
-    ] = Path("monitors.jsonl"),
+    jobs: Jobs = 1,
+    results: ResultsFile = Path("monitors.jsonl"),
     json: Json = False,
 ) -> None:
     """Measure how soon a change is found, at the same mean run length without one.
@@ -48,10 +41,4 @@ def monitors(
 
     names = chosen("--worlds", worlds, ";", STREAMS)
     cells = cells_of(names, chosen("--detectors", detectors, ";", tuple(DETECTORS)), streams)
-    with task_progress(len(cells)) as tell:
-        lines = list(run(cells, results, jobs, tell))
-    for line in lines:
-        if json:
-            show_json(line.plain())
-        else:
-            print(line)
+    show_cells(len(cells), lambda tell: run(cells, results, jobs, tell), json)

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from workers.cli.bench_cells import Jobs, ResultsFile, show_cells
 from workers.cli.chosen import chosen
-from workers.cli.common import DataDir, Json, show_json
-from workers.cli.progress import task_progress
+from workers.cli.common import DataDir, Json
 
 
 def policies(
@@ -23,15 +23,8 @@ def policies(
     examples: Annotated[
         int, typer.Option("--examples", min=500, max=10_000, help="Of each stream.")
     ] = 10_000,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")] = 1,
-    results: Annotated[
-        Path,
-        typer.Option(
-            "--results",
-            metavar="FILE",
-            help="Keeps each cell as it ends; the same command goes on from it.",
-        ),
-    ] = Path("policies.jsonl"),
+    jobs: Jobs = 1,
+    results: ResultsFile = Path("policies.jsonl"),
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
@@ -50,10 +43,4 @@ def policies(
     names = chosen("--streams", streams, ",", STREAMS)
     methods = chosen("--rows", rows, ",", tuple(METHODS))
     cells = cells_of(names, methods, draws, examples, data_dir)
-    with task_progress(len(cells)) as tell:
-        lines = list(run(cells, results, jobs, tell))
-    for line in lines:
-        if json:
-            show_json(line.plain())
-        else:
-            print(line)
+    show_cells(len(cells), lambda tell: run(cells, results, jobs, tell), json)

@@ -8,9 +8,9 @@ from typing import Any
 from typing_extensions import override
 
 from workers.lab.bench.kept_lines import KeptLines, Key
+from workers.lab.bench.measured_cells import measured_cells
 from workers.lab.bench.monitors.measure import Cell, Figures, Measured, Watched, measure, program
 from workers.lab.bench.report import Result, Tell, silent
-from workers.lab.parallel import each_as_it_ends
 
 _NAMES = ("world", "detector", "streams", "program")
 
@@ -71,16 +71,8 @@ def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent
         If the file cannot be read, or a line of it is none of this benchmark.
     """
     kept = KeptLines(results, _NAMES, asdict, _figures)
-    missing = [cell for cell in cells if kept.get(_key(cell)) is None]
-    skipped: dict[Cell, str] = {}
-    for number, (cell, found) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
-        tell(f"{number} of {len(missing)}: {cell}")
-        if isinstance(found, str):
-            skipped[cell] = found
-        else:
-            kept.add(_key(cell), found)
-    for cell in cells:
-        yield Line(cell, kept.get(_key(cell)) or skipped[cell])
+    for cell, found in measured_cells(cells, measure, kept, _key, jobs, tell).items():
+        yield Line(cell, found)
 
 
 def _key(cell: Cell) -> Key:

@@ -10,10 +10,10 @@ import numpy as np
 from typing_extensions import override
 
 from workers.lab.bench.kept_lines import KeptLines, Key
+from workers.lab.bench.measured_cells import measured_cells
 from workers.lab.bench.policies.answered import program
 from workers.lab.bench.policies.measure import Cell, Measured, measure
 from workers.lab.bench.report import Result, Tell, silent
-from workers.lab.parallel import each_as_it_ends
 
 _NAMES = ("stream", "draw", "method", "examples", "program")
 
@@ -83,21 +83,15 @@ def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent
         If the file cannot be read, or a line of it is none of this benchmark.
     """
     kept = KeptLines(results, _NAMES, asdict, lambda values: Measured(**values))
-    missing = [cell for cell in cells if kept.get(_key(cell)) is None]
-    skipped: dict[tuple[str, str], str] = {}
-    for number, (cell, found) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
-        tell(f"{number} of {len(missing)}: {cell}")
-        if isinstance(found, str):
-            skipped[cell.stream, cell.method] = found
-        else:
-            kept.add(_key(cell), found)
+    found = measured_cells(cells, measure, kept, _key, jobs, tell)
     streams = list(dict.fromkeys(cell.stream for cell in cells))
-    draws: dict[tuple[str, str], list[Measured]] = {}
+    draws: dict[tuple[str, str], list[Measured | str]] = {}
     for cell in sorted(cells, key=lambda cell: streams.index(cell.stream)):
-        measured = kept.get(_key(cell))
-        draws.setdefault((cell.stream, cell.method), []).extend([measured] if measured else [])
+        draws.setdefault((cell.stream, cell.method), []).append(found[cell])
     for (stream, method), whole in draws.items():
-        yield Line(stream, method, whole, skipped.get((stream, method)))
+        measured = [one for one in whole if isinstance(one, Measured)]
+        skipped = [one for one in whole if isinstance(one, str)]
+        yield Line(stream, method, measured, skipped[-1] if skipped else None)
 
 
 def _key(cell: Cell) -> Key:
