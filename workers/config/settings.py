@@ -164,7 +164,8 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         ge=1,
         le=64,
         description="Processes over which the machines of the committee are spread at a refit; "
-        "the answers are the same.",
+        "the answers are the same. With several feeds: processes that compute the refits of all, "
+        "by default one less than there are cores.",
     )
     max_feeds: int = Field(
         1000,

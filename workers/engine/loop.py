@@ -256,6 +256,7 @@ class Engine:
             outcome.met, outcome.dlq, alarms=outcome.alarms,
         )  # fmt: skip
         is_due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
+        is_due = is_due and self._recovery.pace.may_snapshot(self._predictor)
         self._pending = self._send(commit, is_due), outcome
         self._publish()
 

@@ -13,6 +13,9 @@ class Pace(Protocol):
     def room(self, predictor: OnlinePredictor) -> int | None:
         """Return how many entries may be answered now; None for any number."""
 
+    def may_snapshot(self, predictor: OnlinePredictor) -> bool:
+        """Return whether a snapshot may be taken now, which needs the result of a refit."""
+
 
 class OwnPace(Pace):
     """The pace of a worker with one feed, which may as well wait for a refit as for input.
@@ -27,6 +30,10 @@ class OwnPace(Pace):
     @override
     def room(self, predictor: OnlinePredictor) -> int | None:
         return None
+
+    @override
+    def may_snapshot(self, predictor: OnlinePredictor) -> bool:
+        return True
 
 
 @runtime_checkable
@@ -70,3 +77,7 @@ class SharedPace(Pace):
         if left > 0:
             return min(self._slice, left)
         return int(self._refits.is_ready)
+
+    @override
+    def may_snapshot(self, predictor: OnlinePredictor) -> bool:
+        return self._refits is None or predictor.waits_at is None or self._refits.is_ready

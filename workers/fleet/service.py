@@ -19,12 +19,13 @@ from workers.engine.assembly import load_compiler, refitter
 from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
-from workers.fleet.hosted_feed import HostedFeed, Refits, Shared
+from workers.fleet.hosted_feed import HostedFeed, Shared
 from workers.fleet.leases import Leases
 from workers.fleet.loop import FeedLoop
 from workers.fleet.registry_watch import RegistryWatch
 from workers.fleet.selection import Selection
 from workers.fleet.shared_reader import SharedReader
+from workers.refit.pool import RefitPool
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
@@ -168,6 +169,8 @@ def _sharing(
     observe: Callable[[str, Outcome], None] | None,
 ) -> Iterator[Shared]:
     """Check the server; open what all feeds share."""
+    given = "refit_processes" in settings.model_fields_set
+    refits = _Refits(settings.refit_processes if given else None, stop)
     commands = Connection(url, stop, settings.wait_redis)
     reads = Connection(url, stop, settings.wait_redis, TIMEOUT)
     try:
@@ -183,22 +186,44 @@ def _sharing(
             None if kind_of(url) == CLUSTER else server,
             stop,
             name or platform.node() or "worker",
-            _own_refits(stop),
+            refits,
             observe or _ignore,
             accept_environment,
         )
     finally:
+        refits.close()
         commands.close()
         reads.close()
 
 
-def _own_refits(stop: Stop) -> Refits:
-    """Return what opens a refit process for each feed that needs one."""
+class _Refits:
+    """Opens the refits of feeds: in one pool, which begins once a feed needs it.
 
-    def opened(settings: WorkerSettings, told: Telemetry) -> AbstractContextManager[Refitter]:
-        return refitter(settings, stop, telemetry=told)
+    Parameters
+    ----------
+    processes : int, optional
+        Of the pool; by default one less than there are cores.
+    stop : Stop
+    """
 
-    return opened
+    def __init__(self, processes: int | None, stop: Stop) -> None:
+        self._processes, self._stop = processes, stop
+        self._pool: RefitPool | None = None
+
+    def __call__(
+        self, settings: WorkerSettings, told: Telemetry
+    ) -> AbstractContextManager[Refitter]:
+        if settings.predictor.lag == 0:
+            # The next answer waits for each refit wherever it is computed.
+            return refitter(settings, self._stop, telemetry=told)
+        if self._pool is None:
+            self._pool = RefitPool(self._processes, self._stop)
+        return self._pool.refitter(settings.predictor, told)
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._pool is not None:
+            self._pool.close()
 
 
 def _ignore(_feed: str, _outcome: Outcome) -> None:

@@ -199,3 +199,22 @@ def test_one_that_was_replaced_waits_for_the_lease_again_and_never_writes_twice(
     push(alone, [*entries(40, 0), *entries(20, 1)])
     answer_alone(alone, 60, settings())
     assert contents(store) == contents(alone)
+
+
+def test_refits_in_a_pool_of_processes_give_the_bytes_of_refits_of_their_own(
+    feeds, redis_url, feed
+):
+    lagging = {"refit_lag": 10, "early_until": None}
+    together, alone = feeds("a", "b", "c"), feeds("alone-a", "alone-b", "alone-c")
+    for seed, stores in enumerate(zip(together, alone, strict=True)):
+        for store in stores:
+            push(store, entries(COUNT, seed))
+            store.register()
+    for store in alone:
+        answer_alone(store, COUNT, settings(**lagging))
+    given = settings(**lagging, refit_processes=1)
+    with running([f"{feed}-?"], redis_url, settings=given):
+        wait_until(lambda: all(has_answered(store, 70) for store in together))
+    with running([f"{feed}-?"], redis_url, settings=given):  # from snapshots
+        wait_until(lambda: all(has_answered(store, COUNT) for store in together))
+    assert [contents(store) for store in together] == [contents(store) for store in alone]
