@@ -1,14 +1,27 @@
-"""`worker`: answer a feed."""
+"""`worker`: answer a feed, or many feeds."""
 
 from contextlib import ExitStack, closing
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.cli.common import Config, Feed, Redis, embedded_url
+from workers.cli.common import Config, Redis, embedded_url
 from workers.cli.options import with_settings
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
+
+if TYPE_CHECKING:
+    from workers.config.feed_settings import FeedSettings
+    from workers.fleet.selection import Selection
+
+Feeds = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FEED",
+        help="Names of feeds, and patterns such as 'sensors-*' over the list of feeds.",
+        show_default=False,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -18,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 @with_settings
 def worker(
-    feed: Feed,
+    feeds: Feeds,
     redis: Redis = None,
     config: Config = None,
     name: Annotated[
@@ -53,14 +66,44 @@ def worker(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress lines.")] = False,
     **settings: Any,
 ) -> None:
-    """Answer a feed, each example before its label is learned, until stopped."""
+    """Answer a feed, each example before its label is learned, until stopped.
+
+    Several feeds, or a pattern, are answered in one process: listed feeds that match are taken up
+    as they appear. Each has the answers that a worker of its own gives it.
+    """
     with importing():
         from workers.cli import logs
-        from workers.config import settings as known
+        from workers.config.feed_settings import FeedSettings
+        from workers.fleet.selection import Selection
 
-        loaded = known.load(given_flags(settings, redis, sigma), config, is_whole=False)
-        logs.configure(loaded.log_format)
-        url = loaded.url or embedded_url()
+        selection = Selection(feeds)
+        known = FeedSettings(given_flags(settings, redis, sigma), config)
+        logs.configure(known.general.log_format)
+        url = known.general.url or embedded_url()
+    if selection.is_single:
+        _answer_one(feeds[0], known, url, name, accept_environment, dashboard, quiet)
+        return
+    if dashboard is not None:
+        raise BadConfiguration("--dashboard: shows one feed; for several: online-svm dashboard")
+    if known.general.alarm_url is not None:
+        raise BadConfiguration(
+            "setting alarm_url: a process of several feeds posts no alarms; give it to workers of "
+            "one feed, or watch online_svm_alarms_total"
+        )
+    _answer_many(selection, known, url, name, accept_environment, quiet)
+
+
+def _answer_one(
+    feed: str,
+    known: "FeedSettings",
+    url: str,
+    name: str | None,
+    accept_environment: bool,
+    dashboard: int | None,
+    quiet: bool,
+) -> None:
+    """Answer one feed, in a worker of its own."""
+    loaded = known.of(feed)
     # Slow imports come last, so that a wrong setting is reported at once.
     with importing():
         from workers.cli.progress import LoggedProgress, WorkerProgress
@@ -77,6 +120,34 @@ def worker(
             opened.enter_context(page_beside(feed, url, dashboard))
         observe = None if quiet else opened.enter_context(closing(progress))
         service.run(feed, loaded, url, name, accept_environment, observe, telemetry)
+
+
+def _answer_many(
+    selection: "Selection",
+    known: "FeedSettings",
+    url: str,
+    name: str | None,
+    accept_environment: bool,
+    quiet: bool,
+) -> None:
+    """Answer the feeds of a selection in this process."""
+    with importing():
+        from workers.cli.many_progress import LoggedProgress, ManyProgress
+        from workers.fleet import service
+        from workers.fleet.metrics import watching
+        from workers.stop import Stop, signals
+
+    stop = Stop(known.general.grace)
+    kind = LoggedProgress if known.general.log_format == "json" else ManyProgress
+    with ExitStack() as opened:
+        opened.enter_context(signals(stop))
+        watch = opened.enter_context(watching(url, known.general.metrics))
+        observe = None if quiet else opened.enter_context(closing(kind()))
+        service.run(
+            selection, known.general, url, stop,
+            name=name, accept_environment=accept_environment, settings_of=known.of,
+            observe=observe, watch=watch,
+        )  # fmt: skip
 
 
 def given_flags(settings: dict[str, Any], redis: str | None, sigma: float | None) -> dict[str, Any]:

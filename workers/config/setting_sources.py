@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
 
 from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
+from workers.config.feed_sections import TABLE
 from workers.config.text_values import parse_text
 from workers.errors import BadConfiguration
 
@@ -31,12 +32,28 @@ class EnvironmentSource(EnvSettingsSource):
 
 
 class FileSource(TomlConfigSettingsSource):
-    """The TOML file: keys at the top, or in the tables [worker], [predictor] and [limits]."""
+    """The TOML file: keys at the top, or in the tables [worker], [predictor] and [limits].
+
+    Parameters
+    ----------
+    settings_cls, toml_file
+        As for the library's source.
+    section : mapping, optional
+        What the sections about one feed give; it takes precedence.
+    """
+
+    def __init__(
+        self, *arguments: Any, section: Mapping[str, Any] | None = None, **options: Any
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._section = section or {}
 
     def __call__(self) -> dict[str, Any]:
         """Return the settings that the file gives."""
         values: dict[str, Any] = {}
         for key, value in super().__call__().items():
+            if key == TABLE:
+                continue
             found = value if key in _TABLES and isinstance(value, dict) else {key: value}
             refuse_unknown(found, self.settings_cls.model_fields, "setting")
             for name in found:
@@ -46,6 +63,8 @@ class FileSource(TomlConfigSettingsSource):
                         "the top; keep one"
                     )
             values |= found
+        refuse_unknown(self._section, self.settings_cls.model_fields, "setting")
+        values |= self._section
         return parsed(values, self.settings_cls.model_fields)
 
 

@@ -10,7 +10,7 @@ import tomllib
 from collections import ChainMap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
@@ -20,7 +20,7 @@ from pydantic_settings import (
 )
 
 from online_svm.config import PredictorConfig
-from workers.config import alarm_receiver
+from workers.config import alarm_receiver, feed_sections
 from workers.config.environment import PREFIX
 from workers.config.explain import explain
 from workers.config.setting_sources import (
@@ -296,7 +296,8 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Order the sources: flags, environment, file."""
-        return init_settings, EnvironmentSource(settings_cls), FileSource(settings_cls)
+        file = FileSource(settings_cls, section=getattr(settings_cls, "feed_section", {}))
+        return init_settings, EnvironmentSource(settings_cls), file
 
 
 _AGREED: dict[str, type[BaseModel]] = {"predictor": PredictorConfig, "limits": Limits}
@@ -304,7 +305,10 @@ _AGREED: dict[str, type[BaseModel]] = {"predictor": PredictorConfig, "limits": L
 
 
 def load(
-    flags: Mapping[str, Any], config: Path | None = None, is_whole: bool = True
+    flags: Mapping[str, Any],
+    config: Path | None = None,
+    is_whole: bool = True,
+    feed: str | None = None,
 ) -> WorkerSettings:
     """Return the settings from flags, environment, file and defaults.
 
@@ -316,6 +320,8 @@ def load(
     is_whole : bool
         Whether these settings are complete, and must work together. If not, the stored settings
         of the feed may complete them.
+    feed : str, optional
+        Whose sections of the file are taken too; none without it.
 
     Raises
     ------
@@ -324,11 +330,21 @@ def load(
         known one.
     """
     chosen = settings_file(config)
+    found = feed_sections.sections(chosen)
+    given = {} if feed is None else feed_sections.merged(found, feed_sections.matching(found, feed))
+    return load_with(flags, chosen, is_whole, given)
+
+
+def load_with(
+    flags: Mapping[str, Any], chosen: Path | None, is_whole: bool, section: Mapping[str, Any]
+) -> WorkerSettings:
+    """Return the settings as `load`, with those of a section over the rest of the file."""
     refuse_unknown_variables(WorkerSettings.model_fields)
     refuse_unknown(flags, WorkerSettings.model_fields, "setting")
 
     class Loaded(WorkerSettings):
         model_config = SettingsConfigDict(toml_file=chosen)
+        feed_section: ClassVar[Mapping[str, Any]] = section
 
     try:
         loaded = Loaded(**parsed(flags, WorkerSettings.model_fields))

@@ -38,7 +38,7 @@ class FairTurns(Generic[Item]):
     ...     turns.charge(item, seconds=2.0 if item == "hot" else 0.1, goes_on=item == "hot")
     ...     turns.add("slow")
     >>> served
-    ['hot', 'slow', 'hot']
+    ['hot', 'slow', 'slow']
     """
 
     def __init__(self, quantum: float = QUANTUM) -> None:

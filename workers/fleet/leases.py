@@ -85,6 +85,11 @@ class Leases:
     together : int
         Leases in one call.
 
+    Attributes
+    ----------
+    renewed : float or None
+        When those that were due were last renewed, by `time.monotonic`; None before.
+
     Examples
     --------
     >>> leases = Leases("redis://host", "me", 5.0, wake=lambda: None)
@@ -106,6 +111,7 @@ class Leases:
         self._changed: list[FeedLease] = []
         self._lock = threading.Lock()
         self._asked, self._is_ended = threading.Event(), False
+        self.renewed: float | None = None
         self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
 
     def __enter__(self) -> Self:
@@ -174,6 +180,8 @@ class Leases:
             try:
                 for first in range(0, len(leases), self._together):
                     self._look(connection, leases[first : first + self._together])
+                if is_due:
+                    self.renewed = time.monotonic()
             except Unavailable:
                 continue  # the connections of the feeds report this
             except WorkerError as error:

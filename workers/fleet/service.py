@@ -25,6 +25,7 @@ from workers.fleet.loop import FeedLoop
 from workers.fleet.registry_watch import RegistryWatch
 from workers.fleet.selection import Selection
 from workers.fleet.shared_reader import SharedReader
+from workers.fleet.watch import FleetWatch
 from workers.refit.pool import RefitPool
 from workers.stop import Stop
 
@@ -46,7 +47,7 @@ def run(
     accept_environment: bool = False,
     settings_of: SettingsOf | None = None,
     observe: Callable[[str, Outcome], None] | None = None,
-    telemetry_of: Callable[[str], Telemetry] | None = None,
+    watch: FleetWatch | None = None,
     look: float = LOOK,
 ) -> None:
     """Answer the selected feeds until the stop is requested; then leave snapshots.
@@ -71,8 +72,8 @@ def run(
         Returns the settings of a feed.
     observe : callable, optional
         Called with the name of a feed and the outcome of each batch that was committed.
-    telemetry_of : callable, optional
-        Returns what the feed of a name tells of its work.
+    watch : FleetWatch, optional
+        Is told what the process does.
     look : float
         Seconds between two looks at the list of feeds.
 
@@ -107,16 +108,20 @@ def run(
         opened.callback(reader.close)
         looks = Connection(url, stop, 0.0)
         opened.callback(looks.close)
-        watch = RegistryWatch(looks, selection, settings.max_feeds)
+        registry = RegistryWatch(looks, selection, settings.max_feeds)
         loop = FeedLoop(shared, leases, reader)
-        hosts = _Hosts(loop, shared, selection, settings, settings_of, telemetry_of)
+        told = watch or FleetWatch()
+        hosts = _Hosts(loop, shared, selection, settings, settings_of, told)
+        told.begins(shared.connections, settings.lease)
         looked = float("-inf")
         while not stop.requested:
+            told.turns(leases.renewed)
             left = looked + look - time.monotonic()
             if left <= 0:
-                hosts.follow(watch.look())
+                hosts.follow(registry.look())
                 looked, left = time.monotonic(), look
             loop.turn(left)
+        told.ends()
         loop.end()
 
 
@@ -130,12 +135,12 @@ class _Hosts:
         selection: Selection,
         settings: WorkerSettings,
         settings_of: SettingsOf | None,
-        telemetry_of: Callable[[str], Telemetry] | None,
+        watch: FleetWatch,
     ) -> None:
         self._loop, self._shared, self._selection = loop, shared, selection
         self._most = settings.max_feeds
         self._settings_of = settings_of or (lambda _feed: settings)
-        self._telemetry_of = telemetry_of or (lambda _feed: Telemetry())
+        self._watch = watch
         self._is_full = False
 
     def follow(self, selected: list[str]) -> None:
@@ -144,6 +149,7 @@ class _Hosts:
         for feed in [feed for feed in feeds if not self._selection.of([feed])]:
             log.info("feed given up: it is another process's now", feed=feed)
             self._loop.drop(feed)
+            self._watch.gives_up(feed)
         named = [feed for feed in selected if feed in self._selection.names]
         listed = [feed for feed in selected if feed not in self._selection.names]
         new = [feed for feed in (*named, *listed) if feed not in feeds]
@@ -155,8 +161,8 @@ class _Hosts:
             )  # fmt: skip
         self._is_full = len(new) > room
         for feed in new[:room]:
-            told = self._telemetry_of(feed)
-            self._loop.add(HostedFeed(feed, self._settings_of(feed), self._shared, told))
+            settings, told = self._settings_of(feed), self._watch.takes(feed)
+            self._loop.add(HostedFeed(feed, settings, self._shared, told))
 
 
 @contextmanager

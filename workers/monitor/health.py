@@ -8,6 +8,7 @@ live: a restart would only begin them again.
 
 import time
 from collections.abc import Iterator
+from typing import Protocol
 
 from workers.monitor.view import FeedWatch
 from workers.monitor.worker_state import WorkerState
@@ -20,6 +21,16 @@ worker counts as ready: a reply is waited for 5 s, and a batch or a refit takes 
 LIVE = 330.0
 """Seconds of failure after which a restart may help: the refit process is given up as hung, and
 replaced, after 300 s (`refit.process_refitter.PATIENCE`)."""
+
+
+class Probes(Protocol):
+    """What fails of a process, for those who ask from outside."""
+
+    def unready(self) -> list[str]:
+        """Return why it is not ready; empty if it is."""
+
+    def dead(self) -> list[str]:
+        """Return why it should be restarted; empty if it lives."""
 
 
 class Health:

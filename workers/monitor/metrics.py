@@ -28,7 +28,7 @@ from workers.monitor.view import FeedView, FeedWatch
 from workers.monitor.webhook import Webhook
 from workers.monitor.worker_state import WorkerState
 
-_SECONDS = (
+SECONDS = (
     *(1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
@@ -63,7 +63,7 @@ class WorkerMetrics(WorkerState):
 
         def seconds(name: str, text: str) -> Histogram:
             made = Histogram(
-                name, text, ("feed",), PREFIX, unit="seconds", registry=registry, buckets=_SECONDS
+                name, text, ("feed",), PREFIX, unit="seconds", registry=registry, buckets=SECONDS
             )
             return made.labels(feed)
 
@@ -149,7 +149,7 @@ class Present(Collector):
     @override
     def collect(self) -> Iterable[Metric]:
         view = self._watch.look()
-        yield _build()
+        yield build()
         yield from self._of_worker()
         yield from self._of_feed(view)
         if self._webhook is not None:
@@ -228,7 +228,7 @@ def _one(name: str, text: str, feed: str, value: float) -> Metric:
 
 
 @cache  # finding the versions takes longer than the rest of a scrape
-def _build() -> Metric:
+def build() -> Metric:
     """Return the versions that decide the bytes of answers, as labels of a 1."""
     names = {"version": __version__, "python": platform.python_version()}
     names |= {package.replace("-", "_"): version(package) for package in _PACKAGES}

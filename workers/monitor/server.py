@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from workers.errors import BadConfiguration
 from workers.monitor.address import Address
-from workers.monitor.health import Health
+from workers.monitor.health import Probes
 from workers.printable import printable
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ class Endpoint:
     Parameters
     ----------
     registry : CollectorRegistry
-    health : Health
+    health : Probes
     """
 
-    def __init__(self, registry: CollectorRegistry, health: Health) -> None:
+    def __init__(self, registry: CollectorRegistry, health: Probes) -> None:
         self._metrics = make_wsgi_app(registry)
         self._probes: dict[str, Callable[[], list[str]]] = {
             "/livez": health.dead,

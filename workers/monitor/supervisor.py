@@ -10,9 +10,10 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Protocol
 
-from workers.monitor.health import Health
-from workers.monitor.worker_state import WorkerState
+from workers.engine.telemetry import Stage
+from workers.monitor.health import Probes
 
 TICK = 1.0
 """Seconds between two messages; less where the watchdog asks for it."""
@@ -24,6 +25,14 @@ _EXTENSION = 30_000_000
 """Microseconds by which each message of a start puts its time-out off: a replay takes its time."""
 
 
+class Staged(Protocol):
+    """A worker that is in some stage."""
+
+    @property
+    def stage(self) -> Stage:
+        """What it does."""
+
+
 class Supervisor:
     """The connection to the service manager.
 
@@ -31,11 +40,11 @@ class Supervisor:
     ----------
     address : str
         Of its socket; a leading @ stands for the abstract namespace.
-    state : WorkerState
-    health : Health
+    state : Staged
+    health : Probes
     """
 
-    def __init__(self, address: str, state: WorkerState, health: Health) -> None:
+    def __init__(self, address: str, state: Staged, health: Probes) -> None:
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._state, self._health = state, health
         self._is_ready = False
@@ -63,9 +72,7 @@ class Supervisor:
 
 
 @contextmanager
-def supervised(
-    environment: Mapping[str, str], state: WorkerState, health: Health
-) -> Iterator[None]:
+def supervised(environment: Mapping[str, str], state: Staged, health: Probes) -> Iterator[None]:
     """Within the block, tell the service manager how the worker is, if there is one."""
     address = environment.get("NOTIFY_SOCKET")
     if not address:

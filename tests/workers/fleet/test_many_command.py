@@ -1,0 +1,121 @@
+"""`online-svm worker` with several feeds: the command, its metrics, its log and its settings."""
+
+import json
+import signal
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+from many_feeds import answer_alone, contents, entries, has_answered, push, settings, wait_until
+from processes import Process
+
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.cli.many_progress import ManyProgress
+from workers.engine.answer import Outcome
+from workers.feed.position import Position
+
+FILE = """
+block_ms = 100
+[predictor]
+classes = ["a", "b"]
+refit_every = 20
+refit_lag = 0
+metrics_every = 10
+gamma = 0.5
+window = 60
+[feed."*-big"]
+window = 80
+"""
+
+
+def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
+    system_url, feed, tmp_path
+):
+    names = [f"{feed}-small", f"{feed}-big", f"{feed}-bad"]
+    (tmp_path / "settings.toml").write_text(FILE)
+    stores = [Store(system_url, name) for name in names]
+    small, big, bad = stores
+    for store in stores:
+        push(store, entries(90, 0))
+        store.register()
+    bad.call("SET", bad.keys.dlq, "no stream")
+    command = [
+        *(sys.executable, "-m", "workers.cli", "worker", f"{feed}-*", names[0]),
+        *("--redis", system_url, "--config", tmp_path / "settings.toml"),
+        *("--metrics", "0", "--log-format", "json", "--max-feeds", "5"),
+    ]
+    log = tmp_path / "log"
+    with log.open("w") as said, Process(command, stderr=said) as worker:
+        wait_until(lambda: has_answered(small, 90) and has_answered(big, 90), seconds=90.0)
+        address = next(line["address"] for line in logged(log) if "address" in line)
+        wait_until(lambda: '"aside"' in get(address))
+        told = get(address)
+        assert get(address.replace("metrics", "readyz")) == "ok\n", "the others are answered"
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(timeout=30) == 0, log.read_text()
+    lines = logged(log)
+    assert f'online_svm_answers_total{{feed="{names[0]}"}} 90.0' in told
+    assert f'online_svm_stage{{feed="{names[1]}",stage="answering"}} 1.0' in told
+    assert f'online_svm_stage{{feed="{names[2]}",stage="aside"}} 1.0' in told
+    assert f'online_svm_lag_entries{{feed="{names[1]}"}} 0.0' in told
+    assert 'online_svm_batch_seconds_count{feed="*"}' in told
+    aside = next(line for line in lines if line["event"] == "feed set aside")
+    assert aside["feed"] == names[2]
+    assert bad.keys.dlq in aside["reason"]
+    assert lines[-1]["event"] == "stopped"
+    assert lines[-1]["answered"] == 180
+    with Store(system_url, f"{feed}.alone") as alone:
+        push(alone, entries(90, 0))
+        answer_alone(alone, 90, settings(window=80))
+        assert contents(alone) == contents(big)
+    assert contents(small) != contents(big)
+    for store in stores:
+        store.close()
+
+
+def logged(log):
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def get(address):
+    try:
+        with urllib.request.urlopen(address, timeout=5) as reply:
+            return reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("f-*", "g h"), "feed name 'g h'"),
+        (("f-*", "--dashboard", "0"), "--dashboard: shows one feed"),
+        (("f", "g", "--alarm-url", "http://localhost/a"), "setting alarm_url"),
+        (("f", "g", "--max-feeds", "1"), "2 feeds are named, and max_feeds is 1"),
+        (("f", "g", "--redis", "redis://127.0.0.1:1"), "does not answer"),
+    ],
+)
+def test_what_a_process_of_many_feeds_cannot_do_is_refused_at_once(capsys, arguments, said):
+    options = () if "--redis" in arguments else ("--redis", "redis://127.0.0.1:1")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["worker", *arguments, *options])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_progress_is_one_line_for_all_feeds(capsys):
+    progress = ManyProgress(every=0.0)
+
+    def outcome(count):
+        ids = [b"1-0"] * count
+        return Outcome(Position(), Position(), ids, [], [], [], [], [])
+
+    progress("a", outcome(3))
+    progress("b", outcome(2000))
+    progress.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("1 feed: 3 answered, ")
+    assert lines[0].endswith("most: a 3")
+    assert lines[-1] == "2 feeds: 2,003 answered, stopped"

@@ -1,0 +1,85 @@
+"""Progress output of a process of many feeds: one line for all of them."""
+
+import sys
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, TextIO
+
+from typing_extensions import override
+
+from workers.plural import counted
+
+if TYPE_CHECKING:
+    from workers.engine.answer import Outcome
+
+EVERY = 2.0
+"""Seconds between two lines."""
+
+SHOWN = 3
+"""Feeds that a line names: those with the most answers since the last one."""
+
+
+class ManyProgress:
+    """Prints the progress of many feeds; call it with each feed's committed outcomes.
+
+    Parameters
+    ----------
+    target : text file
+    every : float
+        Seconds between two lines, at least.
+    """
+
+    def __init__(self, target: TextIO | None = None, every: float = EVERY) -> None:
+        self._target, self._every = target or sys.stderr, every
+        self._told = time.monotonic()
+        self._feeds: set[str] = set()
+        self._answers: Counter[str] = Counter()  # since the last line
+        self._total = self._rejected = 0
+
+    def __call__(self, feed: str, outcome: "Outcome") -> None:
+        """Count an outcome, and print a line if one is due."""
+        self._feeds.add(feed)
+        self._answers[feed] += len(outcome.ids)
+        self._total += len(outcome.ids)
+        self._rejected += len(outcome.dlq)
+        elapsed = time.monotonic() - self._told
+        if elapsed >= self._every:
+            self._tell(sum(self._answers.values()) / elapsed)
+
+    def close(self) -> None:
+        """Print what was done, unless there was no input."""
+        if self._total:
+            self._tell(None)
+
+    def _tell(self, rate: float | None) -> None:
+        """Tell how much was answered; without a rate, for the last time."""
+        self._write(self._answers.most_common(SHOWN), rate)
+        self._told = time.monotonic()
+        self._answers.clear()
+
+    def _write(self, most: list[tuple[str, int]], rate: float | None) -> None:
+        rejected = f", {self._rejected:,} rejected" if self._rejected else ""
+        note = ", stopped" if rate is None else f", {rate:,.0f}/s"
+        named = "" if rate is None else f"  most: {', '.join(f'{f} {n:,}' for f, n in most)}"
+        print(
+            f"{counted(len(self._feeds), 'feed')}: {self._total:,} answered{rejected}{note}{named}",
+            file=self._target,
+            flush=True,
+        )
+
+
+class LoggedProgress(ManyProgress):
+    """Logs the progress of many feeds as events, each figure a field of its own."""
+
+    @override
+    def _write(self, most: list[tuple[str, int]], rate: float | None) -> None:
+        import structlog
+
+        figures: dict[str, float] = {"feeds": len(self._feeds), "answered": self._total}
+        if rate is not None:
+            figures["answers_per_second"] = round(rate, 1)
+        if self._rejected:
+            figures["rejected"] = self._rejected
+        structlog.get_logger("online_svm.worker").info(
+            "stopped" if rate is None else "progress", **figures
+        )
