@@ -47,7 +47,7 @@ class FeedRecord(Telemetry):
 
     def __init__(self, observe: Observe) -> None:
         self._observe = observe
-        self.stage: Stage | Literal["aside"] = "starting"
+        self.stage: Stage | Literal["aside"] = "standby"
         self.answers = self.reports = self.snapshots = self.replayed_entries = 0
         self.rejected: Counter[str] = Counter()
         self.alarms: Counter[str] = Counter()
@@ -56,6 +56,16 @@ class FeedRecord(Telemetry):
         self.reason: str | None = None
         self.waiting: str | None = None
         self.refits: Trouble | None = None
+
+    def told(self) -> str:
+        """Return the stage, or why the feed is set aside.
+
+        Examples
+        --------
+        >>> FeedRecord(lambda duration, seconds: None).told()
+        'standby'
+        """
+        return self.stage if self.reason is None else f"set aside: {self.reason}"
 
     @override
     def enter(self, stage: Stage) -> None:

@@ -13,16 +13,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import structlog
-from typing_extensions import override
 
 from workers.broker.connection import Connection
 from workers.config import settings as known
 from workers.config.settings import WorkerSettings
-from workers.engine.telemetry import Stage, Telemetry
 from workers.errors import WorkerError
 from workers.fleet.placed.definition import FleetDefinition, FleetStore
 from workers.fleet.rendezvous import owner
 from workers.fleet.selection import Selection
+from workers.fleet.watch import FleetWatch
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.fleet")
@@ -53,7 +52,7 @@ class ShardHost:
         self._run: Stop | None = None  # of the present call of `run`
         self._defined: FleetDefinition | None = None
         self._problem: str | None = None
-        self._feeds: dict[str, _Stages] = {}
+        self._watch = FleetWatch()
         self._since = time.time()
         self._threads = [
             threading.Thread(target=target, name=name, daemon=True)
@@ -72,7 +71,7 @@ class ShardHost:
             "pid": os.getpid(),
             "since": self._since,
             "problem": self._problem,
-            "feeds": {feed: self._feeds[feed].told() for feed in sorted(self._feeds)
+            "feeds": {feed: record.told() for feed, record in sorted(self._watch.feeds.items())
                       if self._owns(feed)},
         }  # fmt: skip
 
@@ -139,39 +138,15 @@ class ShardHost:
         run.grace = self._stop.grace = settings.grace
         if self._defined is not defined and _but_shards(self._defined) != _but_shards(defined):
             return  # it changed before `_adopt` could know of this run
-        self._problem, self._feeds = None, {}
+        self._problem, self._watch = None, FleetWatch()
         answer_feeds(
             Selection(defined.patterns, self._owns), settings, settings.url or "", run,
-            name=f"{self._fleet}-{self._index}", telemetry_of=self._telemetry_of, look=LOOK,
+            name=f"{self._fleet}-{self._index}", watch=self._watch, look=LOOK,
         )  # fmt: skip
 
     def _settings(self, values: Mapping[str, Any]) -> WorkerSettings:
         """Return the settings of the fleet, completed by those of this machine's environment."""
         return known.load({**values, **self._access}, is_whole=False)
-
-    def _telemetry_of(self, feed: str) -> Telemetry:
-        self._feeds[feed] = told = _Stages()
-        return told
-
-
-class _Stages(Telemetry):
-    """Keeps what a feed does."""
-
-    def __init__(self) -> None:
-        self._stage: Stage = "standby"
-        self._reason: str | None = None
-
-    def told(self) -> str:
-        """Return the stage, or why the feed is set aside."""
-        return self._stage if self._reason is None else f"set aside: {self._reason}"
-
-    @override
-    def enter(self, stage: Stage) -> None:
-        self._stage, self._reason = stage, None
-
-    @override
-    def fails(self, reason: str) -> None:
-        self._reason = reason
 
 
 def _but_shards(definition: FleetDefinition | None) -> FleetDefinition | None:
