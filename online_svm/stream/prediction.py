@@ -250,7 +250,7 @@ class MethodReport:
     log_loss : float or None
         Mean natural-log loss of the true label; probabilities are clipped at 1e-6.
     brier : float or None
-        Mean Brier score: (p - y)^2 for two classes, the sum over classes for more.
+        Mean Brier score: (p - y)^2 for two declared classes, else its sum over all.
     clipped : int
         Examples whose true label had a probability below 1e-6.
     """

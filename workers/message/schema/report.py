@@ -34,7 +34,7 @@ class MethodValidity(Message):
     svm: LabelValidity = Field(description="For the SVM's own class, which no calibration chose.")
     log_loss: float | None = Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
     brier: float | None = Field(
-        description="Mean Brier score: (p - y)^2 for two classes, the sum over classes for more."
+        description="Mean Brier score: (p - y)^2 for two declared classes, else its sum over all."
     )
     clipped: int = Field(ge=0, description="Examples whose p(true label) was clipped.")
 

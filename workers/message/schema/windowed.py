@@ -32,7 +32,7 @@ class Scores(_Part):
     z: float | None = Field(description=f"`accuracy` less `probability`, {_Z}")
     log_loss: float | None = Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
     brier: float | None = Field(
-        description="Mean Brier score: (p - y)^2 for two classes, the sum over classes for more."
+        description="Mean Brier score: (p - y)^2 for two declared classes, else its sum over all."
     )
     miscalibration: float | None = Field(description=_PARTS["miscalibration"])
     discrimination: float | None = Field(description=_PARTS["discrimination"])
