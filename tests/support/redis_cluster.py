@@ -210,6 +210,19 @@ def my_id(node):
     return node.client.execute_command("CLUSTER", "MYID")
 
 
+def start_move(slot, source, target):
+    """Begin to move a slot; its keys are moved by MIGRATE then."""
+    target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", my_id(source))
+    source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", my_id(target))
+
+
+def finish_move(slot, source, target):
+    """Give a slot without keys left on its source to the target."""
+    identity = my_id(target)
+    for node in (target, source):
+        node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", identity)
+
+
 def node_ids(node):
     """Return the ids of the nodes that a node knows and has a connection to."""
     found = node.client.execute_command("CLUSTER", "NODES")

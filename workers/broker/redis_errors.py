@@ -96,6 +96,10 @@ def translated(error: redis.RedisError, url: str) -> WorkerError:
         return UnknownGroup(f"{where}: {text}")
     if code == "WRONGTYPE":
         return WrongKeyType(f"{where}: a key of the feed holds another type: {text}")
+    if text.startswith("unknown command"):
+        return RedisUnsuitable(
+            f"{where}: {text}; the URL of a Sentinel is redis+sentinel://HOST:PORT/SERVICE"
+        )
     if code in _TRANSIENT or isinstance(error, redis.exceptions.BusyLoadingError):
         return Unavailable(f"{where} refuses for now: {text}")
     if isinstance(error, redis.ConnectionError | redis.TimeoutError):

@@ -7,7 +7,7 @@ import redis
 from fault_feed import drain, engine, outcome, push, rows
 from fault_redis import Server
 from redis.crc import key_slot
-from redis_cluster import running_cluster
+from redis_cluster import finish_move, running_cluster, start_move
 
 from workers.admin.registry import names
 from workers.broker import permissions
@@ -129,24 +129,16 @@ def test_feeds_of_three_slots_are_combined_as_on_a_lone_server(cluster, feeds, e
 
 
 def move_slot(cluster, feed, finish=True):
-    """Move the slot of a feed, with its keys, to the next primary; return source and target."""
+    """Move the slot of a feed, with its keys, to the next primary; return slot and both nodes."""
     slot = key_slot(feed.encode())
     source = cluster.node_of(f"{{{feed}}}")
     target = next(node for node in cluster.primaries if node is not source)
-    ids = [node.client.execute_command("CLUSTER", "MYID") for node in (source, target)]
-    target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
-    source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
+    start_move(slot, source, target)
     for key in source.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 1000):
         source.client.execute_command("MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
     if finish:
         finish_move(slot, source, target)
     return slot, source, target
-
-
-def finish_move(slot, source, target):
-    identity = target.client.execute_command("CLUSTER", "MYID")
-    for node in (target, source):
-        node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", identity)
 
 
 def test_a_worker_follows_its_slot_to_another_node(cluster, embedded_url):

@@ -1,0 +1,144 @@
+"""A feed that is filled and answered, each in a thread, while its servers fail or are replaced."""
+
+import os
+import signal
+import threading
+import time
+
+from fault_feed import engine, outcome, rows, wait_until
+
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.errors import WorkerError
+from workers.stop import Stop
+
+
+class Answering:
+    """A worker in a thread of its own.
+
+    Attributes
+    ----------
+    confirmed : dict
+        The payload of each answer that counts as committed, by its entry ID.
+    times : list of float
+        When each batch was confirmed.
+    error : WorkerError or None
+        What ended it.
+    """
+
+    def __init__(self, url, feed, **options):
+        self.confirmed, self.times, self.error = {}, [], None
+        self.stop = Stop(grace=30.0)
+        self.store = Store(url, feed, self.stop, patience=30.0, block_ms=50, **options)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        try:
+            with self.store:
+                running = engine(
+                    self.store, stop=self.stop, keep_input=True, snapshot_every=60,
+                    observe=self._observe,
+                )  # fmt: skip
+                self.store.be_patient()
+                running.run()
+        except WorkerError as error:
+            self.error = error
+
+    def _observe(self, outcome):
+        self.times.append(time.monotonic())
+        for identity, payload in zip(outcome.ids, outcome.out, strict=True):
+            before = self.confirmed.setdefault(identity, payload)
+            assert before == payload, "an answer that was confirmed has other bytes now"
+
+    def wait_for(self, count, seconds=60.0):
+        """Wait until so many answers are confirmed."""
+        wait_until(
+            lambda: len(self.confirmed) >= count or not self._thread.is_alive(),
+            seconds,
+            "the feed does not get on",
+        )
+        assert self.error is None, self.error
+        assert len(self.confirmed) >= count
+
+    def wait_for_end(self, seconds=60.0):
+        """Wait until it has ended by itself; return the error."""
+        self._thread.join(seconds)
+        assert not self._thread.is_alive(), "it goes on"
+        return self.error
+
+    def end(self):
+        """Stop it; return the error that ended it, if one did."""
+        self.stop.request()
+        self._thread.join(60.0)
+        assert not self._thread.is_alive(), "it does not end"
+        return self.error
+
+    def longest_pause(self):
+        """Return the most seconds between two confirmed batches."""
+        return max(b - a for a, b in zip(self.times, self.times[1:], strict=False))
+
+
+class Filling:
+    """A producer in a thread of its own: entry i has the ID i-0 and is sent until it is taken.
+
+    Parameters
+    ----------
+    replicas : int
+        Replicas that must have an entry before the next one is sent.
+    pause : float
+        Seconds between two entries.
+    """
+
+    def __init__(self, url, feed, entries, first=1, replicas=0, pause=0.0):
+        self._entries, self._first = entries, first
+        self._replicas, self._pause = replicas, pause
+        self._store = Store(url, feed, patience=60.0)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.done = 0
+        self.error = None
+        self._thread.start()
+
+    def _run(self):
+        connection, key = self._store._connection, self._store.keys.input
+        try:
+            for i, fields in enumerate(self._entries, self._first):
+                command = ("XADD", key, f"{i}-0", *fields)
+                try:
+                    connection.receive(connection.send(*command, replicas=self._replicas))
+                except WorkerError as error:
+                    if "equal or smaller" not in str(error):  # its first reply was lost
+                        raise
+                self.done += 1
+                time.sleep(self._pause)
+        except WorkerError as error:
+            self.error = error
+        finally:
+            self._store.close()
+
+    def wait(self, seconds=120.0):
+        self._thread.join(seconds)
+        assert not self._thread.is_alive(), f"{self.done} of {len(self._entries)} were taken"
+        assert self.error is None, self.error
+
+
+def lone_outcome(count, entries=None):
+    """Return what a lone worker on one server answers to the first entries."""
+    with embedded.temporary() as server:
+        Filling(server.url, "lone", entries or rows(count)).wait()
+        worker = Answering(server.url, "lone")
+        worker.wait_for(count)
+        assert worker.end() is None
+        with Store(server.url, "lone") as store:
+            return outcome(store)
+
+
+def cut_off(primary, replica):
+    """Let a replica learn nothing more of its primary, until it is `let_go`."""
+    os.kill(replica.process.pid, signal.SIGSTOP)
+    # What is on the way to it is dropped; and it cannot connect again.
+    primary.client.execute_command("CLIENT", "KILL", "TYPE", "replica")
+
+
+def let_go(node):
+    os.kill(node.process.pid, signal.SIGCONT)

@@ -1,0 +1,87 @@
+"""A Redis behind Sentinel: the primary is the one that the sentinels name, before and after."""
+
+import time
+
+import pytest
+from fault_feed import outcome, rows
+from redis_cluster import running_watched, wait_for
+from replicated_feed import Answering, Filling, lone_outcome
+
+from workers.broker.nodes import nodes_of
+from workers.broker.store import Store
+from workers.cli import app as cli
+
+COUNT = 300
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    with running_watched(tmp_path_factory.mktemp("sentinel")) as watched:
+        yield watched
+
+
+@pytest.fixture
+def run(capsys):
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return invoke
+
+
+def test_the_commands_go_to_the_primary(watched, run):
+    at = ("--redis", watched.url)
+    assert run("push", "f", "Phishing", "--limit", "30", *at)[0] == 0
+    assert "waiting    30" in run("status", "f", *at)[1]
+    code, said, _ = run("check", "f", *at)
+    assert (code, "a worker may begin" in said) == (0, True), said
+    with Store(watched.url, "f") as store:
+        assert store.call("ROLE")[0] == b"master"
+
+
+def test_a_service_that_the_sentinels_do_not_watch_is_named(watched, run):
+    code, _, said = run("status", "--redis", watched.url.replace("/main", "/mian"))
+    assert code == 2
+    assert "the sentinels know no service 'mian'" in said
+
+
+def test_sentinels_that_are_asked_for_the_data_say_what_they_are(watched, run):
+    port = watched.url.partition(":")[2].rpartition(":")[2].partition("/")[0]
+    code, _, said = run("status", "--redis", f"redis://127.0.0.1:{port}")
+    assert code == 2
+    assert "the URL of a Sentinel is redis+sentinel://HOST:PORT/SERVICE" in said
+
+
+def test_a_sentinel_that_is_behind_leads_to_no_replica(watched):
+    """It names the replica; ROLE says that this is no primary."""
+    nodes = nodes_of(watched.url)
+    replica = next(node for node in watched.nodes if node.role() == "slave")
+    before = nodes._url
+    nodes._url = f"redis://{replica.address}/0"
+    with Store(watched.url, "f", patience=10.0) as store:
+        assert store.length(store.keys.input) == 30
+        assert store.retries == {"readonly": 1}
+    assert nodes._url == before
+
+
+@pytest.mark.scale
+def test_the_primary_is_killed_under_load_and_nothing_acknowledged_is_lost(tmp_path):
+    with running_watched(tmp_path, replicas=2) as watched:
+        worker = Answering(watched.url, "f", wait_replicas=1)
+        producer = Filling(watched.url, "f", rows(COUNT), replicas=1, pause=0.01)
+        worker.wait_for(COUNT // 4)
+        primary = watched.primary()
+        killed = time.monotonic()
+        primary.kill()
+        promoted = wait_for(lambda: watched.primary() is not None, "a replica is promoted", 60)
+        producer.wait()
+        worker.wait_for(COUNT)
+        first = min(at for at in worker.times if at > killed + 0.2)
+        print(f"\npromoted {promoted:.1f} s, confirmed again {first - killed:.1f} s after the kill")
+        assert worker.end() is None
+        with Store(watched.url, "f") as store:
+            found = outcome(store)
+        assert found == lone_outcome(COUNT)
+        assert dict(found[0][0]) == worker.confirmed
