@@ -7,6 +7,7 @@ from itertools import islice
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin.erase.record import erased_of
 from workers.admin.registry import require
 from workers.broker.batch_size import Entry
 from workers.broker.feed_reader import PAGE
@@ -62,6 +63,14 @@ class Verification:
         Entries that were recomputed but are no longer kept.
     has_ids : bool
         False if the IDs of early input are no longer known; then the digest is not compared.
+    erased : int
+        Entries of the feed that were erased; they cannot be recomputed.
+    chained : int
+        Answers that are not recomputed, since an erased entry was learned before them. The digest
+        says that they are those that were committed.
+    unlinked : int
+        Answers among them of which the digest says nothing: it was not known any more at an erased
+        entry before them.
     differences : list of Difference
         The first `MAX_DIFFERENCES`.
     n_differences : int
@@ -75,6 +84,9 @@ class Verification:
     alarms: int = 0
     trimmed: int = 0
     has_ids: bool = True
+    erased: int = 0
+    chained: int = 0
+    unlinked: int = 0
     differences: list[Difference] = field(default_factory=list)
     n_differences: int = 0
 
@@ -121,6 +133,11 @@ def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
         As they were pushed; entries after the committed position are ignored.
     """
     state = feed_state(store)
+    if erased_of(store).entries:
+        raise BadConfiguration(
+            f"entries of feed {store.keys.feed!r} were erased, so its history is no longer that of "
+            "a source: give its archive, or verify without --input what is kept"
+        )
     rest = iter(entries)
     trimmed = max(0, state.position.seq - store.length(store.keys.out))
     comparison = Comparison(store, state, START, *fresh(store.keys.feed, state))
@@ -152,6 +169,7 @@ class Comparison:
     ) -> None:
         self.position = start
         self.found = Verification(start, start, state.position)
+        self.found.erased = len(erased_of(store).entries)
         self._store, self._limits = store, settings_of(store.keys.feed, state)[1]
         self._predictor, self._recent = predictor, recent
         self._streams = store.keys.outputs[:-1]

@@ -39,6 +39,7 @@ COMMANDS = (
     "check",
     "reset",
     "fork",
+    "erase",
     "dlq",
     "snapshot",
     "restore",
@@ -56,7 +57,17 @@ _STDOUT = 1  # the file descriptor of standard output
 _COMPLETE = "_ONLINE_SVM_COMPLETE"
 """Environment variable that the completion script of a shell sets."""
 
-_MUST_FINISH = ("worker", "combine", "push", "verify", "repair", "fork", "restore", "reset")
+_MUST_FINISH = (
+    "worker",
+    "combine",
+    "push",
+    "verify",
+    "repair",
+    "fork",
+    "restore",
+    "reset",
+    "erase",
+)
 """Commands that must not exit with 0 if their output cannot be written: they may be unfinished."""
 
 

@@ -102,10 +102,21 @@ def describe(found: "Verification") -> str:
         f"digest committed {found.committed.digest.hex()}"
         + ("" if found.has_ids else " (not comparable: early IDs are no longer kept)"),
     ]
+    if found.erased:
+        lines.append(_erased(found))
     lines += [_difference(difference) for difference in found.differences[:SHOWN]]
     if found.n_differences > SHOWN:
         lines.append(f"... and {found.n_differences - SHOWN:,} more that differ")
     return "\n".join([*lines, "identical" if found.is_identical else "NOT identical"])
+
+
+def _erased(found: "Verification") -> str:
+    text = f"{counted(found.erased, 'entry', 'entries')} erased: not recomputable"
+    if found.chained:
+        text += f"; {found.chained:,} answers after the first one checked by the digest alone"
+    if found.unlinked:
+        text += f", which is not known for {found.unlinked:,} of them"
+    return text
 
 
 def _difference(found: "Difference") -> str:
@@ -123,6 +134,8 @@ def _mismatch(found: "Verification") -> str:
             f"{found.n_differences:,} entries differ from what recomputing gives, the first at "
             f"{first.id.decode()} of {first.stream}"
         )
+    if (found.end.seq, found.end.n) == (found.committed.seq, found.committed.n):
+        return "the digest of the answers is not the committed one"
     return (
         f"recomputing ends at seq {found.end.seq:,}, n {found.end.n:,}; committed are "
         f"{found.committed.seq:,} and {found.committed.n:,}"
@@ -142,6 +155,9 @@ def _as_json(feed: str, found: "Verification") -> str:
             "reports": found.reports,
             "alarms": found.alarms,
             "trimmed": found.trimmed,
+            "erased": found.erased,
+            "chained": found.chained,
+            "unlinked": found.unlinked,
             "differences": found.n_differences,
             "digest": found.end.digest.hex(),
             "committed_digest": found.committed.digest.hex(),

@@ -183,5 +183,21 @@ class FeedKeys:
         """
         return self._key(f"ans:{request}")
 
+    @property
+    def erased(self) -> str:
+        """Hash: which entries were erased, by ID, and nothing of what was in them."""
+        return self._key("erased")
+
+    def copy_of(self, stream: str) -> str:
+        """Return the key under which a copy of a stream is made, until it replaces the stream.
+
+        Examples
+        --------
+        >>> keys = FeedKeys("f")
+        >>> keys.copy_of(keys.out)
+        'osvm:{f}:copy:out'
+        """
+        return self._key(f"copy:{stream.removeprefix(self._key(''))}")
+
     def _key(self, name: str) -> str:
         return f"osvm:{{{self.feed}}}:{name}"

@@ -16,6 +16,7 @@ import structlog
 
 from workers import failpoints
 from workers.admin.answers import answer, payload
+from workers.admin.erase.record import erased_of
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost, WorkerError
@@ -222,9 +223,14 @@ class Archiver:
             if not isinstance(seq, int):
                 continue
             expected = seq if self._seq is None else self._seq + 1
-            if seq != expected:
+            if seq != expected and not self._were_erased(range(expected, seq)):
                 self._lost(f"answers {expected:,} to {seq - 1:,}")
             self._seq = seq
+
+    def _were_erased(self, seqs: range) -> bool:
+        """Return whether answers are missing because they were erased; see `admin.erase`."""
+        erased = {entry.seq for entry in erased_of(self._store).entries.values()}
+        return erased.issuperset(seqs)
 
     def _check_input(self, page: Sequence[Entry], given: Sequence[Entry]) -> None:
         """Count the answers whose input is gone. Only before all archived input may any be.

@@ -11,7 +11,7 @@ MISSING = "archives are Parquet files, which need pyarrow: pip install 'online-s
 
 
 def arrow() -> "ModuleType":
-    """Return `pyarrow`, with `pyarrow.parquet` loaded.
+    """Return `pyarrow`, with `pyarrow.parquet` and `pyarrow.compute` loaded.
 
     Raises
     ------
@@ -20,6 +20,7 @@ def arrow() -> "ModuleType":
     """
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
         raise BadConfiguration(MISSING) from None

@@ -67,7 +67,8 @@ class Archive:
                 continue
             for batch in self._batches(part, ("entry", *columns)):
                 ids = [text.encode() for text in batch.column(0).to_pylist()]
-                values = zip(*(column.to_pylist() for column in batch.columns[1:]), strict=True)
+                values = list(zip(*(c.to_pylist() for c in batch.columns[1:]), strict=True))
+                values = values or [()] * len(ids)
                 page = [
                     (at, row)
                     for at, row in zip(ids, values, strict=True)
@@ -106,8 +107,9 @@ class Archive:
         return found[-count:]
 
     def first(self, kind: str) -> bytes | None:
-        """Return the first entry of a kind; None without any."""
-        return next((layout.first_of(part) for part in layout.parts(self.directory, kind)), None)
+        """Return the first entry of a kind that is left; None without any."""
+        page = next(self.pages(kind, ()), None)
+        return None if page is None else page[0][0]
 
     def first_answer(self) -> tuple[bytes, int | None] | None:
         """Return ID and `seq` of the first answer; None without any."""

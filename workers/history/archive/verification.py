@@ -6,12 +6,18 @@ in Redis, whatever Redis still keeps.
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 
+from workers.admin.erase.learned_again import learn_again
+from workers.admin.erase.links import links
+from workers.admin.erase.record import erased_of
 from workers.admin.verify import Comparison, Verification, feed_state, fresh
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.errors import BadConfiguration
-from workers.feed.position import START, parse_id
+from workers.feed.erased import Base, Erased
+from workers.feed.position import START, Digest, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.history.archive.reader import Archive
 
@@ -29,15 +35,16 @@ def verify_archive(store: Store, archive: Archive) -> Verification:
     StateLost
         If the state of the feed is damaged.
     """
-    state = feed_state(store)
-    _check(store, state, archive)
+    state, record = feed_state(store), erased_of(store)
+    _check(store, state, archive, record)
     comparison = _ArchivedComparison(store, state, archive)
-    for page in _joined(archive.inputs(), store, store.keys.input, archive, state):
+    pages = _joined(archive.inputs(), store, store.keys.input, archive, state)
+    for page in pages if record.base is None else comparison.around(record, record.base, pages):
         comparison.check(comparison.answer(page))
     return comparison.result()
 
 
-def _check(store: Store, state: FeedState, archive: Archive) -> None:
+def _check(store: Store, state: FeedState, archive: Archive, record: Erased) -> None:
     feed = store.keys.feed
     identity = archive.identity
     if (identity.feed, identity.config_hash) != (feed, state.agreement.config_hash):
@@ -46,7 +53,9 @@ def _check(store: Store, state: FeedState, archive: Archive) -> None:
             f"begun with another configuration: it says nothing of {feed!r}"
         )
     first = archive.first_answer()
-    if first is None or first[1] != 0 or archive.first("input") != first[0]:
+    erased = {entry.seq for entry in record.entries.values()}
+    is_whole = first is not None and first[1] is not None and erased.issuperset(range(first[1]))
+    if first is None or not is_whole or archive.first("input") != first[0]:
         raise BadConfiguration(
             f"{archive.directory}: does not begin with the first entry of feed {feed!r}, so its "
             f"history cannot be answered again: online-svm verify {feed} checks what Redis keeps"
@@ -58,11 +67,62 @@ class _ArchivedComparison(Comparison):
 
     def __init__(self, store: Store, state: FeedState, archive: Archive) -> None:
         super().__init__(store, state, START, *fresh(store.keys.feed, state))
+        self._state, self._archive = state, archive
         kinds = zip(store.keys.outputs, ("answers", "reports", "alarms"), strict=False)
         self._entries = {
             stream: _Ahead(_joined(archive.payloads(kind), store, stream, archive, state))
             for stream, kind in kinds
         }
+
+    def around(
+        self, record: Erased, base: Base, pages: Iterator[list[Entry]]
+    ) -> Iterator[list[Entry]]:
+        """Yield the pages to recompute: those before the first erased entry, and after the last.
+
+        In between, the chain of answers is followed. Then the learner is the one that was made
+        from the input without the erased entries.
+        """
+        first = min(record.entries, key=parse_id)
+        left = deque[Entry]()
+        for page in pages:
+            before = [entry for entry in page if parse_id(entry[0]) < parse_id(first)]
+            if before:
+                yield before
+            if len(before) < len(page):
+                left.extend(page[len(before) :])
+                break
+        self._follow(record, base)
+        self._learn_again(record, base)
+        after = parse_id(base.position.cursor)
+        for page in chain([list(left)], pages):
+            rest = [entry for entry in page if parse_id(entry[0]) > after]
+            if rest:
+                yield rest
+
+    def _follow(self, record: Erased, base: Base) -> None:
+        """Follow the chain of the answers to the point from which the feed was learned again."""
+        upto, begun = base.position.cursor, parse_id(self.position.cursor)
+        streams = [entries.take(upto) for entries in self._entries.values()]
+        erased = {at: entry for at, entry in record.entries.items() if begun < parse_id(at)}
+        digest: Digest | None = self.position.digest
+        for link in links(self.position.digest, streams, erased):
+            digest = link.digest
+            if link.is_answer and not link.is_erased:
+                self.found.chained += 1
+                self.found.unlinked += digest is None
+        known = base.position.digest if digest is None else digest
+        self.position = replace(base.position, digest=known)
+
+    def _learn_again(self, record: Erased, base: Base) -> None:
+        before, cursor = previous_id(base.first), base.position.cursor
+        self._predictor, self._recent = learn_again(
+            self._store.keys.feed,
+            self._state,
+            lambda: self._archive.inputs(before, cursor),
+            record.after(base.first, cursor),
+            base.position,
+            base.first,
+        )[1:]
 
     def committed(self, stream: str, after: bytes, upto: bytes) -> Iterable[Entry]:  # noqa: ARG002
         """Return the next entries up to an ID: they are asked for in order."""

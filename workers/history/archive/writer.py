@@ -39,11 +39,12 @@ class ArchiveWriter:
     ----------
     last : dict of str to bytes
         The last entry of each kind that is on disk; b"0-0" without any.
+    pyarrow : module
     """
 
     def __init__(self, directory: Path) -> None:
-        self._directory, self._pa = directory, arrow()
-        self._schemas = {kind: schema(kind, self._pa) for kind in KINDS}
+        self._directory, self.pyarrow = directory, arrow()
+        self._schemas = {kind: schema(kind, self.pyarrow) for kind in KINDS}
         for left in temporaries(directory):
             left.unlink()
         self.last = {kind: self._last(kind) for kind in KINDS}
@@ -79,7 +80,7 @@ class ArchiveWriter:
     def _add(self, kind: str, rows: Sequence[Row]) -> None:
         for day, grouped in groupby(rows, key=_day):
             of_day = list(grouped)
-            table = self._pa.Table.from_pylist(of_day, schema=self._schemas[kind])
+            table = self.pyarrow.Table.from_pylist(of_day, schema=self._schemas[kind])
             part = self._small_part(kind, day, table)
             with _writing(self._directory):
                 if part is None:
@@ -87,21 +88,21 @@ class ArchiveWriter:
                     _make(place)
                     part = place / part_name(of_day[0]["entry"].encode())
                 else:
-                    table = self._pa.concat_tables([self.read(part), table])
+                    table = self.pyarrow.concat_tables([self.read(part), table])
                 self._write(part, table)
             self.last[kind] = of_day[-1]["entry"].encode()
 
     def read(self, part: Path) -> Any:
         """Return a part as a table."""
         with part.open("rb") as source:
-            return self._pa.parquet.read_table(source)
+            return self.pyarrow.parquet.read_table(source)
 
     def _small_part(self, kind: str, day: str, table: Any) -> Path | None:
         """Return the last part of a day if there is room in it."""
         of_day = [part for part in parts(self._directory, kind) if part.parent.name == f"day={day}"]
         if not of_day:
             return None
-        held = self._pa.parquet.read_metadata(of_day[-1])
+        held = self.pyarrow.parquet.read_metadata(of_day[-1])
         size = sum(held.row_group(i).total_byte_size for i in range(held.num_row_groups))
         has_room = held.num_rows + table.num_rows <= PART_ROWS and size + table.nbytes <= PART_BYTES
         return of_day[-1] if has_room else None
@@ -110,7 +111,7 @@ class ArchiveWriter:
         partial = part.with_name(f".{part.name}.{secrets.token_hex(4)}.tmp")
         try:
             with partial.open("xb") as target:
-                self._pa.parquet.write_table(table, target, compression="zstd")
+                self.pyarrow.parquet.write_table(table, target, compression="zstd")
                 _reach("archive-written")
                 target.flush()
                 os.fsync(target.fileno())
@@ -126,7 +127,7 @@ class ArchiveWriter:
         found = parts(self._directory, kind)
         if not found:
             return b"0-0"
-        ids = self._pa.parquet.ParquetFile(found[-1]).read(columns=["entry"]).column("entry")
+        ids = self.pyarrow.parquet.ParquetFile(found[-1]).read(columns=["entry"]).column("entry")
         return str(ids[-1].as_py()).encode()
 
 

@@ -1,0 +1,337 @@
+"""A person's rows are gone from everything that is stored, and the feed goes on."""
+
+import json
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from archived_feed import answering, entry, push, stream
+
+from workers.admin.erase import erasure
+from workers.admin.erase.erasure import erase
+from workers.admin.erase.record import erased_of
+from workers.admin.erase.streams import without
+from workers.admin.holder import FeedInUse
+from workers.admin.verify import verify, verify_history
+from workers.broker.lease import holding
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.errors import BadConfiguration
+from workers.feed.position import OUT, chain
+from workers.stop import Stop
+
+PERSON = "person-7"
+VALUE = 3.141592653
+TRACES = (PERSON.encode(), b"3.141592653", struct.pack("<d", VALUE))
+AT = entry(50)[0].encode()
+KEPT = {"keep_input": True, "snapshot_every": 40}
+CHANGES = KEPT | {"dedupe_window": 60}
+
+
+def push_with_person(store, begin=0, end=100):
+    """Push entries; the fiftieth is the person's."""
+    for i in range(begin, end):
+        at, fields = entry(i)
+        if i == 50:
+            fields = {"x": f"[{VALUE}, 2]", "y": "b", "id": PERSON}
+        store.call(
+            "XADD", store.keys.input, at, *(part for pair in fields.items() for part in pair)
+        )
+
+
+def stored(store):
+    """Return the bytes of every key of the server, as Redis dumps them."""
+    keys = store.call("KEYS", "*")
+    return b"\n".join([*keys, *(store.call("DUMP", key) for key in keys)])
+
+
+def traces_in(data):
+    return [trace for trace in TRACES if trace in data]
+
+
+def others(store, name):
+    return [found for found in stream(store, name) if found[0] != AT]
+
+
+@pytest.fixture
+def feed_of_person(redis_url, feed):
+    """A feed that has answered a hundred entries, one of them the person's; no worker holds it."""
+    with answering(redis_url, feed, **CHANGES) as (store, answer, _):
+        push_with_person(store)
+        answer()
+        assert len(stream(store, "out")) == 100
+        assert store.state().previous is not None
+        yield store
+
+
+def go_on(store, begin=100, end=140, changes=CHANGES):
+    with answering(store.url, store.keys.feed, **changes) as (_, answer, _engine):
+        push(store, begin, end)
+        answer()
+
+
+def test_nothing_that_is_stored_has_a_trace(own_redis, feed):
+    with answering(own_redis.url, feed, **KEPT) as (store, answer, _):
+        store.call("CONFIG", "SET", "rdbcompression", "no")
+        push_with_person(store)
+        answer()
+        place = Path(store.call("CONFIG", "GET", "dir")[1].decode())
+        store.call("SAVE")
+        assert traces_in(stored(store)) == [*TRACES]
+        assert traces_in(saved(place)) == [*TRACES]
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["erase", feed, "--id", PERSON, "--yes", "--redis", own_redis.url])
+        assert ended.value.code == 0
+        assert traces_in(stored(store)) == []
+        assert AT.decode().encode() in stored(store)  # the list of what was erased has its ID
+        store.call("SAVE")
+        deadline = time.monotonic() + 30
+        while "aof_rewrite_in_progress:1" in store.call("INFO", "persistence").decode():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert traces_in(saved(place)) == []
+
+
+def saved(place):
+    """Return the bytes of all files that Redis saved."""
+    return b"\n".join(p.read_bytes() for p in sorted(place.rglob("*")) if p.is_file())
+
+
+def test_deleting_alone_would_leave_the_bytes(feed_of_person):
+    """Why streams are copied: Redis marks a deleted entry, and keeps it."""
+    feed_of_person.call("XDEL", feed_of_person.keys.input, AT)
+    assert traces_in(feed_of_person.call("DUMP", feed_of_person.keys.input))
+
+
+def test_every_other_entry_stays_as_it_was(feed_of_person):
+    store = feed_of_person
+    before = {name: others(store, name) for name in ("input", "out", "met", "alarms", "dlq")}
+    position = store.state().position
+    found = erase(store, PERSON)
+    assert (found.entries, found.unlinked) == (1, 0)
+    assert {name: stream(store, name) for name in before} == before
+    after = store.state().position
+    assert (after.cursor, after.seq, after.digest) == (
+        position.cursor, position.seq, position.digest,
+    )  # fmt: skip
+
+
+def test_the_feed_goes_on_and_is_verified(feed_of_person):
+    store = feed_of_person
+    erase(store, PERSON)
+    assert verify(store).is_identical
+    go_on(store)
+    found = verify(store)
+    assert found.is_identical
+    assert (found.answers, found.erased) == (40, 1)
+    assert [json.loads(p)["seq"] for _, (_, p) in stream(store, "out")[-41:]] == [*range(99, 140)]
+
+
+def test_it_goes_on_as_a_feed_that_never_had_them(feed_of_person):
+    store = feed_of_person
+    erase(store, PERSON)
+    go_on(store)
+    with answering(store.url, f"{store.keys.feed}-clean", **CHANGES) as (clean, answer, _):
+        for at, fields in stream(store, "input"):
+            clean.call("XADD", clean.keys.input, at, *fields)
+        answer()
+        expected = [json.loads(payload) for _, (_, payload) in stream(clean, "out")[-40:]]
+    found = [json.loads(payload) for _, (_, payload) in stream(store, "out")[-40:]]
+    assert [m | {"seq": 0} for m in found] == [m | {"seq": 0} for m in expected]
+    assert [m["seq"] - 1 for m in found] == [m["seq"] for m in expected]
+
+
+def test_the_list_has_the_place_of_the_entry_in_the_chain(feed_of_person):
+    store = feed_of_person
+    answers = stream(store, "out")
+    met = dict(stream(store, "met"))
+    digest = bytes(32)
+    for at, (_, payload) in answers[:51]:
+        digest = chain(digest, [(OUT, at, payload)])
+        link = digest
+        if at in met:
+            digest = chain(digest, [(b"m", at, met[at][1])])
+    erase(store, PERSON)
+    (found,) = erased_of(store).entries.items()
+    assert found[0] == AT
+    assert (found[1].seq, found[1].link) == (50, link)
+
+
+def test_where_the_chain_is_not_kept_the_list_says_so(feed_of_person):
+    store = feed_of_person
+    go_on(store)
+    store.call("XTRIM", store.keys.out, "MAXLEN", "=", 60)
+    assert parse(store.state().previous.cursor) > parse(AT)
+    found = erase(store, PERSON)
+    assert (found.entries, found.unlinked) == (1, 1)
+    assert erased_of(store).entries[AT].seq == 50
+    go_on(store, 140, 150)
+    assert verify(store).is_identical
+
+
+def parse(entry_id):
+    return tuple(map(int, entry_id.split(b"-")))
+
+
+def test_several_erasures_follow_one_another(feed_of_person):
+    store = feed_of_person
+    erase(store, PERSON)
+    go_on(store, 100, 120)
+    for i in (20, 110, 99):
+        assert erase(store, f"id-{i}").unlinked == 0
+    assert set(erased_of(store).entries) == {entry(i)[0].encode() for i in (50, 20, 110, 99)}
+    go_on(store, 120, 140)
+    assert verify(store).is_identical
+    assert [json.loads(p)["seq"] for _, (_, p) in stream(store, "out")] == [
+        i for i in range(140) if i not in (50, 20, 110, 99)
+    ]
+
+
+def test_labels_that_came_late_go_too(redis_url, feed):
+    with answering(redis_url, feed, **KEPT, horizon=5) as (store, answer, _):
+        push(store, 0, 60)
+        last = int(stream(store, "input")[-1][0].split(b"-")[0])
+        for i, fields in enumerate(
+            (("x", f"[{VALUE}, 1]", "id", PERSON), ("for", PERSON, "y", "b"))
+        ):
+            store.call("XADD", store.keys.input, f"{last + 1 + i}-0", *fields)
+        answer()
+    assert erase(store, PERSON).entries == 2
+    assert (
+        traces_in(b"".join(store.call("DUMP", key) for key in (store.keys.input, store.keys.out)))
+        == []
+    )
+    go_on(store, 70, 90, KEPT | {"horizon": 5})
+    assert verify(store).is_identical
+
+
+def test_a_dead_letter_goes_too(feed_of_person):
+    store = feed_of_person
+    with answering(store.url, store.keys.feed, **CHANGES) as (_, answer, _engine):
+        store.call("XADD", store.keys.input, "*", "x", f'["{VALUE}"]', "id", "rejected-1")
+        answer()
+    assert stream(store, "dlq")[-1][1][-1].find(b"3.141592653") > 0
+    erase(store, "rejected-1")
+    assert b'["3.141592653"]' not in store.call("DUMP", store.keys.dlq)
+
+
+def test_consumer_groups_and_what_they_hold_stay(feed_of_person):
+    store = feed_of_person
+    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
+    read = ("XREADGROUP", "GROUP", "sink", "one", "COUNT", 55, "STREAMS", store.keys.out, ">")
+    held = [at for at, _ in store.call(*read)[0][1]]
+    store.call("XACK", store.keys.out, "sink", *held[:45])
+    erase(store, PERSON)
+    pending = store.call("XPENDING", store.keys.out, "sink", "-", "+", 100)
+    left = [one["message_id"] if isinstance(one, dict) else one[0] for one in pending]
+    assert left == [at for at in held[45:] if at != AT]
+    following = store.call(*read)[0][1][0][0]
+    assert following == entry(55)[0].encode()
+
+
+def test_what_is_pushed_meanwhile_is_kept(store):
+    for i in range(10):
+        store.call("XADD", store.keys.input, f"{i + 1}-0", "x", "[1]")
+    arrivals = iter(range(11, 14))
+
+    def gone(found):
+        if (new := next(arrivals, None)) is not None:
+            store.call("XADD", store.keys.input, f"{new}-0", "x", "[1]")
+        return found[0] in (b"3-0", b"12-0")
+
+    assert without(store, store.keys.input, gone) == 2
+    left = [int(at.split(b"-")[0]) for at, _ in stream(store, "input")]
+    assert left == [i for i in range(1, 14) if i not in (3, 12)]
+    assert store.call("EXISTS", store.keys.copy_of(store.keys.input)) == 0
+    assert store.call("TTL", store.keys.input) == -1
+
+
+def test_a_stream_of_nothing_else_is_empty_and_counts_on(store):
+    store.call("XADD", store.keys.input, "7-3", "x", "[1]")
+    without(store, store.keys.input, lambda _: True)
+    assert stream(store, "input") == []
+    assert store.call("TYPE", store.keys.input) == b"stream"
+    assert "7-3" in str(store.call("XINFO", "STREAM", store.keys.input))
+
+
+@pytest.mark.parametrize("step", ["write", "restore", "without", "finish"])
+def test_an_erasure_that_was_cut_off_is_finished_by_the_next(feed_of_person, step, monkeypatch):
+    store = feed_of_person
+    original, calls = getattr(erasure, step), []
+
+    def cut(*arguments, **more):
+        calls.append(step)
+        if len(calls) == 2 or step in ("restore", "finish"):
+            raise KeyboardInterrupt
+        return original(*arguments, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(erasure, step, cut)
+        with pytest.raises(KeyboardInterrupt):
+            erase(store, PERSON)
+    assert verify(store).is_identical  # whatever was done, the feed can go on
+    erase(store, PERSON)
+    assert traces_in(b"".join(store.call("DUMP", key) for key in keys_of(store))) == []
+    assert not erased_of(store).is_unfinished
+    go_on(store)
+    assert verify(store).is_identical
+
+
+def keys_of(store):
+    return store.call("KEYS", f"osvm:{{{store.keys.feed}}}:*")
+
+
+def test_a_feed_at_work_is_left_alone(feed_of_person):
+    store = feed_of_person
+    with (
+        holding(store.url, store.keys.lease, "other", 5.0, Stop(), 1.0),
+        pytest.raises(FeedInUse, match="is held by 'other'"),
+    ):
+        erase(store, PERSON)
+    assert len(stream(store, "input")) == 100
+
+
+def test_entries_that_wait_are_answered_first(feed_of_person):
+    store = feed_of_person
+    store.call("XADD", store.keys.input, "*", "x", "[1,2]", "id", PERSON)
+    with pytest.raises(
+        BadConfiguration, match="has not answered 1 entries of this id: let a worker"
+    ):
+        erase(store, PERSON)
+
+
+def test_an_id_that_nothing_has_is_told(feed_of_person):
+    with pytest.raises(BadConfiguration, match=r"keeps nothing of this id; name its archive"):
+        erase(feed_of_person, "nobody")
+    assert feed_of_person.call("EXISTS", feed_of_person.keys.erased) == 0
+
+
+def test_a_source_is_no_longer_the_history(feed_of_person):
+    erase(feed_of_person, PERSON)
+    with pytest.raises(BadConfiguration, match="its history is no longer that of a source"):
+        verify_history(feed_of_person, [])
+
+
+def test_ids_of_other_people_that_hold_this_one_stay(feed_of_person):
+    with answering(feed_of_person.url, feed_of_person.keys.feed, **CHANGES) as (store, answer, _):
+        store.call("XADD", store.keys.input, "*", "x", "[1,2]", "id", PERSON + "7", "y", "a")
+        answer()
+    erase(feed_of_person, PERSON)
+    assert stream(feed_of_person, "input")[-1][1][3] == b"person-77"
+
+
+def test_it_counts_for_redis_as_before(feed_of_person):
+    """From Redis 7 on a stream counts its entries: a worker would take a lower count for a loss."""
+    store = feed_of_person
+
+    def info():
+        flat = store.call("XINFO", "STREAM", store.keys.input)
+        found = dict(zip(flat[::2], flat[1::2], strict=True))
+        names = (b"last-generated-id", b"entries-added", b"max-deleted-entry-id")
+        return {name: found.get(name) for name in names}
+
+    before = info()
+    erase(store, PERSON)
+    assert info() == before
+    assert isinstance(store, Store)

@@ -1,0 +1,180 @@
+"""What is erased from a feed leaves its archive too, and the rest can still be verified."""
+
+import struct
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="pip install 'online-svm[archive]'")
+
+from archived_feed import answering, archive, entry, push, rows_of, stream  # noqa: E402
+
+from workers.admin.erase import erasure  # noqa: E402
+from workers.admin.erase.erasure import erase  # noqa: E402
+from workers.admin.erase.record import erased_of  # noqa: E402
+from workers.cli import app as cli  # noqa: E402
+from workers.history.archive.erasure import ErasableArchive  # noqa: E402
+from workers.history.archive.identity import locked  # noqa: E402
+from workers.history.archive.layout import KINDS, feed_directory  # noqa: E402
+from workers.history.archive.reader import Archive  # noqa: E402
+from workers.history.archive.verification import verify_archive  # noqa: E402
+
+KEPT = {"keep_input": True, "snapshot_every": 40}
+PERSON, VALUE = "person-7", 3.141592653
+AT = entry(50)[0]
+
+
+@pytest.fixture
+def answered(redis_url, feed, tmp_path):
+    """A feed with 100 answers in an archive, the fiftieth a person's."""
+    with answering(redis_url, feed, **KEPT) as (store, answer, _):
+        push(store, 0, 50)
+        store.call("XADD", store.keys.input, AT, "x", f"[{VALUE}, 2]", "y", "b", "id", PERSON)
+        push(store, 51, 100)
+        answer()
+        archive(store, tmp_path)
+        yield store
+
+
+def go_on(store, begin=100, end=140):
+    with answering(store.url, store.keys.feed, **KEPT) as (_, answer, _engine):
+        push(store, begin, end)
+        answer()
+
+
+def erase_with(store, root, person=PERSON):
+    directory = feed_directory(root, store.keys.feed)
+    with locked(directory):
+        return erase(store, person, ErasableArchive(Archive(directory)))
+
+
+def of_archive(store, root):
+    return Archive(feed_directory(root, store.keys.feed))
+
+
+def contents(root):
+    """Return the bytes of every value in every file, whatever its compression."""
+    found = []
+    for path in root.rglob("*.parquet"):
+        with path.open("rb") as source:
+            columns = pa.parquet.read_table(source).columns
+        found += [repr(column.to_pylist()).encode() for column in columns]
+        found.append(path.read_bytes())  # statistics and names of files too
+    return b"\n".join(found)
+
+
+def test_no_file_has_a_trace(answered, tmp_path):
+    traces = (PERSON.encode(), b"3.141592653", struct.pack("<d", VALUE))
+    assert [t for t in traces if t in contents(tmp_path)] == [*traces[:2]]
+    found = erase_with(answered, tmp_path)
+    assert (found.entries, found.archived, found.unlinked) == (1, 3, 0)
+    assert [t for t in traces if t in contents(tmp_path)] == []
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_every_other_row_stays(answered, tmp_path):
+    before = {kind: rows_of(tmp_path, answered.keys.feed, kind) for kind in KINDS}
+    erase_with(answered, tmp_path)
+    for kind, rows in before.items():
+        left = [row for row in rows if row["entry"] != AT]
+        assert rows_of(tmp_path, answered.keys.feed, kind) == left
+
+
+def test_the_rest_is_recomputed_or_checked_by_the_digest(answered, tmp_path):
+    erase_with(answered, tmp_path)
+    go_on(answered)
+    archive(answered, tmp_path)
+    go_on(answered, 140, 160)
+    found = verify_archive(answered, of_archive(answered, tmp_path))
+    assert found.is_identical
+    # 50 before the person's, 49 after it that were learned with it, 60 since the erasure.
+    assert (found.erased, found.answers, found.chained, found.unlinked) == (1, 110, 49, 0)
+
+
+@pytest.mark.parametrize("seq", [10, 70, 120])
+def test_a_changed_answer_is_found_wherever_it_is(answered, tmp_path, seq):
+    erase_with(answered, tmp_path)
+    go_on(answered)
+    archive(answered, tmp_path)
+    at = entry(seq)[0]
+    for path in (feed_directory(tmp_path, answered.keys.feed) / "kind=answers").rglob("*.parquet"):
+        with path.open("rb") as source:
+            table = pa.parquet.read_table(source)
+        entries, payloads = (table.column(name).to_pylist() for name in ("entry", "payload"))
+        if at in entries:
+            payloads[entries.index(at)] = payloads[entries.index(at)].replace('"seq":', '"seq": ')
+            place = table.schema.get_field_index("payload")
+            field = table.schema.field(place)
+            pa.parquet.write_table(table.set_column(place, field, pa.array(payloads)), path)
+    assert not verify_archive(answered, of_archive(answered, tmp_path)).is_identical
+
+
+def test_several_erasures_leave_a_history_that_can_be_verified(answered, tmp_path):
+    erase_with(answered, tmp_path)
+    go_on(answered)
+    archive(answered, tmp_path)
+    for i in (0, 20, 99, 110, 139):
+        assert erase_with(answered, tmp_path, f"id-{i}").unlinked == 0
+    go_on(answered, 140, 180)
+    archive(answered, tmp_path)
+    found = verify_archive(answered, of_archive(answered, tmp_path))
+    assert found.is_identical
+    assert (found.erased, found.answers, found.chained) == (6, 40, 134)
+
+
+def test_what_redis_gave_up_long_ago_is_erased_in_the_archive(answered, tmp_path):
+    go_on(answered)
+    archive(answered, tmp_path)
+    for stream_of in (answered.keys.input, answered.keys.out):
+        answered.call("XTRIM", stream_of, "MAXLEN", "=", 60)
+    found = erase_with(answered, tmp_path)
+    assert (found.entries, found.archived, found.unlinked) == (1, 3, 0)
+    assert erased_of(answered).entries[AT.encode()].seq == 50
+    assert verify_archive(answered, of_archive(answered, tmp_path)).is_identical
+
+
+def test_the_archive_goes_on_after_an_erasure(answered, tmp_path):
+    """Whether the row was archived before, or never, or was the last one."""
+    go_on(answered)
+    erase_with(answered, tmp_path)
+    erase(answered, "id-120")
+    erase_with(answered, tmp_path, "id-99")
+    archive(answered, tmp_path)
+    seqs = [row["seq"] for row in rows_of(tmp_path, answered.keys.feed, "answers")]
+    assert seqs == [i for i in range(140) if i not in (50, 99, 120)]
+    assert stream(answered, "out")[-1][0].decode() == entry(139)[0]
+
+
+def test_an_erasure_that_was_cut_off_is_finished_in_the_archive(answered, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(ErasableArchive, "erase", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            erase_with(answered, tmp_path)
+    assert erased_of(answered).is_unfinished
+    assert PERSON.encode() in contents(tmp_path)
+    erase_with(answered, tmp_path)
+    assert PERSON.encode() not in contents(tmp_path)
+    assert erasure.WRITER == "erase"
+
+
+def test_the_commands_say_what_was_erased_and_what_verify_knows(answered, tmp_path, capsys):
+    feed, redis = answered.keys.feed, ("--redis", answered.url)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, *redis])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    place = str(tmp_path)
+    code, _, said = run("erase", feed, "--id", PERSON, "--archive", place, "--yes")
+    assert code == 0, said
+    assert f"1 entry of feed '{feed}' erased, and 3 rows of its archive" in said
+    assert PERSON not in said
+    code, out, _ = run("verify", feed, "--input", place)
+    assert code == 0
+    assert (
+        "1 entry erased: not recomputable; 49 answers after the first one checked by the digest "
+        "alone"
+    ) in out
+    code, _, said = run("erase", feed, "--id", PERSON, "--archive", place, "--yes")
+    assert (code, "keeps nothing of this id" in said) == (2, True)

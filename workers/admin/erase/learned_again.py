@@ -1,0 +1,82 @@
+"""The learner of a feed, made anew from the input that is kept, without the erased entries.
+
+A learner holds the examples of its window, and machines that were fitted on them. So nothing of the
+old one is taken over. The feed stays where it is: cursor, `seq` and digest are those of before.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin.verify import fresh, settings_of
+from workers.broker.batch_size import Entry
+from workers.engine.answer import process
+from workers.feed.erased import Base
+from workers.feed.position import Position, parse_id
+from workers.feed.recent_ids import RecentIds
+from workers.feed.state import FeedState
+
+Pages = Callable[[], Iterable[Sequence[Entry]]]
+"""Called for a pass over pages of entries."""
+
+
+def learn_again(
+    feed: str, state: FeedState, kept: Pages, holes: Sequence[bytes], at: Position, first: bytes
+) -> tuple[Base, OnlinePredictor, RecentIds]:
+    """Learn the kept input again; return where that began and ended, and what was learned.
+
+    Parameters
+    ----------
+    feed : str
+    state : FeedState
+        For the settings.
+    kept : callable
+        Gives input up to the cursor; entries among `holes` may still be there, and are left out.
+    holes : sequence of bytes
+        IDs of erased entries from the first kept one on, in order.
+    at : Position
+        Of the feed.
+    first : bytes
+        ID of the first entry, erased or kept.
+    """
+    predictor, recent = fresh(feed, state)
+    limits, gone = settings_of(feed, state)[1], frozenset(holes)
+    count = sum(entry[0] not in gone for page in kept() for entry in page) + len(holes)
+    position = Position(seq=at.seq - count)
+    for passed, run in runs(kept(), holes):
+        position = replace(position, seq=position.seq + passed)
+        if run:
+            position = process(predictor, limits, position, run, recent).after
+    return Base(first, replace(at, n=predictor.n)), predictor, recent
+
+
+def runs(
+    kept: Iterable[Sequence[Entry]], holes: Sequence[bytes]
+) -> Iterator[tuple[int, list[Entry]]]:
+    """Yield runs of entries, with how many erased ones stood before each; the last may be empty.
+
+    Examples
+    --------
+    >>> pages = [[(b"1-0", []), (b"2-0", [])], [(b"4-0", [])]]
+    >>> [(gone, [at for at, _ in run]) for gone, run in runs(pages, [b"2-0", b"3-0", b"9-0"])]
+    [(0, [b'1-0']), (2, [b'4-0']), (1, [])]
+    """
+    left, passed, run = deque(holes), 0, list[Entry]()
+    for page in kept:
+        for entry in page:
+            new, is_erased = 0, False
+            while left and parse_id(left[0]) <= parse_id(entry[0]):
+                is_erased = left.popleft() == entry[0]
+                new += 1
+            if new and run:
+                yield passed, run
+                passed, run = 0, []
+            passed += new
+            if not is_erased:
+                run.append(entry)
+        if run:
+            yield passed, run
+            passed, run = 0, []
+    if passed or left:
+        yield passed + len(left), []

@@ -1,0 +1,56 @@
+-- Put a copy of a stream in its place, with its counts and its consumer groups, unless it grew.
+--
+-- XDEL only marks an entry: its bytes stay where they are, also in a file that Redis saves. A copy
+-- without the entry does not have them.
+--
+-- KEYS  1 stream
+--       2 copy    without some entries; not there where none is left
+--
+-- ARGV  1 last    ID of the last entry of the stream that was copied, or left out on purpose
+--
+-- Returns {code}: OK, or AGAIN where entries came after the last one
+
+if #call('XRANGE', KEYS[1], '(' .. A[1], '+', 'COUNT', 1) > 0 then return {'AGAIN'} end
+
+local function pairs_of(flat)
+  local found = {}
+  for i = 1, #flat, 2 do found[flat[i]] = flat[i + 1] end
+  return found
+end
+
+local info = info_of(KEYS[1])
+if type_of(KEYS[2]) == 'none' then
+  call('XGROUP', 'CREATE', KEYS[2], 'none', '0', 'MKSTREAM')
+  call('XGROUP', 'DESTROY', KEYS[2], 'none')
+end
+local last = info['last-generated-id']
+if info['entries-added'] then
+  call('XSETID', KEYS[2], last, 'ENTRIESADDED', info['entries-added'],
+    'MAXDELETEDID', info['max-deleted-entry-id'])
+else
+  call('XSETID', KEYS[2], last)
+end
+
+for _, flat in ipairs(call('XINFO', 'GROUPS', KEYS[1])) do
+  local group = pairs_of(flat)
+  call('XGROUP', 'CREATE', KEYS[2], group['name'], group['last-delivered-id'])
+  for _, of_group in ipairs(call('XINFO', 'CONSUMERS', KEYS[1], group['name'])) do
+    call('XGROUP', 'CREATECONSUMER', KEYS[2], group['name'], pairs_of(of_group)['name'])
+  end
+  local from = '-'
+  while true do
+    local pending = call('XPENDING', KEYS[1], group['name'], from, '+', 1000)
+    for _, each in ipairs(pending) do
+      if #call('XRANGE', KEYS[2], each[1], each[1]) == 1 then
+        call('XCLAIM', KEYS[2], group['name'], each[2], '0', each[1], 'IDLE', each[3],
+          'RETRYCOUNT', each[4], 'FORCE', 'JUSTID')
+      end
+    end
+    if #pending < 1000 then break end
+    from = '(' .. pending[#pending][1]
+  end
+end
+
+call('RENAME', KEYS[2], KEYS[1])
+call('PERSIST', KEYS[1])
+return {'OK'}

@@ -1,0 +1,123 @@
+"""`erase`: remove the rows of one person from a feed."""
+
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workers.cli.common import Config, Feed, Json, Redis, Yes, confirm, feed_store, note, show_json
+from workers.plural import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from workers.admin.erase.erasure import Copies, Erasure
+    from workers.broker.store import Store
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("erase")(erase)
+
+
+def erase(
+    feed: Feed,
+    id: Annotated[
+        str, typer.Option("--id", help="The id that the producer sent.", show_default=False)
+    ],
+    archive: Annotated[
+        Path | None,
+        typer.Option(
+            "--archive", metavar="DIR", help="Its archive, if there is one.", show_default=False
+        ),
+    ] = None,
+    redis: Redis = None,
+    config: Config = None,
+    json: Json = False,
+    yes: Yes = False,
+) -> None:
+    """Erase every entry with an id for good: input, answer, labels, dead letters, archive.
+
+    What was learned is learned again from the kept input without them, and the feed goes on from
+    there. No worker may hold it meanwhile. Run again, the command finishes one that was cut off.
+    """
+    from workers.admin.erase.erasure import erase as remove
+
+    confirm(f"Erase all entries with this id from feed {feed!r} for good?", yes)
+    with feed_store(feed, redis, config) as store:
+        opened = nullcontext(None) if archive is None else _opened(archive, feed)
+        with opened as copies:
+            found = remove(store, id, copies)
+        saved = _save(store)
+    if json:
+        show_json({"feed": feed, **_plain(found), "file_rewritten": saved})
+        return
+    note(describe(feed, found))
+    if not saved:
+        note(
+            "the file that Redis saves may still have them: run BGREWRITEAOF, or BGSAVE where "
+            "Redis keeps no append-only file"
+        )
+
+
+def describe(feed: str, found: "Erasure") -> str:
+    """Return what was erased, as text.
+
+    Examples
+    --------
+    >>> from workers.admin.erase.erasure import Erasure
+    >>> describe("mail", Erasure(1, 3, 200, 0))
+    "1 entry of feed 'mail' erased, and 3 rows of its archive; it goes on from 200 examples learned"
+    """
+    text = f"{counted(found.entries, 'entry', 'entries')} of feed {feed!r} erased"
+    if found.archived:
+        text += f", and {counted(found.archived, 'row')} of its archive"
+    text += f"; it goes on from {counted(found.learned, 'example')} learned"
+    if found.unlinked:
+        text += f". The digest was no longer known at {found.unlinked:,} of them: see docs/erase.md"
+    return text
+
+
+def _plain(found: "Erasure") -> dict[str, int]:
+    return {
+        "entries": found.entries,
+        "archived_rows": found.archived,
+        "learned": found.learned,
+        "unlinked": found.unlinked,
+    }
+
+
+@contextmanager
+def _opened(path: Path, feed: str) -> "Iterator[Copies]":
+    """Hold the archive of a feed.
+
+    Raises
+    ------
+    BadConfiguration
+        If there is none of it, or another process writes it.
+    """
+    from workers.errors import BadConfiguration
+    from workers.history.archive.erasure import ErasableArchive
+    from workers.history.archive.identity import locked
+    from workers.history.archive.layout import IDENTITY, feed_directory
+    from workers.history.archive.reader import Archive
+
+    own = feed_directory(path, feed)
+    archive = Archive(own if (own / IDENTITY).is_file() else path)
+    if archive.identity.feed != feed:
+        raise BadConfiguration(f"{path}: is the archive of feed {archive.identity.feed!r}")
+    with locked(archive.directory):
+        yield ErasableArchive(archive)
+
+
+def _save(store: "Store") -> bool:
+    """Let Redis write its file again, where it is let to; return whether it began."""
+    from workers.errors import WorkerError
+
+    try:
+        has_log = store.server().get("aof_enabled") == "1"
+        store.call("BGREWRITEAOF" if has_log else "BGSAVE")
+    except WorkerError:
+        return False
+    return True

@@ -1,0 +1,76 @@
+"""An archive of which entries are erased: its parts are written again without their rows."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+from workers.admin.erase.links import Entries, Source
+from workers.admin.erase.streams import answers_person, names_person
+from workers.broker.store import Store
+from workers.feed.position import START, parse_id
+from workers.feed.state import FeedState
+from workers.history.archive import layout
+from workers.history.archive.reader import Archive
+from workers.history.archive.writer import ArchiveWriter
+
+
+class ErasableArchive:
+    """An archive that this process holds; see `identity.locked` and `erase.erasure.Copies`.
+
+    Parameters
+    ----------
+    archive : Archive
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive, self._writer = archive, ArchiveWriter(archive.directory)
+
+    def ids_of_person(self, person: str) -> dict[bytes, int | None]:
+        """Return the IDs of the entries of a person, each with its `seq` where that is known."""
+        sent = person.encode()
+        found: dict[bytes, int | None] = {
+            at: None
+            for page in self._archive.inputs()
+            for at, fields in page
+            if names_person(fields, sent)
+        }
+        answers = self._archive.payloads("answers")
+        mine = {e[0] for page in answers for e in page if answers_person(e, sent)} | found.keys()
+        if not mine:
+            return found
+        found |= dict.fromkeys(mine)
+        for page in self._archive.pages("answers", ("seq",)):
+            found |= {at: seq for at, (seq,) in page if at in mine}
+        return found
+
+    def chain_from(self, store: Store, state: FeedState) -> Source:
+        """Return the chain of answers from the beginning of the archive."""
+        return Source(START.digest, START.cursor, lambda _: self._all(store, state))
+
+    def erase(self, gone: frozenset[bytes]) -> int:
+        """Remove all rows of these entries; return how many rows that were."""
+        texts, removed = [at.decode() for at in gone], 0
+        pa = self._writer.pyarrow
+        for kind in layout.KINDS:
+            for part in layout.parts(self._archive.directory, kind):
+                table = self._writer.read(part)
+                is_gone = pa.compute.is_in(table.column("entry"), pa.array(texts, pa.string()))
+                left = table.filter(pa.compute.invert(is_gone))
+                if left.num_rows < table.num_rows:
+                    removed += table.num_rows - left.num_rows
+                    self._writer.replace(part, left)
+        return removed
+
+    def _all(self, store: Store, state: FeedState) -> Sequence[Entries]:
+        """Return all answers, reports and alarms: of the archive, then those after it in Redis."""
+        end, cursor = self._archive.end, state.position.cursor
+        kinds = zip(store.keys.outputs, ("answers", "reports", "alarms"), strict=False)
+        is_behind = parse_id(end) < parse_id(cursor)
+        return [
+            chain.from_iterable(
+                chain(
+                    self._archive.payloads(kind),
+                    store.pages(stream, end, cursor) if is_behind else (),
+                )
+            )
+            for stream, kind in kinds
+        ]
