@@ -24,8 +24,8 @@ from workers.engine.answer import process
 from workers.engine.loop import Engine
 from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
-from workers.feed.commit import Retention
 from workers.feed.position import START
+from workers.feed.retention import Retention
 from workers.message import entry_decode
 from workers.message.version import VERSION
 from workers.stop import Stop

@@ -10,7 +10,9 @@ from workers.broker.store import Store
 from workers.engine.snapshots import parts_of
 from workers.errors import BadConfiguration, OutputAhead, Unavailable, WrongKeyType
 from workers.feed.agreement import check_computed
+from workers.feed.kept_bytes import NO_BOUNDS, Bounds
 from workers.feed.position import Position
+from workers.feed.retention import KEEPS
 from workers.feed.state import Pointer, initial_fields
 
 _RESTORE = Script.load("streams", "restore")
@@ -110,10 +112,12 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
     )
     parts = pointer.keys(store.keys)
     store.finish_snapshot(store.put_snapshot(pointer, backup.data))
+    keeps = NO_BOUNDS if exists(store) else KEEPS
+    fields = _fields(backup, position, pointer, keeps)
     reply = store.run(
         _RESTORE,
         [*_streams(store), *parts],
-        [position.cursor, position.seq, int(overwrite), *_fields(backup, position, pointer)],
+        [position.cursor, position.seq, int(overwrite), *fields],
     )
     if reply[0] != b"OK":
         _refused(store, position, [part.decode() for part in reply])
@@ -134,10 +138,12 @@ def _streams(store: Store) -> list[str]:
     return [keys.state, keys.input, *keys.outputs]
 
 
-def _fields(backup: Backup, position: Position, pointer: Pointer) -> list[bytes | str | int]:
+def _fields(
+    backup: Backup, position: Position, pointer: Pointer, keeps: Bounds
+) -> list[bytes | str | int]:
     """Return names and values of the hash `st`; both snapshots are this one."""
     return [
-        *initial_fields(backup.agreement),
+        *initial_fields(backup.agreement, keeps),
         *("cursor", position.cursor, "seq", position.seq, "n", position.n),
         *("digest", position.digest.hex()),
         *("snapshot", pointer.encode(), "previous", pointer.encode()),

@@ -1,9 +1,14 @@
 """Keys and arguments of a commit; commit.lua lists them."""
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
 from workers.broker.pipeline import Argument
-from workers.feed.commit import Commit, Retention, SnapshotMove
+from workers.feed.commit import Commit, SnapshotMove
+from workers.feed.kept_bytes import Added, counted
 from workers.feed.keys import FeedKeys
-from workers.feed.state import encode_marks
+from workers.feed.marks import encode_marks
+from workers.feed.position import next_id
 
 
 def keys_of(commit: Commit, keys: FeedKeys) -> list[str]:
@@ -14,23 +19,57 @@ def keys_of(commit: Commit, keys: FeedKeys) -> list[str]:
     return [*named, *commit.move.newest.keys(keys), *commit.move.dropped]
 
 
-def arguments_of(commit: Commit, keep: Retention, reads_input: bool) -> list[Argument]:
+class Trimming(NamedTuple):
+    """What a commit trims of `out`, `met`, `alarms` and `dlq`, and the counts that it stores.
+
+    Attributes
+    ----------
+    entries : sequence of 4 int
+        To keep, about; 0 keeps all.
+    upto : sequence of 4 bytes
+        IDs up to which entries go; empty where none do.
+    counts : mapping of str to bytes
+        Further fields of the state: how many bytes these streams hold.
+    """
+
+    entries: Sequence[int]
+    upto: Sequence[bytes]
+    counts: Mapping[str, bytes]
+
+
+def added_by(commit: Commit) -> list[Added | None]:
+    """Return what a commit adds to `out`, `met`, `alarms` and `dlq`, as the kept bytes count it."""
+    pairs = (commit.met, commit.alarms)
+    sizes = [
+        (sum(map(len, commit.out)), len(commit.out), commit.ids),
+        *((sum(len(p) for _, p in each), len(each), [i for i, _ in each]) for each in pairs),
+        (
+            sum(len(each.code) + len(each.reason) + len(each.head) for each in commit.dlq),
+            len(commit.dlq),
+            [each.id for each in commit.dlq],
+        ),
+    ]
+    return [Added(counted(size, count), ids[-1]) if count else None for size, count, ids in sizes]
+
+
+def arguments_of(commit: Commit, trimming: Trimming, reads_input: bool) -> list[Argument]:
     """Return the arguments of a commit.
 
     Parameters
     ----------
     commit : Commit
-    keep : Retention
+    trimming : Trimming
     reads_input : bool
         Whether the feed answers what is in `in`.
     """
     after, move = commit.after, commit.move
     args: list[Argument] = [commit.epoch, commit.before.cursor]
     args += [after.seq, after.n, after.digest.hex()]
-    args += [keep.out, keep.met, keep.alarms, keep.dlq]
+    args += trimming.entries
+    args += [(next_id(last) or last) if last else b"" for last in trimming.upto]
     args += [int(reads_input)]
     args += [b"", 0] if move is None else [move.trim, move.newest.parts]
-    fields = {**commit.fields, **({} if move is None else _pointers(move))}
+    fields = {**commit.fields, **trimming.counts, **({} if move is None else _pointers(move))}
     args += [len(fields), len(commit.ids)]
     args += [len(commit.met), len(commit.alarms), len(commit.dlq)]
     for field in fields.items():

@@ -11,11 +11,13 @@ from workers.broker.commit_replies import input_lost, lost, refused
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader, pairs_of
 from workers.broker.pipeline import Sent
+from workers.broker.retained_outputs import RetainedOutputs
 from workers.broker.script import Script
 from workers.errors import Fenced, WrongKeyType
-from workers.feed.commit import Commit, Retention
+from workers.feed.commit import Commit
 from workers.feed.keys import FIELD, REGISTRY
 from workers.feed.publication import Publication
+from workers.feed.retention import KEEPS, Retention
 from workers.feed.state import Agreement, FeedState, Pointer, initial_fields
 from workers.message.event import KEPT, EventCode, encode_event
 from workers.stop import Stop
@@ -56,6 +58,8 @@ class Store(FeedReader):
     ----------
     reads_input : bool
         Whether the feed answers what is in `in`; what a combination answers is in other feeds.
+    retained : RetainedOutputs
+        What commits keep of the output streams.
     """
 
     reads_input = True
@@ -73,7 +77,7 @@ class Store(FeedReader):
     ) -> None:
         super().__init__(url, feed, stop, patience, block_ms, connections=connections)
         self._wait_replicas = wait_replicas
-        self.retention = retention or Retention()
+        self.retained = RetainedOutputs(retention or Retention())
         self._writer, self._epoch = "", 0
 
     def append(self, stream: str, entries: Sequence[Entry]) -> None:
@@ -108,7 +112,7 @@ class Store(FeedReader):
         InputLost
             If its input was deleted, renamed or made anew since its last commit.
         """
-        fields = [] if new is None else initial_fields(new)
+        fields = [] if new is None else initial_fields(new, KEEPS)
         keys, args = [self.keys.state, self.keys.input], [writer, int(self.reads_input), *fields]
         reply = self._connection.evaluate(_FENCE, keys, args, self._wait_replicas)
         if reply[0] == b"LOST":
@@ -116,6 +120,7 @@ class Store(FeedReader):
         self._check_accepted(reply)
         state = FeedState.parse(pairs_of(reply[2:]), self.keys.state)
         self._writer, self._epoch = writer, state.epoch
+        self.retained.begin(state)
         self._warn_if_uncounted(reply)
         return state
 
@@ -228,12 +233,10 @@ class Store(FeedReader):
         self.confirm(commit, self.send(commit))
 
     def send(self, commit: Commit) -> Sent:
-        """Send a commit; `confirm` waits for it."""
+        """Send a commit; `confirm` waits for it, before another is sent."""
+        arguments = arguments_of(commit, self.retained.send(commit), self.reads_input)
         return self._connection.send_script(
-            _COMMIT,
-            keys_of(commit, self.keys),
-            arguments_of(commit, self.retention, self.reads_input),
-            self._wait_replicas,
+            _COMMIT, keys_of(commit, self.keys), arguments, self._wait_replicas
         )
 
     def spin(self) -> None:
@@ -253,6 +256,7 @@ class Store(FeedReader):
         reply = self._connection.receive_script(_COMMIT, sent)
         if reply[0] != b"OK":
             refused(commit, reply, self.keys, self.expected_types())
+        self.retained.confirm(commit)
 
 
 def _parts(data: bytes, count: int) -> Iterator[bytes | memoryview]:

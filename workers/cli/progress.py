@@ -261,14 +261,17 @@ class PlainProgress:
             self._told = time.monotonic()
 
 
-def waiting_progress(mark: int) -> Callable[[int], None]:
+def waiting_progress(mark: int, mark_bytes: int = 0) -> Callable[[int], None]:
     """Return a function that prints, at intervals, how many entries a push waits for.
 
     Parameters
     ----------
     mark : int
-        Entries at which the push began to wait.
+        Entries at which the push began to wait; 0 for none.
+    mark_bytes : int
+        Bytes of them, in the same way.
     """
+    marks = [f"{mark:,}"] * (mark > 0) + [f"{mark_bytes:,} bytes"] * (mark_bytes > 0)
     told = float("-inf")
 
     def tell(waiting: int) -> None:
@@ -276,7 +279,7 @@ def waiting_progress(mark: int) -> Callable[[int], None]:
         if time.monotonic() - told >= EVERY:
             print(
                 f"waiting for the worker: {waiting:,} entries are beyond its cursor (high water "
-                f"{mark:,})",
+                f"{' or '.join(marks)})",
                 file=sys.stderr,
                 flush=True,
             )

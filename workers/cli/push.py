@@ -1,10 +1,10 @@
 """`push`: append examples to the input of a feed."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -33,7 +33,9 @@ from workers.errors import BadConfiguration
 from workers.plural import counted
 
 if TYPE_CHECKING:
+    from workers.push.back_pressure import HighWater
     from workers.push.rows import Reading
+    from workers.push.sources import Row
 
 
 def register(app: typer.Typer) -> None:
@@ -76,6 +78,12 @@ def push(
             "are answered; 0 never waits.",
         ),
     ] = 1_000_000,
+    high_water_bytes: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="The same for N bytes of them: names and values of fields."
+        ),
+    ] = 1 << 28,
     data_dir: DataDir = None,
 ) -> None:
     """Append examples to the input of a feed, or with --labels FILE the labels of earlier ones.
@@ -84,49 +92,114 @@ def push(
     columns of the source. After Ctrl-C it prints how many rows Redis accepted, and the --skip to
     continue with.
     """
-    from workers.cli.progress import push_progress
     from workers.config.redis_url import check_url
     from workers.feed.keys import FeedKeys
-    from workers.push import ingest, sources
-    from workers.push.rows import Layout
+    from workers.push.ingest import PushInterrupted
 
     FeedKeys(feed)  # check the name and the settings before reading a large file
     given = given_url(redis, config)
     if given:
         check_url(given)
-    layout = Layout()
     reading = reading_of(
         format, label, prob, no_label, no_header, features, drop, id, na, data_dir, slice
     )
     if labels is not None:
         reading = _of_labels(reading)
-    name = _one_of(source, labels)
-    rows, total = selected(sources.rows(name, reading, layout), shuffle, skip, limit)
-    chunk = ingest.CHUNK if rate is None else ingest.Pace(rate).chunk
-    chunk = min(chunk, high_water or chunk)
-    rows = with_summary(rows, layout, arrays, chunk) if labels is None else rows
-    url = given or embedded_url()
-    pace = None if rate is None else ingest.Pace(rate)
+    name, chosen = _one_of(source, labels), _Chosen(shuffle, skip, limit)
+    plan = _planned(name, reading, chosen, arrays, rate, high_water)
     began = time.monotonic()
     try:
-        with push_progress(total) as progress, _back_pressure(url, feed, high_water, skip) as wait:
-            throttle = _all(progress, wait, pace)
-            sent = ingest.push(
-                rows,
-                url,
-                feed,
-                arrays=arrays,
-                are_labels=labels is not None,
-                throttle=throttle,
-                chunk=chunk,
-                skipped=skip,
-            )
-    except ingest.PushInterrupted as interrupted:
+        sent = _pushed(plan, given or embedded_url(), feed, _Marks(high_water, high_water_bytes))
+    except PushInterrupted as interrupted:
         note(_resume_hint(interrupted.sent, interrupted.unsure, skip, limit))
         raise
     seconds = time.monotonic() - began
     what = "row" if labels is None else "label"
     note(f"{counted(sent, what)} pushed to feed {feed!r} in {seconds:.1f} s")
+
+
+class _Chosen(NamedTuple):
+    """Which rows of a source are pushed."""
+
+    shuffle: int | None
+    skip: int
+    limit: int | None
+
+
+class _Marks(NamedTuple):
+    """How many entries, and bytes of them, may wait for the worker; 0 bounds none."""
+
+    entries: int
+    size: int
+
+
+class _Plan(NamedTuple):
+    """What is pushed, and how.
+
+    Attributes
+    ----------
+    rows : iterable of Row
+    total : int or None
+        Their number, where it is known.
+    skipped : int
+    are_labels, arrays : bool
+    chunk : int
+        Rows sent at once.
+    rate : float or None
+        Rows a second, at most.
+    """
+
+    rows: "Iterable[Row]"
+    total: int | None
+    skipped: int
+    are_labels: bool
+    arrays: bool
+    chunk: int
+    rate: float | None
+
+
+def _planned(
+    name: str,
+    reading: "Reading",
+    chosen: _Chosen,
+    arrays: bool,
+    rate: float | None,
+    high_water: int,
+) -> _Plan:
+    """Open the source; before the first row is taken, the summary of its columns is printed."""
+    from workers.push import ingest, sources
+    from workers.push.rows import Layout
+
+    layout = Layout()
+    rows, total = selected(sources.rows(name, reading, layout), *chosen)
+    chunk = ingest.CHUNK if rate is None else ingest.Pace(rate).chunk
+    chunk = min(chunk, high_water or chunk)
+    if not reading.labels_only:
+        rows = with_summary(rows, layout, arrays, chunk)
+    return _Plan(rows, total, chosen.skip, reading.labels_only, arrays, chunk, rate)
+
+
+def _pushed(plan: _Plan, url: str, feed: str, marks: _Marks) -> int:
+    """Push the rows, no faster than the worker and the pace allow; return their number."""
+    from workers.cli.progress import push_progress
+    from workers.push import ingest
+
+    pace = None if plan.rate is None else ingest.Pace(plan.rate)
+    with (
+        push_progress(plan.total) as progress,
+        _back_pressure(url, feed, marks, plan.skipped) as wait,
+    ):
+        return ingest.push(
+            plan.rows,
+            url,
+            feed,
+            arrays=plan.arrays,
+            are_labels=plan.are_labels,
+            throttle=_all(progress, wait, pace),
+            chunk=plan.chunk,
+            skipped=plan.skipped,
+            measure=None if wait is None else wait.add_bytes,
+        )
 
 
 def _one_of(source: str | None, labels: str | None) -> str:
@@ -180,16 +253,17 @@ status; go on with --skip 1 --limit 599'
 
 @contextmanager
 def _back_pressure(
-    url: str, feed: str, mark: int, skipped: int
-) -> Iterator[Callable[[int], None] | None]:
-    """Wait for room for the first chunk; yield a function that waits after each chunk."""
-    if mark == 0:
+    url: str, feed: str, marks: _Marks, skipped: int
+) -> "Iterator[HighWater | None]":
+    """Wait for room for the first chunk; yield what waits after each chunk."""
+    if not any(marks):
         yield None
         return
     from workers.cli.progress import waiting_progress
     from workers.push.back_pressure import HighWater
 
-    with HighWater(url, feed, mark, waiting_progress(mark), skipped=skipped) as wait:
+    tell = waiting_progress(*marks)
+    with HighWater(url, feed, marks.entries, tell, skipped=skipped, mark_bytes=marks.size) as wait:
         wait(0)
         yield wait
 

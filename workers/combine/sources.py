@@ -101,7 +101,8 @@ class Source:
         for entry in entries:
             message = parsed_answer(entry)
             if message["seq"] != place:
-                raise _lost(self.feed, f"answers {place} to {message['seq'] - 1}", "--retain-out")
+                what = f"answers {place} to {message['seq'] - 1}"
+                raise _lost(self.feed, what, "--retain-out-bytes")
             answers.append(self._answer(entry, after, message, labels))
             after, place = entry[0], place + 1
         return answers

@@ -23,6 +23,7 @@ from online_svm.config import PredictorConfig
 from workers.config import alarm_receiver, feed_sections
 from workers.config.environment import PREFIX
 from workers.config.explain import explain
+from workers.config.retention_settings import RetentionSettings
 from workers.config.setting_sources import (
     EnvironmentSource,
     FileSource,
@@ -33,7 +34,6 @@ from workers.config.setting_sources import (
 )
 from workers.errors import BadConfiguration
 
-Policy = Literal["trim", "block"]
 LogFormat = Literal["text", "json"]
 Payload = Literal["full", "compact"]
 
@@ -83,8 +83,8 @@ class Limits(BaseModel):
     )
 
 
-class WorkerSettings(PredictorConfig, Limits, BaseSettings):
-    """All settings of `online-svm worker`; those of the predictor and the limits are inherited.
+class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
+    """All settings of `online-svm worker`; some are inherited: of predictor, limits and retention.
 
     Examples
     --------
@@ -133,31 +133,11 @@ class WorkerSettings(PredictorConfig, Limits, BaseSettings):
     snapshot_every: int = Field(
         10_000, ge=1, description="Input entries between two snapshots; a restart replays as many."
     )
-    keep_input: bool = Field(
-        False,
-        description="Keep all input, for fork and verify; else snapshots trim what is "
-        "older than the window.",
-    )
     publish_every: int = Field(
         0,
         ge=0,
         description="Learned examples between two states published for scorers; each new model is "
         "published as well. 0 publishes none.",
-    )
-    retain_out: int = Field(1_000_000, ge=1, description="Entries kept in `out`.")
-    retain_met: int = Field(100_000, ge=1, description="Entries kept in `met`.")
-    retain_alarms: int = Field(100_000, ge=1, description="Entries kept in `alarms`.")
-    retain_dlq: int = Field(1_000_000, ge=1, description="Entries kept in `dlq`.")
-    downstream: Policy = Field(
-        "trim",
-        description="Answers beyond retain_out: `trim` them, or `block` the feed until the "
-        "downstream group has acknowledged them.",
-    )
-    downstream_group: str = Field(
-        "downstream",
-        min_length=1,
-        max_length=256,
-        description="Consumer group of `out` that `block` waits for.",
     )
     refit_processes: int = Field(
         1,

@@ -120,10 +120,7 @@ def _gate(
 ) -> Gate:
     if settings.downstream == "trim":
         return OpenGate()
-    group, retain = settings.downstream_group, settings.retain_out
-    keys = store.keys
-    beside = {keys.met: settings.retain_met, keys.alarms: settings.retain_alarms}
-    return AcknowledgedGate(store, group, retain, stop, seconds, telemetry, beside)
+    return AcknowledgedGate(store, settings.downstream_group, stop, seconds, telemetry)
 
 
 def _fresh(config: PredictorConfig, refits: Refitter) -> OnlinePredictor:

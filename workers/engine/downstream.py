@@ -1,12 +1,11 @@
 """Back-pressure from consumers: answers are not trimmed before a consumer group acknowledged them.
 
-With the policy `trim`, answers beyond `retain_out` are trimmed, whether they were read or not. With
+With the policy `trim`, answers beyond what is kept are trimmed, whether they were read or not. With
 `block`, they are trimmed only after the group acknowledged them; so are their input, reports and
-alarms. While `retain_out` answers are kept and the oldest is not acknowledged, the
+alarms. While as many answers are kept, or as many bytes, and the oldest is not acknowledged, the
 worker reads no input. The input waits in `in`; nothing is lost.
 """
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import structlog
@@ -18,6 +17,10 @@ from workers.stop import Stop
 
 SECONDS = 0.5
 """Seconds between two checks of a group that is behind."""
+
+_OUT = 0
+_BESIDE = (1, 2)
+"""Places of reports and alarms among the outputs: their entries belong to answers."""
 
 log = structlog.get_logger("online_svm.worker")
 
@@ -55,44 +58,37 @@ class OpenGate:
 class AcknowledgedGate:
     """The gate of the policy `block`.
 
-    `out` holds at most `retain` answers and one batch. The store's own retention of `out` and of
-    the streams beside it must be 0, so that a commit trims nothing.
+    `out` holds at most as many answers as the store's bounds say and one batch, or as many bytes
+    and two batches. The store's retention must say `is_held`, so that a commit trims nothing of
+    answers, reports and alarms.
 
     Parameters
     ----------
     store : Store
     group : str
         Consumer group of `out`; while there is none, nothing counts as acknowledged.
-    retain : int
-        Answers to keep.
     stop : Stop
     seconds : float
         How long `is_open` waits before it returns False.
     telemetry : Telemetry, optional
         Is told while the feed waits.
-    beside : mapping of str to int
-        Further streams whose entries belong to answers, and how many to keep of each; 0 keeps all.
     """
 
     def __init__(
         self,
         store: Store,
         group: str,
-        retain: int,
         stop: Stop,
         seconds: float = SECONDS,
         telemetry: Telemetry | None = None,
-        beside: Mapping[str, int] | None = None,
     ) -> None:
-        self._store, self._group, self._retain, self._stop = store, group, retain, stop
-        self._beside = {stream: count for stream, count in (beside or {}).items() if count}
+        self._store, self._group, self._stop = store, group, stop
         self._seconds, self._telemetry = seconds, telemetry or Telemetry()
         self._was_open = True
 
     def is_open(self, batch: int) -> bool:
-        """Trim what is acknowledged beyond `retain`; return whether there is room again."""
-        kept = self._store.length(self._store.keys.out)
-        room = kept < self._retain or kept - self._trim(kept - self._retain + batch) < self._retain
+        """Trim what is acknowledged beyond the bounds; return whether there is room again."""
+        room = self._has_room_for_bytes() and self._has_room_for_entries(batch)
         if room != self._was_open:
             self._tell(room)
         if not room:
@@ -106,27 +102,61 @@ class AcknowledgedGate:
             return upto
         return b"%d-%d" % limit if limit > (0, 0) else b""
 
-    def _trim(self, count: int) -> int:
-        """Trim up to `count` of the oldest answers, as far as they are acknowledged."""
+    def _has_room_for_bytes(self) -> bool:
+        retained = self._store.retained
+        bound = retained.bounds.bytes.out
+        if not bound or retained.kept.streams[_OUT].kept < bound:
+            return True
         limit = self._acknowledged()
-        gone = self._trim_stream(self._store.keys.out, count, limit)
-        for stream, retain in self._beside.items() if gone else ():
-            excess = self._store.length(stream) - retain
-            if excess > 0:
-                self._trim_stream(stream, min(excess, 2 * gone), limit)
-        return gone
+        if gone := self._trim_bytes(_OUT, limit):
+            self._trim_beside(gone, limit)
+        return retained.kept.streams[_OUT].kept < bound
 
-    def _trim_stream(self, stream: str, count: int, limit: tuple[int, int]) -> int:
-        """Trim up to `count` of the oldest entries, as far as they stand before `limit`."""
-        store = self._store
-        oldest = store.call("XRANGE", stream, "-", "+", "COUNT", count)
-        going = [entry[0] for entry in oldest if parse_id(entry[0]) < limit]
-        if not going:
+    def _has_room_for_entries(self, batch: int) -> bool:
+        retain = self._store.retained.bounds.entries[_OUT]
+        if not retain:
+            return True
+        kept = self._store.length(self._store.keys.out)
+        if kept < retain:
+            return True
+        limit = self._acknowledged()
+        gone = self._trim_entries(self._store.keys.out, kept - retain + batch, limit)
+        if gone:
+            self._trim_beside(gone, limit)
+        return kept - gone < retain
+
+    def _trim_beside(self, gone: int, limit: tuple[int, int]) -> None:
+        """Trim reports and alarms beyond their bounds, after so many answers went."""
+        for place in _BESIDE:
+            stream = self._store.keys.outputs[place]
+            retain = self._store.retained.bounds.entries[place]
+            excess = self._store.length(stream) - retain if retain else 0
+            if excess > 0:
+                self._trim_entries(stream, min(excess, 2 * gone), limit)
+            self._trim_bytes(place, limit)
+
+    def _trim_bytes(self, place: int, limit: tuple[int, int]) -> int:
+        """Trim a stream to below its bound of bytes, as far as it stands before `limit`."""
+        retained = self._store.retained
+        kept, bound = retained.kept.streams[place], retained.bounds.bytes[place]
+        left = kept.room_from(bound, lambda entry_id: parse_id(entry_id) < limit)
+        if left.marks == kept.marks:
             return 0
-        # Trim up to the ID after the last acknowledged one, so only entries that were checked go.
-        # No ID follows the last one that a stream can have; that answer stays.
-        upto = next_id(going[-1]) or LAST_ID
-        return int(store.call("XTRIM", stream, "MINID", "=", upto))
+        retained.note_trimmed(place, left)
+        return self._trim_upto(self._store.keys.outputs[place], left.marks[0].cursor)
+
+    def _trim_entries(self, stream: str, count: int, limit: tuple[int, int]) -> int:
+        """Trim up to `count` of the oldest entries, as far as they stand before `limit`."""
+        oldest = self._store.call("XRANGE", stream, "-", "+", "COUNT", count)
+        going = [entry[0] for entry in oldest if parse_id(entry[0]) < limit]
+        return self._trim_upto(stream, going[-1]) if going else 0
+
+    def _trim_upto(self, stream: str, last: bytes) -> int:
+        """Trim the entries up to one that may go; return their number."""
+        # Up to the ID after it, so only entries that were checked go. No ID follows the last one
+        # that a stream can have; that entry stays.
+        upto = next_id(last) or LAST_ID
+        return int(self._store.call("XTRIM", stream, "MINID", "=", upto))
 
     def _acknowledged(self) -> tuple[int, int]:
         """Return the ID before which every answer is acknowledged."""
@@ -157,5 +187,6 @@ class AcknowledgedGate:
                 "waiting for the consumer group: its oldest answer that is not acknowledged is "
                 "also the oldest that is kept",
                 group=self._group,
-                retain_out=self._retain,
+                retain_out=self._store.retained.bounds.entries[_OUT],
+                retain_out_bytes=self._store.retained.bounds.bytes.out,
             )

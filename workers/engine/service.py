@@ -17,8 +17,9 @@ from workers.engine.telemetry import Telemetry
 from workers.errors import WorkerError
 from workers.fast_imports import importing
 from workers.feed.agreement import agreement
-from workers.feed.commit import Retention
+from workers.feed.kept_bytes import NAMES
 from workers.feed.keys import FeedKeys
+from workers.feed.retention import Retention
 from workers.feed.stored_settings import effective_settings
 from workers.refit import child as refit_child
 from workers.refit.child import Child
@@ -165,11 +166,18 @@ def _telling(store: Store) -> Iterator[None]:
 
 
 def retention(settings: WorkerSettings) -> Retention:
-    """Return what commits retain: all of an answer if the gate trims it."""
-    if settings.downstream == "block":
-        return Retention(0, 0, 0, settings.retain_dlq)
-    out, met, alarms = settings.retain_out, settings.retain_met, settings.retain_alarms
-    return Retention(out, met, alarms, settings.retain_dlq)
+    """Return what was told of what to retain; commits trim nothing that the gate trims."""
+    told = settings.model_fields_set
+    entries = {
+        name: getattr(settings, f"retain_{name}") for name in NAMES if f"retain_{name}" in told
+    }
+    return Retention(
+        **entries,
+        out_bytes=settings.retain_out_bytes,
+        met_bytes=settings.retain_met_bytes,
+        dlq_bytes=settings.retain_dlq_bytes,
+        is_held=settings.downstream == "block",
+    )
 
 
 @contextmanager

@@ -13,8 +13,9 @@ from workers.broker.store import Store
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.commit import SnapshotMove
 from workers.feed.kept_input import keep
+from workers.feed.marks import Mark
 from workers.feed.position import Position
-from workers.feed.state import Mark, Pointer
+from workers.feed.state import Pointer
 
 FORMAT = 1
 

@@ -1,10 +1,11 @@
-"""The contents of one commit, and how much of each stream is retained."""
+"""The contents of one commit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from workers.feed.marks import Mark
 from workers.feed.position import Position
-from workers.feed.state import Mark, Pointer
+from workers.feed.state import Pointer
 
 HEAD_BYTES = 1024
 """Bytes of a rejected entry that are kept in `dlq`."""
@@ -19,16 +20,6 @@ class DeadLetter:
     reason: str
     size: int
     head: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """Approximate number of entries to keep in each output stream; 0 keeps all."""
-
-    out: int = 1_000_000
-    met: int = 100_000
-    alarms: int = 100_000
-    dlq: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """The hash `st` as types: position, snapshot pointers, agreement."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
 from workers.errors import BadConfiguration, StateLost
+from workers.feed.kept_bytes import NO_BOUNDS, Bounds, KeptBytes, parse_four
 from workers.feed.keys import FeedKeys
+from workers.feed.marks import Mark, parse_marks
 from workers.feed.position import Position
 from workers.feed.state_fields import (
     added,
@@ -24,41 +26,6 @@ _SHOWN = 60  # bytes of a damaged field in a message
 
 FORMAT = 1
 """Version of everything this program stores in Redis."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A point of the feed: the cursor after `n` learned examples.
-
-    Examples
-    --------
-    >>> encode_marks([Mark(40, b"50-0"), Mark(80, b"90-1")])
-    b'40:50-0 80:90-1'
-    >>> parse_marks(b"40:50-0 80:90-1")
-    (Mark(n=40, cursor=b'50-0'), Mark(n=80, cursor=b'90-1'))
-    """
-
-    n: int = 0
-    cursor: bytes = b"0-0"
-
-
-def encode_marks(marks: Iterable[Mark]) -> bytes:
-    """Return the text stored in `st`."""
-    return b" ".join(b"%d:%b" % (mark.n, mark.cursor) for mark in marks)
-
-
-def parse_marks(value: bytes) -> tuple[Mark, ...]:
-    """Return the marks that `encode_marks` wrote.
-
-    Raises
-    ------
-    ValueError
-        For any other text.
-    """
-    pairs = [part.split(b":") for part in value.split()]
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError("not pairs of number:ID")
-    return tuple(Mark(count(n), entry_id(cursor)) for n, cursor in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +121,11 @@ class FeedState:
     agreement : Agreement
     marks : tuple of Mark
         Points since which all input is kept, the oldest first; empty if none are known.
+    keeps : Bounds
+        Bytes of each output stream that the feed keeps unless a worker is told otherwise; none for
+        a feed that is older than these bounds.
+    kept : KeptBytes
+        What was counted of the output streams.
     """
 
     epoch: int
@@ -163,6 +135,8 @@ class FeedState:
     previous: Pointer | None
     agreement: Agreement
     marks: tuple[Mark, ...] = ()
+    keeps: Bounds = NO_BOUNDS
+    kept: KeptBytes = field(default_factory=KeptBytes)
 
     @property
     def snapshots(self) -> tuple[Pointer, ...]:
@@ -198,6 +172,8 @@ class FeedState:
             previous=read("previous", _pointer),
             agreement=_agreement(read),
             marks=read("marks", parse_marks, b""),
+            keeps=Bounds(*read("keeps", parse_four, b"0 0 0 0")),
+            kept=KeptBytes.read(read),
         )
 
 
@@ -226,8 +202,15 @@ class _Reader:
         )
 
 
-def initial_fields(agreement: Agreement) -> list[bytes | str | int]:
-    """Return names and values of the hash of a new feed, except epoch and writer."""
+def initial_fields(agreement: Agreement, keeps: Bounds = NO_BOUNDS) -> list[bytes | str | int]:
+    """Return names and values of the hash of a new feed, except epoch and writer.
+
+    Parameters
+    ----------
+    agreement : Agreement
+    keeps : Bounds
+        Bytes of each output stream to keep.
+    """
     start = Position()
     fields: dict[str, bytes | str | int] = {
         "format": FORMAT,
@@ -241,6 +224,8 @@ def initial_fields(agreement: Agreement) -> list[bytes | str | int]:
         "config_hash": agreement.config_hash,
         "environment": agreement.environment,
     }
+    if keeps != NO_BOUNDS:
+        fields["keeps"] = " ".join(map(str, keeps))
     return [part for pair in fields.items() for part in pair]
 
 

@@ -1,12 +1,14 @@
-"""Back-pressure for producers: a push waits while too many entries wait for the worker."""
+"""Back-pressure for producers: a push waits while too much input waits for the worker."""
 
 import time
 from collections.abc import Callable
+from math import inf
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+from workers.broker.batch_size import BatchSize
 from workers.broker.connection import Connection
-from workers.broker.feed_reader import PAGE
+from workers.broker.feed_reader import PAGE, PAGE_BYTES
 from workers.errors import RedisUnsuitable, WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.position import LAST_ID
@@ -17,18 +19,27 @@ SECONDS = 0.2
 """Seconds between two checks of a full feed."""
 
 
-class HighWater:
-    """Makes a push wait while at least `mark` entries are beyond the worker's cursor.
+class Amount(NamedTuple):
+    """Entries, and the bytes of their field names and values."""
 
-    Counting reads entries, so it is rare. If there is room for r entries, r are sent before the
-    next count. When the mark is reached, the push waits until half of the entries are answered; the
+    entries: float = 0
+    size: float = 0
+
+
+class HighWater:
+    """Makes a push wait while too many entries, or bytes of them, are beyond the worker's cursor.
+
+    Counting reads entries, so it is rare. If there is room for r entries and b bytes, so much is
+    sent before the next count. When a mark is reached, the push waits until half is answered; the
     counter in the feed's state shows that without reading entries.
 
     Parameters
     ----------
     url, feed : str
     mark : int
-        At least 1. A push exceeds it by less than a chunk.
+        Entries; 0 bounds none. A push exceeds it by less than a chunk.
+    mark_bytes : int
+        Bytes, in the same way.
     tell : callable, optional
         Called with the number of waiting entries whenever the feed is full.
     seconds : float
@@ -50,12 +61,14 @@ class HighWater:
         tell: Callable[[int], None] | None = None,
         seconds: float = SECONDS,
         skipped: int = 0,
+        mark_bytes: int = 0,
     ) -> None:
-        self._keys, self._mark = FeedKeys(feed), mark
+        self._keys, self._mark = FeedKeys(feed), Amount(mark or inf, mark_bytes or inf)
         self._tell, self._seconds, self._skipped = tell or _ignore, seconds, skipped
         self._connection = Connection(url, Stop())
         self._answered()  # what Redis refuses from the start is no interrupted push
-        self._next_count = 0
+        self._next_count = Amount()
+        self._sent_bytes = 0
 
     def __enter__(self) -> Self:
         return self
@@ -68,6 +81,10 @@ class HighWater:
     ) -> None:
         self._connection.close()
 
+    def add_bytes(self, size: int) -> None:
+        """Count the bytes of a chunk that was sent; before the call that counts its rows."""
+        self._sent_bytes += size
+
     def __call__(self, sent: int) -> None:
         """Wait until there is room; `sent` rows were sent so far.
 
@@ -77,8 +94,9 @@ class HighWater:
             If Redis does not answer, or refuses.
         """
         try:
-            if sent >= self._next_count:
-                self._next_count = sent + self._room()
+            if sent >= self._next_count.entries or self._sent_bytes >= self._next_count.size:
+                room = self._room()
+                self._next_count = Amount(sent + room.entries, self._sent_bytes + room.size)
         except RedisUnsuitable:
             raise
         except WorkerError as error:
@@ -86,37 +104,47 @@ class HighWater:
                 f"{error}. {rows_pushed(sent)}; go on with --skip {self._skipped + sent}"
             ) from None
 
-    def _room(self) -> int:
-        """Wait until there is room; return how many entries may be sent."""
+    def _room(self) -> Amount:
+        """Wait until there is room; return how much may be sent."""
         # Read the counter of answers before counting the waiting entries. Answers in between then
         # count twice, and the loop counts again. In the other order they would be missed.
         before = self._answered()
-        while (waiting := self._waiting()) >= self._mark:
+        while self._is_full(waiting := self._waiting()):
             self._wait_until_half(waiting, before)
             before = self._answered()
-        return self._mark - waiting
+        return Amount(self._mark.entries - waiting.entries, self._mark.size - waiting.size)
 
-    def _wait_until_half(self, waiting: int, before: int) -> None:
+    def _is_full(self, waiting: Amount) -> bool:
+        return waiting.entries >= self._mark.entries or waiting.size >= self._mark.size
+
+    def _wait_until_half(self, waiting: Amount, before: int) -> None:
         """Wait until half of the mark is answered; half remains if nobody else pushes."""
+        # Of bytes, by the mean size of what waits: the entries are counted again after that.
+        half = min(self._mark.entries, waiting.entries * self._mark.size / max(waiting.size, 1)) / 2
         answered = self._answered()
         # A smaller counter means that the feed was reset: count again.
-        while answered >= before and waiting - (answered - before) > self._mark // 2:
-            self._tell(waiting - (answered - before))
+        while answered >= before and waiting.entries - (answered - before) > half:
+            self._tell(int(waiting.entries) - (answered - before))
             time.sleep(self._seconds)
             answered = self._answered()
 
-    def _waiting(self) -> int:
-        """Return how many entries are beyond the cursor, counted up to the mark."""
-        most = min(self._mark, int(self._connection.call("XLEN", self._keys.input)))
+    def _waiting(self) -> Amount:
+        """Return how much is beyond the cursor, counted up to a mark."""
+        most = min(self._mark.entries, int(self._connection.call("XLEN", self._keys.input)))
         after = self._connection.call("HGET", self._keys.state, "cursor") or b"0-0"
-        count = 0
+        # Pages of about so many bytes: entries may be large, and are only counted here.
+        pages = BatchSize(PAGE, PAGE_BYTES)
+        count = size = 0
         while (
             count < most
+            and size < self._mark.size
             and after != LAST_ID
-            and (page := self._page(after, min(PAGE, most - count)))
+            and (page := self._page(after, int(min(pages.count, most - count))))
         ):
             count, after = count + len(page), page[-1][0]
-        return count
+            size += sum(sum(map(len, fields)) for _, fields in page)
+            pages.first_of(page)
+        return Amount(count, size)
 
     def _page(self, after: bytes, count: int) -> list[Any]:
         found: list[Any] = self._connection.call(

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from types import FrameType
 
 import numpy as np
@@ -20,6 +19,9 @@ from workers.push.sources import BadSource, Row
 
 CHUNK = 500
 """Entries sent before their replies are read; more would not make a push faster."""
+
+CHUNK_BYTES = 1 << 22
+"""Bytes of them, after which no further entry is added."""
 
 Fields = list[bytes | str]
 Throttle = Callable[[int], None]
@@ -140,6 +142,7 @@ def push(
     throttle: Throttle | None = None,
     chunk: int = CHUNK,
     skipped: int = 0,
+    measure: Callable[[int], None] | None = None,
 ) -> int:
     """Append rows to the input of a feed, in order; return their number.
 
@@ -156,9 +159,11 @@ def push(
     throttle : callable, optional
         Called after each chunk with the number of rows sent so far; it may wait.
     chunk : int
-        Rows sent at once.
+        Rows sent at once, or about `CHUNK_BYTES` of them.
     skipped : int
         Rows of the source that were skipped; messages count them.
+    measure : callable, optional
+        Called with the bytes of each chunk, names and values of its fields, before `throttle`.
 
     Raises
     ------
@@ -173,8 +178,8 @@ def push(
     sent = unsure = 0
     try:
         with producer_of(url, feed) as producer:
-            for batch in _chunks(rows, chunk):
-                entries = [label_entry(row) if are_labels else entry(row, arrays) for row in batch]
+            all_entries = (label_entry(row) if are_labels else entry(row, arrays) for row in rows)
+            for entries, size in _chunks(all_entries, chunk):
                 with deferred_interrupt() as interrupt:
                     unsure = len(entries)
                     sent += _send(producer, url, entries, sent, skipped)
@@ -183,11 +188,18 @@ def push(
                     raise KeyboardInterrupt
                 if sent == len(entries):
                     producer.register()
+                if measure is not None:
+                    measure(size)
                 if throttle is not None:
                     throttle(sent)
     except KeyboardInterrupt:
         raise PushInterrupted(sent, unsure) from None
     return sent
+
+
+def _size(fields: Fields) -> int:
+    """Return the bytes of an entry."""
+    return sum(len(part if isinstance(part, bytes) else part.encode()) for part in fields)
 
 
 def producer_of(url: str, feed: str) -> Producer:
@@ -272,10 +284,18 @@ go on with --skip 106'
     return f"later rows than the refused were taken: push {missing}, then {rest}"
 
 
-def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
-    remaining = iter(rows)
-    while chunk := list(islice(remaining, size)):
-        yield chunk
+def _chunks(entries: Iterable[Fields], count: int) -> Iterator[tuple[list[Fields], int]]:
+    """Yield so many entries at a time, fewer where they are large; and their bytes."""
+    chunk: list[Fields] = []
+    held = 0
+    for each in entries:
+        chunk.append(each)
+        held += _size(each)
+        if len(chunk) >= count or held >= CHUNK_BYTES:
+            yield chunk, held
+            chunk, held = [], 0
+    if chunk:
+        yield chunk, held
 
 
 class Pace:

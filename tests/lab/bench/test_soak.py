@@ -8,14 +8,14 @@ import pytest
 from workers.cli import app as cli
 from workers.config.settings import WorkerSettings
 from workers.feed.kept_input import keep, known_marks
-from workers.feed.state import Mark
+from workers.feed.marks import Mark
 from workers.lab.bench import soak, soak_curve
 from workers.lab.bench.levels import Bounds, Sample, checks, most_kept_input
 
 LEVEL = Sample(
-    seconds=0.0, seq=0, worker=200, refits=300, redis=900, input=20_000, out=50_000, met=500,
-    dlq=0, out_bytes=50_000_000, met_bytes=1_000, groups=1, consumers=0, pending=0, snapshots=2,
-    snapshot_bytes=1_000,
+    seconds=0.0, seq=0, worker=200, refits=300, redis=900_000_000, input=20_000, out=50_000,
+    met=500, dlq=0, out_bytes=50_000_000, met_bytes=1_000, groups=1, consumers=0, pending=0,
+    snapshots=2, snapshot_bytes=1_000,
 )  # fmt: skip
 
 
@@ -48,11 +48,14 @@ def test_a_level_run_breaks_no_bound():
         ("worker's memory", {"worker": lambda share: 200 + 20 * share}),
         ("refit process's memory", {"refits": lambda share: 300 + 30 * share}),
         ("bytes of a snapshot", {"snapshot_bytes": lambda share: 1_000 + 100 * share}),
-        ("bytes of an answer", {"out_bytes": lambda share: int(5e7 * (1 + share))}),
+        ("bytes of an answer", {"out_bytes": lambda share: int(5e7 * (1 + 0.2 * share))}),
         ("examples a second", {"seconds": lambda share: 100 * share * (1 + share)}),
         ("entries of in", {"input": lambda share: int(1e5 * share)}),
-        ("entries of out", {"out": lambda share: int(2e6 * share)}),
-        ("entries of met", {"met": lambda share: int(2e5 * share)}),
+        (
+            "bytes of out",
+            {"out": lambda share: int(2e6 * share), "out_bytes": lambda share: int(2e9 * share)},
+        ),
+        ("bytes of met", {"met_bytes": lambda share: int(2e7 * share)}),
         ("entries of dlq", {"dlq": lambda share: int(2 * share)}),
         ("snapshots", {"snapshots": lambda share: 2 + int(2 * share)}),
         ("groups", {"groups": lambda share: 1 + int(share)}),

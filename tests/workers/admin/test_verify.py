@@ -11,7 +11,7 @@ from workers.engine.loop import Engine
 from workers.engine.recovery import Recovery
 from workers.errors import BadConfiguration, SnapshotsLost
 from workers.feed.agreement import agreement
-from workers.feed.commit import Retention
+from workers.feed.retention import Retention
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, metrics_every=10, gamma=0.5)

@@ -13,8 +13,9 @@ from workers.errors import (
     Unavailable,
     WrongKeyType,
 )
-from workers.feed.commit import Commit, DeadLetter, Retention, SnapshotMove
+from workers.feed.commit import Commit, DeadLetter, SnapshotMove
 from workers.feed.position import ALARMS, MET, OUT, START, Position, chain
+from workers.feed.retention import Retention
 from workers.feed.state import Agreement, Pointer
 
 AGREEMENT = Agreement("{}", "00", "{}")

@@ -79,6 +79,49 @@ def test_a_feed_that_is_reset_while_a_push_waits_is_counted_anew(store, redis_ur
     assert told == [20], "it waited, and the reset let it go"
 
 
+def bytes_beyond(store):
+    """Return the bytes of what waits, by reading all of it."""
+    cursor = store.call("HGET", store.keys.state, "cursor") or b"0-0"
+    found = store.call("XRANGE", store.keys.input, b"(" + cursor, "+")
+    return sum(len(part) for _, fields in found for part in fields)
+
+
+@pytest.mark.parametrize("mark", [0, 10_000])
+def test_a_push_waits_for_bytes_as_for_entries(store, redis_url, feed, mark):
+    rows, seen = [Row(list(range(i % 60)), "a") for i in range(300)], []
+
+    def work(waiting):
+        seen.append(bytes_beyond(store))
+        answer(store, store.length(store.keys.input) - waiting // 3)
+
+    with HighWater(redis_url, feed, mark, work, 0.0, mark_bytes=5_000) as wait:
+        wait(0)
+        sent = ingest.push(rows, redis_url, feed, throttle=wait, chunk=10, measure=wait.add_bytes)
+    assert sent == store.length(store.keys.input) == 300
+    assert len(seen) > 3
+    largest = 10 * max(len(part) for row in rows for part in ingest.encoded(row)) + 100
+    assert all(5_000 <= found < 5_000 + largest for found in seen[::2])
+
+
+def test_one_entry_above_the_mark_of_bytes_is_waited_for(store, redis_url, feed):
+    ingest.push([Row([1.0] * 1000, "a")], redis_url, feed)
+    told = []
+    with HighWater(
+        redis_url, feed, 0, lambda n: (told.append(n), answer(store, 1)), 0.0, mark_bytes=100
+    ) as wait:
+        wait(0)
+    assert told == [1]
+
+
+def test_large_rows_are_sent_in_chunks_of_few(redis_url, feed, monkeypatch):
+    monkeypatch.setattr(ingest, "CHUNK_BYTES", 10_000)
+    sent, sizes = [], []
+    rows = [Row([1.0] * 1000, "a")] * 9 + [Row([1.0], "a")] * 50
+    ingest.push(rows, redis_url, feed, throttle=sent.append, measure=sizes.append)
+    assert sent == [3, 6, 9, 59]  # an entry of the first kind has 4,006 bytes
+    assert max(sizes) < 10_000 + 4_100
+
+
 def test_a_refusal_says_how_to_go_on(store, redis_url, feed):
     store.call("SET", store.keys.input, "no stream")
     with (
@@ -96,6 +139,14 @@ def test_the_wait_is_told_once_in_a_while(capsys):
     assert (
         said == "waiting for the worker: 1,234 entries are beyond its cursor (high water 1,000)\n"
     )
+
+
+def test_the_wait_names_the_marks(capsys):
+    waiting_progress(0, 1 << 28)(7)
+    waiting_progress(50, 1000)(60)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].endswith("7 entries are beyond its cursor (high water 268,435,456 bytes)")
+    assert said[1].endswith("60 entries are beyond its cursor (high water 50 or 1,000 bytes)")
 
 
 def test_the_command_waits_and_says_so(store, redis_url, feed):

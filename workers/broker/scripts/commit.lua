@@ -16,11 +16,12 @@
 --       4 n        examples learned             > after this batch
 --       5 digest   chained SHA-256, hex        /
 --       6 keep_out, 7 keep_met, 8 keep_alarms, 9 keep_dlq   entries to retain, about; 0 keeps all
---      10 reads    "1" where the feed answers what is in `in`, "0" where it answers other feeds
---      11 trim     input before this ID is no longer needed; "" trims nothing
---      12 parts    of the snapshot that becomes the newest one; 0 where none does
---      13 f        further fields of st that change with the batch, such as snapshot pointers
---      14 m, 15 k, 16 a, 17 r   entries for out, met, alarms, dlq
+--      10 from_out, 11 from_met, 12 from_alarms, 13 from_dlq   entries before this ID may go; "" none
+--      14 reads    "1" where the feed answers what is in `in`, "0" where it answers other feeds
+--      15 trim     input before this ID is no longer needed; "" trims nothing
+--      16 parts    of the snapshot that becomes the newest one; 0 where none does
+--      17 f        further fields of st that change with the batch, such as snapshot pointers
+--      18 m, 19 k, 20 a, 21 r   entries for out, met, alarms, dlq
 --      then f times  name, value
 --           m times  id, payload                        every input entry of the batch, in order
 --           k times  id, payload
@@ -36,14 +37,14 @@
 --   SNAPSHOT               a part of the snapshot to point at is not there (it expired, unreferenced)
 
 local GROUP = 'osvm'
-local parts, f = tonumber(A[12]), tonumber(A[13])
-local m, k, a, r = tonumber(A[14]), tonumber(A[15]), tonumber(A[16]), tonumber(A[17])
-local first_field = 18
+local parts, f = tonumber(A[16]), tonumber(A[17])
+local m, k, a, r = tonumber(A[18]), tonumber(A[19]), tonumber(A[20]), tonumber(A[21])
+local first_field = 22
 local first_out = first_field + 2 * f
 local first_met = first_out + 2 * m
 local first_alarm = first_met + 2 * k
 local first_dlq = first_alarm + 2 * a
-local reads = m > 0 and A[10] == '1'
+local reads = m > 0 and A[14] == '1'
 local cursor = A[2]
 if m > 0 then cursor = A[first_met - 2] end
 
@@ -112,7 +113,7 @@ if input and input['entries-added'] then call('HSET', KEYS[1], 'added', counted(
 if reads and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then
   pcall_('XGROUP', 'CREATE', KEYS[2], GROUP, cursor)
 end
-for i = 1, 4 do trim(KEYS[2 + i], counts[i], A[5 + i]) end
+for i = 1, 4 do trim(KEYS[2 + i], counts[i], A[5 + i], A[9 + i]) end
 for i = 7 + parts, #KEYS do pcall_('UNLINK', KEYS[i]) end
-if A[11] ~= '' then pcall_('XTRIM', KEYS[2], 'MINID', '=', A[11]) end
+if A[15] ~= '' then pcall_('XTRIM', KEYS[2], 'MINID', '=', A[15]) end
 return {'OK'}

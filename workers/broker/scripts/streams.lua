@@ -71,9 +71,12 @@ local function add_dead_letters(key, count, first)
   end
 end
 
--- Trim a stream that was added to, down to about `keep` entries; '0' keeps all. This comes after the
--- commit, so a failure must not look like a refusal.
-local function trim(key, count, keep)
-  if count > 0 and keep ~= '0' then pcall_('XTRIM', key, 'MAXLEN', '~', keep) end
+-- Trim a stream that was added to: down to about `keep` entries, '0' keeps all; and about those
+-- before the ID `from`, '' for none. This comes after the commit, so a failure must not look like a
+-- refusal.
+local function trim(key, count, keep, from)
+  if count == 0 then return end
+  if keep ~= '0' then pcall_('XTRIM', key, 'MAXLEN', '~', keep) end
+  if from ~= '' then pcall_('XTRIM', key, 'MINID', '~', from, 'LIMIT', 0) end
 end
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from workers.config.settings import WorkerSettings
 from workers.feed.kept_input import SPACING
+from workers.feed.retention import KEEPS
 from workers.lab.bench.report import Check
 
 SETTLED = 25_000
@@ -14,8 +15,10 @@ SETTLED = 25_000
 
 # Samples around a point of which the median counts: one may fall into a snapshot.
 _AROUND = 5
-# `XTRIM MAXLEN ~` and the trimming of input drop whole nodes, of a hundred entries at most.
+# The trimming of input drops whole nodes, of a hundred entries at most.
 _NODE = 100
+_OVER = 1.1
+"""Memory of a stream in parts of the bytes it keeps, at most; see `feed.kept_bytes.counted`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def _memory(samples: Sequence[Sample], settings: WorkerSettings, bound: float) -
         "bytes of an answer in out, end / start": lambda s: s.out_bytes / s.out,
     }
     found = [Check(name, _growth(samples, each), bound) for name, each in measures.items()]
-    full = [s for s in samples if s.out >= settings.retain_out]
+    full = [s for s in samples if s.out + settings.batch < s.seq]  # some were trimmed
     if len(full) > 2 * _AROUND:
         # Without the reports, which come a hundred times as slowly and are counted by themselves.
         growth = _growth(full, lambda s: s.redis - s.met_bytes)
@@ -136,8 +139,8 @@ def _streams(samples: Sequence[Sample], settings: WorkerSettings, high_water: in
     most_input = most_kept_input(settings) + 2 * high_water + _NODE
     most = {
         "entries of in": (lambda s: s.input, most_input),
-        "entries of out": (lambda s: s.out, settings.retain_out + settings.batch + _NODE),
-        "entries of met": (lambda s: s.met, settings.retain_met + settings.batch + _NODE),
+        "bytes of out": (lambda s: s.out_bytes, _OVER * (settings.retain_out_bytes or KEEPS.out)),
+        "bytes of met": (lambda s: s.met_bytes, _OVER * (settings.retain_met_bytes or KEEPS.met)),
         "entries of dlq": (lambda s: s.dlq, 0),
         # A third one is there while the commit that points at it is on its way.
         "snapshots": (lambda s: s.snapshots, 3),

@@ -1,0 +1,112 @@
+"""The count of kept bytes: a bound that holds, few marks, and no look at the stream."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.errors import StateLost
+from workers.feed.kept_bytes import NO_BOUNDS, Added, Bounds, KeptBytes, StreamBytes, counted
+from workers.feed.marks import Mark
+from workers.feed.retention import ENTRIES, KEEPS, Retention
+from workers.feed.state import Agreement, FeedState, initial_fields
+
+BOUND = 3200
+
+
+@given(st.lists(st.integers(1, 5000), max_size=200))
+def test_after_any_commits_a_stream_holds_its_bound_or_the_last_commit_and_is_not_emptied(sizes):
+    stream, written = StreamBytes(), [0]
+    for i, size in enumerate(sizes, 1):
+        before = stream
+        stream = stream.after(Added(size, b"%d-0" % i), BOUND)
+        written.append(written[-1] + size)
+        # By another route: what was written after the entry up to which it is trimmed.
+        upto = int(stream.marks[0].cursor.split(b"-")[0])
+        held = written[i] - written[upto]
+        assert held == stream.kept
+        assert held <= max(BOUND, size + BOUND // 32 + max(sizes))
+        assert upto < i  # what a commit wrote stays
+        assert upto >= int((before.marks or (Mark(),))[0].cursor.split(b"-")[0])
+        assert len(stream.marks) <= 34
+    # As much is kept as the spacing of the marks allows.
+    if sum(sizes) > BOUND and max(sizes) < BOUND // 32:
+        assert stream.kept > BOUND - 3 * BOUND // 32
+
+
+@given(st.lists(st.integers(1, 200), max_size=120), st.integers(0, 120))
+def test_a_count_that_was_stored_and_read_goes_on_as_if_it_had_not_been(sizes, at):
+    kept = stored = KeptBytes()
+    fields = {}
+    bounds = Bounds(out=BOUND, met=BOUND // 2, dlq=100)
+    plain = KeptBytes()
+    for i, size in enumerate(sizes, 1):
+        added = [Added(size, b"%d-0" % i), Added(2 * size, b"%d-0" % i), None, None]
+        kept, plain = kept.after(added, bounds), plain.after(added, bounds)
+        fields |= {name.encode(): value for name, value in kept.changes(stored).items()}
+        stored = kept
+        if i == at:
+            kept = stored = parsed(fields).kept
+    assert kept == plain
+    assert parsed(fields).kept == plain
+
+
+def parsed(fields):
+    """Return the state of a feed with these fields beside the first ones."""
+    flat = initial_fields(Agreement("{}", "00", "{}"), KEEPS)
+    first = {
+        str(name).encode(): value if isinstance(value, bytes) else str(value).encode()
+        for name, value in zip(flat[::2], flat[1::2], strict=True)
+    }
+    return FeedState.parse(first | {b"epoch": b"1"} | fields, "st")
+
+
+def test_a_feed_that_begins_now_keeps_64_mib_of_answers_and_an_older_one_what_it_kept():
+    assert parsed({}).keeps == KEEPS == (64 << 20, 16 << 20, 0, 16 << 20)
+    assert Retention().over(KEEPS).entries == (0, 0, 100_000, 0)
+    older = initial_fields(Agreement("{}", "00", "{}"))
+    assert "keeps" not in older
+    assert (
+        Retention().over(NO_BOUNDS).entries == ENTRIES == (1_000_000, 100_000, 100_000, 1_000_000)
+    )
+    assert Retention().over(NO_BOUNDS).bytes == NO_BOUNDS
+
+
+def test_entries_alone_bound_entries_alone_and_both_bound_both():
+    found = Retention(out=5, met=0, dlq_bytes=7).over(KEEPS)
+    assert found.entries == (5, 0, 100_000, 0)
+    assert found.bytes == (0, 0, 0, 7)
+    both = Retention(out=5, out_bytes=9).over(NO_BOUNDS)
+    assert (both.entries[0], both.bytes.out) == (5, 9)
+    assert Retention(out_bytes=0).over(KEEPS).entries[0] == ENTRIES[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (b"keeps", b"1 2 3"), (b"keeps", b"a b c d"), (b"written", b"-1 0 0 0"),
+        (b"marks_out", b"5"), (b"marks_dlq", b"5:x"),
+    ],
+)  # fmt: skip
+def test_a_damaged_count_is_named(name, value):
+    with pytest.raises(StateLost, match=name.decode()):
+        parsed({name: value})
+
+
+def test_what_is_held_is_not_trimmed_by_commits_but_by_who_knows_what_is_done_with():
+    stream = StreamBytes()
+    for i in range(1, 101):
+        stream = stream.after(Added(100, b"%d-0" % i), BOUND, is_held=True)
+    assert stream.kept == 10_000
+    assert stream.marks[0] == Mark(0, b"0-0")
+    some = stream.room_from(BOUND, lambda entry: int(entry.split(b"-")[0]) <= 40)
+    assert some.marks[0] == Mark(4000, b"40-0")
+    done = some.room_from(BOUND, lambda _: True)
+    assert (done.kept, done.marks[0].cursor) == (3100, b"69-0")  # below the bound, and no more
+    assert done.room_from(BOUND, lambda _: True) == done
+    assert stream.room_from(BOUND, lambda _: False) == stream
+
+
+def test_without_a_bound_nothing_is_counted():
+    kept = KeptBytes().after([Added(counted(10, 1), b"1-0"), None, None, None], NO_BOUNDS)
+    assert kept == KeptBytes()
+    assert kept.changes(KeptBytes()) == {}

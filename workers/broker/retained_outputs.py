@@ -1,0 +1,57 @@
+"""What the commits of one feed keep of its output streams, over a worker's life."""
+
+from workers.broker.commit_arguments import Trimming, added_by
+from workers.feed.commit import Commit
+from workers.feed.kept_bytes import NO_BOUNDS, KeptBytes, StreamBytes
+from workers.feed.retention import Retention
+from workers.feed.state import FeedState
+
+
+class RetainedOutputs:
+    """Counts what commits write, and says what each of them trims.
+
+    Parameters
+    ----------
+    retention : Retention
+        What the worker was told.
+
+    Attributes
+    ----------
+    bounds : RetentionBounds
+        What is kept: what was told, and for the rest what the feed keeps by itself, which is known
+        once it was taken over.
+    kept : KeptBytes
+        As far as commits that are confirmed counted it.
+    """
+
+    def __init__(self, retention: Retention) -> None:
+        self._retention = retention
+        self.bounds = retention.over(NO_BOUNDS)
+        self.kept = self._stored = self._sent = KeptBytes()
+
+    def begin(self, state: FeedState) -> None:
+        """Go on from what a feed has stored."""
+        self.bounds = self._retention.over(state.keeps)
+        self.kept = self._stored = state.kept
+
+    def send(self, commit: Commit) -> Trimming:
+        """Return what a commit trims, and the counts that it stores; one commit at a time."""
+        self._sent = self._after(commit)
+        entries = self.bounds.entries
+        return Trimming(
+            (0, 0, 0, entries[-1]) if self._retention.is_held else entries,
+            self._sent.trimmed_since(self.kept),
+            self._sent.changes(self._stored),
+        )
+
+    def confirm(self, commit: Commit) -> None:
+        """Note that the commit that was sent is done."""
+        # Not `_sent` itself: a stream may have been trimmed since.
+        self.kept, self._stored = self._after(commit), self._sent
+
+    def note_trimmed(self, place: int, left: StreamBytes) -> None:
+        """Note that the stream at a place of `NAMES` was trimmed; the next commit stores it."""
+        self.kept = self.kept.with_stream(place, left)
+
+    def _after(self, commit: Commit) -> KeptBytes:
+        return self.kept.after(added_by(commit), self.bounds.bytes, self._retention.is_held)

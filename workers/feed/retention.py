@@ -1,0 +1,73 @@
+"""How much of each output stream is kept: by bytes, by entries, or both."""
+
+from dataclasses import dataclass
+
+from workers.feed.kept_bytes import Bounds
+
+ENTRIES = (1_000_000, 100_000, 100_000, 1_000_000)
+"""Entries of `out`, `met`, `alarms` and `dlq` that are kept where their bytes have no bound."""
+
+MiB = 1 << 20
+
+KEEPS = Bounds(out=64 * MiB, met=16 * MiB, alarms=0, dlq=16 * MiB)
+"""Bytes that a feed keeps that begins now."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionBounds:
+    """The bounds in force, of `out`, `met`, `alarms` and `dlq`; 0 bounds none."""
+
+    entries: tuple[int, int, int, int]
+    bytes: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a worker was told to keep; None where it was told nothing.
+
+    Attributes
+    ----------
+    out, met, alarms, dlq : int or None
+        Entries of each stream, about; 0 bounds none.
+    out_bytes, met_bytes, dlq_bytes : int or None
+        Bytes of each stream, about; 0 bounds none.
+    is_held : bool
+        Whether commits trim nothing of answers, reports and alarms, since a consumer has to
+        acknowledge answers first.
+    """
+
+    out: int | None = None
+    met: int | None = None
+    alarms: int | None = None
+    dlq: int | None = None
+    out_bytes: int | None = None
+    met_bytes: int | None = None
+    dlq_bytes: int | None = None
+    is_held: bool = False
+
+    def over(self, keeps: Bounds) -> RetentionBounds:
+        """Return the bounds in force for a feed that keeps so many bytes by itself.
+
+        A number of entries alone is a bound of entries alone. Where bytes have a bound, entries
+        have none unless it was given.
+
+        Examples
+        --------
+        >>> Retention().over(KEEPS).entries, Retention().over(KEEPS).bytes.out == 64 * MiB
+        ((0, 0, 100000, 0), True)
+        >>> Retention(out=500).over(KEEPS).entries[0], Retention(out=500).over(KEEPS).bytes.out
+        (500, 0)
+        >>> Retention().over(Bounds()).entries
+        (1000000, 100000, 100000, 1000000)
+        """
+        told = (self.out, self.met, self.alarms, self.dlq)
+        told_bytes = (self.out_bytes, self.met_bytes, None, self.dlq_bytes)
+        of_bytes = [
+            size if size is not None else 0 if entries is not None else own
+            for entries, size, own in zip(told, told_bytes, keeps, strict=True)
+        ]
+        out, met, alarms, dlq = (
+            entries if entries is not None else 0 if size else default
+            for entries, size, default in zip(told, of_bytes, ENTRIES, strict=True)
+        )
+        return RetentionBounds((out, met, alarms, dlq), Bounds(*of_bytes))
