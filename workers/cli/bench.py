@@ -63,6 +63,7 @@ def register(app: typer.Typer) -> None:
         monitors,
         policies,
         watching,
+        scorers,
         fleet_model,
     ):
         group.command(command.__name__.replace("_", "-"))(command)
@@ -115,6 +116,20 @@ def watching(
 
     with stage_progress() as tell:
         _show(run(examples, pairs, tell), json)
+
+
+def scorers(
+    requests: Annotated[
+        int, typer.Option("--requests", min=1000, help="Requests that are measured.")
+    ] = 20_000,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of each.")] = 3,
+    json: Json = False,
+) -> None:
+    """Measure one, two and four scorers beside a worker that only moves messages."""
+    from workers.lab.bench.scorers import run
+
+    with stage_progress() as tell:
+        _show(run(requests, tell, repeats=repeats), json)
 
 
 def profile(examples: Measured = 20_000, json: Json = False) -> None:

@@ -68,14 +68,17 @@ class WarmWorker(NamedTuple):
 
 @contextmanager
 def warm_worker(
-    url: str, feed: str, settings: WorkerSettings, examples: Pairs
+    url: str, feed: str, settings: WorkerSettings, examples: Pairs, warm_up: int = WARM_UP
 ) -> Iterator[WarmWorker]:
-    """Yield a worker as `online-svm worker` runs it, on a new feed of these examples."""
+    """Yield a worker as `online-svm worker` runs it, on a new feed of these examples.
+
+    It has answered the first `warm_up` of them.
+    """
     stop = Stop()
     with open_store(feed, settings, url, stop) as store, refitter(settings) as refits:
         push(store, examples)
         engine = assemble(store, settings, refits, stop, "bench")
-        _drain(engine, WARM_UP)
+        _drain(engine, warm_up)
         yield WarmWorker(engine, store, refits, len(examples))
 
 

@@ -18,7 +18,7 @@ def processor_seconds(store: Store, refits: Refitter) -> dict[str, float]:
 
     The worker is this process. Its refit processes count as one.
     """
-    seconds = {"worker": time.process_time(), "Redis": _of_redis(store)}
+    seconds = {"worker": time.process_time(), "Redis": redis_seconds(store)}
     if isinstance(refits, ProcessRefitter):
         seconds["refit process"] = sum(map(seconds_of, family(refits.pid)))
     return seconds
@@ -46,7 +46,8 @@ def seconds_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) * _TICK
 
 
-def _of_redis(store: Store) -> float:
+def redis_seconds(store: Store) -> float:
+    """Return the seconds of processor time that Redis has taken, but for its children."""
     lines = store.call("INFO", "cpu").decode().split()
     told = dict(line.split(":") for line in lines if ":" in line)
     return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
