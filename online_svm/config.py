@@ -168,6 +168,8 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
     def _consistent(self) -> Self:
         """Refuse combinations that cannot work, and say why."""
         self._check_labels()
+        if self.given_answers and self.classes is None:
+            raise ValueError("given_answers: declare the classes that answers are about")
         if self.labels == "integer":
             _check_integers(self.classes or ())
         if isinstance(self.class_weight, dict) and self.classes is not None:

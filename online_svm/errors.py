@@ -61,5 +61,6 @@ REJECTION_CODES = (
     "after_window",  # another label for a learned example that has left the window
     "conflict",  # a label for an example with a probability, or with other features
     "time",  # the time of an example is absent, or is not milliseconds
+    "answer",  # a is no answer of a model over the classes, or there is no label to score it by
     "unsupported",  # a field, or a kind of feature value, that is not taken yet, or not here
 )

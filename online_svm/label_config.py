@@ -44,6 +44,12 @@ class LabelConfig(BaseModel):
         "remembered, to correct their labels.",
     )
 
+    given_answers: bool = Field(
+        False,
+        description="Whether an example may carry `a`, an answer that was given before its label "
+        "came: that one is scored, in place of the worker's own.",
+    )
+
     @property
     def takes_late_labels(self) -> bool:
         """Whether a label may come after its example."""
@@ -56,6 +62,11 @@ class LabelConfig(BaseModel):
         return self
 
     def _check_labels(self) -> None:
+        if self.given_answers and self.takes_late_labels:
+            raise ValueError(
+                "given_answers: with a horizon the answer that the feed gave is scored; set one of "
+                "the two"
+            )
         if not self.takes_late_labels:
             for name, wanted in (("horizon_in", "examples"), ("maturity", "horizon")):
                 if getattr(self, name) != wanted:

@@ -13,6 +13,7 @@ from online_svm.predictor.slice_names import SliceNames
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.given_answer import as_given
 from online_svm.stream.prediction import (
     PredictionBlock,
     ValidityReport,
@@ -155,8 +156,9 @@ class Answering(RefitCycle):
         """Return rows that were learned right after their answers, and the alarms they raised."""
         if block.status != "ok":
             return [block]
-        rows = ScoredRows.of(block, columns, order.slices, order.X)
-        return self._watched(block, self._score(block, columns, rows, block.n + 1))
+        scored = as_given(block, order.given)
+        rows = ScoredRows.of(scored, columns, order.slices, order.X)
+        return self._watched(block, self._score(scored, columns, rows, block.n + 1))
 
     def _score(
         self, block: PredictionBlock, columns: Ints, rows: ScoredRows, learned: Ints

@@ -66,6 +66,8 @@ class LearningOrder:
         Codes of the values of the slices.
     late : LateRows or None
         None where a label comes with its example.
+    given : ndarray of shape (m, n_classes, 3), or None
+        Answers to be scored in place of the own ones; see `given_columns`.
 
     Examples
     --------
@@ -83,15 +85,23 @@ class LearningOrder:
     before: Ints
     slices: Ints
     late: LateRows | None = None
+    given: Floats | None = None
 
     @classmethod
     def at_once(
-        cls, X: Floats, codes: Ints, probs: Floats, n: int, slices: Ints | None = None
+        cls,
+        X: Floats,
+        codes: Ints,
+        probs: Floats,
+        n: int,
+        slices: Ints | None = None,
+        given: Floats | None = None,
     ) -> Self:
         """Return the order in which a row is learned right after its answer; n were before."""
         learns = (codes >= 0) | ~np.isnan(probs)
         of_rows = np.empty((len(X), 0), dtype=np.int64) if slices is None else slices
-        return cls(X, codes, probs, learns, ~learns, n + np.cumsum(learns) - learns, of_rows)
+        before = n + np.cumsum(learns) - learns
+        return cls(X, codes, probs, learns, ~learns, before, of_rows, given=given)
 
     @classmethod
     def of_steps(cls, steps: Sequence[Step], codes: Ints, n: int) -> Self:
@@ -147,6 +157,7 @@ class LearningOrder:
             self.before[chosen],
             self.slices[chosen],
             late,
+            None if self.given is None else self.given[chosen],
         )
 
 

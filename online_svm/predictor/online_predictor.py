@@ -31,6 +31,7 @@ from online_svm.predictor.answering import Answers
 from online_svm.predictor.late_answering import LateAnswering
 from online_svm.predictor.learning_order import LearningOrder, report_counts
 from online_svm.stream.example import Example
+from online_svm.stream.given_answer import GivenAnswer, given_columns
 from online_svm.stream.label_counts import Done
 from online_svm.stream.prediction import (
     Prediction,
@@ -168,6 +169,7 @@ class OnlinePredictor(LateAnswering):
         ids: Sequence[str | None] | None = None,
         times: Sequence[int] | None = None,
         slices: Sequence[SliceValue | None] | None = None,
+        given: Sequence[GivenAnswer | None] | None = None,
     ) -> Answers:
         """Answer and learn rows in order; the same as `step` on each.
 
@@ -189,6 +191,10 @@ class OnlinePredictor(LateAnswering):
             Milliseconds, where the horizon counts time.
         slices : sequence of (SliceValue or None), length m, optional
             Values that `schema.slice_values` accepted.
+        given : sequence of (GivenAnswer or None), length m, optional
+            Answers that were given elsewhere before the labels came, where the setting
+            `given_answers` is on: the headline and the monitors score them in place of the own
+            ones. They change no answer, and nothing that is learned, but for what `on_drift` does.
 
         Returns
         -------
@@ -199,8 +205,11 @@ class OnlinePredictor(LateAnswering):
         Raises
         ------
         InvalidInput
-            If the lengths differ, or a probability cannot be learned.
+            If the lengths differ, a probability cannot be learned, or answers were given and
+            `given_answers` is off.
         """
+        if given is not None and not self.config.given_answers:
+            raise InvalidInput("given: the setting given_answers is off")
         if len(X) != len(labels):
             raise InvalidInput(f"labels: {len(labels)} for {len(X)} rows; give one for each row")
         has_label = np.array([label is not None for label in labels], dtype=np.bool_)
@@ -212,8 +221,9 @@ class OnlinePredictor(LateAnswering):
         if schema is not None and len(X):
             self.schema = schema
         codes = self.labels.codes(labels)
-        order = LearningOrder.at_once(X, codes, probs, self.n, self.slice_codes(slices, len(X)))
-        return self._follow(order)
+        said = None if given is None else given_columns(given, len(self.schema.classes))
+        of_rows = self.slice_codes(slices, len(X))
+        return self._follow(LearningOrder.at_once(X, codes, probs, self.n, of_rows, said))
 
     def slice_codes(self, slices: Sequence[SliceValue | None] | None, count: int) -> Ints:
         """Return the codes of the slices of accepted rows, in order, shape (count, n_slices).

@@ -8,6 +8,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
+from online_svm.stream.labels import sorted_labels
 from online_svm.stream.slices import SliceValue, checked_slices
 from online_svm.types import Bools, Floats
 
@@ -47,6 +48,8 @@ class FeatureSchema:
         Whether there were late labels when the stream was begun.
     counts_time : bool
         Whether each example has a time.
+    takes_answers : bool
+        Whether an example may carry an answer that was given.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class FeatureSchema:
         self.counts_time = config.horizon_in == "time"
         self.allows_missing = config.missing == "mean"
         self._takes_probabilities = config.learner == "psvm"
+        self.takes_answers = config.given_answers
         self.slices = config.slices
         self.has_windows = config.metrics_window is not None
         self._integers = config.labels == "integer"
@@ -76,6 +80,11 @@ class FeatureSchema:
     def declares_labels(self) -> bool:
         """Whether the labels are declared, so that there will be no others."""
         return self._declared is not None
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The declared labels, sorted; none where they are discovered."""
+        return () if self._declared is None else sorted_labels([*self._declared])
 
     def of_example(self, x: object) -> "FeatureSchema":
         """Return the schema of a feed whose first accepted example is x; this one if it knows.

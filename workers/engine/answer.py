@@ -97,6 +97,7 @@ def process(
         probabilities,
         decoded.schema,
         slices=decoded.slice_column(),
+        given=decoded.answer_column(),
     )
     for answer in answers:
         if isinstance(answer, ValidityReport):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from online_svm.errors import InvalidExample
+from online_svm.stream.given_answer import GivenAnswer
 from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.slices import SliceValue
 from online_svm.types import Floats
@@ -50,6 +51,8 @@ class Decoded:
         Position in the batch, and why the entry was rejected.
     schema : FeatureSchema
         The one the rows were checked by; it knows the features if there are any rows.
+    given : dict of int to GivenAnswer
+        Position in the batch of each example that carries an answer, and the answer.
     """
 
     X: Floats
@@ -62,6 +65,7 @@ class Decoded:
     rejected: dict[int, InvalidExample]
     schema: FeatureSchema
     late: dict[int, LateLabel] = field(default_factory=dict)
+    given: dict[int, GivenAnswer] = field(default_factory=dict)
 
     def without(self, repeats: Container[int], rejected: Mapping[int, InvalidExample]) -> "Decoded":
         """Return the batch with fewer accepted entries, and perhaps more rejected ones."""
@@ -78,6 +82,7 @@ class Decoded:
             {**self.rejected, **rejected},
             self.schema,
             self.late,
+            self.given,
         )
 
     def learned(self) -> list[bool]:
@@ -90,6 +95,10 @@ class Decoded:
         if self.probabilities.count(None) == len(self.probabilities):
             return None
         return np.array(self.probabilities, dtype=np.float64)
+
+    def answer_column(self) -> list[GivenAnswer | None] | None:
+        """Return the answers that were given to the rows; None if no row has one."""
+        return [self.given.get(i) for i in self.accepted] if self.given else None
 
     def slice_column(self) -> list[SliceValue | None] | None:
         """Return the slices of the rows; None if no row has any."""
@@ -139,6 +148,7 @@ class _PartwiseDecoder:
         self._ids: list[str | None] = [None] * len(entries)
         self._rejected: dict[int, InvalidExample] = {}
         self._late: dict[int, LateLabel] = {}
+        self._given: dict[int, GivenAnswer] = {}
 
     def decode(self) -> Decoded:
         """Return the decoded batch."""
@@ -172,6 +182,7 @@ class _PartwiseDecoder:
             dict(sorted(self._rejected.items())),
             self._schema,
             self._late,
+            self._given,
         )
 
     def _decode_together(self, positions: list[int]) -> None:
@@ -206,6 +217,8 @@ class _PartwiseDecoder:
                 read.row, read.label, read.probability, read.slices, read.time
             )  # fmt: skip
             self._schema = read.schema
+            if read.given is not None:
+                self._given[position] = read.given
 
 
 def _layout(fields: Fields) -> Hashable:

@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 
 from online_svm.errors import InvalidExample
+from online_svm.stream.given_answer import GivenAnswer, checked_answer
 from online_svm.stream.schema import FeatureSchema, value_error
 from online_svm.stream.slices import NO_SLICES, SliceValue
 from online_svm.types import Floats
@@ -39,12 +40,13 @@ _NEEDS = {
 }
 """Fields that a setting asks for, where it does not."""
 
-_ASKED = (b"s", b"for", b"time")
+_ASKED = (b"s", b"for", b"time", b"a")
 
 _MAX_TIME = 253_402_300_799_999  # the last millisecond of the year 9999
 _TIME = re.compile(rb"[0-9]{1,15}")
 _MAX_NAME = 256
 _MAX_P = 64  # characters: every 64-bit float can be written with far fewer
+_MAX_ANSWER = 1 << 18  # bytes of `a`: a full answer of hundreds of classes
 _MAX_SLICES = 1 << 14  # bytes of `s`: more than all values a feed can have
 _MAX_UTF8 = 4  # bytes of a character, at most
 # An unterminated string matches to the end of the text, so the scan takes linear time.
@@ -78,6 +80,8 @@ class Accepted(NamedTuple):
         Milliseconds, where the horizon counts time.
     schema : FeatureSchema
         The one it was checked by; it knows the features now.
+    given : GivenAnswer or None
+        The answer that somebody was given before the label came.
     """
 
     row: Floats
@@ -86,6 +90,7 @@ class Accepted(NamedTuple):
     slices: SliceValue | None
     time: int | None
     schema: FeatureSchema
+    given: GivenAnswer | None = None
 
 
 def decode_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> Accepted:
@@ -104,12 +109,13 @@ def decode_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> Accep
     probability = read_probability(given[b"p"], schema) if b"p" in given else None
     slices = read_slices(given[b"s"], schema) if b"s" in given else None
     time = read_time(given.get(b"time")) if schema.counts_time else None
+    answer = read_answer(given[b"a"], schema) if b"a" in given else None
     x = _read_x(given[b"x"], schema, limits) if b"x" in given else _read_raw(given[b"xb"])
     row = schema.row(x)
     if schema.dimension is None:
         _check_adoptable(x, limits)
         schema = schema.of_example(x)
-    return Accepted(row, label, probability, slices, time, schema)
+    return Accepted(row, label, probability, slices, time, schema, answer)
 
 
 def readable_id(fields: Fields, limits: Limits) -> str | None:
@@ -238,6 +244,26 @@ def read_slices(raw: bytes, schema: FeatureSchema) -> SliceValue | None:
     return values
 
 
+def read_answer(raw: bytes, schema: FeatureSchema) -> GivenAnswer:
+    """Return what an answer that was given puts first; the other fields of it are not looked at.
+
+    Examples
+    --------
+    >>> from online_svm.config import PredictorConfig
+    >>> schema = FeatureSchema(PredictorConfig(given_answers=True, classes=("a", "b")))
+    >>> read_answer(b'{"status":"warming"}', schema)
+    Traceback (most recent call last):
+    online_svm.errors.InvalidExample: a: it is no answer of a model, whose status is ok
+    """
+    if len(raw) > _MAX_ANSWER:
+        raise InvalidExample("too_large", f"a has more than {_MAX_ANSWER} bytes")
+    try:
+        sent = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise InvalidExample("answer", "a: it is not JSON") from None
+    return checked_answer(sent, schema.classes)
+
+
 def _text(raw: bytes, name: str) -> str:
     if b"\0" in raw:
         raise InvalidExample("unparsable", f"{name} contains NUL")
@@ -273,11 +299,14 @@ def _check_fields(fields: Fields, schema: FeatureSchema, limits: Limits) -> None
         raise InvalidExample("duplicate_field", "both y and p are sent; send one")
     if b"x" not in names and b"xb" not in names:
         raise InvalidExample("no_features", "the entry has neither x nor xb")
+    if b"a" in names and b"y" not in names:
+        raise InvalidExample("answer", "a: an answer is scored by the label y, which is absent")
 
 
 def _is_asked(name: bytes, schema: FeatureSchema) -> bool:
     """Return whether a setting asks for this field."""
     asked = {b"s": schema.slices, b"for": schema.takes_late_labels, b"time": schema.counts_time}
+    asked[b"a"] = schema.takes_answers
     return bool(asked.get(name))
 
 

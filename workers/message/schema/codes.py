@@ -32,6 +32,8 @@ CODES: dict[str, str] = {
     "sent with a label and other features.",
     "time": "`time` is absent where the horizon counts it, or is not milliseconds up to the year "
     "9999.",
+    "answer": "`a` is no answer of a model over the declared classes, as a scorer gives it, or "
+    "comes without `y`.",
     "unsupported": "Not supported yet: the field `c` (a control entry), and features that are "
     "text, true or false, an array or an object. Or a field that a setting asks for: `for` without "
     "a `horizon`, `time` where the horizon does not count it, `s` where the feed has no slices, "

@@ -55,6 +55,12 @@ class InputEntry(BaseModel):
         '`{"country": "DE"}`. They are no features; reports have figures for each value. A name '
         "may be absent or null.",
     )
+    a: str | None = Field(
+        None,
+        description="An answer that was given before the label `y` came, by a scorer: its payload, "
+        "in full. Reports (`headline`) and monitors score its `probabilities` and `intervals` in "
+        "place of the worker's own. Only if `given_answers` is set.",
+    )
 
 
 class DeadLetter(BaseModel):
