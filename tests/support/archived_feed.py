@@ -21,8 +21,8 @@ SMALL = {
 HOSTILE = "../../etc/passwd\x1b[2J\u2028\"}', DROP TABLE"
 
 
-def entry(i, step=DAY // 8):
-    """Return the ID and the fields of the i-th entry: eight a day, one in ten is rejected."""
+def entry(i, step=DAY // 24):
+    """Return the ID and the fields of the i-th entry: one an hour, one in ten is rejected."""
     x = json.dumps([i % 7 + i / 1000, i % 5] if i % 10 != 5 else [1])
     return f"{BEGIN + i * step}-{i % 3}", {"x": x, "y": "ab"[i % 3 == 0], "id": f"id-{i}"}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from archived_feed import answering, entry, push
 from processes import Process
 
 from workers.admin.attention import silence
@@ -93,6 +94,22 @@ def test_each_role_does_its_part_under_its_own_user(own_redis, urls, capsys):
         assert b"osvm" in group  # housekeeping that the commit lets fail was allowed as well
         assert store.state().previous is not None
         assert store.length(store.keys.input) < 150  # the input was trimmed
+
+
+def test_an_archiver_reads_a_feed_and_moves_its_group(own_redis, urls, tmp_path, capsys):
+    pytest.importorskip("pyarrow", reason="pip install 'online-svm[archive]'")
+    with answering(own_redis.url, "f") as (store, answer, _):
+        push(store, 0, 20)
+        answer()
+        place = ("--to", str(tmp_path), "--redis", urls["osvm-archiver"])
+        code, _, said = run(capsys, "archive", "f", *place)
+        assert (code, "20 answers added" in said) == (0, True), said
+        (flat,) = store.call("XINFO", "GROUPS", store.keys.out)
+        assert flat[flat.index(b"last-delivered-id") + 1] == entry(19)[0].encode()
+    with client(urls["osvm-archiver"]) as connected:
+        for command in (("XADD", "osvm:{f}:in", "*", "x", "[1]"), ("DEL", "osvm:{f}:out")):
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                connected.execute_command(*command)
 
 
 @pytest.mark.slow

@@ -55,9 +55,9 @@ def others(store, name):
 
 
 @pytest.fixture
-def feed_of_person(redis_url, feed):
+def feed_of_person(embedded_url, feed):
     """A feed that has answered a hundred entries, one of them the person's; no worker holds it."""
-    with answering(redis_url, feed, **CHANGES) as (store, answer, _):
+    with answering(embedded_url, feed, **CHANGES) as (store, answer, _):
         push_with_person(store)
         answer()
         assert len(stream(store, "out")) == 100

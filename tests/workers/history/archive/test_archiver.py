@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from workers.history.archive import writer  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402
 from workers.history.archive.layout import feed_directory  # noqa: E402
 from workers.history.archive.reader import Archive  # noqa: E402
+from workers.history.archive.verification import verify_archive  # noqa: E402
 
 COMMAND = (sys.executable, "-m", "workers.cli", "archive")
 STREAMS = {"input": "input", "answers": "out", "reports": "met", "alarms": "alarms"}
@@ -30,7 +32,7 @@ STREAMS = {"input": "input", "answers": "out", "reports": "met", "alarms": "alar
 
 @pytest.fixture
 def answered(embedded_url, feed):
-    """A feed with 100 answers of thirteen days, its store."""
+    """A feed with 100 answers of five days, its store."""
     with answering(embedded_url, feed) as (store, answer, _):
         push(store, 0, 100)
         answer()
@@ -66,7 +68,7 @@ def test_the_day_is_that_of_the_entry_in_utc(answered, tmp_path):
     place = tmp_path / f"feed={answered.keys.feed}" / "kind=answers"
     days = sorted(path.name for path in place.iterdir())
     assert days[0] == "day=2025-11-22"
-    assert len(days) == 13
+    assert len(days) == 5
     for path in place.glob("*/*.parquet"):
         with path.open("rb") as source:
             for row in pq.read_table(source).to_pylist():
@@ -85,7 +87,7 @@ def test_labels_are_those_that_were_learned(answered, tmp_path):
     archive(answered, tmp_path)
     found = {row["entry"]: row["label"] for row in rows_of(tmp_path, answered.keys.feed, "labels")}
     expected = {
-        f"{BEGIN + i * DAY // 8}-{i % 3}": "ab"[i % 3 == 0] for i in range(100) if i % 10 != 5
+        f"{BEGIN + i * DAY // 24}-{i % 3}": "ab"[i % 3 == 0] for i in range(100) if i % 10 != 5
     }
     assert found == expected  # one in ten was rejected, and nothing learned of it
 
@@ -235,7 +237,7 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(answered, tmp_path, point
         "from workers import failpoints; from workers.failpoints import Failpoint\n"
         "url, feed, root, name = sys.argv[1:]\n"
         "import os, pyarrow.parquet\n"
-        "for nth in (1, 2, 9, 40):\n"
+        "for nth in (1, 2, 9, 20):\n"
         "    child = os.fork()\n"
         "    if not child:\n"
         "        failpoints.chosen = Failpoint(f'{name}:{nth}')\n"
@@ -333,6 +335,30 @@ def test_the_command_follows_a_feed_until_it_is_stopped(embedded_url, feed, tmp_
         assert process.wait() == 0
         assert "100 answers added" in process.stderr.read()
         assert_whole(store, tmp_path)
+
+
+def test_compact_answers_have_the_same_columns(embedded_url, feed, tmp_path):
+    with answering(embedded_url, feed, payload="compact") as (store, answer, _):
+        push(store, 0, 60)
+        answer()
+        archive(store, tmp_path)
+        assert_whole(store, tmp_path)
+        assert verify_archive(store, Archive(tmp_path)).is_identical
+    last = rows_of(tmp_path, feed, "answers")[-1]
+    assert (last["status"], last["seq"], last["id"]) == ("ok", 59, "id-59")
+    assert 0 <= last["lower"] <= last["probability"] <= last["upper"] <= 1
+    assert last["label"] in ("a", "b")
+
+
+def test_a_combination_is_archived_without_input(embedded_url, feed, tmp_path):
+    with answering(embedded_url, feed) as (store, answer, _):
+        push(store, 0, 40)
+        answer()
+        config = json.dumps({"join": {"feeds": [feed]}})
+        fields = {"config": config, "config_hash": sha256(config.encode()).hexdigest()}
+        store.call("HSET", store.keys.state, *(part for pair in fields.items() for part in pair))
+        done = archive(store, tmp_path)
+    assert (done.answers, done.inputs, done.missing) == (40, 0, 0)
 
 
 def test_without_pyarrow_one_line_names_the_extra(embedded_url, feed, tmp_path):

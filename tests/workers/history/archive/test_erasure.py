@@ -24,9 +24,9 @@ AT = entry(50)[0]
 
 
 @pytest.fixture
-def answered(redis_url, feed, tmp_path):
+def answered(embedded_url, feed, tmp_path):
     """A feed with 100 answers in an archive, the fiftieth a person's."""
-    with answering(redis_url, feed, **KEPT) as (store, answer, _):
+    with answering(embedded_url, feed, **KEPT) as (store, answer, _):
         push(store, 0, 50)
         store.call("XADD", store.keys.input, AT, "x", f"[{VALUE}, 2]", "y", "b", "id", PERSON)
         push(store, 51, 100)
