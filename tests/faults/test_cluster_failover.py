@@ -5,15 +5,25 @@ a lone worker on one server answers to the same input.
 """
 
 import time
+from contextlib import ExitStack
 from functools import lru_cache
 
 import pytest
-from fault_feed import outcome, rows
+from fault_feed import outcome, push, rows
+from many_feeds import (
+    answer_alone,
+    contents,
+    has_answered,
+    running,
+    settings,
+    wait_until,
+)
 from redis_cluster import running_cluster, wait_for
 from replicated_feed import Answering, Filling, cut_off, let_go, lone_outcome
 
 from workers.admin.verify import verify
 from workers.broker.store import Store
+from workers.dashboard.follower import Follower
 from workers.errors import StateLost
 
 pytestmark = pytest.mark.scale
@@ -183,3 +193,58 @@ def test_a_fail_over_on_request_while_both_servers_live_loses_nothing(cluster):
     worker.wait_for(COUNT)
     print(f"\nlongest pause {worker.longest_pause():.2f} s")
     assert stored(cluster.url, feed, worker) == lone(COUNT)
+
+
+def test_the_page_shows_the_feeds_of_the_nodes_that_answer(cluster):
+    feeds = [cluster.feed_on(place) for place in range(3)]
+    for feed in feeds:
+        with Store(cluster.url, feed) as store:
+            push(store, rows(20))
+            store.register()
+    follower = Follower(cluster.url)
+    follower.read()
+    primary = cluster.node_of(f"{{{feeds[0]}}}")
+    primary.kill()
+    follower.read()
+    problems = {view.feed: view.problem for view in follower.views()}
+    assert "does not answer" in problems.pop(feeds[0])
+    assert (list(problems.values()), follower.lost) == (["", ""], "")
+    fail_over(cluster, feeds[0], primary)
+
+    def is_read_again():
+        follower.read()
+        return [view.problem for view in follower.views()] == [""] * 3
+
+    wait_for(is_read_again, "the page finds the new primary")
+    follower.stop()
+
+
+def test_many_feeds_of_one_process_go_on_after_a_primary_was_killed(cluster, embedded_url):
+    names = [cluster.feed_on(i % 3, f"many-{i}") for i in range(9)]
+    alone = []
+    for seed, name in enumerate(names):
+        with Store(embedded_url, f"alone-{name}") as store:
+            push(store, rows(COUNT, seed))
+            answer_alone(store, COUNT, settings())
+            alone.append(contents(store))
+        with Store(cluster.url, name) as store:
+            store.register()
+    with ExitStack() as opened:
+        stores = [opened.enter_context(Store(cluster.url, name, patience=30.0)) for name in names]
+        producers = [
+            Filling(cluster.url, name, rows(COUNT, seed), replicas=1, pause=0.01)
+            for seed, name in enumerate(names)
+        ]
+        given = settings(wait_replicas=1, keep_input=True)
+        with running(["many-*"], cluster.url, settings=given):
+            wait_until(lambda: all(has_answered(store, COUNT // 4) for store in stores))
+            primary = cluster.node_of(f"{{{names[0]}}}")
+            primary.kill()
+            killed = time.monotonic()
+            fail_over(cluster, names[0], primary)
+            primary.launch()
+            for producer in producers:
+                producer.wait()
+            wait_until(lambda: all(has_answered(store, COUNT) for store in stores))
+            print(f"\n9 feeds answered {time.monotonic() - killed:.1f} s after the kill")
+        assert [contents(store) for store in stores] == alone

@@ -19,7 +19,6 @@ from workers.broker.nodes import Nodes, nodes_of
 from workers.broker.pipeline import Argument, Pipeline, Sent
 from workers.broker.redis_errors import UnknownScript, kind_of, translated
 from workers.broker.script import Script
-from workers.config.redis_url import redacted
 from workers.errors import ReadCut, ReadTooLarge, Stopped, Unavailable
 from workers.stop import Stop
 from workers.trouble import Trouble, still
@@ -130,19 +129,6 @@ class Connection:
         """Poll for the next reply briefly, so that the caller need not sleep for a short wait."""
         if self._last is not None:
             self._last.spin()
-
-    def node_of(self, key: str) -> str:
-        """Return the server that has a key now, without credentials: to group feeds by server.
-
-        Raises
-        ------
-        Unavailable, AccessDenied, RedisUnsuitable
-            If that cannot be found out now.
-        """
-        try:
-            return redacted(nodes_of(self.url).url_of((), key))
-        except redis.RedisError as error:
-            raise translated(error, self.url) from None
 
     def receive(self, sent: Sent) -> Any:
         """Return the reply to a command that `send` sent; send it again after errors that may pass.

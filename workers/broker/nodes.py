@@ -7,8 +7,9 @@ from typing import Any, Protocol
 import redis
 
 from workers.broker.pipeline import Argument
+from workers.broker.redis_errors import translated
 from workers.config.redis_servers import CLUSTER, kind_of, servers_of
-from workers.config.redis_url import check_url
+from workers.config.redis_url import check_url, redacted
 
 
 class Nodes(Protocol):
@@ -99,3 +100,22 @@ def nodes_of(url: str) -> Nodes:
     from workers.broker.sentinel_nodes import SentinelNodes
 
     return SentinelNodes(servers_of(url))
+
+
+def node_of(url: str, key: str) -> str:
+    """Return the server that has a key now, without credentials: to tell servers apart.
+
+    Raises
+    ------
+    WorkerError
+        If that cannot be found out now.
+
+    Examples
+    --------
+    >>> node_of("redis://worker:secret@h/0", "osvm:{f}:st")
+    'redis://h/0'
+    """
+    try:
+        return redacted(nodes_of(url).url_of((), key))
+    except redis.RedisError as error:
+        raise translated(error, url) from None

@@ -86,6 +86,12 @@ def combine(
     window: Window = None,
     join_window: JoinWindow = None,
     batch: Annotated[int, typer.Option(min=1, max=65_536, help="Answers committed at once.")] = 256,
+    wait_replicas: Annotated[
+        int,
+        typer.Option(
+            min=0, max=16, help="Replicas of Redis that must have a commit before it counts."
+        ),
+    ] = 0,
     once: Annotated[bool, typer.Option("--once", help="Combine what is there, then end.")] = False,
     metrics: Metrics = None,
     log_format: LogFormat = "text",
@@ -111,7 +117,9 @@ def combine(
     told = _Count()
     url = redis_url(redis, config)
     with watching(into, url, metrics, feeds[0]) as telemetry:
-        waiting = service.run(feeds, into, url, options, join_window, once, batch, told, telemetry)
+        waiting = service.run(
+            feeds, into, url, options, join_window, once, batch, told, telemetry, wait_replicas
+        )
     note(
         f"{into}: {told.answers:,} combined, {told.letters:,} dead letters, "
         f"{waiting:,} wait for another feed"

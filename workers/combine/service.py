@@ -62,6 +62,7 @@ def run(
     batch: int = 256,
     observe: Observer | None = None,
     telemetry: Telemetry | None = None,
+    wait_replicas: int = 0,
 ) -> int:
     """Combine feeds until SIGTERM or SIGINT, or with `once` what is there now.
 
@@ -85,6 +86,8 @@ def run(
         Called with the outcome of each committed batch.
     telemetry : Telemetry, optional
         Is told what the combination does.
+    wait_replicas : int
+        Replicas that must have a commit before it counts as done.
 
     Returns
     -------
@@ -100,7 +103,7 @@ def run(
     told, stop, writer = telemetry or Telemetry(), Stop(), platform.node() or "combine"
     with signals(stop), ExitStack() as opened:
         stores = [opened.enter_context(Store(url, feed, stop)) for feed in feeds]
-        target = opened.enter_context(TargetStore(url, into, stop))
+        target = opened.enter_context(TargetStore(url, into, stop, wait_replicas=wait_replicas))
         told.opened(target)
         sources = [Source(store, batch) for store in stores]
         classes = _common_classes(sources)

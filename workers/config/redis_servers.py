@@ -7,7 +7,7 @@ sentinels have their own, in the options `sentinel_username` and `sentinel_passw
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 CLUSTER, SENTINEL = "cluster", "sentinel"
@@ -50,11 +50,11 @@ class Servers:
     kind: str
     scheme: str
     hosts: tuple[Address, ...]
-    user: str
+    user: str = field(repr=False)
     service: str
     database: int
-    options: tuple[tuple[str, str], ...]
-    sentinel: tuple[tuple[str, str], ...]
+    options: tuple[tuple[str, str], ...] = field(repr=False)
+    sentinel: tuple[tuple[str, str], ...] = field(repr=False)
 
     def url_of(self, address: Address) -> str:
         """Return the URL of one server of the data, with the credentials of this URL."""

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import structlog
 
 from workers.admin.registry import names
+from workers.broker.nodes import node_of
 from workers.broker.store import Store
+from workers.config.redis_servers import CLUSTER, kind_of
 from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.feed_view import FeedView
 from workers.errors import Unavailable, WorkerError
-from workers.feed.keys import is_feed_name
+from workers.feed.keys import FeedKeys, is_feed_name
 from workers.printable import printable
 
 INTERVAL = 1.0
@@ -54,6 +56,7 @@ class Follower:
         self.has_read = False
         self.left_out = 0
         self._url, self._given = url, tuple(feeds)
+        self._is_cluster = kind_of(url) == CLUSTER
         self._list = Store(url, "any")
         self._feeds = {name: FeedFollower(url, name) for name in self._given}
         self._lock = threading.Lock()
@@ -99,10 +102,8 @@ class Follower:
         """Read all feeds once. An error is noted where it is to be shown."""
         try:
             self._add_listed()
-            for one in self._followed():
-                if self._end.is_set():
-                    return
-                _update(one)
+            if not self._update_all():
+                return
         except Unavailable as error:
             if not self.lost:
                 self.lost_since = time.time()
@@ -111,6 +112,33 @@ class Follower:
             self._disconnect()
         else:
             self.lost, self.has_read = "", True
+
+    def _update_all(self) -> bool:
+        """Read each feed once; return False if the end came first.
+
+        A node of a cluster that does not answer is waited for once, not by each of its feeds.
+
+        Raises
+        ------
+        Unavailable
+            If Redis does not answer; of a cluster, if no node does.
+        """
+        silent: dict[str, str] = {}
+        for one in self._followed():
+            if self._end.is_set():
+                return False
+            node = node_of(self._url, FeedKeys(one.view.feed).state)
+            try:
+                if node not in silent:
+                    _update(one)
+            except Unavailable as error:
+                if not self._is_cluster:
+                    raise
+                silent[node] = printable(str(error))[:_SHOWN]
+                one.close()
+            if node in silent:
+                one.view.problem = silent[node]
+        return True
 
     def _disconnect(self) -> None:
         """Give up all connections: each would have to fail once before it is made anew."""
@@ -137,6 +165,9 @@ class Follower:
         try:
             listed = names(self._list)
         except Unavailable:
+            if self._is_cluster and self._feeds:
+                self._list.close()
+                return  # another node has the list; the feeds may be on those that answer
             raise
         except WorkerError as error:
             log.warning("the list of feeds cannot be read", reason=str(error))

@@ -3,8 +3,10 @@
 import pytest
 
 from workers.broker.client import client
+from workers.broker.nodes import nodes_of
 from workers.cli import app as cli
-from workers.config.redis_url import check_url
+from workers.config.redis_servers import servers_of
+from workers.config.redis_url import check_url, redacted
 from workers.errors import BadConfiguration
 
 
@@ -32,6 +34,18 @@ from workers.errors import BadConfiguration
         ("redis://[h/0", "cannot be used"),
         ("redis://h\x1b[2J/0", "cannot be used"),
         ("redis://h\0/0", "cannot be used"),
+        ("redis+cluster://h:1,h:port", "cannot be used"),
+        ("redis+cluster://h,,h", "cannot be used"),
+        ("redis+cluster://h/1", "a cluster has database 0 alone"),
+        ("redis+cluster://h?db=0", "unknown option 'db'"),
+        ("redis+cluster://h?ssl_ca_certs=x", "TLS needs rediss://"),
+        ("redis+cluster://h?sentinel_password=x", "unknown option 'sentinel_password'"),
+        ("redis+sentinel://h", "name the service that the sentinels watch"),
+        ("redis+sentinel://h/a/zz", "'zz' is no database: write /a/0"),
+        ("redis+sentinel://h/a/0/1", "'0/1' is no database"),
+        ("rediss+sentinel://h/a?ssl_cert_reqs=none", "would take any server"),
+        ("redis+other://h", "cannot be used"),
+        ("unix+cluster:///run/redis.sock", "cannot be used"),
     ],
 )
 @pytest.mark.parametrize("command", [("status",), ("push", "f", "Phishing"), ("worker", "f")])
@@ -55,11 +69,15 @@ def test_a_url_that_cannot_be_used_ends_in_one_line(capsys, command, url, why):
         "redis://u:p#hunter2@h/0",
         "redis://h/0?password=hunter2&bogus=hunter2",
         "redis://u:hunter2@h/zz",
+        "redis+cluster://u:hunter2@h:1,h:port",
+        "redis+cluster://u:hunter2@h/hunter",
+        "redis+sentinel://u:hunter2@h",
+        "redis+sentinel://h/a?sentinel_password=hunter2&bogus=1",
     ],
 )
 def test_a_url_that_is_refused_shows_no_password(url):
     with pytest.raises(BadConfiguration) as refused:
-        client(url)
+        nodes_of(url)
     assert "hunter2" not in str(refused.value)
 
 
@@ -72,6 +90,8 @@ def test_a_url_that_is_refused_shows_no_password(url):
         "redis://u:p%40%3F@h:1/0?client_name=me",
         "unix:///run/redis.sock?db=1&password=x",
         "unix://u:p@/run/redis.sock",
+        "redis+cluster://u:p%40%3F@a:7000,b,[::1]:7002/",
+        "redis+sentinel://u:p@a,b:26380/main.service/15?sentinel_username=x&sentinel_password=y",
     ],
 )
 def test_a_url_without_tls_is_taken(url):
@@ -81,3 +101,25 @@ def test_a_url_without_tls_is_taken(url):
 def test_a_url_with_tls_verifies_the_server():
     url = "rediss://h/0?ssl_ca_certs=a&ssl_certfile=b&ssl_keyfile=c&ssl_cert_reqs=required"
     assert check_url(url) == {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
+
+
+def test_the_servers_of_a_url_are_connected_to_with_its_credentials():
+    found = servers_of("rediss+cluster://u:p%40@a:7000,[::1]?ssl_ca_certs=/x y&client_name=me")
+    urls = [found.url_of(host) for host in found.hosts]
+    options = "?ssl_ca_certs=%2Fx+y&client_name=me"
+    assert urls == [f"rediss://u:p%40@{host}/0{options}" for host in ("a:7000", "[::1]:6379")]
+    assert [check_url(url)["ssl_check_hostname"] for url in urls] == [True, True]
+    with pytest.raises(BadConfiguration):
+        client("redis+cluster://a:7000")
+
+
+def test_sentinels_get_their_own_credentials_and_never_those_of_the_servers():
+    url = "rediss+sentinel://u:hunter2@s1/main/3?ssl_ca_certs=ca&sentinel_username=v&sentinel_password=w%2F"
+    found = servers_of(url)
+    assert found.url_of(("10.0.0.1", 1)) == "rediss://u:hunter2@10.0.0.1:1/3?ssl_ca_certs=ca"
+    asked = found.url_of_sentinel(found.hosts[0])
+    assert asked == "rediss://s1:26379?ssl_ca_certs=ca&username=v&password=w%2F"
+    check_url(asked)
+    assert redacted(url) == "rediss+sentinel://s1/main/3"
+    assert "hunter2" not in repr(found)
+    assert "w/" not in repr(found)
