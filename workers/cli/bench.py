@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from workers.cli.bench_feeds import feeds
 from workers.cli.bench_fleet import fleet_model
 from workers.cli.bench_monitors import monitors
 from workers.cli.bench_policies import policies
@@ -64,6 +65,7 @@ def register(app: typer.Typer) -> None:
         policies,
         watching,
         scorers,
+        feeds,
         fleet_model,
     ):
         group.command(command.__name__.replace("_", "-"))(command)

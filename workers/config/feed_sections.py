@@ -14,7 +14,15 @@ TABLE = "feed"
 OF_PROCESS = frozenset(
     (
         *("redis", "redis_password_file", "redis_ca_file", "redis_cert_file", "redis_key_file"),
-        *("wait_redis", "wait_replicas", "block_ms", "max_feeds", "lease", "refit_processes"),
+        *(
+            "wait_redis",
+            "wait_replicas",
+            "block_ms",
+            "max_feeds",
+            "lease",
+            "refit_processes",
+            "refit_memory",
+        ),
         *("metrics", "alarm_url", "alarm_secret", "alarm_secret_file", "log_format", "grace"),
     )
 )

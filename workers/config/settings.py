@@ -37,6 +37,9 @@ from workers.errors import BadConfiguration
 LogFormat = Literal["text", "json"]
 Payload = Literal["full", "compact"]
 
+REFIT_MEMORY = 1 << 29
+"""Bytes, by default. The machines of a full window of 2,000 examples take some 34 MB."""
+
 
 class Limits(BaseModel):
     """Bounds on one input entry, which is rejected beyond them; unique ids; the form of answers.
@@ -146,6 +149,14 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
         description="Processes over which the machines of the committee are spread at a refit; "
         "the answers are the same. With several feeds: processes that compute the refits of all, "
         "by default one less than there are cores.",
+    )
+    refit_memory: int = Field(
+        REFIT_MEMORY,
+        ge=1 << 20,
+        le=1 << 40,
+        description="Bytes that the machines of all feeds of a process take between refits, at "
+        "most, where it answers several. Beyond it those refitted longest ago are built anew for "
+        "their next refit, which takes longer; the answers are the same.",
     )
     max_feeds: int = Field(
         1000,

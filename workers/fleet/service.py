@@ -176,7 +176,7 @@ def _sharing(
 ) -> Iterator[Shared]:
     """Check the server; open what all feeds share."""
     given = "refit_processes" in settings.model_fields_set
-    refits = _Refits(settings.refit_processes if given else None, stop)
+    refits = _Refits(settings.refit_processes if given else None, settings.refit_memory, stop)
     commands = Connection(url, stop, settings.wait_redis)
     reads = Connection(url, stop, settings.wait_redis, TIMEOUT)
     try:
@@ -209,11 +209,13 @@ class _Refits:
     ----------
     processes : int, optional
         Of the pool; by default one less than there are cores.
+    memory : int
+        Bytes that its learners may take together.
     stop : Stop
     """
 
-    def __init__(self, processes: int | None, stop: Stop) -> None:
-        self._processes, self._stop = processes, stop
+    def __init__(self, processes: int | None, memory: int, stop: Stop) -> None:
+        self._processes, self._memory, self._stop = processes, memory, stop
         self._pool: RefitPool | None = None
 
     def __call__(
@@ -223,7 +225,7 @@ class _Refits:
             # The next answer waits for each refit wherever it is computed.
             return refitter(settings, self._stop, telemetry=told)
         if self._pool is None:
-            self._pool = RefitPool(self._processes, self._stop)
+            self._pool = RefitPool(self._processes, self._stop, self._memory)
         return self._pool.refitter(settings.predictor, told)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import os
 from typing import Self
 
 from online_svm.config import PredictorConfig
+from workers.config.settings import REFIT_MEMORY
 from workers.refit.observer import RefitObserver
 from workers.refit.pool_process import PoolProcess
 from workers.refit.pooled_refitter import PooledRefitter
@@ -17,9 +18,6 @@ from workers.refit.process_refitter import PATIENCE
 from workers.refit.schedule import Schedule
 from workers.refit.seat import Seat
 from workers.stop import Stop
-
-MEMORY = 1 << 29
-"""Bytes of all learners together, by default. One of a full window takes some 30 MB."""
 
 
 def default_processes() -> int:
@@ -58,7 +56,7 @@ class RefitPool:
         self,
         processes: int | None = None,
         stop: Stop | None = None,
-        memory: int = MEMORY,
+        memory: int = REFIT_MEMORY,
         patience: float = PATIENCE,
     ) -> None:
         self._stop = stop or Stop()

@@ -77,6 +77,8 @@ def test_feeds_of_every_kind_of_learner_take_turns_and_have_the_bits_of_a_proces
                 if i % 3 == 1:
                     assert refitter.state() == states[i]
     seat = pool._schedule._seats[0]
+    while not all(refitter._line.is_idle for refitter in refitters):
+        time.sleep(0.005)  # the learners are weighed after their tasks
     assert len(seat.lines) == (1 if room == "small_pool" else len(configs))
     for refitter, (_, states) in zip(refitters, expected, strict=True):
         assert refitter.state() == states[-1]

@@ -28,8 +28,9 @@ def family(pid: int) -> Iterator[int]:
     """Yield a process and those that it started, and they."""
     require_proc()
     yield pid
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        yield from family(int(child))
+    for thread in Path(f"/proc/{pid}/task").iterdir():  # each thread has children of its own
+        for child in (thread / "children").read_text().split():
+            yield from family(int(child))
 
 
 def seconds_of(pid: int) -> float:

@@ -1,0 +1,129 @@
+"""`bench feeds`, small: copies of a feed go on as it would; each part measures and is kept."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from functools import partial
+
+import pytest
+
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.errors import BadConfiguration
+from workers.lab.bench.feed import stream
+from workers.lab.bench.feeds import copies, measure, run
+from workers.lab.bench.feeds.load import steady
+from workers.lab.bench.processes import python, worker
+from workers.lab.bench.processor_time import family
+
+SMALL = measure.Sizes(
+    idle=4, learning=3, busy=3, rate=10.0, window=60, refit_every=20, replayed=5,
+    rest=0.5, short=1.0, long=1.0,
+)  # fmt: skip
+FIGURES = dict.fromkeys(
+    (
+        "mb_a_feed", "share", "start_stopped_s", "p99_ms_many", "p99_ms_alone",
+        "processor_us_many", "processor_us_alone_fast",
+    ),
+    1.0,
+)  # fmt: skip
+
+
+def test_what_was_measured_is_kept_and_held_against_its_bounds(tmp_path, monkeypatch):
+    asked = []
+
+    def part(name, _sizes, _tell):
+        asked.append(name)
+        return FIGURES
+
+    for name in measure.PARTS:
+        monkeypatch.setitem(measure.PARTS, name, partial(part, name))
+    results = tmp_path / "feeds.jsonl"
+    parts = list(run.run(SMALL, results))
+    assert [part.name for part in parts] == asked == ["idle", "learning", "busy"]
+    assert list(map(str, run.run(SMALL, results))) == list(map(str, parts))
+    assert len(asked) == 3, "nothing is measured twice"
+    assert not parts[0].holds
+    bounds = {check.name: check.bound for part in parts for check in part.checks}
+    assert bounds["MB of an idle feed"] == 3.0
+    assert bounds["s to start 4 after a stop"] == pytest.approx(0.04)
+    assert bounds["MB of a feed that learns"] == pytest.approx(5.0096)
+    larger = next(iter(run.run(measure.Sizes(), results)))
+    assert [check.bound for check in larger.checks] == [3.0, 2.0, 10.0]
+    assert len(asked) == 4
+
+
+def test_copies_of_a_feed_go_on_as_it_does_under_a_steady_load(embedded_url):
+    learned, rows = stream(80), stream(120)[80:]
+    feeds = copies.names(2)
+    copies.fill(embedded_url, learned, SMALL.options)
+    copies.copy(embedded_url, feeds)
+    assert copies.answered(embedded_url, feeds) == [80, 80]
+    every = [*feeds, copies.TEMPLATE]
+    copies.push(embedded_url, every, rows[:20])
+    command = worker(feeds[0], embedded_url, SMALL.options)
+    with python(*command[:4], feeds[1], copies.TEMPLATE, *command[4:]) as process:
+        process.wait_until(lambda: copies.answered(embedded_url, every) == [100] * 3)
+        answers = [out(embedded_url, feed) for feed in every]
+        load = steady(embedded_url, process, every, feeds, rows, rate=200.0, seconds=0.3)
+    assert answers[0] == answers[1] == answers[2]
+    assert len(answers[0]) == copies.KEPT + 20
+    assert load.sent == 60
+    assert len(load.seconds) == 40
+    assert all(seconds > 0 for seconds in load.seconds)
+
+
+def out(url, feed):
+    """Return the answers that are kept of a feed."""
+    with Store(url, feed) as store:
+        return [entry[1][1] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
+
+
+def test_the_command_prints_what_is_kept_as_json(tmp_path, capsys):
+    results = tmp_path / "feeds.jsonl"
+    kept = run.KeptLines(results, ("part", "sizes"), dict, dict)
+    kept.add(run.key_of("busy", measure.Sizes()), FIGURES)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["bench", "feeds", "--parts", "busy", "--results", str(results), "--json"])
+    assert ended.value.code == 0
+    line = json.loads(capsys.readouterr().out)
+    assert line["part"] == "busy"
+    assert [check["ok"] for check in line["checks"]] == [True, True]
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"stream":"elec2"}\n')
+    with pytest.raises(BadConfiguration, match="no cell"):
+        next(iter(run.run(SMALL, other)))
+
+
+def test_a_process_started_by_another_thread_belongs_to_the_family():
+    started = []
+    code = "import sys; sys.stdin.read()"
+
+    def begin():
+        started.append(subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE))
+        started[0].wait()
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    while not started:
+        pass
+    try:
+        assert started[0].pid in set(family(os.getpid()))
+    finally:
+        started[0].stdin.close()
+        thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.scale
+def test_a_small_run_measures_each_part(tmp_path):
+    parts = {part.name: part.figures for part in run.run(SMALL, tmp_path / "feeds.jsonl")}
+    assert parts["idle"]["start_killed_s"] > 0
+    assert parts["idle"]["mb"] > 50
+    assert parts["learning"]["mb_of_refits"] > 50
+    assert parts["busy"]["p99_ms_many"] >= parts["busy"]["median_ms_many"] > 0

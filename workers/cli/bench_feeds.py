@@ -1,0 +1,55 @@
+"""`bench feeds`: what many feeds in one process cost."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workers.cli.chosen import chosen
+from workers.cli.common import Json, show, show_json
+from workers.cli.progress import stage_progress
+
+
+def feeds(
+    parts: Annotated[
+        str | None,
+        typer.Option("--parts", metavar="NAME,...", help="Only these: idle, learning, busy."),
+    ] = None,
+    idle: Annotated[int, typer.Option(min=3, max=10_000, help="Feeds at rest.")] = 1000,
+    learning: Annotated[int, typer.Option(min=3, max=10_000, help="Feeds that learn.")] = 50,
+    busy: Annotated[int, typer.Option(min=2, max=10_000, help="Feeds with a steady rate.")] = 200,
+    rate: Annotated[float, typer.Option(min=0.1, help="Examples a second of each.")] = 5.0,
+    seconds: Annotated[
+        float, typer.Option(min=1, max=3600, help="Of load; twice as many on one feed alone.")
+    ] = 60.0,
+    results: Annotated[
+        Path,
+        typer.Option(
+            "--results",
+            metavar="FILE",
+            help="Keeps each part as it ends; the same command goes on from it.",
+        ),
+    ] = Path("feeds.jsonl"),
+    json: Json = False,
+) -> None:
+    """Measure memory, processor time, latency and starts of a process of many feeds.
+
+    Feeds have a window of 2,000 examples with 20 features, and are copies of one that was filled.
+    idle: memory of a feed at rest, the processor time of all of them, and the time from the command
+    until each has answered, after a graceful stop and after a kill. learning: memory of a feed that
+    learns. busy: how long answers take, and the processor time of an example, beside one feed alone
+    at the rate of each, and at that of all. The makers of the load run on the same machine.
+    """
+    from workers.lab.bench.feeds.measure import PARTS, Sizes
+    from workers.lab.bench.feeds.run import run
+
+    names = chosen("--parts", parts, ",", tuple(PARTS))
+    sizes = Sizes(
+        idle=idle, learning=learning, busy=busy, rate=rate, short=seconds, long=2 * seconds
+    )
+    with stage_progress() as tell:
+        for part in run(sizes, results, names, tell):
+            if json:
+                show_json(part.plain())
+            else:
+                show(str(part))

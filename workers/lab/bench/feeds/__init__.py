@@ -1,0 +1,1 @@
+"""What many feeds in one process cost: memory, processor time, latency, starts."""
