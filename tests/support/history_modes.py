@@ -27,16 +27,20 @@ TURN = 80
 
 MACHINES = {
     "svc-oldest": {"split": "oldest", "maps": MAPS},
-    "svc-interleaved": {"split": "interleaved", "kernel": "poly", "taxonomy": "class-rank"},
+    "svc-interleaved": {
+        "split": "interleaved", "kernel": "poly", "taxonomy": "class-rank", "payload": "compact",
+    },
     "svc-crossfit": {"split": "crossfit", "folds": 3, "maps": MAPS, "maps_every": 11},
-    "linear-oldest": {"learner": "linear", "split": "oldest", "taxonomy": "margin"},
+    "linear-oldest": {
+        "learner": "linear", "split": "oldest", "taxonomy": "margin", "payload": "compact",
+    },
     "linear-interleaved": {"learner": "linear", "feature_map": "fourier"},
     "psvm-oldest": {"learner": "psvm", "split": "oldest", "taxonomy": "venn-abers"},
     "psvm-interleaved": {"learner": "psvm", "maps": ("platt", "evidential-logistic", "mixed")},
     "drift-report": DRIFT,
     "drift-refit": DRIFT | {"on_drift": "refit"},
     "drift-reset": DRIFT | {"on_drift": "reset"},
-}
+}  # fmt: skip
 SWITCHES = ("lag", "dedupe", "block", "combine", "two", "late")
 MODES = len(MACHINES) << len(SWITCHES)
 

@@ -14,10 +14,12 @@ from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.combine.sources import Source
 from workers.config.settings import Limits
+from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.report.past_feed import read_past
 from workers.errors import BadConfiguration
 from workers.history.comparison import compare
 from workers.history.explain import explain_answer
+from workers.monitor.view import FeedWatch
 
 COMPACT = Limits(payload="compact")
 OPTIONS = {"limits": COMPACT, "snapshot_every": 60, "keep_input": True}
@@ -147,6 +149,21 @@ def test_a_report_of_the_past_and_a_comparison_read_it(both):
     # Rounding does not count: the losses are the same up to the sixth decimal.
     assert found.losses["brier"].difference == pytest.approx(0.0, abs=2e-6)
     assert found.losses["brier"].first > 0
+
+
+def test_the_page_and_the_metrics_see_the_newest_answer(compact):
+    follower = FeedFollower(compact.url, compact.keys.feed)
+    follower.viewers = 1
+    follower.update()
+    view = follower.view
+    assert (view.newest["payload"], view.newest["status"]) == ("compact", "ok")
+    shown = [one for one in view.answers if one.message["status"] == "ok"]
+    assert len(shown) > COUNT / 2
+    assert {one.truth.is_right for one in shown} == {True, False}
+    follower.close()
+    watch = FeedWatch(compact.url, compact.keys.feed)
+    assert watch.look().answer["guarantee"] == view.newest["guarantee"] == "exact"
+    watch.close()
 
 
 def test_a_combination_takes_the_venn_hull_of_compact_answers(both):
