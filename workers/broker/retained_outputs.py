@@ -27,7 +27,7 @@ class RetainedOutputs:
     def __init__(self, retention: Retention) -> None:
         self._retention = retention
         self.bounds = retention.over(NO_BOUNDS)
-        self.kept = self._stored = self._sent = KeptBytes()
+        self.kept = self._before = self._stored = self._sent = KeptBytes()
 
     def begin(self, state: FeedState) -> None:
         """Go on from what a feed has stored."""
@@ -36,7 +36,7 @@ class RetainedOutputs:
 
     def send(self, commit: Commit) -> Trimming:
         """Return what a commit trims, and the counts that it stores; one commit at a time."""
-        self._sent = self._after(commit)
+        self._before, self._sent = self.kept, self._after(commit)
         entries = self.bounds.entries
         return Trimming(
             (0, 0, 0, entries[-1]) if self._retention.is_held else entries,
@@ -46,8 +46,9 @@ class RetainedOutputs:
 
     def confirm(self, commit: Commit) -> None:
         """Note that the commit that was sent is done."""
-        # Not `_sent` itself: a stream may have been trimmed since.
-        self.kept, self._stored = self._after(commit), self._sent
+        was_trimmed = self.kept is not self._before
+        self.kept = self._after(commit) if was_trimmed else self._sent
+        self._stored = self._sent
 
     def note_trimmed(self, place: int, left: StreamBytes) -> None:
         """Note that the stream at a place of `NAMES` was trimmed; the next commit stores it."""

@@ -1,11 +1,7 @@
 """Send rows as entries of the input stream, a chunk at a time."""
 
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
 
 import numpy as np
 import orjson
@@ -14,6 +10,7 @@ import redis
 from workers.broker.redis_errors import translated
 from workers.errors import RedisUnsuitable, WorkerError
 from workers.plural import counted
+from workers.push.interrupts import deferred_interrupt
 from workers.push.producer import Producer
 from workers.push.sources import BadSource, Row
 
@@ -45,34 +42,6 @@ class PushInterrupted(KeyboardInterrupt):
     def __init__(self, sent: int, unsure: int = 0) -> None:
         super().__init__(sent, unsure)
         self.sent, self.unsure = sent, unsure
-
-
-class _Interrupt:
-    """Whether Ctrl-C was pressed while it was deferred."""
-
-    came = False
-
-
-@contextmanager
-def deferred_interrupt() -> Iterator[_Interrupt]:
-    """Defer a Ctrl-C until the end of the block; a second one takes effect at once."""
-    interrupt = _Interrupt()
-    before = signal.getsignal(signal.SIGINT)
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if interrupt.came and callable(before):
-            before(number, frame)
-        interrupt.came = True
-
-    # Only the main thread gets signals. An ignored Ctrl-C stays ignored.
-    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
-        yield interrupt
-        return
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield interrupt
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def entry(row: Row, arrays: bool = False) -> Fields:
