@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import beta, kstest
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -23,6 +24,7 @@ from workers.lab.bench.monitors.measure import (
     measure,
     program,
 )
+from workers.lab.bench.monitors.pit import PitBeta, fitted, transforms
 from workers.lab.bench.monitors.real import scored
 from workers.lab.bench.monitors.run import run
 from workers.lab.bench.monitors.worlds import CHANGE, WORLDS, Stream, stream_of
@@ -93,6 +95,31 @@ def test_on_streams_without_a_change_only_the_default_monitors_are_run():
         "of them, calibration",
         "of them, exchangeability",
     }
+
+
+def test_the_wealth_of_transforms_grows_where_probabilities_are_wrong_and_not_where_they_hold():
+    rng = np.random.default_rng(6)
+    p = rng.uniform(0.1, 0.9, 4000)
+    path = {}
+    for name, true in (("right", p), ("wrong", p**2)):
+        misses = (rng.random(4000) < true) - p
+        path[name] = PitBeta().path(Stream(stream_of(WORLDS["season"], 0).rows, misses), 0)
+    assert path["right"].max() < np.log(1000)
+    assert path["wrong"][-1] > 50
+
+
+def test_transforms_of_outcomes_of_the_announced_probability_are_uniform():
+    rng = np.random.default_rng(7)
+    p = rng.choice([0.05, 0.3, 0.8], 20_000)
+    z = transforms((rng.random(20_000) < p) - p)
+    assert kstest(z, "uniform").pvalue > 0.001
+
+
+def test_the_fitted_density_is_the_one_that_scipy_finds():
+    z = np.random.default_rng(8).beta(0.6, 2.5, 3000)
+    a, b, *_ = beta.fit(z, floc=0, fscale=1)
+    found = fitted(np.array([np.log(z).mean(), np.log1p(-z).mean()]), np.ones(2))
+    np.testing.assert_allclose(found, [a, b], rtol=1e-4)
 
 
 def test_a_river_detector_goes_by_its_grid():

@@ -20,7 +20,8 @@ from workers.lab.bench.monitors.detectors import (
     River,
 )
 from workers.lab.bench.monitors.late import LATE, late_alarms
-from workers.lab.bench.monitors.peers import MapieRisk, OnlineCpJumper
+from workers.lab.bench.monitors.peers import GlideRisk, MapieRisk, OnlineCpJumper
+from workers.lab.bench.monitors.pit import PitBeta
 from workers.lab.bench.monitors.real import REAL, answered
 from workers.lab.bench.monitors.worlds import BURNT, CHANGE, ROWS, WORLDS, Stream, World, stream_of
 
@@ -60,6 +61,8 @@ PEERS: dict[str, Detector] = {
     ),
     "online-cp SimpleJumper": OnlineCpJumper(),
     "MAPIE RiskMonitoring": MapieRisk(),
+    "glide-py AsymptoticPPRM": GlideRisk(),
+    "PIT e-values, beta density": PitBeta(),
 }
 
 DETECTORS: dict[str, Detector] = OURS | PEERS
@@ -176,7 +179,7 @@ def program(cell: Cell) -> str:
     return f"{peer} on {ours}" if cell.world in REAL else peer  # the answers are ours
 
 
-_PACKAGES = ("river ", "online-cp ", "MAPIE ")
+_PACKAGES = ("river ", "online-cp ", "MAPIE ", "glide-py ")
 
 
 def measure(cell: Cell) -> Figures | str:

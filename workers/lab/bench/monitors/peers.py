@@ -33,6 +33,45 @@ class OnlineCpJumper(Path):
         return found
 
 
+class GlideRisk(Detector):
+    """glide-py's prediction-powered monitor of the error rate, above what it was before.
+
+    Batches of 100: half of them labelled, the announced error beside all, since it needs answers
+    without a label. At its default confidence; the sensitivity is how far above the error rate of
+    the examples before its threshold lies. An alarm is one of its running mean.
+    """
+
+    _MARGINS = (0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025, 0.018, 0.012, 0.008, 0.005)
+    _BATCH = 100
+
+    @override
+    def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
+        monitors: Any = peer_package("monitors", "glide.monitors", "pip install glide-py")
+        rows = stream.rows
+        wrong = (np.argmax(rows.point, axis=1) != rows.columns).astype(float)
+        before = wrong[max(0, begin - BURNT) : begin]
+        stop = begin + (len(wrong) - begin) // self._BATCH * self._BATCH
+        if stop == begin or not len(before):
+            return None
+        labelled = np.where(np.arange(begin, stop) % 2, wrong[begin:stop], np.nan)
+        with unwarned():
+            found = monitors.AsymptoticPPRM().detect(
+                labelled,
+                1.0 - rows.point[begin:stop].max(axis=1),
+                np.arange(stop - begin) // self._BATCH,
+                higher_is_better=False,
+                threshold=before.mean() + self._MARGINS[int(sensitivity)],
+            )
+        if not found.drift_detected:
+            return None
+        return begin + (int(found.first_alarm_index) + 1) * self._BATCH - 1
+
+    @property
+    @override
+    def sensitivities(self) -> Sequence[float]:
+        return range(len(self._MARGINS))
+
+
 class MapieRisk(Detector):
     """MAPIE's RiskMonitoring of accuracy: the reference is what came before it begins."""
 
