@@ -9,6 +9,7 @@ import numpy as np
 
 from online_svm.metrics.scores import CLIP
 from online_svm.metrics.sequential.comparison import Comparison
+from online_svm.metrics.sequential.recent_mean import MeanSince, strongest_mean
 from online_svm.types import Floats
 from workers.admin.answers import answer, newest, no_answer
 from workers.errors import BadConfiguration
@@ -41,6 +42,9 @@ class LossComparison:
         Natural logarithm of the wealth of bets that the first, or the second, is better.
     better : {"first", "second"} or None
         Which was found better, at any time.
+    since : MeanSince
+        The difference since the start that tells most, with an interval that holds together with
+        those of all other starts.
     """
 
     first: float
@@ -51,6 +55,7 @@ class LossComparison:
     log_wealth_first: float
     log_wealth_second: float
     better: str | None
+    since: MeanSince
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,7 @@ def _compared(values: Floats, largest: float, level: float) -> LossComparison:
         log_wealth_first=float(wealth[0]),
         log_wealth_second=float(wealth[1]),
         better=None if is_first and is_second else found,
+        since=strongest_mean(values[:, 0] - values[:, 1], largest, level),
     )
 
 

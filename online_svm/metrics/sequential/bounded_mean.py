@@ -97,7 +97,7 @@ class BoundedMean:
         width = self._high - self._low
         if not count:
             return self._low, 0.5 * (self._low + self._high), self._high
-        reach, mean = _reach(squares, self.level / 2) * width / count, total * width / count
+        reach, mean = reach_of(squares, self.level / 2) * width / count, total * width / count
         return max(self._low, mean - reach), mean, min(self._high, mean + reach)
 
     def state(self) -> Arrays:
@@ -126,7 +126,23 @@ def _log_wealth(s: float, v: float) -> float:
     return log_average([log_mixture(s, v, rho) for rho in RHOS])
 
 
-def _reach(v: float, level: float) -> float:
+def reach_of(v: float, level: float) -> float:
+    """Return the sum that is exceeded, at any time, with probability at most `level`.
+
+    By the mean of three mixtures, for values in an interval of length 1.
+
+    Parameters
+    ----------
+    v : float
+        Sum of squares about what was expected of each value.
+    level : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> round(reach_of(100.0, 0.05), 1)
+    31.4
+    """
     wanted, high = -math.log(level), 2.0
     while _log_wealth(high, v) < wanted:
         high *= 2.0

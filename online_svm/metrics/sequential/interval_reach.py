@@ -86,7 +86,7 @@ def make_table() -> Floats:
 
 
 def _logs(level: float) -> Floats:
-    return np.array([-math.log(0.5 * level * _share(group)) for group in range(GROUPS)])
+    return np.array([-math.log(0.5 * level * share_of_group(group)) for group in range(GROUPS)])
 
 
 def _find(point: int, log: float) -> float:
@@ -104,7 +104,7 @@ def group_of(number: int) -> int:
     return group
 
 
-def _share(group: int) -> float:
+def share_of_group(group: int) -> float:
     """Return the share of the level of one start; those of all starts sum to 1.
 
     A quarter is the beginning's, a quarter that of the next 127 starts, and half that of the groups

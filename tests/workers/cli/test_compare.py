@@ -72,6 +72,18 @@ def test_a_challenger_that_is_better_is_named_with_the_difference(run, store, fe
     assert f"{CHALLENGER} is better (level 0.05)" in text
 
 
+def test_a_difference_that_began_late_is_told_with_where_it_began(run, store, feed, challenger):
+    labels, p = stream(2500)
+    answered(store, labels, [*p[:2000], *[0.5] * 500])
+    answered(challenger, labels, p)
+    loss = orjson.loads(run("compare", feed, CHALLENGER, "--json")[1])["losses"]["brier"]
+    assert 1700 < loss["since"]["since"] < 2100
+    assert loss["since"]["lower"] > 0
+    assert loss["lower"] < loss["since"]["lower"]
+    text = run("compare", feed, CHALLENGER)[1]
+    assert f"  since number {loss['since']['since'] + 1:,} of them: +0." in text
+
+
 def test_examples_are_matched_by_the_id_of_the_producer(run, store, feed, challenger):
     labels, p = stream(40)
     ids = [f"t{i}" for i in range(40)]
