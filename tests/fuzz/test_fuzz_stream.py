@@ -150,7 +150,8 @@ class Mixture:
                 assert payload.startswith(b'{"v":%d,"status":"rejected"' % VERSION)
 
     def _push(self, entries):
-        with self.store._connection._connected().client.pipeline(transaction=False) as pipeline:
+        link = self.store._connection._linked(self.store.url)
+        with link.client.pipeline(transaction=False) as pipeline:
             for fields in entries:
                 self.pushed += 1
                 pipeline.execute_command("XADD", self.store.keys.input, f"{self.pushed}-0", *fields)

@@ -202,7 +202,7 @@ class History(RuleBasedStateMachine):
     @counted
     def lose_the_reply_of_a_commit(self):
         connection, has_work = self.store._connection, bool(self.waiting)
-        wire = connection._connected()
+        wire = connection._linked(connection.url)
         wire.client = Lossy(wire.client)
         answer_batch(self.worker)
         connection.close()

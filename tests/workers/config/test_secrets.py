@@ -126,7 +126,7 @@ def test_a_traceback_does_not_show_the_local_variables(guarded):
     code = (
         "import sys, workers.broker.store as s\n"
         "def broken(*a): url = sys.argv[-1]; raise RuntimeError('unexpected')\n"
-        "s.Store.call = broken\n"
+        "s.Store.types = broken\n"
         "from workers.cli import main; main(['status', 'f', '--redis', sys.argv[-1]])"
     )
     done = subprocess.run(
