@@ -6,7 +6,7 @@ nothing. So every command of a worker is queued on its keys, and the transaction
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import redis
 
@@ -84,6 +84,11 @@ def of_scorer(keys: FeedKeys) -> list[Command]:
     ]  # fmt: skip
 
 
+def of_patterns() -> list[Command]:
+    """Return what a worker uses beside that if patterns name its feeds."""
+    return [("SSCAN", REGISTRY, "0"), ("EVALSHA", "0" * 40, "1", REGISTRY)]
+
+
 def of_webhook(keys: FeedKeys) -> list[Command]:
     """Return what the delivery of alarms uses beside that; see `monitor.webhook`."""
     alarms = keys.alarms
@@ -104,44 +109,79 @@ def of_replication(url: str, wait_replicas: int) -> list[Command]:
     return waits + finding.get(kind_of(url), [])
 
 
-def check(
-    url: str, commands: Sequence[Command], stop: Stop | None = None, patience: float = 0.0
-) -> None:
-    """Raise AccessDenied, with every missing permission, unless the user may run all commands.
+class Checks:
+    """Checks of the permissions of many feeds, over connections that stay open.
 
     Parameters
     ----------
     url : str
-    commands : sequence of Command
-        The server of the first one's key is asked.
     stop : Stop, optional
         Ends the waiting.
     patience : float
         Seconds to go on trying where Redis does not answer.
-
-    Raises
-    ------
-    AccessDenied
-    Stopped
-        If a stop was requested while Redis did not answer.
-    WorkerError
-        If Redis does not answer within the patience. Refusals for other reasons are ignored here.
     """
-    stop, deadline = stop or Stop(), time.monotonic() + patience
-    for delay in delays():
-        try:
-            with client(nodes_of(url).url_of(commands[0])) as connected:
-                denied = _denied(connected.connection, commands)
-            break
-        except redis.RedisError as error:
-            named = translated(error, url)
-            if not isinstance(named, Unavailable) or time.monotonic() >= deadline:
-                raise named from None
-        if stop.wait(delay):
-            raise Stopped("stopped while Redis did not answer")
-    if denied:
-        what = ", ".join(f"{name} on {key}" if key else name for name, key in denied)
-        raise AccessDenied(f"Redis at {redacted(url)} does not let this user run {what}: {ADVICE}")
+
+    def __init__(self, url: str, stop: Stop | None = None, patience: float = 0.0) -> None:
+        self._url, self._stop, self._patience = url, stop or Stop(), patience
+        self._clients: dict[str, redis.Redis] = {}  # by the URL of the server
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def check(self, commands: Sequence[Command]) -> None:
+        """Raise AccessDenied, with every missing permission, unless the user may run all commands.
+
+        The server of the first one's key is asked.
+
+        Raises
+        ------
+        AccessDenied
+        Stopped
+            If a stop was requested while Redis did not answer.
+        WorkerError
+            If Redis does not answer within the patience. Refusals for other reasons are ignored
+            here.
+        """
+        deadline = time.monotonic() + self._patience
+        for delay in delays():
+            try:
+                denied = _denied(self._connected(commands), commands)
+                break
+            except redis.RedisError as error:
+                self._close()
+                named = translated(error, self._url)
+                if not isinstance(named, Unavailable) or time.monotonic() >= deadline:
+                    raise named from None
+            if self._stop.wait(delay):
+                raise Stopped("stopped while Redis did not answer")
+        if denied:
+            what = ", ".join(f"{name} on {key}" if key else name for name, key in denied)
+            where = redacted(self._url)
+            raise AccessDenied(f"Redis at {where} does not let this user run {what}: {ADVICE}")
+
+    def _connected(self, commands: Sequence[Command]) -> Any:
+        at = nodes_of(self._url).url_of(commands[0])
+        if at not in self._clients:
+            self._clients[at] = client(at)
+        # Any: redis-py has no type for it.
+        connected: Any = self._clients[at]
+        return connected.connection
+
+    def _close(self) -> None:
+        for connected in self._clients.values():
+            connected.close()
+        self._clients.clear()
+
+
+def check(
+    url: str, commands: Sequence[Command], stop: Stop | None = None, patience: float = 0.0
+) -> None:
+    """Check the permissions of one feed; see `Checks`."""
+    with Checks(url, stop, patience) as checks:
+        checks.check(commands)
 
 
 def _denied(connection: Any, commands: Sequence[Command]) -> list[tuple[str, str]]:

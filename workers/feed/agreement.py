@@ -3,6 +3,7 @@
 import json
 import platform
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
@@ -52,9 +53,13 @@ def bound_to(parts: Mapping[str, BaseModel]) -> Agreement:
 
 def environment() -> dict[str, str]:
     """Return the library versions and the processor family for which the bytes are guaranteed."""
-    return {name: version(name) for name in LIBRARIES} | {"processor": processor_family()}
+    return {name: _version(name) for name in LIBRARIES} | {"processor": processor_family()}
 
 
+_version = cache(version)  # it reads a file, and a process may begin a thousand feeds
+
+
+@cache
 def processor_family() -> str:
     """Return the architecture, or its microarchitecture level if it has levels."""
     machine = platform.machine()

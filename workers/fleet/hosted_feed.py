@@ -10,8 +10,8 @@ import structlog
 
 from online_svm.errors import OnlineSVMError
 from online_svm.refit.task import Refitter
-from workers.broker import permissions
 from workers.broker.connection import Connection
+from workers.broker.permissions import Checks
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
@@ -77,6 +77,8 @@ class Shared:
     refits : Refits
     observe : callable
         Called with the name of a feed and the outcome of each batch that was committed.
+    checks : Checks
+        Of the permissions of each feed.
     accept_environment : bool
     """
 
@@ -87,6 +89,7 @@ class Shared:
     writer: str
     refits: Refits
     observe: Callable[[str, Outcome], None]
+    checks: Checks
     accept_environment: bool = False
 
 
@@ -238,8 +241,7 @@ class HostedFeed:
         known = Preflight("", state.state, ())
         found = preflight.check(store, ours, shared.accept_environment, known, state)
         if not self._is_permitted:
-            commands = commands_of(shared.url, store.keys, used)
-            permissions.check(shared.url, commands, shared.stop, used.wait_redis)
+            shared.checks.check(commands_of(shared.url, store.keys, used))
             self._is_permitted = True
         store.register()
         yield

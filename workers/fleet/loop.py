@@ -191,7 +191,7 @@ class FeedLoop:
 
     def _cover(self) -> None:
         """Let blocked reads wait for the input of feeds that have none."""
-        if self._wanting:
+        if self._wanting and self._reader.has_room:
             wanting, self._wanting = self._wanting, {}
             self._reader.cover(wanting.values())
 
@@ -213,7 +213,8 @@ class FeedLoop:
     def _patience(self, longest: float) -> float:
         """Return how many seconds the loop may wait."""
         is_stalled = self._stalled > len(self._starting)
-        if len(self._turns) or self._wanting or (self._starting and not is_stalled):
+        is_waiting = self._wanting and self._reader.has_room
+        if len(self._turns) or is_waiting or (self._starting and not is_stalled):
             return 0.0
         if self._awaiting or self._starting:
             return min(longest, AWAIT)

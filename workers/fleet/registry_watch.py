@@ -48,17 +48,11 @@ class RegistryWatch:
         self._cursor = b"0"
         self._known: set[str] = set()
         self._told: set[str] = set()
-        self._has_looked = False
 
     def look(self) -> list[str]:
         """Read some of the list; return the selected feeds that are known by now, sorted.
 
         Where Redis does not answer, they are those that were known before.
-
-        Raises
-        ------
-        AccessDenied
-            If this user may not read the list, at the first look.
         """
         if self._selection.patterns:
             try:
@@ -69,12 +63,9 @@ class RegistryWatch:
             except Unavailable:
                 pass  # the feeds' own connections report this
             except AccessDenied as error:
-                if not self._has_looked:
-                    raise
                 self._warn(str(error))
             except WrongKeyType:
                 self._warn("the list of feeds is not a set; delete that key", key=REGISTRY)
-        self._has_looked = True
         return self._selection.of(self._known)
 
     def _read_page(self) -> None:

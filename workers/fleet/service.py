@@ -8,9 +8,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 import structlog
 
 from online_svm.refit.task import Refitter
+from workers.broker import permissions
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader
+from workers.broker.permissions import Checks
 from workers.config.redis_servers import CLUSTER, kind_of
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
@@ -95,6 +97,8 @@ def run(
         shared = opened.enter_context(
             _sharing(settings, url, stop, name, accept_environment, observe)
         )
+        if selection.patterns:
+            shared.checks.check(permissions.of_patterns())
         with importing():
             load_compiler()
         # A command on a cluster has keys of one slot, which here is that of one feed.
@@ -186,16 +190,18 @@ def _sharing(
         for warning in preflight.durability(server):
             log.warning(warning)
         commands.patience = reads.patience = None
-        yield Shared(
-            url,
-            (commands, reads),
-            None if kind_of(url) == CLUSTER else server,
-            stop,
-            name or platform.node() or "worker",
-            refits,
-            observe or _ignore,
-            accept_environment,
-        )
+        with Checks(url, stop) as checks:
+            yield Shared(
+                url,
+                (commands, reads),
+                None if kind_of(url) == CLUSTER else server,
+                stop,
+                name or platform.node() or "worker",
+                refits,
+                observe or _ignore,
+                checks,
+                accept_environment,
+            )
     finally:
         refits.close()
         commands.close()

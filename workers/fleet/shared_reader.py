@@ -25,6 +25,9 @@ TOGETHER = 64
 SPARE = 8
 """Connections beyond those that all streams need: so many busy parts are covered on their own."""
 
+SHORT = 50
+"""Milliseconds that a read waits where there is room for no other."""
+
 COUNT = 16
 """Entries of one stream that a blocked read returns, at most."""
 
@@ -117,8 +120,13 @@ class SharedReader:
         found = (cover.connection.descriptor(cover.sent) for cover in self._covers)
         return [descriptor for descriptor in found if descriptor is not None]
 
+    @property
+    def has_room(self) -> bool:
+        """Whether another read may begin; else one ends within `SHORT` milliseconds."""
+        return self._room() > 0
+
     def cover(self, wanted: Iterable[Wanted]) -> None:
-        """Wait for the input of these feeds, which no read covers yet."""
+        """Wait for the input of these feeds, which no read covers yet; there must be room."""
         now = time.monotonic()
         busy: list[Wanted] = []
         quiet: list[Wanted] = []
@@ -128,9 +136,8 @@ class SharedReader:
         if busy and quiet and self._room() < 2:
             busy, quiet = busy + quiet, []
         for part in (busy, quiet):
-            size = self._together if self._room() * self._together >= len(part) else len(part)
-            for first in range(0, len(part), size):
-                self._begin(part[first : first + size])
+            for first in range(0, len(part), self._together):
+                self._begin(part[first : first + self._together])
 
     def arrivals(self, readable: Iterable[int] = ()) -> tuple[list[Arrival], list[Wanted]]:
         """Return what came, and those for which nothing came; none of them is covered any more.
@@ -157,15 +164,17 @@ class SharedReader:
         self._covers, self._free = [], []
 
     def _room(self) -> int:
-        """Return how many more reads may begin."""
+        """Return how many more reads may begin, beyond those that full ones would need."""
         covered = sum(len(cover.wanted) for cover in self._covers)
-        return max(1, self._spare + -(-covered // self._together) + 1 - len(self._covers))
+        return self._spare + covered // self._together - len(self._covers)
 
     def _begin(self, wanted: Sequence[Wanted]) -> None:
         connection = self._free.pop() if self._free else self._connection()
         count = min(COUNT, *(one.input.count for one in wanted))
+        # The last one ends soon, so that feeds that wait for room are covered with its own.
+        block = self._block_ms if self._room() > 1 else min(self._block_ms, SHORT)
         sent = connection.send(
-            "XREAD", "COUNT", count, "BLOCK", self._block_ms, "STREAMS",
+            "XREAD", "COUNT", count, "BLOCK", block, "STREAMS",
             *[one.key for one in wanted], *[one.cursor for one in wanted],
             limit=LIMIT,
         )  # fmt: skip

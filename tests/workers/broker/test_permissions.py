@@ -208,8 +208,9 @@ OF_SEVERAL_SERVERS = {
     "+role": "redis+sentinel://h/s",
     "+wait": "redis://h",
 }
-# With a waiting feed, a webhook or published states alone; and discarding writes nothing.
-NOT_ALWAYS = {"+xpending", "+discard"} | OF_PUBLISHER | OF_WEBHOOK | set(OF_SEVERAL_SERVERS)
+# With a waiting feed, a pattern, a webhook or published states alone; discarding writes nothing.
+ALONE = OF_PUBLISHER | OF_WEBHOOK | set(OF_SEVERAL_SERVERS)
+NOT_ALWAYS = {"+xpending", "+discard", "+sscan"} | ALONE
 
 
 def test_without_any_one_command_the_check_names_it(own_redis):
@@ -224,6 +225,15 @@ def test_a_worker_that_posts_alarms_needs_two_more(own_redis, rule):
     permissions.check(url, permissions.of_worker(keys))
     with pytest.raises(AccessDenied, match=rule[1:].upper()):
         permissions.check(url, permissions.of_webhook(keys))
+
+
+def test_a_worker_whose_feeds_are_named_by_patterns_needs_one_more(own_redis, capsys):
+    url = denied_to(own_redis, "+sscan")
+    permissions.check(url, permissions.of_worker(FeedKeys("f")))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["worker", "f-*", "--redis", url])
+    assert ended.value.code == 2
+    assert "run SSCAN on osvm:feeds" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rule", sorted(OF_PUBLISHER))
