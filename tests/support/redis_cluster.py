@@ -58,13 +58,21 @@ def wait_for(condition, what, seconds=30.0, pause=0.02):
 
 
 class Node:
-    """A server on loopback TCP with a directory of its own."""
+    """A server on loopback TCP with a directory of its own.
 
-    def __init__(self, directory, port, *options, program=None):
+    Parameters
+    ----------
+    tls : Path, optional
+        Directory of certificates; the server then speaks TLS alone, as localhost.
+    """
+
+    def __init__(self, directory, port, *options, program=None, tls=None):
         directory.mkdir(exist_ok=True)
+        self._tls = tls
         self.port, self.directory, self.options = port, directory, options
         self.program = program or system_program("redis-server")
-        self.client = redis.Redis(port=port, protocol=2, decode_responses=True)
+        secured = {"ssl": True, "ssl_ca_certs": str(tls / "ca.pem")} if tls else {}
+        self.client = redis.Redis(port=port, protocol=2, decode_responses=True, **secured)
         self.process = None
         self.launch()
 
@@ -73,13 +81,26 @@ class Node:
         return f"127.0.0.1:{self.port}"
 
     def launch(self):
-        command = [self.program, "--port", str(self.port), "--bind", "127.0.0.1",
+        command = [self.program, *self._listens(), "--bind", "127.0.0.1",
                    "--dir", str(self.directory), "--save", "", "--appendonly", "yes",
                    "--appendfsync", "no", "--repl-diskless-sync-delay", "0",
                    "--repl-ping-replica-period", "1",
                    "--enable-debug-command", "yes", *self.options]  # fmt: skip
         self.process = Process(command, stdout=subprocess.DEVNULL)
         return self
+
+    def _listens(self):
+        if self._tls is None:
+            return ["--port", str(self.port)]
+        return [
+            "--port", "0", "--tls-port", str(self.port), "--tls-auth-clients", "no",
+            "--tls-cluster", "yes", "--tls-replication", "yes",
+            "--tls-cert-file", str(self._tls / "server.pem"),
+            "--tls-key-file", str(self._tls / "server.key"),
+            "--tls-ca-cert-file", str(self._tls / "ca.pem"),
+            "--cluster-announce-hostname", "localhost",
+            "--cluster-preferred-endpoint-type", "hostname",
+        ]  # fmt: skip
 
     def wait_until_up(self):
         def answers():
@@ -114,12 +135,12 @@ class Cluster:
         The primaries first, in the order of their slots.
     """
 
-    def __init__(self, directory, *options, replicas=1, node_timeout=1000):
+    def __init__(self, directory, *options, replicas=1, node_timeout=1000, tls=None):
         ports = free_ports(3 * (1 + replicas), beside=10_000)
         self.nodes = [
             Node(directory / str(port), port, "--cluster-enabled", "yes",
                  "--cluster-node-timeout", str(node_timeout),
-                 "--cluster-replica-validity-factor", "0", *options)
+                 "--cluster-replica-validity-factor", "0", *options, tls=tls)
             for port in ports
         ]  # fmt: skip
         for node in self.nodes:

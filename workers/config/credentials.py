@@ -5,13 +5,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
+from workers.config.redis_servers import SENTINEL, kind_of
 from workers.config.redis_url import redacted
 from workers.errors import BadConfiguration
 
 FILES = {
     "redis_password_file": "password",
+    "redis_sentinel_password_file": "sentinel_password",
     "redis_ca_file": "ssl_ca_certs",
     "redis_cert_file": "ssl_certfile",
     "redis_key_file": "ssl_keyfile",
@@ -48,6 +50,9 @@ def complete(url: str | None, files: Mapping[str, str | Path | None]) -> str | N
     password_file = named.pop("redis_password_file", None)
     if password_file is not None:
         url = _with_password(url, password_file)
+    sentinel_file = named.pop("redis_sentinel_password_file", None)
+    if sentinel_file is not None:
+        url = _with_sentinel_password(url, sentinel_file)
     if named and urlsplit(url).scheme.partition("+")[0] != "rediss":
         raise BadConfiguration(f"setting {next(iter(named))}: the URL must begin with rediss://")
     return _with_query(url, {FILES[name]: _readable(name, path) for name, path in named.items()})
@@ -60,16 +65,32 @@ def _with_password(url: str, path: Path) -> str:
         raise BadConfiguration(
             f"setting redis_password_file: the URL {redacted(url)!r} holds a password already"
         )
+    netloc = f"{user}:{quote(_password('redis_password_file', path), safe='')}@{host}"
+    return urlunsplit((parts.scheme, netloc, parts.path, parts.query, parts.fragment))
+
+
+def _with_sentinel_password(url: str, path: Path) -> str:
+    setting = "redis_sentinel_password_file"
+    if kind_of(url) != SENTINEL:
+        raise BadConfiguration(f"setting {setting}: the URL must begin with redis+sentinel://")
+    if "sentinel_password" in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)):
+        raise BadConfiguration(
+            f"setting {setting}: the URL {redacted(url)!r} holds that password already"
+        )
+    return _with_query(url, {FILES[setting]: _password(setting, path)})
+
+
+def _password(setting: str, path: Path) -> str:
+    """Return the password in a file."""
     try:
         password = path.read_text("utf-8").strip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         # Not the text of the error: it quotes the bytes that are not UTF-8.
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BadConfiguration(f"setting redis_password_file: {path}: {reason}") from None
+        raise BadConfiguration(f"setting {setting}: {path}: {reason}") from None
     if not password or "\n" in password:
-        raise BadConfiguration(f"setting redis_password_file: {path}: one line is wanted")
-    netloc = f"{user}:{quote(password, safe='')}@{host}"
-    return urlunsplit((parts.scheme, netloc, parts.path, parts.query, parts.fragment))
+        raise BadConfiguration(f"setting {setting}: {path}: one line is wanted")
+    return password
 
 
 def _with_query(url: str, more: Mapping[str, str]) -> str:

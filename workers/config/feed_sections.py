@@ -13,7 +13,8 @@ TABLE = "feed"
 
 OF_PROCESS = frozenset(
     (
-        *("redis", "redis_password_file", "redis_ca_file", "redis_cert_file", "redis_key_file"),
+        *("redis", "redis_password_file", "redis_sentinel_password_file"),
+        *("redis_ca_file", "redis_cert_file", "redis_key_file"),
         *(
             "wait_redis",
             "wait_replicas",

@@ -112,6 +112,9 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
     redis_password_file: Path | None = Field(
         None, description="File with the password of the user in the URL."
     )
+    redis_sentinel_password_file: Path | None = Field(
+        None, description="File with the password that the sentinels of a redis+sentinel:// ask."
+    )
     redis_ca_file: Path | None = Field(
         None, description="CA certificates, PEM, that vouch for a rediss:// server."
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -124,7 +125,8 @@ def access_of(settings: WorkerSettings) -> dict[str, str]:
         )
     url = settings.redis.get_secret_value()
     # `redacted` drops the user too, so it is the password alone that is looked for.
-    if ":" in url.partition("://")[2].rpartition("@")[0]:
+    is_secret = "password" in urlsplit(url).query
+    if is_secret or ":" in url.partition("://")[2].rpartition("@")[0]:
         raise BadConfiguration(
             f"the URL {redacted(url)!r} holds a password, which Ray would store: leave it out, and "
             "give each machine --redis-password-file, or ONLINE_SVM_REDIS_PASSWORD_FILE"

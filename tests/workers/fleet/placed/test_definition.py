@@ -49,7 +49,10 @@ def test_the_name_of_a_fleet_is_one_that_a_feed_could_have(connection):
         FleetStore(connection, "a b")
 
 
-@pytest.mark.parametrize("url", ["redis://u:pw@h/0", "redis://:pw@h/0", "rediss://u:p%40w@h:1/0"])
+@pytest.mark.parametrize("url", [
+    "redis://u:pw@h/0", "redis://:pw@h/0", "rediss://u:p%40w@h:1/0", "redis://h/0?password=pw",
+    "redis+cluster://u:pw@h,g", "redis+sentinel://h/s?sentinel_password=pw",
+])  # fmt: skip
 def test_a_url_with_a_password_is_refused_and_the_password_not_shown(url):
     with pytest.raises(BadConfiguration, match="holds a password, which Ray would store") as raised:
         access_of(WorkerSettings(redis=url))
