@@ -1,6 +1,6 @@
 """Feeds on a Redis Cluster: three primaries, each with a replica, that this file starts."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import published_feed
@@ -210,6 +210,28 @@ def test_a_worker_follows_its_slot_to_another_node(cluster, embedded_url):
     assert found == answer(embedded_url, "clustered-stays")
 
 
+def test_scorers_follow_the_slot_of_their_feed_to_another_node(cluster):
+    feed, examples = cluster.feed_on(1, "scored"), published_feed.examples(60)
+    with Store(cluster.url, feed, block_ms=20, patience=20.0) as store, ExitStack() as opened:
+        published_feed.push(store, examples)
+        published_feed.work(published_feed.engine(store), 60)
+        n = store.publication().n
+        asker = opened.enter_context(closing(Asker(cluster.url, feed)))
+        reader = opened.enter_context(FeedReader(cluster.url, feed, patience=20.0))
+        queue = RequestQueue(cluster.url, feed, "one", Stop(), patience=20.0, block_ms=20)
+        opened.enter_context(closing(queue))
+        scorer = Scorer(queue, NewestState(reader), ScorerSettings(), Stop())
+        queue.begin()
+        for turn in range(2):
+            (id,) = asker.send([b"[1,2,3]"])
+            assert scorer.turn() == 1
+            own = published_feed.own_answer(examples, n, [1, 2, 3], id)
+            assert asker.receive([id], timeout=5.0)[id].payload == own
+            if turn == 0:
+                _, _, target = move_slot(cluster, feed)
+        assert set(cluster.keys_of(feed).values()) == {target}
+
+
 def test_while_a_slot_moves_its_keys_are_read_where_they_are(cluster):
     feed = cluster.feed_on(1, "moving")
     answer(cluster.url, feed)
@@ -281,10 +303,11 @@ def test_each_role_does_its_part_on_every_node(cluster, run):
 
 def test_every_command_of_a_worker_is_about_one_feed_or_the_list_of_feeds():
     keys = FeedKeys("f")
-    for command in permissions.of_worker(keys, "group") + permissions.of_webhook(keys):
+    scorers = permissions.of_publisher(keys) + permissions.of_scorer(keys)
+    for command in permissions.of_worker(keys, "group") + permissions.of_webhook(keys) + scorers:
         key = key_of(command)
         if key is None:
-            assert command[0] in ("INFO", "SCAN")
+            assert command[0] in ("INFO", "SCAN", "TIME")
         else:
             assert key_slot(key) == key_slot(b"f") or key == REGISTRY.encode()
 
