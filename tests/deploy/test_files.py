@@ -23,13 +23,14 @@ from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 from workers.config.settings import WorkerSettings
 from workers.feed.commit import Commit
 from workers.feed.position import START
+from workers.fleet.shard import Shard
 from workers.monitor.metrics import Present, WorkerMetrics
 from workers.monitor.view import FeedView
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
-FOLDERS = ["base", "overlays/small", "overlays/production"]
+FOLDERS = ["base", "overlays/small", "overlays/production", "overlays/shards"]
 
 
 def run(*command, **options):
@@ -193,17 +194,31 @@ def test_every_selector_finds_a_pod(folder):
         assert any(wanted.items() <= pod for pod in labels), resource["metadata"]["name"]
 
 
-def test_the_settings_in_kubernetes_are_taken_and_serve_the_probes():
-    maps = [each["data"] for each in build(KUBERNETES / "base") if each["kind"] == "ConfigMap"]
+@pytest.mark.parametrize("folder", ["base", "overlays/shards"])
+def test_the_settings_in_kubernetes_are_taken_and_serve_the_probes(folder):
+    maps = [each["data"] for each in build(KUBERNETES / folder) if each["kind"] == "ConfigMap"]
     (found,) = [data["worker.toml"] for data in maps if "worker.toml" in data]
     settings = tomllib.loads(found)
     taken = WorkerSettings(**settings["predictor"], **settings["worker"])
-    (worker,) = [pod for pod in pods("base") if pod["spec"]["containers"][0]["name"] == "worker"]
+    (worker,) = [pod for pod in pods(folder) if pod["spec"]["containers"][0]["name"] == "worker"]
     container = worker["spec"]["containers"][0]
     assert taken.metrics == f"0.0.0.0:{container['ports'][0]['containerPort']}"
     paths = [container[f"{probe}Probe"]["httpGet"]["path"] for probe in ("liveness", "readiness")]
     assert paths == ["/livez", "/readyz"]
     assert worker["spec"]["terminationGracePeriodSeconds"] > taken.grace
+
+
+def test_the_pods_of_shards_own_each_feed_once_between_them():
+    (worker,) = [
+        each["spec"]
+        for each in build(KUBERNETES / "overlays/shards")
+        if each["kind"] == "StatefulSet" and each["metadata"]["name"] == "online-svm-worker"
+    ]
+    arguments = worker["template"]["spec"]["containers"][0]["args"]
+    text = arguments[arguments.index("--shard") + 1]
+    shards = [Shard.parse(text, f"online-svm-worker-{i}") for i in range(worker["replicas"])]
+    for feed in (f"sensors-{number}" for number in range(100)):
+        assert sum(shard.owns(feed) for shard in shards) == 1
 
 
 def test_redis_in_kubernetes_has_the_settings_of_the_others():

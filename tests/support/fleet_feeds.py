@@ -4,10 +4,21 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from contextlib import ExitStack, contextmanager
 
 from commands import flags_of
-from many_feeds import SETTINGS, answer_alone, contents, entries, has_answered, push, settings
+from many_feeds import (
+    SETTINGS,
+    answer_alone,
+    contents,
+    entries,
+    has_answered,
+    push,
+    settings,
+    wait_until,
+)
 from ray_nodes import LOOPBACK
 
 from workers.broker.store import Store
@@ -20,38 +31,73 @@ class FleetFeeds:
     ----------
     stores : sequence of Store
     count : int
-        Entries that each gets.
+        Entries that each gets, at most.
+
+    Attributes
+    ----------
+    pushed : int
+        Entries that each got.
     """
 
     def __init__(self, stores, count):
         self.stores, self.count = stores, count
         self._given = [entries(count, seed) for seed in range(len(stores))]
-        self._pushed = 0
+        self.pushed = 0
         for store in stores:
             store.register()
 
-    def push(self, number):
-        """Add so many entries to each feed."""
-        first = self._pushed
-        for store, given in zip(self.stores, self._given, strict=True):
+    def push(self, number, stores=None):
+        """Add so many entries to each feed, by its own connection or another."""
+        first = self.pushed
+        for store, given in zip(stores or self.stores, self._given, strict=True):
             push(store, given[first : first + number], first=first + 1)
-        self._pushed = min(first + number, self.count)
+        self.pushed = min(first + number, self.count)
+
+    @contextmanager
+    def under_load(self, pause):
+        """Add an entry to each feed, again and again, while the block runs."""
+        ended = threading.Event()
+        names = [(store.url, store.keys.feed) for store in self.stores]
+
+        def load():
+            with ExitStack() as opened:
+                stores = [opened.enter_context(Store(*name)) for name in names]
+                while not ended.wait(pause):
+                    self.push(1, stores)
+
+        thread = threading.Thread(target=load)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def is_answered(self):
         """Return whether every feed has answered what was pushed."""
-        return all(has_answered(store, self._pushed) for store in self.stores)
+        return all(has_answered(store, self.pushed) for store in self.stores)
 
     def seqs(self):
         """Return how many entries each feed has answered."""
         states = [store.state() for store in self.stores]
         return [0 if state is None else state.position.seq for state in states]
 
+    def wait_until_each_goes_on(self, limit, settle=0.0):
+        """Return the seconds until each feed has answered more than after `settle` seconds."""
+        began = time.monotonic()
+        time.sleep(settle)
+        before = self.seqs()
+        wait_until(
+            lambda: all(now > then for now, then in zip(self.seqs(), before, strict=True)), limit
+        )
+        return time.monotonic() - began
+
     def check(self, url, **changed):
         """Compare each feed with a lone worker's; check that no epoch had two writers."""
         for store, given in zip(self.stores, self._given, strict=True):
             with Store(url, f"{store.keys.feed}.alone", block_ms=20) as alone:
-                push(alone, given[: self._pushed])
-                answer_alone(alone, self._pushed, settings(**changed))
+                push(alone, given[: self.pushed])
+                answer_alone(alone, self.pushed, settings(**changed))
                 assert contents(store) == contents(alone), store.keys.feed
             epochs = begun(store)
             assert epochs == sorted(set(epochs)), f"{store.keys.feed}: {epochs}"

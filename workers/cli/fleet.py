@@ -91,16 +91,21 @@ def start(
     secrets are given to the machines of Ray, by their environment.
     """
     from workers.cli.worker import given_flags
-    from workers.config import settings as known
+    from workers.config import feed_sections
+    from workers.config.feed_settings import FeedSettings
+    from workers.config.setting_sources import settings_file
+    from workers.config.settings import origins
     from workers.fleet.placed.definition import FleetDefinition, told_settings
     from workers.fleet.placed.operations import start as begin
     from workers.fleet.selection import Selection
 
     Selection(feeds)  # raises for what is no name
-    loaded = known.load(given_flags(settings, redis, None), config, is_whole=False)
+    flags = given_flags(settings, redis, None)
+    loaded = FeedSettings(flags, config).general
     definition = FleetDefinition(
-        patterns=tuple(feeds), shards=replicas, settings=told_settings(loaded), cpus=cpus,
-        resources=_amounts(resource or ()),
+        patterns=tuple(feeds), shards=replicas, cpus=cpus, resources=_amounts(resource or ()),
+        feeds=feed_sections.sections(settings_file(config)),
+        **told_settings(loaded, origins(flags, config)),
     )  # fmt: skip
     with _opened(loaded, address, name) as (store, actors):
         _tell(begin(store, actors, definition, wait), json)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.cli.common import Config, Redis, embedded_url
+from workers.cli.common import Config, Redis, embedded_url, note
 from workers.cli.options import with_settings
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
@@ -13,6 +13,7 @@ from workers.fast_imports import importing
 if TYPE_CHECKING:
     from workers.config.feed_settings import FeedSettings
     from workers.fleet.selection import Selection
+    from workers.fleet.shard import Shard
 
 Feeds = Annotated[
     list[str],
@@ -37,6 +38,15 @@ def worker(
     name: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Stable name of this worker; default the host's name."),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Answer only the feeds of shard I of N, from 0 on; auto/N takes I from the number "
+            "that ends the host's name.",
+            show_default=False,
+        ),
     ] = None,
     accept_environment: Annotated[
         bool,
@@ -76,7 +86,7 @@ def worker(
         from workers.config.feed_settings import FeedSettings
         from workers.fleet.selection import Selection
 
-        selection = Selection(feeds)
+        selection = Selection(feeds, None if shard is None else _shard(shard).owns)
         known = FeedSettings(given_flags(settings, redis, sigma), config)
         logs.configure(known.general.log_format)
         url = known.general.url or embedded_url()
@@ -91,6 +101,16 @@ def worker(
             "one feed, or watch online_svm_alarms_total"
         )
     _answer_many(selection, known, url, name, accept_environment, quiet)
+
+
+def _shard(text: str) -> "Shard":
+    """Return the shard of an option; say where it stands by."""
+    from workers.fleet.shard import Shard
+
+    shard = Shard.parse(text)
+    if shard.index >= shard.count:
+        note(f"--shard {text}: this is number {shard.index}, so it owns no feed and stands by")
+    return shard
 
 
 def _answer_one(

@@ -22,7 +22,7 @@ class Shard:
     Attributes
     ----------
     index : int
-        0 to `count - 1`.
+        0 to `count - 1`; a larger one owns nothing.
     count : int
 
     Examples
@@ -51,14 +51,15 @@ class Shard:
         Parameters
         ----------
         text : str
-            `auto` is the number that ends the host's name: the ordinal of a pod of a StatefulSet.
+            `auto` is the number that ends the host's name: the ordinal of a pod of a StatefulSet. A
+            pod beyond n stands by: it gave up its feeds, and the others take them, before it ends.
         host : str, optional
             Default the name of this host.
 
         Raises
         ------
         BadConfiguration
-            If the text is no shard, or the host's name ends in no ordinal below n.
+            If the text is no shard, or the host's name ends in no ordinal.
 
         Examples
         --------
@@ -77,10 +78,11 @@ class Shard:
         if not 1 <= count <= MOST:
             raise BadConfiguration(f"--shard {text}: n must be from 1 to {MOST}")
         host = platform.node() if host is None else host
-        index = _ordinal(text, host) if first == "auto" else int(first)
+        if first == "auto":
+            return cls(_ordinal(text, host), count)
+        index = int(first)
         if index >= count:
-            given = f"the host's name {host} gives {index}, but " if first == "auto" else ""
-            raise BadConfiguration(f"--shard {text}: {given}i must be from 0 to {count - 1}")
+            raise BadConfiguration(f"--shard {text}: i must be from 0 to {count - 1}")
         return cls(index, count)
 
 

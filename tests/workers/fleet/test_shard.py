@@ -39,10 +39,15 @@ def test_what_is_no_shard_is_refused_and_told_in_one_line(text):
     assert len(str(raised.value)) < 250
 
 
-@pytest.mark.parametrize("text", ["4/4", "9/4", "auto/4"])
+@pytest.mark.parametrize("text", ["4/4", "9/4"])
 def test_a_shard_that_is_not_below_n_is_refused_with_the_range(text):
     with pytest.raises(BadConfiguration, match="i must be from 0 to 3"):
-        Shard.parse(text, "worker-4")
+        Shard.parse(text)
+
+
+def test_a_pod_beyond_n_stands_by_while_a_statefulset_shrinks():
+    beyond = Shard.parse("auto/4", "worker-4")
+    assert not any(beyond.owns(feed) for feed in FEEDS)
 
 
 def test_a_host_without_an_ordinal_is_named():

@@ -36,7 +36,15 @@ class FleetDefinition(BaseModel):
     v: Literal[1] = 1
     patterns: tuple[str, ...] = Field(min_length=1, max_length=10_000)
     shards: int = Field(ge=0, le=MOST, description="0: the fleet is being stopped.")
-    settings: dict[str, JsonValue] = Field(default_factory=dict)
+    settings: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Given as options or by the environment."
+    )
+    file: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Given by the file, for all feeds."
+    )
+    feeds: dict[str, dict[str, JsonValue]] = Field(
+        default_factory=dict, description="Sections of the file, by names and patterns of feeds."
+    )
     cpus: float = Field(1.0, ge=0, le=1024, description="Processors that Ray reserves a shard.")
     resources: dict[str, float] = Field(
         default_factory=dict, description="Further resources of Ray that a shard needs."
@@ -135,8 +143,22 @@ def access_of(settings: WorkerSettings) -> dict[str, str]:
     return {"redis": url} | {name: str(path) for name, path in files.items() if path is not None}
 
 
-def told_settings(settings: WorkerSettings) -> dict[str, JsonValue]:
+def told_settings(
+    settings: WorkerSettings, origins: Mapping[str, str]
+) -> dict[str, dict[str, JsonValue]]:
     """Return the settings that were given, as JSON, without what says where Redis is.
+
+    Parameters
+    ----------
+    settings : WorkerSettings
+    origins : mapping of str to str
+        See `settings.origins`.
+
+    Returns
+    -------
+    dict
+        Those of the file as `file`; the others, which take precedence over sections of the file,
+        as `settings`.
 
     Raises
     ------
@@ -145,8 +167,8 @@ def told_settings(settings: WorkerSettings) -> dict[str, JsonValue]:
 
     Examples
     --------
-    >>> told_settings(WorkerSettings(redis="redis://db/0", window=500))
-    {'window': 500}
+    >>> told_settings(WorkerSettings(redis="redis://db/0", window=500), {"window": "file"})
+    {'settings': {}, 'file': {'window': 500}}
     """
     given = settings.model_fields_set
     for name in _SECRET:
@@ -156,5 +178,6 @@ def told_settings(settings: WorkerSettings) -> dict[str, JsonValue]:
                 f"give it to the machines of Ray as ONLINE_SVM_{name.upper()}"
             )
     apart = {"redis", *FILES}
-    values: Mapping[str, Any] = settings.model_dump(mode="json", include=set(given) - apart)
-    return dict(sorted(values.items()))
+    values: dict[str, Any] = settings.model_dump(mode="json", include=set(given) - apart)
+    of_file = {name: values.pop(name) for name in sorted(values) if origins.get(name) == "file"}
+    return {"settings": dict(sorted(values.items())), "file": of_file}

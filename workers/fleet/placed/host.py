@@ -10,11 +10,13 @@ import platform
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import structlog
 
 from workers.broker.connection import Connection
+from workers.config import feed_sections
 from workers.config import settings as known
 from workers.config.settings import WorkerSettings
 from workers.errors import WorkerError
@@ -101,7 +103,9 @@ class ShardHost:
         while not self._stop.requested:
             try:
                 if connection is None:
-                    connection = Connection(self._settings({}).url or "", self._stop)
+                    nothing = FleetDefinition(patterns=(self._fleet,), shards=0)
+                    url = self._settings(nothing, "").url or ""
+                    connection = Connection(url, self._stop)
                 self._adopt(FleetStore(connection, self._fleet).get())
             except WorkerError as error:
                 if self._defined is None:
@@ -134,19 +138,26 @@ class ShardHost:
         # Imported here: an actor answers `status` before numba and scipy are loaded.
         from workers.fleet.service import run as answer_feeds
 
-        settings = self._settings(defined.settings)
+        settings = self._settings(defined, "")
         run.grace = self._stop.grace = settings.grace
-        if self._defined is not defined and _but_shards(self._defined) != _but_shards(defined):
-            return  # it changed before `_adopt` could know of this run
+        is_other = _but_shards(self._defined) != _but_shards(defined)
+        if self._stop.requested or is_other:
+            return  # before who asked for it could know of this run
         self._problem, self._watch = None, FleetWatch()
         answer_feeds(
             Selection(defined.patterns, self._owns), settings, settings.url or "", run,
             name=f"{self._fleet}-{self._index}", watch=self._watch, look=LOOK,
+            settings_of=partial(self._settings, defined),
         )  # fmt: skip
 
-    def _settings(self, values: Mapping[str, Any]) -> WorkerSettings:
-        """Return the settings of the fleet, completed by those of this machine's environment."""
-        return known.load({**values, **self._access}, is_whole=False)
+    def _settings(self, defined: FleetDefinition, feed: str) -> WorkerSettings:
+        """Return the settings of a feed, or of the process where that is empty.
+
+        What the fleet leaves open, this machine's environment may give.
+        """
+        names = feed_sections.matching(defined.feeds, feed) if feed else ()
+        section = defined.file | feed_sections.merged(defined.feeds, names)
+        return known.load_with(defined.settings | self._access, None, False, section)
 
 
 def _but_shards(definition: FleetDefinition | None) -> FleetDefinition | None:

@@ -77,7 +77,7 @@ def test_the_embedded_redis_is_refused():
 def test_a_setting_that_may_be_a_secret_is_refused(name):
     given = WorkerSettings(**{name: "https://alarms.example/token"})
     with pytest.raises(BadConfiguration, match=f"ONLINE_SVM_{name.upper()}") as raised:
-        told_settings(given)
+        told_settings(given, {})
     assert "token" not in str(raised.value)
 
 
@@ -85,9 +85,10 @@ def test_the_settings_that_were_given_come_back_as_they_were():
     given = WorkerSettings(
         redis="redis://h/0", classes=("a", "b"), window=None, C=0.1, alarm_secret_file="/run/key"
     )
-    told = told_settings(given)
-    assert told == {"C": 0.1, "alarm_secret_file": "/run/key", "classes": ["a", "b"],
-                    "window": None}  # fmt: skip
-    again = WorkerSettings(redis="redis://h/0", **FleetDefinition(
-        patterns=("a",), shards=1, settings=told).settings)  # fmt: skip
-    assert again == given
+    told = told_settings(given, {"C": "file", "window": "option", "classes": "environment"})
+    assert told["file"] == {"C": 0.1}
+    assert told["settings"] == {"alarm_secret_file": "/run/key", "classes": ["a", "b"],
+                                "window": None}  # fmt: skip
+    stored = FleetDefinition(patterns=("a",), shards=1, **told).model_dump_json()
+    read = FleetDefinition.model_validate_json(stored)
+    assert WorkerSettings(redis="redis://h/0", **read.settings, **read.file) == given

@@ -1,5 +1,6 @@
 """What an actor does, without Ray: it answers its feeds, and follows what is stored."""
 
+import json
 import time
 from contextlib import contextmanager
 
@@ -109,3 +110,47 @@ def test_a_host_that_cannot_read_its_definition_says_why(fleet, redis_url, feed)
     host = ShardHost({"redis": "redis://127.0.0.1:1/0"}, feed, 0)
     wait_until(lambda: "Unavailable" in (host.status()["problem"] or ""))
     assert host.drain()
+
+
+def test_a_feed_has_the_settings_of_its_section_and_options_take_precedence(fleet, redis_url, feed):
+    with fleet_feeds(redis_url, feed, 2, COUNT) as feeds, hosts(redis_url, feed, 0):
+        feeds.push(40)
+        options = {name: value for name, value in TOLD.items() if name not in ("gamma", "window")}
+        fleet.put(FleetDefinition(
+            patterns=(f"{feed}-?",), shards=1, settings=options | {"C": 2.0},
+            file={"gamma": 0.5, "window": 60},
+            feeds={f"{feed}-*": {"C": 5.0}, f"{feed}-1": {"gamma": 0.25}},
+        ))  # fmt: skip
+        wait_until(feeds.is_answered)
+        first, second = (json.loads(store.state().agreement.config) for store in feeds.stores)
+        assert (first["predictor"]["gamma"], second["predictor"]["gamma"]) == (0.5, 0.25)
+        assert first["predictor"]["C"] == second["predictor"]["C"] == 2.0
+        assert first["predictor"]["window"] == 60
+
+
+def test_a_host_that_is_drained_at_once_ends(fleet, redis_url, feed):
+    fleet.put(definition(feed, 1))
+    for _ in range(20):
+        host = ShardHost({"redis": redis_url}, feed, 0)
+        assert host.drain()
+
+
+def test_a_second_fleet_takes_over_from_one_that_is_stopped(fleet, redis_url, feed):
+    with fleet_feeds(redis_url, feed, 4, COUNT) as feeds:
+        feeds.push(40)
+        fleet.put(definition(feed, 1))
+        with hosts(redis_url, feed, 0) as old:
+            wait_until(feeds.is_answered)
+            connection = Connection(redis_url, Stop())
+            FleetStore(connection, f"{feed}.new").put(definition(feed, 2))
+            connection.close()
+            with hosts(redis_url, f"{feed}.new", 0, 1) as new:
+                wait_until(lambda: all(new[i].status()["shards"] == 2 for i in range(2)))
+                feeds.push(40)
+                wait_until(feeds.is_answered)
+                assert held(new[0]) == held(new[1]) == set()
+                assert old[0].drain()
+                feeds.push(40)
+                wait_until(feeds.is_answered)
+                assert [held(new[i]) for i in range(2)] == [owned(feeds, 2, i) for i in range(2)]
+        feeds.check(redis_url)
