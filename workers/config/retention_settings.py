@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+MiB = 1 << 20
+
 Policy = Literal["trim", "block"]
 
 
@@ -27,17 +29,17 @@ class RetentionSettings(BaseModel):
     retain_met: int = Field(100_000, ge=1, description="Entries kept in `met`.")
     retain_alarms: int = Field(100_000, ge=1, description="Entries kept in `alarms`.")
     retain_dlq: int = Field(1_000_000, ge=1, description="Entries kept in `dlq`.")
-    retain_out_bytes: int | None = Field(
-        None,
+    retain_out_bytes: int = Field(
+        64 * MiB,
         ge=0,
-        description="Bytes kept in `out`, about; 0 bounds none. Without it and retain_out: 64 MiB, "
-        "and no bound for a feed that earlier software began.",
+        description="Bytes kept in `out`, about; 0 bounds none. It has to be given to hold for a "
+        "feed of earlier software, or beside retain_out.",
     )
-    retain_met_bytes: int | None = Field(
-        None, ge=0, description="Bytes kept in `met`, in the same way; 16 MiB."
+    retain_met_bytes: int = Field(
+        16 * MiB, ge=0, description="Bytes kept in `met`, in the same way."
     )
-    retain_dlq_bytes: int | None = Field(
-        None, ge=0, description="Bytes kept in `dlq`, in the same way; 16 MiB."
+    retain_dlq_bytes: int = Field(
+        16 * MiB, ge=0, description="Bytes kept in `dlq`, in the same way."
     )
     downstream: Policy = Field(
         "trim",

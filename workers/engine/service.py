@@ -17,7 +17,6 @@ from workers.engine.telemetry import Telemetry
 from workers.errors import WorkerError
 from workers.fast_imports import importing
 from workers.feed.agreement import agreement
-from workers.feed.kept_bytes import NAMES
 from workers.feed.keys import FeedKeys
 from workers.feed.retention import Retention
 from workers.feed.stored_settings import effective_settings
@@ -167,15 +166,12 @@ def _telling(store: Store) -> Iterator[None]:
 
 def retention(settings: WorkerSettings) -> Retention:
     """Return what was told of what to retain; commits trim nothing that the gate trims."""
-    told = settings.model_fields_set
-    entries = {
-        name: getattr(settings, f"retain_{name}") for name in NAMES if f"retain_{name}" in told
-    }
     return Retention(
-        **entries,
-        out_bytes=settings.retain_out_bytes,
-        met_bytes=settings.retain_met_bytes,
-        dlq_bytes=settings.retain_dlq_bytes,
+        **{
+            name: getattr(settings, f"retain_{name}")
+            for name in Retention.TOLD
+            if f"retain_{name}" in settings.model_fields_set
+        },
         is_held=settings.downstream == "block",
     )
 

@@ -1,15 +1,19 @@
 """How much of each output stream is kept: by bytes, by entries, or both."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from workers.config.retention_settings import RetentionSettings
 from workers.feed.kept_bytes import Bounds
 
-ENTRIES = (1_000_000, 100_000, 100_000, 1_000_000)
+_NEW = RetentionSettings()
+
+ENTRIES = (_NEW.retain_out, _NEW.retain_met, _NEW.retain_alarms, _NEW.retain_dlq)
 """Entries of `out`, `met`, `alarms` and `dlq` that are kept where their bytes have no bound."""
 
-MiB = 1 << 20
-
-KEEPS = Bounds(out=64 * MiB, met=16 * MiB, alarms=0, dlq=16 * MiB)
+KEEPS = Bounds(
+    out=_NEW.retain_out_bytes, met=_NEW.retain_met_bytes, alarms=0, dlq=_NEW.retain_dlq_bytes
+)
 """Bytes that a feed keeps that begins now."""
 
 
@@ -36,6 +40,8 @@ class Retention:
         acknowledge answers first.
     """
 
+    TOLD: ClassVar = ("out", "met", "alarms", "dlq", "out_bytes", "met_bytes", "dlq_bytes")
+
     out: int | None = None
     met: int | None = None
     alarms: int | None = None
@@ -53,8 +59,8 @@ class Retention:
 
         Examples
         --------
-        >>> Retention().over(KEEPS).entries, Retention().over(KEEPS).bytes.out == 64 * MiB
-        ((0, 0, 100000, 0), True)
+        >>> Retention().over(KEEPS).entries, Retention().over(KEEPS).bytes.out
+        ((0, 0, 100000, 0), 67108864)
         >>> Retention(out=500).over(KEEPS).entries[0], Retention(out=500).over(KEEPS).bytes.out
         (500, 0)
         >>> Retention().over(Bounds()).entries

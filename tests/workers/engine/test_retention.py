@@ -6,7 +6,10 @@ import pytest
 from fault_feed import CONFIG, COUNT, drain, engine, payloads, push, rows
 
 from workers.broker.store import Store
+from workers.config.settings import WorkerSettings, load
+from workers.engine import assembly
 from workers.engine.downstream import AcknowledgedGate
+from workers.engine.service import open_store, retention
 from workers.feed.commit import Commit, DeadLetter
 from workers.feed.position import START, Position, parse_id
 from workers.feed.retention import KEEPS, Retention
@@ -122,6 +125,29 @@ def test_a_feed_of_earlier_software_may_be_told_and_keeps_what_it_had_until_then
         assert store.length(store.keys.out) == 1100  # nothing is known of the size of the old ones
         list(kept)
         assert used(store, store.keys.out) < 1.1 * BOUND
+
+
+def test_only_what_was_given_is_told(monkeypatch):
+    assert retention(load({})) == Retention()
+    assert retention(load({"retain_out": "5"})) == Retention(out=5)
+    monkeypatch.setenv("ONLINE_SVM_RETAIN_DLQ_BYTES", "7")
+    given = load({"retain_out_bytes": "0", "downstream": "block"})
+    assert retention(given) == Retention(out_bytes=0, dlq_bytes=7, is_held=True)
+    shown = load({}).shown()
+    assert (shown["retain_out_bytes"], shown["retain_met_bytes"]) == (64 << 20, 16 << 20)
+
+
+def test_a_worker_keeps_what_its_settings_say(embedded_url, feed):
+    given = {"classes": ("a", "b"), "window": 60, "refit_every": 20, "refit_lag": 0, "gamma": 0.5}
+    settings = WorkerSettings(**given, batch=7, block_ms=1, retain_out_bytes=20_000)
+    stop = Stop()
+    with open_store(feed, settings, embedded_url, stop) as store:
+        push(store, rows())
+        with assembly.refitter(settings) as refits:
+            drain(assembly.assemble(store, settings, refits, stop, "tester"), COUNT)
+        kept = [entry[1][1] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
+    assert 10_000 < sum(map(len, kept)) * 5 // 4 + 32 * len(kept) <= 20_000 + 4096 * 5 // 4
+    assert len(kept) < COUNT
 
 
 def test_what_is_trimmed_is_no_part_of_an_answer(redis_url, feed):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from workers.config.settings import WorkerSettings
 from workers.feed.kept_input import SPACING
-from workers.feed.retention import KEEPS
 from workers.lab.bench.report import Check
 
 SETTLED = 25_000
@@ -139,8 +138,8 @@ def _streams(samples: Sequence[Sample], settings: WorkerSettings, high_water: in
     most_input = most_kept_input(settings) + 2 * high_water + _NODE
     most = {
         "entries of in": (lambda s: s.input, most_input),
-        "bytes of out": (lambda s: s.out_bytes, _OVER * (settings.retain_out_bytes or KEEPS.out)),
-        "bytes of met": (lambda s: s.met_bytes, _OVER * (settings.retain_met_bytes or KEEPS.met)),
+        "bytes of out": (lambda s: s.out_bytes, _OVER * settings.retain_out_bytes),
+        "bytes of met": (lambda s: s.met_bytes, _OVER * settings.retain_met_bytes),
         "entries of dlq": (lambda s: s.dlq, 0),
         # A third one is there while the commit that points at it is on its way.
         "snapshots": (lambda s: s.snapshots, 3),
