@@ -12,7 +12,8 @@ from workers.cli.common import Json
 
 def monitors(
     streams: Annotated[
-        int, typer.Option("--streams", min=2, help="Streams of each kind; slow peers have 20.")
+        int,
+        typer.Option("--streams", min=2, help="Streams of each kind, for slow peers shorter."),
     ] = 200,
     worlds: Annotated[
         str | None,

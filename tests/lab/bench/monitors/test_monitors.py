@@ -1,5 +1,7 @@
 """`bench monitors`: its streams, the choice of a sensitivity, and going on where it was cut off."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy.stats import beta, kstest
@@ -15,12 +17,12 @@ from workers.lab.bench.monitors.detectors import Change, Default, PlainCusum, Ri
 from workers.lab.bench.monitors.late import LATE, late_alarms
 from workers.lab.bench.monitors.measure import (
     DETECTORS,
-    FALSE_SHARE,
     Cell,
     Measured,
     Watched,
     cells_of,
     changes_in,
+    false_share,
     measure,
     program,
 )
@@ -83,9 +85,35 @@ def test_a_detector_finds_a_large_change_soon(detector):
 def test_the_sensitivity_is_the_greatest_that_the_run_length_allows():
     cell = Cell("rate .2 to .6", "tolerant CUSUM, by part", 12)
     found = measure(cell)
-    assert FALSE_SHARE - 1 / 12 < found.false_share <= FALSE_SHARE
+    most = false_share(DETECTORS[cell.detector])
+    assert most - 1 / 12 < found.false_share <= most
     assert found.found_share == 1.0
     assert 0 < found.delay < 150
+
+
+class Counting(River):
+    """A slow detector that notes how far the streams go that it is given."""
+
+    is_slow = True
+    given: ClassVar[set[tuple[int, int]]] = set()
+
+    def first(self, stream, begin, _sensitivity):
+        self.given.add((int(stream.rows.n[begin]), int(stream.rows.n[-1])))
+
+
+def test_a_slow_detector_looks_at_shorter_streams(monkeypatch):
+    slow = Counting("ADWIN", [{}])
+    slow.is_slow = True
+    monkeypatch.setitem(DETECTORS, "slow", slow)
+    found = measure(Cell("rate .2 to .6", "slow", 3))
+    assert (found.streams, found.found_share) == (3, 0.0)
+    assert Counting.given == {(4000, 6999)}
+
+
+def test_a_found_share_has_its_standard_error():
+    line = run_module.Line(Cell("season", "CUSUM (Page)", 100), Measured(100, 0.5, 0.2, 90.0))
+    assert line.plain()["found_share_error"] == pytest.approx(0.04)
+    assert "found  20.0% ± 4.0%" in str(line)
 
 
 def test_on_streams_without_a_change_only_the_default_monitors_are_run():

@@ -41,7 +41,7 @@ class GlideRisk(Detector):
     the examples before its threshold lies. An alarm is one of its running mean.
     """
 
-    _MARGINS = (0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025, 0.018, 0.012, 0.008, 0.005)
+    _MARGINS = (0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025, 0.018, 0.01, 0.005, 0.0, -0.005, -0.01)
     _BATCH = 100
 
     @override

@@ -1,5 +1,6 @@
 """Measure the cells that are not kept yet, and tell of all of them."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,7 +28,15 @@ class Line(Result):
         what = {"world": self.cell.world, "detector": self.cell.detector}
         if isinstance(self.measured, str):
             return what | {"skipped": self.measured}
-        return what | asdict(self.measured)
+        return what | asdict(self.measured) | {"found_share_error": self.error}
+
+    @property
+    def error(self) -> float | None:
+        """Standard error of the share found, where there is one."""
+        found = self.measured
+        if not isinstance(found, Measured) or found.found_share is None:
+            return None
+        return math.sqrt(found.found_share * (1.0 - found.found_share) / found.streams)
 
     def __str__(self) -> str:
         begin = f"{self.cell.world:<34}{self.cell.detector:<36}"
@@ -40,8 +49,8 @@ class Line(Result):
         false = f"false {found.false_share:6.1%} of {found.streams}"
         if found.found_share is None:
             return f"{begin}{false}"
-        delay = _count(found.delay)
-        return f"{begin}found {found.found_share:6.1%}  median delay {delay:>6}  {false}"
+        share, delay = f"{found.found_share:6.1%} ± {self.error:.1%}", _count(found.delay)
+        return f"{begin}found {share}  median delay {delay:>6}  {false}"
 
 
 def _figures(values: dict[str, Any]) -> Figures:

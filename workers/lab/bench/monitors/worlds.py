@@ -130,6 +130,11 @@ class Stream:
         chosen = np.ones_like(rows.columns) if rows.point.shape[1] == 2 else rows.own
         return cls(rows, (rows.columns == chosen) - rows.point[np.arange(len(rows)), chosen])
 
+    def until(self, n: int) -> Self:
+        """Return the stream up to its n-th example."""
+        stop = self.after(n)
+        return type(self)(self.rows.part(0, stop), self.misses[:stop])
+
     def after(self, n: int) -> int:
         """Return the first row whose example is the n-th or a later one, from 0."""
         return int(np.searchsorted(self.rows.n, n))
