@@ -31,7 +31,7 @@ slow: $(VENV)/.dev   ## the tests that take more than ten seconds each
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not chaos and not fuzz"
 
 # It needs Redis 7 on PATH, and Ray for the tests of Ray; what is missing is skipped with the reason.
-scale: $(VENV)/.dev  ## Redis Cluster, Sentinel and Ray: servers that fail and slots that move under load (minutes)
+scale: $(VENV)/.dev  ## many feeds, Redis Cluster, Sentinel and Ray under faults and load (minutes)
 	$(BIN)/python -m pytest -m "scale and not chaos and not fuzz" -s
 
 chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every byte (minutes)
