@@ -11,6 +11,7 @@ import pytest
 
 from workers.broker.store import Store
 from workers.cli import app as cli
+from workers.engine import snapshots
 from workers.errors import BadConfiguration
 from workers.lab.bench.feed import stream
 from workers.lab.bench.feeds import copies, measure, run
@@ -61,6 +62,11 @@ def test_copies_of_a_feed_go_on_as_it_does_under_a_steady_load(embedded_url):
     copies.fill(embedded_url, learned, SMALL.options)
     copies.copy(embedded_url, feeds)
     assert copies.answered(embedded_url, feeds) == [80, 80]
+    for feed in feeds:
+        with Store(embedded_url, feed) as store:
+            state = store.state()
+            kept = snapshots.read(store, state.snapshot, state.agreement.config_hash)
+            assert kept.position == state.position, "a start replays nothing"
     every = [*feeds, copies.TEMPLATE]
     copies.push(embedded_url, every, rows[:20])
     command = worker(feeds[0], embedded_url, SMALL.options)

@@ -1,17 +1,17 @@
 """Feeds in any number, each of which has learned: copies of one that a worker filled.
 
-Nothing that Redis keeps of a feed names the feed but the keys. So copies of its keys under another
-name are a feed that goes on from where the first one was stopped.
+Of what Redis keeps of a feed only the keys and the snapshot name it. So copies of its keys, and of
+the snapshot, under another name are a feed that goes on from where the first one was stopped.
 """
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 import orjson
 
 from workers.broker.client import TIMEOUT, client
 from workers.broker.store import Store
+from workers.engine import snapshots
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.lab.bench.feed import Pairs
 from workers.lab.bench.feed import push as push_all
@@ -47,21 +47,24 @@ def fill(url: str, examples: Pairs, options: Sequence[str]) -> None:
 
 def copy(url: str, feeds: Sequence[str]) -> None:
     """Copy the filled feed, and list the copies."""
-    own = FeedKeys(TEMPLATE)
-    prefix = own.state.removesuffix("st")
-    connected: Any = client(url, TIMEOUT)
-    with connected:
-        # The server holds nothing else.
-        keys = [
-            key.decode()
-            for key in connected.execute_command("KEYS", f"{prefix}*")
-            if key.decode() != own.lease
-        ]
+    with Store(url, TEMPLATE) as store:
+        state, own = store.state(), store.keys
+        assert state is not None
+        pointer, config_hash = state.snapshot, state.agreement.config_hash
+        assert pointer is not None
+        kept = snapshots.read(store, pointer, config_hash)
         for feed in feeds:
-            other = FeedKeys(feed).state.removesuffix("st")
-            for key in keys:
-                connected.execute_command("COPY", key, other + key.removeprefix(prefix), "REPLACE")
-            connected.execute_command("SADD", REGISTRY, feed)
+            other = FeedKeys(feed)
+            for key, target in zip(
+                (own.input, *own.outputs), (other.input, *other.outputs), strict=True
+            ):
+                store.call("COPY", key, target, "REPLACE")
+            store.call("COPY", own.state, other.state, "REPLACE")
+            # A snapshot names its feed.
+            there, data = snapshots.encode(feed, config_hash, kept.position, kept.body)
+            store.call("SET", other.snapshot(there.n, there.sha256), data)
+            store.call("HSET", other.state, "snapshot", there.encode())
+            store.call("SADD", REGISTRY, feed)
 
 
 def push(url: str, feeds: Sequence[str], examples: Pairs) -> None:
