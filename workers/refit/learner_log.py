@@ -54,9 +54,10 @@ class LearnerLog:
         self.state = state
         self.tasks = self.tasks[len(self.tasks) - unfinished :]
 
-    def is_long(self, least: int = MIN_BYTES) -> bool:
-        """Whether the tasks have more bytes than the state, and more than `least`."""
-        return sum(len(body) for _, body in self.tasks) > max(least, len(self.state or b""))
+    def is_long(self, least: int = MIN_BYTES, share: float = 1.0) -> bool:
+        """Whether the tasks have more bytes than this share of the state, and more than `least`."""
+        most = max(least, share * len(self.state or b""))
+        return sum(len(body) for _, body in self.tasks) > most
 
     def set_up(self, unfinished: int = 0) -> list[Message]:
         """Return the messages that bring a new learner here, before so many of the last tasks."""

@@ -13,9 +13,10 @@ from workers.refit.schedule import Schedule
 from workers.refit.seat import Seat
 from workers.trouble import still
 
-LONG = 1 << 18
-"""Bytes of tasks after which the state of a learner is fetched, if it has no more than they. Less
-than for a process of one feed, since the log of each feed stays in the process that answers."""
+LONG, SHARE = 1 << 17, 0.25
+"""Bytes of tasks, and their share in those of the state, after which the state of a learner is
+fetched. Less than for a process of one feed: the logs of all feeds are held by the process that
+answers. Of a full window that is every third refit, for some 2 % of its time."""
 
 FAILURES = (ChildFailed, MemoryError, OSError, RuntimeError)
 """By which a process fails, or cannot be begun. The thread outlives them: callers wait for it."""
@@ -90,7 +91,7 @@ class PoolProcess:
 
     def _house(self, line: Line) -> None:
         """Fetch the state of a learner whose log is long, and set others down if need be."""
-        if line.log.is_long(LONG):
+        if line.log.is_long(LONG, SHARE):
             _note(line, (STATE, b""), self._exchange(line, (STATE, b"")))
         weight = WEIGHT.unpack(self._exchange(line, (WEIGH, b"")).body)[0]
         schedule, seat = self._schedule, self._seat

@@ -1,14 +1,10 @@
 """A feed that publishes maps beyond the default ones, through the whole worker."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
-from processes import Process
+from commands import work
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -24,11 +20,10 @@ CONFIG = PredictorConfig(
     classes=("a", "b", "c"), maps=("mixed", "implied", "evidential-logistic"), implied_models=9,
     split="crossfit", folds=3, window=60, refit_every=20, metrics_every=50,
 )  # fmt: skip
-FLAGS = [
-    "--classes", "a,b,c", "--maps", "mixed,implied,evidential-logistic", "--implied-models", "9",
-    "--split", "crossfit", "--folds", "3", "--window", "60",
-    "--refit-every", "20", "--metrics-every", "50",
-]  # fmt: skip
+SETTINGS = {
+    "classes": "a,b,c", "maps": "mixed,implied,evidential-logistic", "implied_models": "9",
+    "split": "crossfit", "folds": "3", "window": "60", "refit_every": "20", "metrics_every": "50",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -43,23 +38,6 @@ def answers(store):
     return [entry[1][1] for page in store.pages(store.keys.out, b"0-0") for entry in page]
 
 
-def work(store):
-    """Run the real command until the feed is answered, then stop it."""
-    command = [sys.executable, "-m", "workers.cli", "worker", store.keys.feed, "--quiet"]
-    options = ["--redis", store.url, *FLAGS]
-    with Process([*command, *options], stderr=subprocess.PIPE, text=True) as worker:
-        try:
-            deadline = time.monotonic() + 120
-            while store.length(store.keys.out) < COUNT:
-                assert worker.poll() is None, worker.stderr.read()
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-            worker.send_signal(signal.SIGTERM)
-            assert worker.wait(20) == 0, worker.stderr.read()
-        finally:
-            worker.kill()
-
-
 @pytest.fixture
 def one_store(embedded_url, feed):
     """What differs between servers is not tested here."""
@@ -67,12 +45,12 @@ def one_store(embedded_url, feed):
         yield store
 
 
-def test_a_feed_answers_with_the_maps_it_is_asked_for(one_store, stream):
+def test_a_feed_answers_with_the_maps_it_is_asked_for(one_store, stream, tmp_path):
     (X, labels), store = stream, one_store
     for i in range(COUNT):
         x = json.dumps(X[i].tolist())
         store.call("XADD", store.keys.input, f"{i + 1}-0", "x", x, "y", labels[i])
-    work(store)
+    work(store.url, store.keys.feed, SETTINGS, COUNT, tmp_path / "notes")
     predictor = OnlinePredictor(CONFIG)
     expected = []
     for x, label in zip(X, labels, strict=True):

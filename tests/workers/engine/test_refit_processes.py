@@ -1,13 +1,9 @@
 """A worker whose refits are spread over processes, through the whole command."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
-from processes import Process
+from commands import work
 
 from workers.broker.store import Store
 
@@ -23,33 +19,14 @@ def pushed(store):
         store.call("XADD", store.keys.input, f"{i + 1}-0", "x", json.dumps(row), "y", "ab"[code])
 
 
-def worked(url, feed, processes):
+SETTINGS = {"classes": "a,b", "window": "80", "refit_every": "40", "metrics_every": "50"}
+
+
+def worked(url, feed, processes, notes):
     """Return what a worker with so many refit processes leaves in its streams, and its digest."""
-    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--quiet", "--redis", url]
-    settings = [
-        "--classes",
-        "a,b",
-        "--window",
-        "80",
-        "--refit-every",
-        "40",
-        "--metrics-every",
-        "50",
-    ]
-    spread = ["--refit-processes", str(processes)]
     with Store(url, feed) as store:
         pushed(store)
-        with Process([*command, *settings, *spread], stderr=subprocess.PIPE, text=True) as worker:
-            try:
-                deadline = time.monotonic() + 120
-                while store.length(store.keys.out) < COUNT:
-                    assert worker.poll() is None, worker.stderr.read()
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
-                worker.send_signal(signal.SIGTERM)
-                assert worker.wait(20) == 0, worker.stderr.read()
-            finally:
-                worker.kill()
+        work(url, feed, SETTINGS | {"refit_processes": str(processes)}, COUNT, notes)
         streams = [
             [entry for page in store.pages(key, b"0-0") for entry in page]
             for key in (store.keys.out, store.keys.met)
@@ -57,7 +34,8 @@ def worked(url, feed, processes):
         return streams, store.state().position.digest
 
 
-def test_two_refit_processes_give_the_bytes_of_one(embedded_url, feed):
-    one, two = (worked(embedded_url, f"{feed}-{count}", count) for count in (1, 2))
+def test_two_refit_processes_give_the_bytes_of_one(embedded_url, feed, tmp_path):
+    notes = tmp_path / "notes"
+    one, two = (worked(embedded_url, f"{feed}-{count}", count, notes) for count in (1, 2))
     assert one == two
     assert len(one[0][0]) == COUNT

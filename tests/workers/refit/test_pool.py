@@ -141,7 +141,7 @@ def test_killed_processes_are_replaced_and_no_byte_of_any_feed_changes(
     with RefitPool(processes=1, patience=60.0) as pool:
         feeds = [pool.refitter(BASE) for _ in range(3)]
         short = feeds[1]._line.log
-        monkeypatch.setattr(LearnerLog, "is_long", lambda log, _: log is short and log.tasks)
+        monkeypatch.setattr(LearnerLog, "is_long", lambda log, *_: log is short and log.tasks)
         found, pids = [[], [], []], []
         for i, task in enumerate(tasks):
             for feed in feeds:
@@ -199,7 +199,7 @@ def test_a_task_that_fails_everywhere_fails_its_feed_alone(tasks, expected, monk
 
 def test_feeds_share_two_processes(tasks, expected, monkeypatch):
     """Learners whose tasks are all in their states move to the process that has no work."""
-    monkeypatch.setattr(LearnerLog, "is_long", lambda log, _: bool(log.tasks))
+    monkeypatch.setattr(LearnerLog, "is_long", lambda log, *_: bool(log.tasks))
     results, states = expected
     with RefitPool(processes=2, patience=60.0) as pool:
         feeds = [pool.refitter(BASE) for _ in range(5)]
@@ -224,7 +224,7 @@ def test_a_pressing_stop_ends_the_wait_for_a_result(tasks):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_failure_of_the_pool_itself_is_told_to_who_waits(tasks, monkeypatch):
-    def broken(_log, _least):
+    def broken(*_):
         raise ZeroDivisionError("a bug")
 
     with RefitPool(processes=1) as pool, pool.refitter(BASE) as refitter:
