@@ -21,6 +21,7 @@ from workers.feed.keys import SCORERS, FeedKeys
 from workers.feed.position import parse_id, previous_id
 from workers.feed.publication import Publication
 from workers.stop import Stop
+from workers.trouble import Trouble
 
 _ANSWER = Script.load("answer")
 _LEAVE = Script.load("leave_group", name="leave")
@@ -135,6 +136,11 @@ class RequestQueue:
         self._connection = Connection(url, stop, patience, TIMEOUT + block_ms / 1000)
         self._batch, self._block_ms = BatchSize(batch, BATCH_BYTES), block_ms
         self.most_bytes = most_bytes
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why Redis does not answer; None where the last attempt succeeded."""
+        return self._connection.trouble
 
     def be_patient(self) -> None:
         """From now on, retry until a stop is requested."""

@@ -45,6 +45,15 @@ def scorer(
             help="Seconds after which requests of a scorer that does not answer are taken over.",
         ),
     ] = 5.0,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address that serves /metrics, /livez and /readyz: a port of this machine, or "
+            "host:port.",
+            show_default=False,
+        ),
+    ] = None,
     name: Annotated[
         str | None,
         typer.Option(
@@ -70,8 +79,12 @@ def scorer(
     from workers.cli import logs
     from workers.cli.common import redis_url
     from workers.fleet.scorer import service
+    from workers.fleet.scorer.counts import ScorerCounts
+    from workers.fleet.scorer.endpoint import serving_scorer
     from workers.fleet.scorer.settings import ScorerSettings
 
     logs.configure("text")
     settings = ScorerSettings(max_stale, max_age, keep, claim_after, batch)
-    service.run(feed, redis_url(redis, config), settings, name, accept_environment)
+    url, counts = redis_url(redis, config), ScorerCounts()
+    with serving_scorer(feed, counts, metrics):
+        service.run(feed, url, settings, name, accept_environment, counts=counts)

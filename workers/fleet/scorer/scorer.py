@@ -6,11 +6,11 @@ scorer, or by itself after its next start.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from workers.broker.pipeline import Argument
 from workers.broker.request_queue import Reply, Request, RequestQueue, Standing
 from workers.config.settings import Limits
+from workers.fleet.scorer.counts import ScorerCounts
 from workers.fleet.scorer.newest_state import Held, NewestState
 from workers.fleet.scorer.replies import MOST_DELIVERIES, answered, unavailable
 from workers.fleet.scorer.settings import ScorerSettings
@@ -18,26 +18,6 @@ from workers.stop import Stop
 
 FRESH_MS = 1000
 """Milliseconds between the moment for which an answer states its staleness and its writing."""
-
-
-@dataclass(slots=True)
-class ScorerCounts:
-    """What a scorer did so far.
-
-    Attributes
-    ----------
-    written, unavailable : int
-        Answers that it wrote, and those of them that say that there is none now.
-    elsewhere : int
-        Answers that it did not write, because another scorer had, or the request was sent twice.
-    taken_over : int
-        Requests of scorers that did not answer them.
-    """
-
-    written: int = 0
-    unavailable: int = 0
-    elsewhere: int = 0
-    taken_over: int = 0
 
 
 class Scorer:
@@ -51,6 +31,8 @@ class Scorer:
     stop : Stop
     clock : callable
         Seconds.
+    counts : ScorerCounts, optional
+        Where it notes what it does.
     """
 
     def __init__(
@@ -60,23 +42,47 @@ class Scorer:
         settings: ScorerSettings,
         stop: Stop,
         clock: Callable[[], float] = time.monotonic,
+        counts: ScorerCounts | None = None,
     ) -> None:
         self._queue, self._newest, self._settings = queue, newest, settings
         self._stop, self._clock = stop, clock
         self._next_claim = -float("inf")
-        self.counts = ScorerCounts()
+        self.counts = counts or ScorerCounts()
 
     def run(self) -> None:
         """Answer requests until a stop is requested; then leave the group."""
         self._queue.begin()
+        self.look()
+        self.counts.is_at_work = True
         while not self._stop.requested:
             self.turn()
         self._queue.leave()
 
     def turn(self) -> int:
         """Answer the requests of one batch; return how many were written."""
+        self.counts.turned = time.monotonic()
         requests = self._overdue() or self._queue.read()
-        return self._answer(requests) if requests else 0
+        if requests:
+            return self._answer(requests)
+        self.look()  # so that the next request finds the newest state here
+        return 0
+
+    def look(self) -> None:
+        """Read the newest state, if there is another one."""
+        self._held(self._queue.standing())
+
+    def _held(self, standing: Standing) -> Held | None:
+        """Return the state to answer with, and note where it stands."""
+        held, counts = self._newest.of(standing), self.counts
+        counts.states, counts.trouble = self._newest.loaded, self._queue.trouble
+        if held is None:
+            counts.n, counts.stale = None, None
+            return None
+        used = held.publication
+        counts.n, counts.behind = used.n, standing.behind(used)
+        counts.age = standing.age(used) / 1000
+        counts.stale = self._too_old(held, standing)
+        return held
 
     def _overdue(self) -> list[Request]:
         """Return requests of scorers that do not answer, where it is time to look for them."""
@@ -103,13 +109,13 @@ class Scorer:
         self, requests: Sequence[Request], standing: Standing
     ) -> tuple[list[Reply], dict[str, Argument], int]:
         """Return the answers, their further fields, and how many say that there is none now."""
-        held = self._newest.of(standing)
+        held = self._held(standing)
         limits = Limits() if held is None else held.limits
         if held is None:
             none = unavailable(requests, limits, "no_state", "no state was published")
             return none, {}, len(none)
-        if (reason := self._too_old(held, standing)) is not None:
-            none = unavailable(requests, limits, "stale", reason)
+        if self.counts.stale is not None:
+            none = unavailable(requests, limits, "stale", self.counts.stale)
             return none, _said(held, standing), len(none)
         fit = [request for request in requests if request.deliveries < MOST_DELIVERIES]
         unfit = [request for request in requests if request.deliveries >= MOST_DELIVERIES]

@@ -12,6 +12,7 @@ from workers.broker.feed_reader import FeedReader
 from workers.broker.request_queue import RequestQueue
 from workers.errors import BadConfiguration, Stopped
 from workers.fast_imports import importing
+from workers.fleet.scorer.counts import ScorerCounts
 from workers.fleet.scorer.settings import ScorerSettings
 from workers.stop import Stop, signals
 
@@ -25,6 +26,7 @@ def run(
     name: str | None = None,
     accept_environment: bool = False,
     stop: Stop | None = None,
+    counts: ScorerCounts | None = None,
 ) -> None:
     """Answer the requests of a feed until SIGTERM or SIGINT; the batch under way is finished.
 
@@ -38,6 +40,8 @@ def run(
         Answer even where other libraries or another processor computed the feed.
     stop : Stop, optional
         Ends the work, in place of signals.
+    counts : ScorerCounts, optional
+        Where the scorer notes what it does.
 
     Raises
     ------
@@ -66,13 +70,13 @@ def run(
             queue.most_bytes = newest.settings(state)[1].max_entry_bytes
         reader.be_patient()
         queue.be_patient()
-        scorer = Scorer(queue, newest, settings, stop)
+        counts = counts or ScorerCounts()
+        scorer = Scorer(queue, newest, settings, stop, counts=counts)
         log.info("answering requests", feed=feed, scorer=consumer)
         try:
             scorer.run()
         except Stopped:
             log.info("stopped while Redis did not answer; what is left is taken over")
-        counts = scorer.counts
         log.info(
             "stopped", answered=counts.written, unavailable=counts.unavailable,
             taken_over=counts.taken_over, answered_elsewhere=counts.elsewhere,

@@ -1,0 +1,49 @@
+"""What a scorer does, for those who watch it from another thread."""
+
+import time
+from dataclasses import dataclass, field
+
+from workers.trouble import Trouble
+
+
+@dataclass(slots=True)
+class ScorerCounts:
+    """What a scorer did so far, and where it stands.
+
+    Attributes
+    ----------
+    written, unavailable : int
+        Answers that it wrote, and those of them that say that there is none now.
+    elsewhere : int
+        Answers that it did not write, because another scorer had, or the request was sent twice.
+    taken_over : int
+        Requests of scorers that did not answer them.
+    states : int
+        Published states that it read.
+    n : int or None
+        Examples learned in the state that answers now; None without one.
+    behind : int
+        Examples that the feed had learned since, when that was last looked at.
+    age : float
+        Seconds since that state was published, likewise.
+    stale : str or None
+        Why that state may not answer any more; None while it may.
+    trouble : Trouble or None
+        Why Redis does not answer.
+    is_at_work : bool
+    turned : float
+        When the last turn began, by `time.monotonic`.
+    """
+
+    written: int = 0
+    unavailable: int = 0
+    elsewhere: int = 0
+    taken_over: int = 0
+    states: int = 0
+    n: int | None = None
+    behind: int = 0
+    age: float = 0.0
+    stale: str | None = None
+    trouble: Trouble | None = None
+    is_at_work: bool = False
+    turned: float = field(default_factory=time.monotonic)
