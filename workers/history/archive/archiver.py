@@ -27,7 +27,7 @@ from workers.history.archive.identity import claim
 from workers.history.archive.layout import KINDS
 from workers.history.archive.reader import last_answer
 from workers.history.archive.rows import Row
-from workers.history.archive.writer import PART_BYTES, PART_ROWS, ArchiveWriter
+from workers.history.archive.writer import ArchiveWriter
 from workers.history.true_labels import TrueLabels
 from workers.stop import Stop
 
@@ -36,6 +36,12 @@ GROUP = "archive"
 
 EVERY = 30.0
 """Seconds that rows of a feed that is followed wait for more, at most."""
+
+HELD_ROWS = 20_000
+"""Answers that are held in memory, about, before they are written."""
+
+HELD_BYTES = 1 << 24
+"""Bytes of all rows, likewise; as objects they take several times as much."""
 
 _IDLE = 0.5  # seconds between two looks at a feed that has nothing new
 
@@ -155,12 +161,12 @@ class Archiver:
         return seq
 
     def _read(self, stop: Stop, upto: bytes) -> bool:
-        """Read what is new up to an entry; return whether as much is held as a part may have."""
+        """Read what is new up to an entry; return whether as much is held as may be."""
         if upto != b"+" and parse_id(upto) <= parse_id(self._after):
             return False
         for page in self._store.pages(self._store.keys.out, self._after, upto):
             self._take(page)
-            if len(self._held["answers"]) >= PART_ROWS or self._bytes >= PART_BYTES:
+            if len(self._held["answers"]) >= HELD_ROWS or self._bytes >= HELD_BYTES:
                 return True
             if stop.requested:
                 break
@@ -259,10 +265,15 @@ class Archiver:
         log.warning(f"{text}; going on without them")
 
     def _flush(self) -> None:
-        """Write what is held, then acknowledge it."""
-        answers, inputs = len(self._held["answers"]), len(self._held["input"])
+        """Write what is held, then acknowledge it; what was erased meanwhile is not written."""
+        erased = {at.decode() for at in erased_of(self._store).entries}
+        held = {
+            kind: [row for row in rows if row["entry"] not in erased]
+            for kind, rows in self._held.items()
+        }
+        answers, inputs = len(held["answers"]), len(held["input"])
         if answers:
-            self._writer.add(self._held)
+            self._writer.add(held)
         self._begin()
         self._acknowledge()
         self.done.answers += answers

@@ -142,6 +142,18 @@ def test_it_goes_on_as_a_feed_that_never_had_them(feed_of_person):
     assert [m["seq"] - 1 for m in found] == [m["seq"] for m in expected]
 
 
+def test_refits_that_lag_behind_are_learned_again_too(embedded_url, feed):
+    changes = KEPT | {"refit_lag": 10}
+    with answering(embedded_url, feed, **changes) as (store, answer, _):
+        push_with_person(store, 0, 85)  # a refit is under way at the end
+        answer()
+    erase(store, PERSON)
+    go_on(store, 85, 140, changes)
+    found = verify(store)
+    assert found.is_identical
+    assert found.answers == 55
+
+
 def test_the_list_has_the_place_of_the_entry_in_the_chain(feed_of_person):
     store = feed_of_person
     answers = stream(store, "out")

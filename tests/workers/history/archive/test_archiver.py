@@ -266,17 +266,19 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(embedded_url, feed, tmp
     rng, kills = random.Random(5), 0
     command = (*COMMAND, feed, "--to", str(tmp_path), "--redis", embedded_url, "--follow")
     with answering(embedded_url, feed, keep_input=True) as (store, answer, _):
-        push(store, 0, 10)
+        sent = 10
+        push(store, 0, sent, step=60_000)
         answer()
-        while kills < 30:
+        while kills < 12:
             with Process((*command, "--every", "0"), stderr=subprocess.DEVNULL) as process:
-                before = acknowledged(store)
-                deadline = time.monotonic() + 30
+                before, deadline = acknowledged(store), time.monotonic() + 60
                 while acknowledged(store) == before:  # it has begun to write
-                    push(store, len(stream(store, "input")), store.length(store.keys.input) + 40)
+                    push(store, sent, sent + 10, step=60_000)
+                    sent += 10
                     answer()
                     assert process.poll() is None
                     assert time.monotonic() < deadline
+                    time.sleep(0.05)
                 time.sleep(rng.random() / 5)
                 process.kill()
                 process.wait()

@@ -12,11 +12,13 @@ from workers.admin.erase import erasure  # noqa: E402
 from workers.admin.erase.erasure import erase  # noqa: E402
 from workers.admin.erase.record import erased_of  # noqa: E402
 from workers.cli import app as cli  # noqa: E402
+from workers.history.archive.archiver import Archiver  # noqa: E402
 from workers.history.archive.erasure import ErasableArchive  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402
 from workers.history.archive.layout import KINDS, feed_directory  # noqa: E402
 from workers.history.archive.reader import Archive  # noqa: E402
 from workers.history.archive.verification import verify_archive  # noqa: E402
+from workers.stop import Stop  # noqa: E402
 
 KEPT = {"keep_input": True, "snapshot_every": 40}
 PERSON, VALUE = "person-7", 3.141592653
@@ -142,6 +144,23 @@ def test_the_archive_goes_on_after_an_erasure(answered, tmp_path):
     seqs = [row["seq"] for row in rows_of(tmp_path, answered.keys.feed, "answers")]
     assert seqs == [i for i in range(140) if i not in (50, 99, 120)]
     assert stream(answered, "out")[-1][0].decode() == entry(139)[0]
+
+
+def test_what_an_archiver_holds_is_not_written_once_it_is_erased(embedded_url, feed, tmp_path):
+    with answering(embedded_url, feed, **KEPT) as (store, answer, _):
+        push(store, 0, 30)
+        answer()
+        directory = feed_directory(tmp_path, feed)
+        with locked(directory):
+            archiver = Archiver(store, directory)
+            archiver._read(Stop(), b"+")
+            erase(store, "id-7")
+            archiver._flush()
+        seqs = [row["seq"] for row in rows_of(tmp_path, feed, "answers")]
+        assert seqs == [i for i in range(30) if i != 7]
+        assert archiver.done.answers == 29
+        archive(store, tmp_path)
+        assert verify_archive(store, Archive(directory)).is_identical
 
 
 def test_an_erasure_that_was_cut_off_is_finished_in_the_archive(answered, tmp_path, monkeypatch):
