@@ -4,6 +4,8 @@ Every answer that was confirmed is compared with what is stored in the end, and 
 a lone worker on one server answers to the same input.
 """
 
+import os
+import signal
 import time
 from contextlib import ExitStack
 from functools import lru_cache
@@ -24,7 +26,7 @@ from replicated_feed import Answering, Filling, cut_off, let_go, lone_outcome
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.dashboard.follower import Follower
-from workers.errors import StateLost
+from workers.errors import Fenced, StateLost
 
 pytestmark = pytest.mark.scale
 
@@ -193,6 +195,34 @@ def test_a_fail_over_on_request_while_both_servers_live_loses_nothing(cluster):
     worker.wait_for(COUNT)
     print(f"\nlongest pause {worker.longest_pause():.2f} s")
     assert stored(cluster.url, feed, worker) == lone(COUNT)
+
+
+def test_a_writer_on_a_primary_that_hung_is_fenced_by_the_one_on_its_successor(cluster):
+    feed = cluster.feed_on(0)
+    Filling(cluster.url, feed, rows(COUNT)[:200]).wait()
+    first = Answering(cluster.url, feed)
+    first.wait_for(100)
+    primary = cluster.node_of(f"{{{feed}}}")
+    os.kill(primary.process.pid, signal.SIGSTOP)
+    replica = next(node for node in cluster.nodes[3:] if follows(node, primary))
+    wait_for(lambda: replica.role() == "master", "a replica is promoted", 60)
+    second = Answering(cluster.url, feed)
+    Filling(cluster.url, feed, rows(COUNT)[200:], first=201, pause=0.005).wait()
+    second.wait_for(COUNT // 2)
+    let_go(primary)
+    assert isinstance(first.wait_for_end(), Fenced)
+    with Store(cluster.url, feed, patience=30.0) as store:
+        wait_for(lambda: store.state().position.seq == COUNT, "all is answered", 60)
+        assert second.end() is None
+        assert outcome(store) == lone(COUNT)
+        kept = dict(outcome(store)[0][0])
+    for worker in (first, second):
+        assert all(kept[i] == payload for i, payload in worker.confirmed.items())
+
+
+def follows(node, primary):
+    told = node.client.execute_command("ROLE")
+    return told[0] == "slave" and int(told[2]) == primary.port
 
 
 def test_the_page_shows_the_feeds_of_the_nodes_that_answer(cluster):

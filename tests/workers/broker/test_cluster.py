@@ -1,11 +1,13 @@
 """Feeds on a Redis Cluster: three primaries, each with a replica, that this file starts."""
 
+import json
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import published_feed
 import pytest
 import redis
+from drifting import cheap, inverted
 from fault_feed import drain, engine, outcome, push, rows
 from fault_redis import Server
 from many_feeds import (
@@ -30,6 +32,7 @@ from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.combine import service
 from workers.dashboard.follower import Follower
+from workers.errors import Unavailable
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.fleet.scorer.asker import Asker
 from workers.fleet.scorer.newest_state import NewestState
@@ -166,24 +169,6 @@ def test_one_process_answers_feeds_of_every_node_as_workers_of_their_own(cluster
         assert [contents(store) for store in found] == alone
 
 
-def test_a_scorer_answers_the_requests_of_a_feed_on_its_node(cluster):
-    feed = cluster.feed_on(1, "scored")
-    with ExitStack() as opened:
-        store = opened.enter_context(Store(cluster.url, feed, block_ms=20))
-        published_feed.push(store, published_feed.examples(60))
-        published_feed.work(published_feed.engine(store), 60)
-        queue = RequestQueue(cluster.url, feed, "one", Stop(), block_ms=20)
-        asker = Asker(cluster.url, feed)
-        opened.callback(queue.close)
-        opened.callback(asker.close)
-        reader = opened.enter_context(FeedReader(cluster.url, feed))
-        queue.begin()
-        scorer = Scorer(queue, NewestState(reader), ScorerSettings(), Stop())
-        ids = asker.send([b"[0.25,-1.0,3.0]", b"[1,2,3]"])
-        assert scorer.turn() == 2
-        assert asker.receive(ids, timeout=1.0).keys() == set(ids)
-
-
 def move_slot(cluster, feed, finish=True):
     """Move the slot of a feed, with its keys, to the next primary; return slot and both nodes."""
     slot = key_slot(feed.encode())
@@ -242,6 +227,44 @@ def test_while_a_slot_moves_its_keys_are_read_where_they_are(cluster):
         assert store._connection.retries == {}
         finish_move(*moving)
         assert outcome(store) == before
+
+
+def test_a_commit_waits_until_all_keys_of_its_feed_are_on_one_node(cluster, embedded_url):
+    feed = cluster.feed_on(0, "waiting")
+    with Store(cluster.url, feed, block_ms=20, patience=0.1) as store:
+        push(store, rows(COUNT))
+        running = engine(store)
+        drain(running, 40)
+        moving = move_slot(cluster, feed, finish=False)
+        with pytest.raises(Unavailable, match="refuses for now"):
+            drain(running, COUNT)
+        assert store.retries["tryagain"] >= 1
+        assert store.state().position.seq == 40
+        finish_move(*moving)
+        drain(engine(store), COUNT)
+        found = outcome(store)
+    assert found == answer(embedded_url, "clustered-waits")
+
+
+def test_alarms_are_committed_listed_and_silenced_as_on_a_lone_server(cluster, embedded_url, run):
+    def alarmed(url, feed):
+        X, y = inverted(900, 450, 900)
+        with Store(url, feed, block_ms=20) as store:
+            examples = zip(X.tolist(), y, strict=True)
+            fields = [["x", json.dumps(x), "y", label] for x, label in examples]
+            store.append(store.keys.input, [(f"{i}-0", one) for i, one in enumerate(fields, 1)])
+            drain(engine(store, batch=64, config=cheap()), 900)
+            return [entry for page in store.pages(store.keys.alarms, b"0-0") for entry in page]
+
+    feed = cluster.feed_on(2, "alarmed")
+    found = alarmed(cluster.url, feed)
+    assert found
+    assert found == alarmed(embedded_url, "clustered-alarmed")
+    code, said, _ = run("alarms", feed, "--redis", cluster.url)
+    assert (code, "calibration" in said) == (0, True)
+    assert (
+        run("alarms", "silence", feed, "--for", "30m", "--why", "x", "--redis", cluster.url)[0] == 0
+    )
 
 
 def test_entries_are_appended_once_each_while_the_slot_moves(cluster):

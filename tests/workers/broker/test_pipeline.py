@@ -111,3 +111,21 @@ def test_a_reply_is_not_waited_for_beyond_the_one_that_is_asked_for(connection, 
     other.call("XADD", "later", "*", "a", "b")
     other.close()
     assert connection.receive(later)[0][0] == b"later"
+
+
+def test_a_write_that_no_replica_acknowledges_is_done_and_is_not_confirmed(connection, redis_url):
+    with pytest.raises(Unavailable, match="NOREPLICAS 0 of 1 replicas have acknowledged"):
+        connection.receive(connection.send("SET", "acknowledged", "no", replicas=1))
+    assert connection.call("GET", "acknowledged") == b"no"
+    assert connection.retries == {"noreplicas": 1}
+
+
+def test_an_error_of_a_write_that_replicas_should_have_is_told_and_the_next_reply_is_its_own(
+    connection,
+):
+    connection.call("SET", "text", "no number")
+    wrong = connection.send("INCR", "text", replicas=1)
+    right = connection.send("ECHO", "fine")
+    assert connection.receive(right) == b"fine"
+    with pytest.raises(WorkerError, match="not an integer"):
+        connection.receive(wrong)
