@@ -1,6 +1,9 @@
 """Many feeds in one process: each has the bytes that a worker of its own gives it."""
 
+import time
+
 import pytest
+from fault_redis import Server
 from many_feeds import (
     answer_alone,
     contents,
@@ -218,3 +221,38 @@ def test_refits_in_a_pool_of_processes_give_the_bytes_of_refits_of_their_own(
     with running([f"{feed}-?"], redis_url, settings=given):  # from snapshots
         wait_until(lambda: all(has_answered(store, COUNT) for store in together))
     assert [contents(store) for store in together] == [contents(store) for store in alone]
+
+
+def test_while_redis_is_gone_all_feeds_wait_for_it_and_then_go_on(tmp_path):
+    server = Server(tmp_path / "redis")
+    stores = [Store(server.url, f"f-{i}", block_ms=20) for i in range(3)]
+    for store in stores:
+        store.be_patient()
+        push(store, entries(40, 0))
+        store.register()
+    with running(["f-*"], server.url):
+        wait_until(lambda: all(has_answered(store, 40) for store in stores))
+        server.kill()
+        time.sleep(1.5)  # longer than the leases
+        server.start()
+        for store in stores:
+            push(store, entries(20, 1), first=41)
+        wait_until(lambda: all(has_answered(store, 60) for store in stores))
+    alone = Store(server.url, "alone")
+    push(alone, [*entries(40, 0), *entries(20, 1)])
+    answer_alone(alone, 60, settings())
+    assert {contents(store)[0] for store in stores} == {contents(alone)[0]}
+    for store in (*stores, alone):
+        store.close()
+    server.stop()
+
+
+def test_large_entries_of_one_feed_do_not_stop_the_others(feeds, redis_url, feed):
+    large, small = feeds("large", "small")
+    with running([large.keys.feed, small.keys.feed], redis_url):
+        wait_until(lambda: large.state() is not None and small.state() is not None)
+        for i in range(30):
+            large.call("XADD", large.keys.input, f"{i + 1}-0", "x", "1" * 900_000)
+        push(small, entries(20, 0))
+        wait_until(lambda: has_answered(small, 20) and has_answered(large, 30))
+    assert large.length(large.keys.dlq) == 30

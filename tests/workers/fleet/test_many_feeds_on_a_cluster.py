@@ -1,0 +1,39 @@
+"""Many feeds on a Redis Cluster, in one process: the answers are the same."""
+
+import pytest
+from many_feeds import (
+    answer_alone,
+    contents,
+    entries,
+    has_answered,
+    push,
+    running,
+    settings,
+    wait_until,
+)
+from redis_cluster import running_cluster
+
+from workers.broker.store import Store
+
+pytestmark = pytest.mark.scale
+
+
+def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_path):
+    with running_cluster(tmp_path) as cluster:
+        names = [cluster.feed_on(place) for place in range(3)]
+        names += [f"{names[0]}-a", f"{names[1]}-b", f"{names[2]}-c"]
+        stores = [Store(cluster.url, name, block_ms=20) for name in names]
+        for seed, store in enumerate(stores):
+            push(store, entries(60, seed))
+            store.register()
+        with running(["*"], cluster.url):
+            wait_until(lambda: all(has_answered(store, 60) for store in stores))
+            for seed, store in enumerate(stores):
+                push(store, entries(20, 10 + seed), first=61)
+            wait_until(lambda: all(has_answered(store, 80) for store in stores))
+        for seed, store in enumerate(stores):
+            with Store(cluster.url, f"alone-{seed}") as alone:
+                push(alone, [*entries(60, seed), *entries(20, 10 + seed)])
+                answer_alone(alone, 80, settings())
+                assert contents(alone) == contents(store)
+            store.close()
