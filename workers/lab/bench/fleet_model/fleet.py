@@ -44,9 +44,9 @@ class Fleet:
 
     feeds: int = 10_000
     rate: float = 100_000.0
-    shards: int = 40
-    machines: int = 10
-    redis: int = 4
+    shards: int = 200
+    machines: int = 25
+    redis: int = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,6 @@ class Timings:
     detection: float = 15.0
     failover: float = 10.0
     take_over: float = 0.01
-    snapshot_every: int = 1_000
+    snapshot_every: int = 10_000
     replay_rate: float = 9_000.0
-    order: Order = Order.SHARED
+    order: Order = Order.QUEUE

@@ -34,10 +34,7 @@ def lines(fleet: Fleet, failures: Failures, timings: Timings, found: Unserved) -
         f"{timings.replay_rate:,.0f} a second ({timings.order})"
     )
     load = load_of(fleet, timings)
-    yield (
-        f"a process answers {load:.0%} of what it can: what came in an outage is answered in "
-        f"{load / (1 - load):.2f} times its length"
-    )
+    yield f"what came in an outage is answered in {load / (1 - load):.2f} times its length"
     every = {
         Cause.PROCESS: failures.process, Cause.MACHINE: failures.machine,
         Cause.REDIS: failures.redis, Cause.UPGRADE: failures.upgrade,
@@ -53,7 +50,7 @@ def lines(fleet: Fleet, failures: Failures, timings: Timings, found: Unserved) -
 
 
 def load_of(fleet: Fleet, timings: Timings) -> float:
-    """Return which part of its time a process works, if feeds are answered as fast as replayed.
+    """Return the rate of examples in parts of what processes answer of a backlog, or replay.
 
     Raises
     ------
