@@ -79,7 +79,7 @@ def of_scorer(keys: FeedKeys) -> list[Command]:
         ("XINFO", "CONSUMERS", req, SCORERS), ("XRANGE", req, "-", "+"),
         ("XREADGROUP", "GROUP", SCORERS, "c", "STREAMS", req, ">"), ("XPENDING", req, SCORERS),
         ("XCLAIM", req, SCORERS, "c", "1", "0-1"), ("XACK", req, SCORERS, "0-1"),
-        ("XDEL", req, "0-1"), ("EXISTS", answer), ("XADD", answer, "*", "p", ""),
+        ("XDEL", req, "0-1"), ("EXISTS", answer), ("RPUSH", answer, ""),
         ("EXPIRE", answer, "1"), ("EVAL", "return 1", "1", req), ("EVALSHA", "0" * 40, "1", req),
     ]  # fmt: skip
 

@@ -13,7 +13,6 @@ import structlog
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
-from workers.broker.pipeline import Argument
 from workers.broker.redis_errors import UnknownGroup
 from workers.broker.script import Script
 from workers.errors import ReadTooLarge, WorkerError
@@ -66,6 +65,7 @@ class Reply:
     request : str
         The request's own id, by which its key is named.
     payload : bytes
+        The answer, as the worker itself would give it.
     """
 
     entry: bytes
@@ -212,32 +212,24 @@ class RequestQueue:
         return Standing(_count(n), (config or b"").decode(errors="replace"), fields, now)
 
     def answer(
-        self,
-        replies: Sequence[Reply],
-        said: Mapping[str, Argument],
-        since: int,
-        most: int,
-        keep: int,
+        self, answers: Sequence[tuple[Reply, bytes]], since: int, most: int, keep: int
     ) -> int | None:
         """Write answers, each once; return how many, None if `since` is more than `most` ago.
 
         Parameters
         ----------
-        replies : sequence of Reply
-        said : mapping
-            Further fields of each answer.
+        answers : sequence of (Reply, bytes)
+            And what is written for each.
         since : int
-            Milliseconds by the clock of Redis, when what is said was true.
+            Milliseconds by the clock of Redis, when what is said of the state was true.
         most : int
             Milliseconds.
         keep : int
             Seconds that an answer is kept.
         """
-        keys = [self.keys.requests, *(self.keys.reply(reply.request) for reply in replies)]
-        given = [part for pair in said.items() for part in pair]
-        pairs = [part for reply in replies for part in (reply.entry, reply.payload)]
-        arguments = [SCORERS, since, most, keep, len(said), *given, *pairs]
-        result = self._connection.evaluate(_ANSWER, keys, arguments)
+        keys = [self.keys.requests, *(self.keys.reply(reply.request) for reply, _ in answers)]
+        pairs = [part for reply, text in answers for part in (reply.entry, text)]
+        result = self._connection.evaluate(_ANSWER, keys, [SCORERS, since, most, keep, *pairs])
         return None if result[0] == b"LATE" else int(result[1])
 
     def leave(self, name: str | None = None) -> bool:

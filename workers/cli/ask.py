@@ -46,7 +46,7 @@ def ask(
         for some in _pages(rows):
             for answer in asker.ask([row.encode() for row in some], timeout):
                 missing += answer is None
-                print("null" if answer is None else printable_json(answer.line()))
+                print("null" if answer is None else printable_json(answer.text))
             sys.stdout.flush()
     finally:
         asker.close()

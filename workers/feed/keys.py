@@ -174,7 +174,7 @@ class FeedKeys:
         return self._key("req")
 
     def reply(self, request: str) -> str:
-        """Return the key of the answer to one request: a stream of one entry, which expires.
+        """Return the key of the answer to one request: a list of one element, which expires.
 
         Examples
         --------

@@ -234,6 +234,18 @@ def encode_unavailable(id: str | None, code: str, reason: str) -> bytes:
     return orjson.dumps(head | {"code": code, "reason": reason})
 
 
+def encode_reply(payload: bytes, state: str | None, behind: int | None, age: int | None) -> bytes:
+    """Return what a scorer writes for a request, as `ReplyMessage` describes it.
+
+    Examples
+    --------
+    >>> encode_reply(b'{"v":2}', "7-01234567", 3, 20)
+    b'{"v":2,"state":"7-01234567","behind":3,"age":20,"answer":{"v":2}}'
+    """
+    head = orjson.dumps({"v": VERSION, "state": state, "behind": behind, "age": age})
+    return head[:-1] + b',"answer":' + payload + b"}"
+
+
 def encode_label(seq: int, n: int, id: str | None, example: str, label: str, done: Done) -> bytes:
     """Return the payload for a label that was taken, as `LabelMessage` describes it.
 

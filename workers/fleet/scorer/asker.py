@@ -4,6 +4,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import orjson
 
@@ -16,6 +17,7 @@ MOST_WAITING = 100_000
 """Requests that wait, about: a new one then pushes the oldest out, where nobody answers."""
 
 _ONCE = 1.0  # seconds that one read blocks, at most
+_LEAST = 0.01  # Redis 6.2 takes a millisecond for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +26,34 @@ class Answer:
 
     Attributes
     ----------
+    text : bytes
+        JSON, as it was written; see `ReplyMessage`.
     payload : bytes
-        JSON; see docs/messages.md.
+        The answer in it, as the worker itself would give it.
     state : str or None
         The published state it was computed with; None where there was none.
     behind, age : int or None
         Examples the feed had learned since, and milliseconds since it was published.
     """
 
+    text: bytes
     payload: bytes
     state: str | None
     behind: int | None
     age: int | None
 
-    def line(self) -> bytes:
-        """Return the answer as one JSON object, its payload as it is.
+    @classmethod
+    def parse(cls, text: bytes) -> Self:
+        """Return the answer that a scorer wrote.
 
         Examples
         --------
-        >>> Answer(b'{"v":2}', "7-01234567", 3, 20).line()
-        b'{"state":"7-01234567","behind":3,"age":20,"answer":{"v":2}}'
+        >>> Answer.parse(b'{"v":2,"state":"7-01","behind":3,"age":20,"answer":{"v":2}}').payload
+        b'{"v":2}'
         """
-        head = orjson.dumps({"state": self.state, "behind": self.behind, "age": self.age})
-        return head[:-1] + b',"answer":' + self.payload + b"}"
+        head, _, payload = text.partition(b',"answer":')
+        said = orjson.loads(head + b"}")
+        return cls(text, payload[:-1], said["state"], said["behind"], said["age"])
 
 
 class Asker:
@@ -78,17 +85,18 @@ class Asker:
         """Return the answers that come within so many seconds, by id; they stay where they are."""
         found: dict[str, Answer] = {}
         until = time.monotonic() + timeout
-        while missing := [id for id in ids if id not in found]:
-            left = until - time.monotonic()
-            block = max(1, int(1000 * min(left, _ONCE)))
-            keys = [self.keys.reply(id) for id in missing]
-            reply = self._connection.call(
-                "XREAD", "COUNT", 1, "BLOCK", block, "STREAMS", *keys, *["0-0"] * len(keys)
-            )
-            for key, entries in reply or ():
-                found[missing[keys.index(key.decode())]] = _answer(entries[0][1])
-            if left <= 0:
-                break
+        for id in ids:
+            key = self.keys.reply(id)
+            while id not in found:
+                left = until - time.monotonic()
+                # From the list to itself: it waits for the element, and leaves it there.
+                text = self._connection.call(
+                    "BLMOVE", key, key, "LEFT", "LEFT", round(max(_LEAST, min(left, _ONCE)), 3)
+                )
+                if text is not None:
+                    found[id] = Answer.parse(text)
+                elif left <= 0:
+                    break
         return found
 
     def ask(self, rows: Sequence[bytes], timeout: float = 5.0) -> list[Answer | None]:
@@ -96,14 +104,3 @@ class Asker:
         ids = self.send(rows)
         found = self.receive(ids, timeout)
         return [found.get(id) for id in ids]
-
-
-def _answer(fields: Sequence[bytes]) -> Answer:
-    given = dict(zip(fields[::2], fields[1::2], strict=True))
-    state, behind, age = (given.get(name) for name in (b"state", b"behind", b"age"))
-    return Answer(
-        given[b"p"],
-        None if state is None else state.decode(),
-        None if behind is None else int(behind),
-        None if age is None else int(age),
-    )

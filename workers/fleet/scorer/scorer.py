@@ -7,13 +7,14 @@ scorer, or by itself after its next start.
 import time
 from collections.abc import Callable, Sequence
 
-from workers.broker.pipeline import Argument
 from workers.broker.request_queue import Reply, Request, RequestQueue, Standing
 from workers.config.settings import Limits
+from workers.feed.publication import Publication
 from workers.fleet.scorer.counts import ScorerCounts
 from workers.fleet.scorer.newest_state import Held, NewestState
 from workers.fleet.scorer.replies import MOST_DELIVERIES, answered, unavailable
 from workers.fleet.scorer.settings import ScorerSettings
+from workers.message.encode import encode_reply
 from workers.stop import Stop
 
 FRESH_MS = 1000
@@ -98,8 +99,9 @@ class Scorer:
         done = None
         while done is None:  # None: this process was paused, and what it knew is out of date
             standing = self._queue.standing()
-            replies, said, missing = self._replies(requests, standing)
-            done = self._queue.answer(replies, said, standing.now, FRESH_MS, self._settings.keep)
+            replies, used, missing = self._replies(requests, standing)
+            answers = [(reply, _written(reply, used, standing)) for reply in replies]
+            done = self._queue.answer(answers, standing.now, FRESH_MS, self._settings.keep)
         self.counts.written += done
         self.counts.elsewhere += len(requests) - done
         self.counts.unavailable += missing
@@ -107,22 +109,22 @@ class Scorer:
 
     def _replies(
         self, requests: Sequence[Request], standing: Standing
-    ) -> tuple[list[Reply], dict[str, Argument], int]:
-        """Return the answers, their further fields, and how many say that there is none now."""
+    ) -> tuple[list[Reply], Publication | None, int]:
+        """Return the answers, the state they name, and how many say that there is none now."""
         held = self._held(standing)
         limits = Limits() if held is None else held.limits
         if held is None:
             none = unavailable(requests, limits, "no_state", "no state was published")
-            return none, {}, len(none)
+            return none, None, len(none)
         if self.counts.stale is not None:
             none = unavailable(requests, limits, "stale", self.counts.stale)
-            return none, _said(held, standing), len(none)
+            return none, held.publication, len(none)
         fit = [request for request in requests if request.deliveries < MOST_DELIVERIES]
         unfit = [request for request in requests if request.deliveries >= MOST_DELIVERIES]
         tried = f"{MOST_DELIVERIES - 1} scorers ended, or were cut off, while they had it"
         given_up = unavailable(unfit, limits, "failed", tried)
         replies = answered(held.state, held.publication.seq, fit, limits) if fit else []
-        return [*replies, *given_up], _said(held, standing), len(given_up)
+        return [*replies, *given_up], held.publication, len(given_up)
 
     def _too_old(self, held: Held, standing: Standing) -> str | None:
         """Return why a state may not answer any more; None while it may."""
@@ -135,6 +137,8 @@ class Scorer:
         return None
 
 
-def _said(held: Held, standing: Standing) -> dict[str, Argument]:
-    used = held.publication
-    return {"state": used.name, "behind": standing.behind(used), "age": standing.age(used)}
+def _written(reply: Reply, used: Publication | None, standing: Standing) -> bytes:
+    """Return what is written for a request: its answer, and how old the state is."""
+    if used is None:
+        return encode_reply(reply.payload, None, None, None)
+    return encode_reply(reply.payload, used.name, standing.behind(used), standing.age(used))

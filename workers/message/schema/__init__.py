@@ -21,7 +21,7 @@ from workers.message.schema.event import EventMessage
 from workers.message.schema.input import DeadLetter, InputEntry
 from workers.message.schema.late_labels import LATE_LABELS
 from workers.message.schema.report import LabelValidity, MethodValidity, MetricsMessage
-from workers.message.schema.request import ReplyEntry, RequestEntry, UnavailableMessage
+from workers.message.schema.request import ReplyMessage, RequestEntry, UnavailableMessage
 from workers.message.schema.windowed import WINDOWED
 
 __all__ = [
@@ -46,7 +46,7 @@ __all__ = [
     "MonitorsMessage",
     "PredictionMessage",
     "RejectedMessage",
-    "ReplyEntry",
+    "ReplyMessage",
     "RequestEntry",
     "UnavailableMessage",
 ]
@@ -74,5 +74,5 @@ STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
     "dlq": (DeadLetter,),
     "events": (EventMessage,),
     "req": (RequestEntry,),
-    "ans": (ReplyEntry, UnavailableMessage),
+    "ans": (ReplyMessage, UnavailableMessage),
 }

@@ -1,6 +1,6 @@
 """The schema of requests to scorers, and of their answers."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,24 +22,23 @@ class RequestEntry(BaseModel):
     )
 
 
-class ReplyEntry(BaseModel):
-    """The one entry of `ans:<id>`, which goes some time after the answer (`scorer --keep`)."""
+class ReplyMessage(Message):
+    """The one element of the list `ans:<id>`, which goes after a while (`scorer --keep`)."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    p: bytes = Field(
-        description="The answer. An answer as in `out`, in the form that the feed's `payload` "
-        "names, or `RejectedMessage`: byte for byte what the worker itself would answer to an "
-        "entry that comes next after the state, without a label (its `seq` and `n` are those of "
-        "the state). Or `UnavailableMessage`."
-    )
+    v: Literal[2] = Field(2, description="Version of this schema.")
     state: str | None = Field(
-        None, description="The published state: its n, and eight digits of its checksum."
+        description="The published state: its n, and eight digits of its checksum; null without."
     )
     behind: int | None = Field(
-        None, ge=0, description="Examples that the feed had learned since that state, as committed."
+        ge=0, description="Examples that the feed had learned since that state, as committed."
     )
-    age: int | None = Field(None, ge=0, description="Milliseconds since the state was published.")
+    age: int | None = Field(ge=0, description="Milliseconds since the state was published.")
+    answer: dict[str, Any] = Field(
+        description="An answer as in `out`, in the form that the feed's `payload` names, or "
+        "`RejectedMessage`: byte for byte what the worker itself would answer to an entry that "
+        "comes next after the state, without a label (its `seq` and `n` are those of the state). "
+        "Or `UnavailableMessage`."
+    )
 
 
 class UnavailableMessage(Message):

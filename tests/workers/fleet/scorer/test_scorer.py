@@ -22,7 +22,7 @@ from workers.fleet.scorer.settings import ScorerSettings
 from workers.message.schema import (
     PredictionMessage,
     RejectedMessage,
-    ReplyEntry,
+    ReplyMessage,
     UnavailableMessage,
 )
 from workers.stop import Stop
@@ -58,15 +58,12 @@ class Desk:
         return self.store.call("XADD", self.store.keys.requests, "*", *fields).decode()
 
     def reply(self, id):
-        """Return the fields of the one entry under the key of an answer; None without one."""
-        entries = self.store.call("XRANGE", self.store.keys.reply(id), "-", "+")
-        assert len(entries) <= 1, "a request has two answers"
-        if not entries:
+        """Return the answer that was written under an id, as JSON; None without one."""
+        found = self.store.call("LRANGE", self.store.keys.reply(id), 0, -1)
+        assert len(found) <= 1, "a request has two answers"
+        if not found:
             return None
-        fields = entries[0][1]
-        found = dict(zip(fields[::2], fields[1::2], strict=True))
-        ReplyEntry.model_validate({name.decode(): value for name, value in found.items()})
-        return found
+        return json.loads(ReplyMessage.model_validate_json(found[0]).payload())["answer"]
 
     def waiting(self):
         pending = self.store.call("XPENDING", self.store.keys.requests, "scorers")
@@ -185,7 +182,7 @@ def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(d
 
     scorer._queue.standing = long_ago
     assert scorer._answer(held) == 1
-    assert json.loads(desk.reply(id)[b"p"])["n"] > 100
+    assert desk.reply(id)["n"] > 100
 
 
 def test_a_request_that_is_sent_twice_under_one_id_has_one_answer(desk):
@@ -230,9 +227,9 @@ def test_bad_requests_are_rejected_with_the_reason_and_good_ones_beside_them_ans
     for kind, (fields, code) in BAD.items():
         # Without an id that can be read, or within a request too large to be read, the entry's ID.
         reply = desk.reply(kind if "{}" in fields and kind != "large" else sent[kind])
-        rejected = RejectedMessage.model_validate_json(reply[b"p"])
+        rejected = RejectedMessage.model_validate(reply)
         assert rejected.code == code, (kind, rejected)
-    assert json.loads(desk.reply(good)[b"p"])["status"] == "ok"
+    assert desk.reply(good)["status"] == "ok"
     assert desk.waiting() == (0, 0)
 
 
@@ -245,7 +242,7 @@ def test_too_much_at_once_is_read_one_by_one(desk):
     for _ in range(10):
         done += scorer.turn()
     assert done == 4
-    assert json.loads(desk.reply(good)[b"p"])["status"] == "ok"
+    assert desk.reply(good)["status"] == "ok"
     assert desk.waiting() == (0, 0)
 
 
@@ -325,8 +322,8 @@ def test_a_request_that_ends_scorers_is_given_up_and_the_others_are_answered(des
         except MemoryError:
             deaths += 1
     assert deaths == 4
-    assert json.loads(desk.reply(poison)[b"p"])["code"] == "failed"
-    assert all(json.loads(desk.reply(id)[b"p"])["status"] == "ok" for id in good)
+    assert desk.reply(poison)["code"] == "failed"
+    assert all(desk.reply(id)["status"] == "ok" for id in good)
 
 
 def test_answers_go_after_a_while_and_answered_requests_at_once(desk):
