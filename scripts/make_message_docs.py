@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from workers.message.compact.form import ABSENT, CONSTANTS, DERIVED, NUMBERS, ROWS
+from workers.message.compact.form import ABSENT, CONSTANTS, DERIVED, NUMBERS, ROWS, TEXTS
 from workers.message.schema import (
     CODES,
     EVENT_CODES,
@@ -42,7 +42,7 @@ A feed `F` has six streams in Redis: `osvm:{F}:in`, `osvm:{F}:out`, `osvm:{F}:me
 the entry ID of the input entry it answers, and there is exactly one for each, rejected entries
 included. A payload is a function of the examples alone, but for those of `events`: no time, no
 entry ID, never NaN or an infinity. Numbers are written with as many digits as bring back the same
-64-bit float; in the compact form of an answer, with six decimals.
+64-bit float; in the compact form of an answer, probabilities are whole millionths.
 
 Where scorers answer beside the worker, `osvm:{F}:req` holds their requests, and each answer has a
 key of its own; none of it is a function of the examples alone, or part of the digest. See
@@ -101,8 +101,8 @@ _COMPACT = CompactMessage(
     id="tx-1042",
     seq=1041,
     c=[
-        *(1040, 1, 1, 1, 99, 7, 7, 7, "exact", None, "venn", None, ["ham", "spam"]),
-        *(0.935, 0.93, 0.94, 0.93, 0.94, 1.25),
+        *(1040, 1, 1, 1, 99, 7, 7, 7, 0, None, 3, None, ["ham", "spam"]),
+        *(935_000, 930_000, 940_000, 930_000, 940_000, 1.25),
     ],
 )
 _REJECTION = RejectedMessage(
@@ -226,14 +226,16 @@ def _compact_form() -> str:
     """Return what the values of `c` are, and what of a full answer is not among them."""
     places = [(f"`{place.name}`", place.meaning) for place in (*ROWS, *CONSTANTS, *NUMBERS)]
     table = _table(("in `c`", "meaning"), places)
+    texts = [(str(number), text) for number, text in enumerate(TEXTS)]
     return f"""
 {table}
-k is 1 for two classes, else the number of classes. Probabilities and scores are rounded to six
-decimals: a log loss counts no probability below 1e-6. Of the fields of a full answer
-{_listed(DERIVED)} follow from these values (`status` is `ok`); so do, of two classes,
-the numbers of the first: 1 minus those of the second, with the ends of an interval exchanged.
-{_listed(ABSENT)} are left out: reports in `met` have the figures of each map all the same.
-"""
+k is 1 for two classes, else the number of classes. A log loss counts no probability below a
+millionth. Of the fields of a full answer {_listed(DERIVED)}
+follow from these values (`status` is `ok`); so do, of two classes, the numbers of the first: a
+million minus those of the second, with the ends of an interval exchanged. {_listed(ABSENT)}
+are left out: reports in `met` have the figures of each map all the same.
+
+{_table(("number", "text"), texts)}"""
 
 
 def _listed(names: Sequence[str]) -> str:

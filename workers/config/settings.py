@@ -81,7 +81,7 @@ class Limits(BaseModel):
     )
     payload: Payload = Field(
         "full",
-        description="Form of an answer: `full`, or `compact`, about a quarter of the bytes: six "
+        description="Form of an answer: `full`, or `compact`, about a sixth of the bytes: six "
         "decimals, and no maps.",
     )
 

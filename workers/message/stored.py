@@ -25,7 +25,7 @@ def parse(data: bytes) -> Any:
     --------
     >>> parse(b'{"v":2,"status":"label","seq":3}')["status"]
     'label'
-    >>> sent = b'[40,1,1,3,99,7,7,7,"exact",null,"venn",null,["a","b"],0.75,0.5,1,0.5,1,2.5]'
+    >>> sent = b'[40,1,1,3,99,7,7,7,0,null,3,null,["a","b"],750000,500000,1000000,0,0,2.5]'
     >>> parse(b'{"v":2,"id":"tx-1","seq":41,"c":%b}' % sent)["probability"]
     0.75
     """

@@ -6,14 +6,16 @@ from typing import Any
 
 from online_svm.stream.answer_columns import COLUMNS
 from workers.message.compact.form import (
+    CODED,
     CONSTANTS,
     COUNT,
-    DECIMALS,
     KEY,
+    MILLION,
     NAME,
     NONE,
     NUMBERS,
     ROWS,
+    TEXTS,
     width,
 )
 from workers.message.version import VERSION
@@ -24,7 +26,7 @@ class NotCompact(ValueError):
 
 
 Message = dict[str, Any]
-Pairs = list[list[float]]
+Pairs = list[list[int]]
 
 _ORDER = [column.name for column in COLUMNS if column.name != "map_intervals"]
 _UNKNOWN = {column.name: column.unknown for column in COLUMNS}
@@ -49,8 +51,9 @@ def expand(message: Message) -> Message:
 
     Examples
     --------
-    >>> sent = [40, 1, 1, 3, 99, 7, 7, 7, "exact", None, "venn", None, ["ham", "spam"]]
-    >>> found = expand({"v": 2, "seq": 41, "c": [*sent, 0.75, 0.5, 0.875, 0.5, 1.0, 1.25]})
+    >>> sent = [40, 1, 1, 3, 99, 7, 7, 7, 0, None, 3, None, ["ham", "spam"]]
+    >>> sent += [750_000, 500_000, 875_000, 500_000, 1_000_000, 1.25]
+    >>> found = expand({"v": 2, "seq": 41, "c": sent})
     >>> found["label"], found["probability"], found["probabilities"], found["scores"]
     ('spam', 0.75, [0.25, 0.75], [1.25])
     >>> found["intervals"], found["venn"]
@@ -91,9 +94,9 @@ def _constants(values: Sequence[Any]) -> Message:
     columns = dict(zip((place.name for place in CONSTANTS), values, strict=True))
     for name in ("model", "calibration", "taxonomy"):
         _check(_is_count(columns[name]), name)
+    for name in CODED:
+        columns[name] = _text(columns[name], name)
     _check(columns["guarantee"] in ("exact", "approximate", "none"), "guarantee")
-    for name in ("reason", "method"):
-        _check(columns[name] is None or isinstance(columns[name], str), name)
     level, classes = columns["interval_level"], columns["classes"]
     _check(level is None or _is_number(level), "interval_level")
     _check(isinstance(classes, list) and len(classes) > 0, "classes")
@@ -101,32 +104,41 @@ def _constants(values: Sequence[Any]) -> Message:
     return columns
 
 
+def _text(value: object, name: str) -> str | None:
+    """Return a text that is sent as it is, or by its number."""
+    if type(value) is int:
+        _check(0 <= value < len(TEXTS), name)
+        return TEXTS[value]
+    _check(value is None or isinstance(value, str), name)
+    return value  # type: ignore[return-value]  # checked above
+
+
 def _numbers(values: Sequence[Any], classes: int) -> Message:
     """Return the numbers by column: of two classes, those of the first too."""
     k = width(classes)
-    _check(len(values) > 5 * k and all(map(_is_number, values)), "numbers")
-    floats = [float(value) for value in values]
-    points, scores = floats[:k], floats[5 * k :]
-    intervals, venn = _pairs(floats[k : 3 * k]), _pairs(floats[3 * k : 5 * k])
+    sent, scores = values[: 5 * k], values[5 * k :]
+    _check(all(_is_count(value) and value <= MILLION for value in sent), "probabilities")
+    _check(len(scores) > 0 and all(map(_is_number, scores)), "scores")
+    points, intervals, venn = sent[:k], _pairs(sent[k : 3 * k]), _pairs(sent[3 * k :])
     if classes == 2:
-        points = [_complement(points[0]), *points]
+        points = [MILLION - points[0], *points]
         intervals, venn = _with_first(intervals), _with_first(venn)
-    found = (points, intervals, venn, scores)
+    found = (
+        [point / MILLION for point in points],
+        *([[end / MILLION for end in pair] for pair in pairs] for pairs in (intervals, venn)),
+        [float(score) for score in scores],
+    )
     return dict(zip((place.name for place in NUMBERS), found, strict=True))
 
 
-def _pairs(flat: list[float]) -> Pairs:
+def _pairs(flat: Sequence[int]) -> Pairs:
     return [[lower, upper] for lower, upper in zip(flat[::2], flat[1::2], strict=True)]
 
 
 def _with_first(pairs: Pairs) -> Pairs:
     """Return the intervals of both classes from that of the second."""
     ((lower, upper),) = pairs
-    return [[_complement(upper), _complement(lower)], [lower, upper]]
-
-
-def _complement(probability: float) -> float:
-    return round(1.0 - probability, DECIMALS)
+    return [[MILLION - upper, MILLION - lower], [lower, upper]]
 
 
 def _own(columns: Message) -> Message:

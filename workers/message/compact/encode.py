@@ -8,7 +8,16 @@ import numpy as np
 
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
-from workers.message.compact.form import CONSTANTS, DECIMALS, KEY, ROWS, width
+from workers.message.compact.form import (
+    CODED,
+    CONSTANTS,
+    DECIMALS,
+    KEY,
+    MILLION,
+    ROWS,
+    code,
+    width,
+)
 from workers.message.encode import encode_block
 from workers.message.json_columns import id_parts, integers, interleave, literal, numbers
 from workers.message.version import VERSION
@@ -47,7 +56,8 @@ def encode_compact(
         id_parts(ids),
         integers(np.asarray(seqs, dtype=np.int64)),
         numbers(np.stack(_rows(block), axis=1)),
-        numbers(rounded(_numbers(block))),
+        numbers(_millionths(_probabilities(block))),
+        numbers(rounded(block.scores)),
     )
     return [template % row for row in zip(*texts, strict=True)]
 
@@ -55,21 +65,38 @@ def encode_compact(
 # As for full answers, it changes with the model only.
 @lru_cache(maxsize=16)
 def _template(constants: tuple[object, ...]) -> bytes:
-    common = b",".join(map(literal, constants))
-    return b'{"v":%d,%%b"seq":%%b,"%b":[%%b,%b,%%b]}' % (VERSION, KEY.encode(), common)
+    names = (place.name for place in CONSTANTS)
+    values = (
+        code(value) if name in CODED else value  # type: ignore[arg-type]  # these are texts
+        for name, value in zip(names, constants, strict=True)
+    )
+    common = b",".join(map(literal, values))
+    return b'{"v":%d,%%b"seq":%%b,"%b":[%%b,%b,%%b,%%b]}' % (VERSION, KEY.encode(), common)
 
 
-def _numbers(block: PredictionBlock) -> Floats:
-    """Return the numbers of each row, one after the other."""
+def _probabilities(block: PredictionBlock) -> Floats:
+    """Return the probabilities of each row and the ends of its intervals, one after the other."""
     m, classes = block.point.shape
     first = classes - width(classes)
     parts = (
         block.point[:, first:],
         interleave(block.lower[:, first:], block.upper[:, first:]).reshape(m, -1),
         interleave(block.venn_lower[:, first:], block.venn_upper[:, first:]).reshape(m, -1),
-        block.scores,
     )
     return np.concatenate(parts, axis=1)
+
+
+def _millionths(probabilities: Floats) -> Ints:
+    """Return whole millionths.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite.
+    """
+    if not np.isfinite(probabilities).all():
+        raise ValueError("a prediction holds a number that is not finite")
+    return np.rint(probabilities * MILLION).astype(np.int64)
 
 
 def rounded(values: Floats) -> Floats:

@@ -5,8 +5,11 @@ from typing import NamedTuple
 KEY = "c"
 """The field that an answer in the compact form has, and no other message of `out`."""
 
+MILLION = 10**6
+"""Probabilities are whole millionths. A log loss counts no probability below 1e-6 either."""
+
 DECIMALS = 6
-"""Of each probability and score. A log loss counts no probability below 1e-6 either."""
+"""Of each score."""
 
 NONE = -1
 """Stands for no class, and for no category."""
@@ -31,23 +34,46 @@ ROWS = (
 )
 """Integers that differ from row to row; they come first."""
 
+TEXTS = (
+    "exact",
+    "approximate",
+    "none",
+    "venn",
+    "venn-abers-mixed",
+    "joint",
+    "classes are discovered, not declared",
+    "split is crossfit: the calibration scores are out of fold, by machines that trained on the "
+    "rest of the calibration set",
+    "some examples have a probability instead of a label: exact for those that get a label, for "
+    "all only if which they get does not depend on the example",
+    "maturity is arrival: an example is learned when its label comes, and those whose labels come "
+    "soon may be unlike the others",
+    "an entry without a label lies in the window: exact for those that get a label, for all only "
+    "if which get one does not depend on the example",
+    "an example of the window was given up without its label: exact for those that get one in "
+    "time, for all only if which get one does not depend on the example",
+)
+"""What `guarantee`, `method` and `reason` mostly are, by number. New ones are added at the end."""
+
 CONSTANTS = (
     Place("model", "Version of the SVM."),
     Place("calibration", "Version of the probability maps."),
     Place("taxonomy", "Version of the taxonomy."),
-    Place("guarantee", "As in a full answer."),
-    Place("reason", "As in a full answer."),
-    Place("method", "As in a full answer."),
+    Place("guarantee", "As in a full answer: a number of the table of texts."),
+    Place("reason", "As in a full answer: null, text, or a number of the table of texts."),
+    Place("method", "As in a full answer: null, text, or a number of the table of texts."),
     Place("interval_level", "As in a full answer."),
     Place("classes", "As in a full answer: a list."),
 )
 """What changes with the model or the calibration only; it follows."""
 
+CODED = ("guarantee", "reason", "method")
+
 NUMBERS = (
-    Place("probabilities", "k values. Of two classes that of the second."),
-    Place("intervals", "k pairs, flat. Of two classes that of the second."),
-    Place("venn", "k pairs, flat. Of two classes that of the second."),
-    Place("scores", "All numbers that are left."),
+    Place("probabilities", "k values, in millionths. Of two classes that of the second."),
+    Place("intervals", "k pairs, flat, in millionths. Of two classes that of the second."),
+    Place("venn", "k pairs, flat, in millionths. Of two classes that of the second."),
+    Place("scores", "All numbers that are left, as they are, with six decimals."),
 )
 """The numbers come last; k is 1 for two classes, else the number of classes."""
 
@@ -60,6 +86,20 @@ ABSENT = ("maps", "map_intervals")
 
 COUNT = len(ROWS) + len(CONSTANTS)
 """Values before the numbers."""
+
+
+_NUMBERS = {text: number for number, text in enumerate(TEXTS)}
+
+
+def code(text: str | None) -> int | str | None:
+    """Return the number of a text, if it has one.
+
+    Examples
+    --------
+    >>> code("approximate"), code("an alarm is open"), code(None)
+    (1, 'an alarm is open', None)
+    """
+    return text if text is None else _NUMBERS.get(text, text)
 
 
 def width(classes: int) -> int:

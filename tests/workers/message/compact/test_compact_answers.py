@@ -1,6 +1,8 @@
 """The compact form against the full one: what it keeps, derives and leaves out."""
 
 import json
+from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import orjson
@@ -10,12 +12,16 @@ from hypothesis import strategies as st
 from prediction_blocks import blocks, ids
 
 from online_svm.config import PredictorConfig
+from online_svm.predictor.active_model import ARRIVAL, CROSSFIT, SELECTED
+from online_svm.predictor.joint_headline import JointHeadline
+from online_svm.predictor.label_gaps import CENSORED, UNLABELLED
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.recent_headline import RecentHeadline
 from online_svm.predictor.warm_up import warming_block
-from online_svm.stream.answer_columns import COLUMNS
+from online_svm.stream.answer_columns import COLUMNS, Guarantee
 from online_svm.stream.prediction import PredictionBlock
 from workers.message.compact.encode import encode_compact
-from workers.message.compact.form import ABSENT, CONSTANTS, DERIVED, KEY, NUMBERS, ROWS
+from workers.message.compact.form import ABSENT, CONSTANTS, DERIVED, KEY, NUMBERS, ROWS, TEXTS
 from workers.message.encode import encode_block
 from workers.message.schema import CompactMessage
 from workers.message.stored import parse
@@ -79,12 +85,13 @@ def test_of_two_classes_the_numbers_of_the_first_are_those_of_the_full_answer_to
 
 
 def of_a_feed(classes, encode, count=160):
-    """Return the payloads of a small stream; `encode` makes them."""
+    """Return the payloads of a small stream, made by `encode`; without classes, they are found."""
+    names = classes or ("ham", "spam")
     config = PredictorConfig(
         classes=classes, window=80, refit_every=20, refit_lag=0, gamma=0.5, features=2
     )
     X = np.random.default_rng(0).normal(size=(count, 2))
-    y = [classes[int(abs(7 * x)) % len(classes)] for x in X[:, 0]]
+    y = [names[int(abs(7 * x)) % len(names)] for x in X[:, 0]]
     predictor, found = OnlinePredictor(config), []
     for block in predictor.step_many(X, y):
         if isinstance(block, PredictionBlock):
@@ -93,8 +100,8 @@ def of_a_feed(classes, encode, count=160):
     return found
 
 
-def test_an_answer_of_two_declared_classes_has_less_than_200_bytes_and_of_seven_less_than_500():
-    for classes, most in ((("ham", "spam"), 200), (tuple("abcdefg"), 500)):
+def test_an_answer_of_two_classes_has_less_than_200_bytes_and_of_seven_less_than_400():
+    for classes, most in ((("ham", "spam"), 150), (None, 200), (tuple("abcdefg"), 400)):
         found = [p for p in of_a_feed(classes, encode_compact) if KEY in json.loads(p)]
         full = of_a_feed(classes, encode_block)
         assert len(found) > 100
@@ -121,14 +128,34 @@ def test_a_compact_answer_is_as_the_schema_says(block):
         assert CompactMessage.model_validate_json(payload).payload() == payload
 
 
-def test_a_number_that_is_not_finite_is_never_published():
-    (block,) = (b for b in [draw_ok()] if b.status == "ok")
-    block.scores[0, 0] = np.nan
+@pytest.mark.parametrize("name", ["scores", "point", "upper", "venn_lower"])
+def test_a_number_that_is_not_finite_is_never_published(name):
+    block = answered_block()
+    broken = getattr(block, name).copy()
+    broken[0, -1] = np.nan
     with pytest.raises(ValueError, match="not finite"):
-        encode_compact(block, range(len(block)), [None] * len(block))
+        encode_compact(replace(block, **{name: broken}), range(len(block)), [None] * len(block))
 
 
-def draw_ok():
+def test_the_texts_with_a_number_are_those_that_answers_have():
+    reasons = (SELECTED, ARRIVAL, CROSSFIT, UNLABELLED, CENSORED)
+    assert set(TEXTS[7:]) == set(reasons)
+    assert TEXTS[:3] == get_args(Guarantee)
+    assert {RecentHeadline.method, JointHeadline.method} == set(TEXTS[4:6])
+    undeclared = parse(of_a_feed(None, encode_compact)[-1])
+    assert undeclared["reason"] == TEXTS[6]
+    assert len(set(TEXTS)) == len(TEXTS)
+
+
+@pytest.mark.parametrize("text", [*TEXTS, "an alarm is open", "6", None])
+def test_a_text_comes_back_whether_it_has_a_number_or_not(text):
+    block = replace(answered_block(), reason=text, method=text)
+    for payload in encode_compact(block, range(len(block)), [None] * len(block)):
+        found = parse(payload)
+        assert (found["reason"], found["method"]) == (text, text)
+
+
+def answered_block():
     config = PredictorConfig(
         classes=("a", "b"), window=40, refit_every=20, refit_lag=0, gamma=0.5, features=1
     )
