@@ -23,6 +23,9 @@ def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
         for text in _windowed(message["windowed"]):
             yield name, text
             name = ""
+    off = _slices_off(message.get("monitors") or {})
+    if off:
+        yield "slices", f"off by more than the tolerance, but for one in twenty: {off}"
     yield "validity", _cumulative(message)
     if message.get("labels") is not None:
         yield from late_label_lines(message["labels"])
@@ -39,6 +42,18 @@ def newest_accuracy(message: Figures) -> tuple[float | None, float | None]:
     windowed = message.get("windowed")
     own = message["headline"]["predicted"] if windowed is None else windowed["overall"]
     return own["accuracy"], own["probability"]
+
+
+def _slices_off(monitors: Figures) -> str:
+    """Return the names of the slices that a report calls off.
+
+    Examples
+    --------
+    >>> told = [{"name": "country=DE", "off": True}, {"name": "age=9", "off": False}]
+    >>> _slices_off({"tests": told})
+    'country=DE'
+    """
+    return ", ".join(str(test["name"]) for test in monitors.get("tests", []) if test.get("off"))
 
 
 def _cumulative(message: Figures) -> str:

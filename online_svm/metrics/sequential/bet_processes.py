@@ -86,6 +86,15 @@ class BetProcesses:
         return self._thresholds
 
     @property
+    def log_e_values(self) -> Floats:
+        """Natural logarithm of an e-value of each process: wealth, by the share of its test.
+
+        The shares 1 / (k (k + 1)) of all tests of a process sum to 1. So this is one however often,
+        and whenever, tests begin anew.
+        """
+        return self.log_wealth - np.log(self.tests * (self.tests + 1.0))
+
+    @property
     def rejected(self) -> Bools:
         """Whether each process has reached its threshold."""
         return np.asarray(self._wealth >= self._limits)

@@ -30,6 +30,9 @@ INTERVAL_LEVEL = 0.05
 REST = 250
 """Rows for which a test rests after a finding: the feed is refitted meanwhile, by default."""
 
+SLICE_RATE = 0.05
+"""False discovery rate of the slices that a report calls off."""
+
 REPORTED = 4  # tests in a report: one is made every hundred examples, by default
 
 
@@ -184,8 +187,15 @@ class CalibrationMonitor:
         self._since = [-1] * len(self._since)
 
     def report(self) -> list[dict[str, Any]]:
-        """Return the tests nearest to a finding, each with the strongest of its intervals."""
+        """Return the tests nearest to a finding, each with the strongest of its intervals.
+
+        With slices, also those of all slices that are `off`: of these at most one in twenty is
+        named wrongly, on average.
+        """
         logs, limits = self._bets.log_wealth, self._bets.thresholds
+        off = self._slices_off()
+        shown = self._nearest(logs - limits)
+        shown += [j for j in off if j not in shown]
         return [
             {
                 "kind": "calibration",
@@ -197,23 +207,26 @@ class CalibrationMonitor:
                 "since": None if self._since[j] < 0 else self._since[j],
                 "deviation": _plain(self._sums.strongest(j)),
             }
-            for j, part in self._nearest(logs - limits)
+            | ({"off": j in off} if part.scope == "slice" else {})
+            for j, part in ((j, self._family.parts[j]) for j in shown)
         ]
 
-    def _nearest(self, logs: Floats) -> list[tuple[int, Part]]:
+    def _nearest(self, logs: Floats) -> list[int]:
         """Return the tests to report: overall, then those nearest to their thresholds."""
         others = np.argsort(-logs[1:], kind="stable")[: REPORTED - 1] + 1
-        return [(j, self._family.parts[j]) for j in [0, *others.tolist()]]
+        return [0, *others.tolist()]
 
-    def slices_off(self, level: float) -> list[str]:
-        """Return the slices that are off, with a false discovery rate of at most `level`.
+    def _slices_off(self) -> list[int]:
+        """Return the tests of the slices that are off, with a bounded false discovery rate.
 
-        By e-BH over the wealth of their tests (Wang & Ramdas 2022), at a time that was chosen
-        beforehand.
+        By e-BH over the slices (Wang & Ramdas 2022). The rate holds at any one report, also one
+        that what came before it chose.
         """
         of_slices = [j for j, part in enumerate(self._family.parts) if part.scope == "slice"]
-        chosen = benjamini_hochberg(self._bets.log_wealth[of_slices], level)
-        return [str(self._family.parts[of_slices[i]].name) for i in chosen]
+        if not of_slices:
+            return []
+        logs = self._bets.log_e_values[of_slices]
+        return [of_slices[i] for i in benjamini_hochberg(logs, SLICE_RATE)]
 
     def state(self) -> Arrays:
         """Return the tests, their wealth and the sums."""

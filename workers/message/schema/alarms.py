@@ -45,7 +45,8 @@ class MonitorsMessage(Message):
         "of an alarm; `log_wealth`, its evidence, and `threshold`, what it has to reach, both "
         "natural logarithms; `alarms`, its alarms so far; `since`, examples learned when it began, "
         "null before its first example; of a calibration test also `deviation`, a mean of y - p "
-        "with its confidence sequence."
+        "with its confidence sequence; of a slice `off`, whether it is one of those that are off "
+        "with a false discovery rate of 5 % (they are all listed)."
     )
 
 

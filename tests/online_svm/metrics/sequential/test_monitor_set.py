@@ -68,6 +68,34 @@ def test_a_category_whose_rates_were_swapped_is_named():
     assert min(finding.row for finding in found) > 5000
 
 
+def test_a_report_tells_all_slices_that_are_off_before_each_alarms():
+    """By e-BH over them; of 12 slices six are off, more than the tests that a report has else."""
+    rng = np.random.default_rng(9)
+    slices = rng.integers(0, 12, (9000, 1))
+    rows = rows_of(rng, 9000, 0.3, np.where(slices[:, 0] < 6, 0.9, 0.3), slices=slices)
+    monitors, told, alarmed = MonitorSet(MonitorConfig(tolerance=0.005)), set(), set()
+    most = 0
+    for begin in range(0, 9000, 100):
+        found = monitors.update(rows.part(begin, begin + 100))
+        tests = [test for test in monitors.report()["tests"] if test["scope"] == "slice"]
+        off = {test["name"] for test in tests if test["off"]}
+        most, told = max(most, len(off - alarmed)), told | off
+        alarmed |= {one.name for one in found if one.scope == "slice"}
+    assert told == {f"0={code}" for code in range(6)}
+    assert most > 3
+
+
+def test_where_no_slice_is_off_none_is_told():
+    rng, runs = np.random.default_rng(10), 40
+    named = 0
+    for _ in range(runs):
+        slices = rng.integers(0, 8, (600, 1))
+        monitors = MonitorSet(MonitorConfig())
+        monitors.update(rows_of(rng, 600, 0.3, 0.3, slices=slices))
+        named += any(test.get("off") for test in monitors.report()["tests"])
+    assert named <= 7  # beyond it less than one in a thousand of a binomial(40, .05)
+
+
 def test_a_slice_that_is_off_is_named_and_the_others_are_not():
     rng = np.random.default_rng(3)
     slices = rng.integers(0, 4, (4000, 1))
