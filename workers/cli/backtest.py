@@ -88,6 +88,16 @@ Curves = Annotated[
         show_default=False,
     ),
 ]
+Answers = Annotated[
+    Path | None,
+    typer.Option(
+        "--answers",
+        metavar="DIR",
+        help="Answer once more and write the answers of each configuration there, as NAME.csv in "
+        "the form of export: online-svm report reads it.",
+        show_default=False,
+    ),
+]
 Processes = Annotated[
     int | None,
     typer.Option(
@@ -121,6 +131,7 @@ def backtest(
     set: Changes = None,
     out: Out = None,
     curves: Curves = None,
+    answers: Answers = None,
     processes: Processes = None,
     ray: Ray = None,
     json: Json = False,
@@ -177,14 +188,14 @@ def backtest(
         )
         with opened as (base, entries):
             chosen = compared.configurations(base, sections)
-            finished = _finished(chosen, islice(entries, limit), kept, processes, ray)
+            finished = _finished(chosen, islice(entries, limit), kept, processes, ray, answers)
     else:
         chosen = compared.configurations(given, sections)
         reading = reading_of(
             format, label, prob, False, no_header, features, drop, id, na, data_dir, None
         )
         entries = _source_history(source, reading, arrays, shuffle, limit)
-        finished = _finished(chosen, entries, kept, processes, ray)
+        finished = _finished(chosen, entries, kept, processes, ray, answers)
     _tell(finished, json)
     if curves is not None:
         from workers.history.backtest.curves import draw_curves
@@ -266,12 +277,13 @@ def _archived(source: str, given: "WorkerSettings") -> "tuple[WorkerSettings, En
     from workers.errors import BadConfiguration
     from workers.feed.stored_settings import stored_settings
     from workers.history.archive.reader import Archive
+    from workers.history.backtest.recording import Identified
 
     archive = Archive(Path(source))
     stored = stored_settings(archive.identity.feed, archive.identity.agreement)
     if stored is None:
         raise BadConfiguration(f"{source}: is of a combination: backtest its sources")
-    return given.over(*stored), (fields for page in archive.inputs() for _, fields in page)
+    return given.over(*stored), (Identified(*e) for page in archive.inputs() for e in page)
 
 
 def _told(entries: Iterator[list[bytes]], history: Any, name: str) -> Iterator[list[bytes]]:
@@ -290,12 +302,16 @@ def _finished(
     kept: "KeptResults | None",
     processes: int | None,
     ray: str | None,
+    answers: Path | None,
 ) -> "list[Finished]":
     """Record the history, answer it, and say how to go on where Ctrl-C ends it."""
     from workers.cli.progress import backtest_progress
+    from workers.history.backtest.answers import check_labels
     from workers.history.backtest.recording import record
     from workers.history.backtest.run import BacktestInterrupted, run
 
+    if answers is not None:
+        check_labels(chosen)
     with TemporaryDirectory(prefix="online-svm-backtest-") as place:
         recording = record(entries, Path(place) / "history")
         note(f"{counted(recording.entries, 'entry', 'entries')}, {recording.digest[:12]}")
@@ -304,7 +320,7 @@ def _finished(
                 _tasks(ray) as compute,
                 backtest_progress([one.name for one in chosen], recording.entries) as told,
             ):
-                return run(chosen, recording, kept, processes, told, compute)
+                finished = run(chosen, recording, kept, processes, told, compute)
         except BacktestInterrupted as interrupted:
             done = f"{interrupted.finished} of {counted(len(chosen), 'configuration')}"
             note(
@@ -314,6 +330,23 @@ def _finished(
                 "goes on"
             )
             raise
+        if answers is not None:
+            _write_answers(chosen, recording.path, answers)
+    return finished
+
+
+def _write_answers(chosen: "Sequence[Configuration]", history: Path, directory: Path) -> None:
+    from workers.cli.common import replacing
+    from workers.history.backtest.answers import write_answers
+    from workers.history.backtest.recording import read
+
+    for one in chosen:
+        path = directory / f"{one.name}.csv"
+        with writing(path):
+            directory.mkdir(exist_ok=True)
+            with replacing(path, overwrite=True) as target:
+                count = write_answers(one, read(history), target)
+        note(f"{counted(count, 'answer')} in {path}")
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, InputLost
 from workers.feed.position import parse_id
 from workers.feed.stored_settings import stored_settings
+from workers.history.backtest.recording import Identified
 
 _START = b"0-0"
 
@@ -72,7 +73,7 @@ class FeedHistory:
             self._refuse_gap(after)
             for entry_id, fields in page:
                 answered += parse_id(entry_id) <= cursor
-                yield fields
+                yield Identified(entry_id, fields)
             after = page[-1][0]
         self.trimmed = 0 if state is None else max(0, state.position.seq - answered)
 

@@ -2,7 +2,7 @@
 
 A source is read once: standard input has no second time, and a feed may grow. The file lives as
 long as the backtest. Each entry is its number of parts and, of each part, its length and bytes;
-numbers are 32 bits, little-endian.
+numbers are 32 bits, little-endian. Its first part is its ID, empty where it has none.
 """
 
 import struct
@@ -22,6 +22,20 @@ BATCH_BYTES = 1 << 26
 """Bytes after which a batch ends, as in a worker by default."""
 
 _NUMBER = struct.Struct("<I")
+
+
+class Identified(list[bytes]):
+    """The fields of an entry that has an ID.
+
+    Parameters
+    ----------
+    id : bytes
+    fields : iterable of bytes
+    """
+
+    def __init__(self, id: bytes, fields: Iterable[bytes]) -> None:
+        super().__init__(fields)
+        self.id = id
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +61,8 @@ def record(entries: Iterable[Sequence[bytes]], path: Path) -> Recording:
     Parameters
     ----------
     entries : iterable of sequence of bytes
-        Fields ``[name, value, ...]`` of each, as the protocol of Redis has them.
+        Fields ``[name, value, ...]`` of each, as the protocol of Redis has them; `Identified`
+        where the entry has an ID. The digest is of the fields alone.
     path : Path
 
     Raises
@@ -67,10 +82,10 @@ def record(entries: Iterable[Sequence[bytes]], path: Path) -> Recording:
     source = iter(entries)
     with path.open("xb") as target:
         for fields in source:
-            frame = _framed(fields)
-            digest.update(frame)
+            digest.update(_framed(fields))
+            known = fields.id if isinstance(fields, Identified) else b""
             try:
-                target.write(frame)
+                target.write(_framed((known, *fields)))
             except OSError as error:
                 raise BadConfiguration(
                     f"{path}: cannot be written: {error.strerror or error}; set TMPDIR to a "
@@ -83,7 +98,7 @@ def record(entries: Iterable[Sequence[bytes]], path: Path) -> Recording:
 
 
 def read(path: Path, count: int = BATCH) -> Iterator[list[Entry]]:
-    """Yield the entries in batches of at most `count`; they have no entry IDs."""
+    """Yield the entries in batches of at most `count`; the ID is empty where none is known."""
     with path.open("rb") as source:
         batch: list[Entry] = []
         begin = 0
@@ -93,7 +108,7 @@ def read(path: Path, count: int = BATCH) -> Iterator[list[Entry]]:
             for _ in range(parts):
                 (length,) = _NUMBER.unpack(source.read(_NUMBER.size))
                 fields.append(source.read(length))
-            batch.append((b"", fields))
+            batch.append((fields[0], fields[1:]))
             if len(batch) == count or source.tell() - begin >= BATCH_BYTES:
                 yield batch
                 batch, begin = [], source.tell()
