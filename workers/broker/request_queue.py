@@ -157,7 +157,7 @@ class RequestQueue:
         for consumer in self._connection.call("XINFO", "CONSUMERS", key, SCORERS):
             fields = dict(zip(consumer[::2], consumer[1::2], strict=True))
             if int(fields[b"idle"]) > FORGOTTEN_MS:
-                self.leave(fields[b"name"].decode())
+                self.leave(fields[b"name"])
 
     def read(self) -> list[Request]:
         """Return new requests; wait for the first one."""
@@ -232,7 +232,7 @@ class RequestQueue:
         result = self._connection.evaluate(_ANSWER, keys, [SCORERS, since, most, keep, *pairs])
         return None if result[0] == b"LATE" else int(result[1])
 
-    def leave(self, name: str | None = None) -> bool:
+    def leave(self, name: bytes | None = None) -> bool:
         """Take this scorer, or another one, out of the group, unless it has requests."""
         arguments = [SCORERS, name or self._consumer]
         return bool(self._connection.evaluate(_LEAVE, [self.keys.requests], arguments))

@@ -18,7 +18,8 @@ from workers.message.encode import encode_reply
 from workers.stop import Stop
 
 FRESH_MS = 1000
-"""Milliseconds between the moment for which an answer states its staleness and its writing."""
+"""Milliseconds between the moment for which an answer states its staleness and its writing; more
+where Redis takes longer than that again and again."""
 
 
 class Scorer:
@@ -96,12 +97,15 @@ class Scorer:
         return found
 
     def _answer(self, requests: Sequence[Request]) -> int:
-        done = None
-        while done is None:  # None: this process was paused, and what it knew is out of date
+        done, most = None, FRESH_MS
+        while done is None:
             standing = self._queue.standing()
             replies, used, missing = self._replies(requests, standing)
             answers = [(reply, _written(reply, used, standing)) for reply in replies]
-            done = self._queue.answer(answers, standing.now, FRESH_MS, self._settings.keep)
+            done = self._queue.answer(answers, standing.now, most, self._settings.keep)
+            # If this process was paused, what it knew is out of date: it looks again. If Redis is
+            # that slow, the answers are written in the end.
+            most *= 2
         self.counts.written += done
         self.counts.elsewhere += len(requests) - done
         self.counts.unavailable += missing

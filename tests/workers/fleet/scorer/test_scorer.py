@@ -2,12 +2,16 @@
 
 import json
 import time
+from functools import cache
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from published_feed import CONFIG, engine, examples, own_answer, predictor_at, push, work
 
 from online_svm.predictor.answering_state import AnsweringState
 from workers.admin.reset import reset
+from workers.broker import request_queue
 from workers.broker.feed_reader import FeedReader
 from workers.broker.request_queue import Request, RequestQueue
 from workers.config.settings import Limits
@@ -185,6 +189,23 @@ def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(d
     assert desk.reply(id)["n"] > 100
 
 
+def test_a_redis_that_is_always_slow_still_gets_the_answers(desk):
+    desk.learn(60)
+    (id,) = desk.asker.send([b"[1,2,3]"])
+    scorer = desk.scorer()
+    now, looks = scorer._queue.standing, []
+
+    def slowly():
+        found = now()
+        looks.append(found)
+        return type(found)(found.n, found.config_hash, found.newest, found.now - 3000)
+
+    scorer._queue.standing = slowly
+    assert scorer._answer(scorer._queue.read()) == 1
+    assert len(looks) == 3
+    assert desk.reply(id)["status"] == "ok"
+
+
 def test_a_request_that_is_sent_twice_under_one_id_has_one_answer(desk):
     desk.learn(60)
     desk.request("id", "twice", "x", "[1,2,3]")
@@ -231,6 +252,39 @@ def test_bad_requests_are_rejected_with_the_reason_and_good_ones_beside_them_ans
         assert rejected.code == code, (kind, rejected)
     assert desk.reply(good)["status"] == "ok"
     assert desk.waiting() == (0, 0)
+
+
+VALUES = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from(
+        [b"[1,2,3]", b"[1,2,1e999]", b"\0" * 24, b"{}", b"[[[", b"null", b"\xff", b"a"]
+    ),
+)
+NAMES = st.one_of(st.sampled_from([b"x", b"xb", b"id", b"y", b"for", b"time", b"s", b"a"]), VALUES)
+
+
+@given(st.lists(st.lists(st.tuples(NAMES, VALUES), max_size=5), min_size=1, max_size=30))
+def test_whatever_is_asked_each_request_has_one_answer_and_good_ones_theirs(hostile):
+    flat = [[part for pair in fields for part in pair] for fields in hostile]
+    good = [b"id", b"good", b"x", b"[1,2,3]"]
+    asked = [Request((b"%d-0" % i, fields)) for i, fields in enumerate([*flat, good])]
+    replies = answered(state_at_60(), 60, asked, Limits())
+    assert [reply.entry for reply in replies] == [request.entry[0] for request in asked]
+    for reply in replies:
+        found = json.loads(reply.payload)
+        (RejectedMessage if found["status"] == "rejected" else PredictionMessage)(**found)
+    assert replies[-1].payload == own_good()
+
+
+@cache
+def own_good():
+    return own_answer(examples(60), 60, [1, 2, 3], "good")
+
+
+@cache
+def state_at_60():
+    predictor = predictor_at(examples(60), 60)
+    return AnsweringState.restore(predictor.answering(), CONFIG)
 
 
 def test_too_much_at_once_is_read_one_by_one(desk):
@@ -343,6 +397,19 @@ def test_a_scorer_that_stops_leaves_the_group_and_one_with_requests_stays_in_it(
     assert [one._queue.leave(), two._queue.leave()] == [True, False]
     left = desk.store.call("XINFO", "CONSUMERS", desk.store.keys.requests, "scorers")
     assert [row[1] for row in left] == [b"two"]
+
+
+def test_a_scorer_that_begins_takes_those_out_that_have_done_nothing_for_an_hour(desk, monkeypatch):
+    desk.learn(60)
+    idle, busy = desk.scorer("idle"), desk.scorer("busy")
+    idle._queue.read()
+    desk.asker.send([b"[1,2,3]"])
+    busy._queue.read()
+    time.sleep(0.01)
+    monkeypatch.setattr(request_queue, "FORGOTTEN_MS", 1)
+    desk.scorer("new")
+    left = desk.store.call("XINFO", "CONSUMERS", desk.store.keys.requests, "scorers")
+    assert [row[1] for row in left] == [b"busy"]
 
 
 def test_a_machine_that_computes_other_bytes_does_not_answer(desk):
