@@ -187,7 +187,7 @@ class Cluster:
     @property
     def url(self):
         """URL that names two of the nodes."""
-        return f"redis+cluster://{self.nodes[0].address},{self.nodes[4].address}"
+        return f"redis+cluster://{self.nodes[0].address},{self.nodes[-2].address}"
 
     def node_of(self, key):
         """Return the present primary of a key."""

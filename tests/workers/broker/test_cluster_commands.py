@@ -1,0 +1,66 @@
+"""Every command that reads or copies a feed does so on a Redis Cluster."""
+
+import pytest
+from fault_feed import drain, engine, outcome, push, rows
+from redis_cluster import running_cluster
+
+from workers.admin.registry import names
+from workers.broker.store import Store
+from workers.cli import app as cli
+
+pytestmark = pytest.mark.scale
+
+COUNT = 240
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with running_cluster(tmp_path_factory.mktemp("cluster"), replicas=0) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def run(cluster, capsys):
+    def invoke(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--redis", cluster.url])
+        told = capsys.readouterr()
+        assert ended.value.code == 0, told.out + told.err
+        return told.out + told.err
+
+    return invoke
+
+
+def test_a_feed_is_exported_forked_saved_restored_explained_and_reset(cluster, run, tmp_path):
+    feed, copy = cluster.feed_on(0), cluster.feed_on(2, "copy")
+    with Store(cluster.url, feed, block_ms=20) as store:
+        push(store, rows(COUNT))
+        running = engine(store, keep_input=True, snapshot_every=100)
+        drain(running, COUNT)
+        running.snapshot()
+        store.register()
+        before = outcome(store)
+    assert len(run("export", feed).splitlines()) > COUNT
+    run("explain", feed, before[0][0][-1][0].decode())
+    run("snapshot", feed, "--out", str(tmp_path / "saved"))
+    run("fork", feed, "--to", copy)
+    with Store(cluster.url, copy, block_ms=20) as other:
+        drain(engine(other, keep_input=True, snapshot_every=100), COUNT)
+        assert outcome(other) == before, "a fork has the bytes of its source, on another node"
+        assert set(names(other)) == {feed, copy}
+    run("reset", feed, "--yes")
+    run("restore", feed, str(tmp_path / "saved"))
+    with Store(cluster.url, feed) as store:
+        assert store.state().position == before[1]
+    run("report", copy, "--out", str(tmp_path / "report.html"))
+    assert "smaller" in run("backtest", copy, "--set", "smaller:C=0.5")
+
+
+def test_a_feed_is_archived(cluster, run, tmp_path):
+    pytest.importorskip("pyarrow", reason="the extra `archive` is not installed")
+    feed = cluster.feed_on(1)
+    with Store(cluster.url, feed, block_ms=20) as store:
+        push(store, rows(COUNT))
+        drain(engine(store, keep_input=True), COUNT)
+    for added in (COUNT, 0):
+        assert f"{added} answers added" in run("archive", feed, "--to", str(tmp_path / "archive"))
