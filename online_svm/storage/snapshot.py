@@ -9,6 +9,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from online_svm.storage.state import State
 FORMAT = 1
 _HEADER = "header.json"
 _DTYPES = frozenset({"<f8", "<i8", "|b1", "|u1"})
+_NPY_LENGTH = 2  # bytes that say how long the header of an array is
+_USUAL = 256  # bytes of such a header; longer ones are not remembered
 # Zip entries carry a time; a fixed one keeps the bytes a function of the state alone.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -103,12 +106,31 @@ def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:
     return header
 
 
+@lru_cache(maxsize=1024)
+def _array_header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, order and type that the header of an array says.
+
+    It is a Python literal, whose parsing is a large part of reading a snapshot. The snapshots of
+    feeds of like settings have like headers.
+
+    Raises
+    ------
+    ValueError
+        If it is no such header.
+    """
+    shape, fortran, dtype = npy.read_array_header_1_0(io.BytesIO(head))
+    return shape, fortran, dtype
+
+
 def _read_array(name: str, data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
     stream = io.BytesIO(data)
     try:
         if npy.read_magic(stream) != (1, 0):
             raise InvalidSnapshot(f"member {name!r} is not version 1.0 of the npy format")
-        shape, fortran, dtype = npy.read_array_header_1_0(stream)
+        length = int.from_bytes(data[stream.tell() : stream.tell() + _NPY_LENGTH], "little")
+        head = stream.read(_NPY_LENGTH + length)
+        parse = _array_header if len(head) <= _USUAL else _array_header.__wrapped__
+        shape, fortran, dtype = parse(head)
     except ValueError as error:
         raise InvalidSnapshot(f"member {name!r} has no readable array header") from error
     if dtype.str not in _DTYPES:

@@ -52,4 +52,5 @@ def feeds(
             if json:
                 show_json(part.plain())
             else:
-                show(str(part))
+                for line in (*part.lines(), *map(str, part.checks)):
+                    show(line)

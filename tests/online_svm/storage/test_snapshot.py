@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from online_svm.errors import InvalidSnapshot
+from online_svm.storage import snapshot
 from online_svm.storage.snapshot import pack, unpack
 
 ARRAYS = st.dictionaries(
@@ -119,3 +120,25 @@ def test_a_compressed_archive_is_refused_before_it_is_expanded() -> None:
 def test_a_type_that_cannot_be_read_back_is_not_written() -> None:
     with pytest.raises(InvalidSnapshot, match="float32"):
         pack({}, {"w": np.zeros(1, dtype=np.float32)})
+
+
+@pytest.mark.parametrize("spaces", [0, 500])
+def test_an_array_header_that_was_met_before_is_parsed_once_and_a_long_one_is_not_kept(
+    spaces: int,
+) -> None:
+    head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }" + b" " * spaces + b"\n"
+    member = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("header.json", '{"format": 1}')
+        for number in range(3):
+            body = np.arange(6.0) + number
+            archive.writestr(f"w{number}.npy", member + body.tobytes())
+    snapshot._array_header.cache_clear()
+    _, arrays = unpack(target.getvalue())
+    for number in range(3):
+        expected = np.arange(6.0).reshape(2, 3) + number
+        assert arrays[f"w{number}"].tobytes() == expected.tobytes()
+        assert arrays[f"w{number}"].shape == (2, 3)
+    found = snapshot._array_header.cache_info()
+    assert (found.hits, found.currsize) == ((0, 0) if spaces else (2, 1))

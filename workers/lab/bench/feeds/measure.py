@@ -87,6 +87,7 @@ def idle(sizes: Sizes, tell: Tell) -> Figures:
             two = _settled(process)
         tell(f"{len(feeds):,} feeds begin after a graceful stop")
         with _started(url, sizes, feeds, rows[1]) as (process, stopped):
+            taken = _processor_seconds(process)
             many = _settled(process)
             tell(f"{len(feeds):,} feeds at rest for {sizes.rest:g} s")
             before = _processor_seconds(process)
@@ -100,6 +101,7 @@ def idle(sizes: Sizes, tell: Tell) -> Figures:
             process.kill()
     return {
         "start_stopped_s": stopped,
+        "start_stopped_processor_s": taken,
         "start_killed_s": killed,
         "share": share,
         "mb": many / MB,
