@@ -87,16 +87,23 @@ def out(url, feed):
         return [entry[1][1] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
 
 
-def test_the_command_prints_what_is_kept_as_json(tmp_path, capsys):
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_command_prints_what_is_kept(tmp_path, capsys, as_json):
     results = tmp_path / "feeds.jsonl"
     kept = run.KeptLines(results, ("part", "sizes"), dict, dict)
     kept.add(run.key_of("busy", measure.Sizes()), FIGURES)
+    options = ["--parts", "busy", "--results", str(results), *(["--json"] if as_json else [])]
     with pytest.raises(SystemExit) as ended:
-        cli.main(["bench", "feeds", "--parts", "busy", "--results", str(results), "--json"])
+        cli.main(["bench", "feeds", *options])
     assert ended.value.code == 0
-    line = json.loads(capsys.readouterr().out)
-    assert line["part"] == "busy"
-    assert [check["ok"] for check in line["checks"]] == [True, True]
+    lines = capsys.readouterr().out.splitlines()
+    if as_json:
+        (line,) = map(json.loads, lines)
+        assert line["part"] == "busy"
+        assert [check["ok"] for check in line["checks"]] == [True, True]
+    else:
+        assert len(lines) == len(FIGURES) + 2
+        assert [line.endswith("ok") for line in lines[-2:]] == [True, True]
 
 
 def test_a_file_of_something_else_is_refused(tmp_path):
