@@ -103,7 +103,7 @@ def test_scorers_that_are_killed_again_and_again_answer_each_request_once(store,
     all_rows = [*rows, *more]
     try:
         asker.receive(asker.send([b"[0,0,0]"]), timeout=60)
-        deadline, next_kill = time.monotonic() + 120, time.monotonic()
+        deadline, next_kill = time.monotonic() + 150, time.monotonic()
         while len(ids) < 4000 or store.length(store.keys.requests):
             assert time.monotonic() < deadline
             if len(ids) < 4000:
