@@ -65,7 +65,7 @@ class Running:
     """A process of many feeds, in a thread."""
 
     def __init__(self, patterns, url, **options):
-        self.stop = Stop(grace=10.0)
+        self.stop = Stop(grace=options.pop("grace", 10.0))
         given = options.pop("settings", None) or settings()
         selection = options.pop("selection", None) or Selection(patterns)
         self.error = None

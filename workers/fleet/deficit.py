@@ -54,10 +54,6 @@ class FairTurns(Generic[Item]):
     def __contains__(self, item: Item) -> bool:
         return item in self._left and item not in self._idle
 
-    def left(self, item: Item) -> float:
-        """Return the seconds that an item may use in its turn."""
-        return self._left[item]
-
     def add(self, item: Item) -> None:
         """Note that an item has something to do."""
         if item in self._left:

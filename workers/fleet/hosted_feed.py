@@ -24,7 +24,7 @@ from workers.engine.preflight import Preflight
 from workers.engine.read_ahead import InputReader
 from workers.engine.service import commands_of, retention
 from workers.engine.telemetry import Telemetry
-from workers.errors import Fenced, Stopped, WorkerError
+from workers.errors import Fenced, Stopped, Unavailable, WorkerError
 from workers.feed.agreement import agreement
 from workers.feed.keys import FeedKeys
 from workers.feed.stored_settings import effective_settings
@@ -34,8 +34,14 @@ from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
 
-SLICE = 64
+SLICE = 128
 """Entries of one feed that are answered at once, at most; the others wait for so long."""
+
+LONGEST = 0.01
+"""Seconds of answering one feed at once, about, where its entries take long."""
+
+_LEAST = 4
+"""Entries of a slice, at least, where there are as many: what a slice itself costs is as much."""
 
 BATCH_BYTES = 1 << 22
 """Bytes of input of one feed that are answered at once, about; it also bounds what is read."""
@@ -43,6 +49,9 @@ BATCH_BYTES = 1 << 22
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
 """Seconds until a feed that was set aside is tried again: at first, then twice as many, and so on;
 at most."""
+
+_FOR_SNAPSHOTS = 0.8
+"""Part of the grace period in which snapshots are left; the rest is for closing down."""
 
 _END = object()
 """What ends the steps of a start."""
@@ -155,9 +164,9 @@ class HostedFeed:
         """Do a step of taking the feed over."""
         return self._attempt(self._start_some)
 
-    def work(self, seconds: float) -> Need:
-        """Answer what can be answered now, for about so many seconds at most."""
-        return self._attempt(lambda: self._work(seconds))
+    def work(self) -> Need:
+        """Answer some of what can be answered now: `SLICE` entries, or `LONGEST` seconds, about."""
+        return self._attempt(self._work)
 
     def finish_commit(self) -> Need:
         """Wait for the commit that was sent last."""
@@ -198,8 +207,10 @@ class HostedFeed:
         """Leave a snapshot, where there is something new and the grace period is not over."""
         if self.stage == "working" and not self._is_spoilt:
             self._telemetry.enter("stopping")
-            if self._shared.stop.overdue:
-                self._store.note("stopped", "without a snapshot: the grace period was over")
+            stop = self._shared.stop
+            if stop.age >= _FOR_SNAPSHOTS * stop.grace:
+                log.warning("stopped without a snapshot", feed=self.feed)
+                self._store.note("stopped", "without a snapshot: the grace period is nearly over")
             elif self._attempt(lambda: self._then(self._running.snapshot)) != "nothing":
                 self._store.note("stopped", f"seq {self._running.position.seq}")
         self._give_up()
@@ -271,25 +282,25 @@ class HostedFeed:
         self.stage, self.reason, self._failed = "working", None, 0
         return self.need()
 
-    def _work(self, seconds: float) -> Need:
+    def _work(self) -> Need:
         engine = self._running
         if not engine.may_answer():
             if not engine.is_recovering:
                 self.open_at = time.monotonic() + SECONDS
             return self.need()
-        entries = engine.next_now(max(1, min(SLICE, int(seconds / self._cost))))
+        entries = engine.next_now(max(_LEAST, min(SLICE, int(LONGEST / self._cost))))
         if entries:
-            began = time.perf_counter()
+            began = time.thread_time()  # others may have the processor meanwhile
             engine.answer(entries)
-            cost = (time.perf_counter() - began) / len(entries)
-            self._cost += (cost - self._cost) / 4
+            cost = (time.thread_time() - began) / len(entries)
+            self._cost += (cost - self._cost) / 2
         return self.need()
 
     def _set_aside(self, error: Exception) -> None:
         self.reason = f"{type(error).__name__}: {error}"
         self._give_up()
-        if isinstance(error, Fenced):
-            # Another process has it: wait for the lease again.
+        if isinstance(error, Fenced | Unavailable):
+            # Another process has it, or Redis is away: wait for the lease again.
             wait = self._settings.lease
         else:
             wait = min(FIRST_RETRY * 2.0**self._failed, LAST_RETRY)

@@ -157,7 +157,7 @@ class FeedLoop:
         while (feed := self._turns.next()) is not None:
             hosted = self.feeds[feed]
             began = time.perf_counter()
-            need = hosted.work(self._turns.left(feed))
+            need = hosted.work()
             now = time.perf_counter()
             self._turns.charge(feed, now - began, need == "turn")
             self._sent[feed] = hosted

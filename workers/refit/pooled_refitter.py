@@ -66,8 +66,14 @@ class PooledRefitter(Refitter, Background):
         """
         self.begin()
         is_ready = self._line.has_reply or self._schedule.failure is not None
-        if not is_ready and self._asked_since is None:
-            self._asked_since = time.perf_counter()
+        if not is_ready:
+            now = time.perf_counter()
+            if self._asked_since is None:
+                self._asked_since = now
+            elif now - self._asked_since >= _LOOK:
+                # On a busy machine a process of low priority would hardly run.
+                with self._schedule.changed:
+                    self._schedule.hurry()
         return is_ready
 
     @override

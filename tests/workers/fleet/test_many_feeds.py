@@ -256,3 +256,40 @@ def test_large_entries_of_one_feed_do_not_stop_the_others(feeds, redis_url, feed
         push(small, entries(20, 0))
         wait_until(lambda: has_answered(small, 20) and has_answered(large, 30))
     assert large.length(large.keys.dlq) == 30
+
+
+def test_where_the_grace_period_is_over_feeds_leave_no_snapshot_and_the_next_start_replays(
+    feeds, redis_url, feed
+):
+    stores = feeds("a", "b")
+    for store in stores:
+        push(store, entries(30, 0))
+        store.register()
+    with running([f"{feed}-*"], redis_url, grace=0.0):
+        wait_until(lambda: all(has_answered(store, 30) for store in stores))
+    assert [store.state().snapshot for store in stores] == [None, None]
+    assert "without a snapshot" in reason(stores[0])
+    with running([f"{feed}-*"], redis_url):
+        wait_until(lambda: {store.state().epoch for store in stores} == {2})
+        for store in stores:
+            push(store, entries(20, 1), first=31)
+        wait_until(lambda: all(has_answered(store, 50) for store in stores))
+    (alone,) = feeds("alone")
+    push(alone, [*entries(30, 0), *entries(20, 1)])
+    answer_alone(alone, 50, settings())
+    assert [contents(store) for store in stores] == [contents(alone)] * 2
+
+
+def test_a_hot_feed_is_answered_in_slices_of_many_entries(feeds, redis_url, feed):
+    """A slice costs as much as twenty entries: small ones would take the processor's time."""
+    hot, idle = feeds("hot", "idle")
+    push(hot, entries(COUNT, 0) * 20)
+    sizes = []
+    with running(
+        [hot.keys.feed, idle.keys.feed],
+        redis_url,
+        settings=settings(refit_every=10_000),
+        observe=lambda _feed, outcome: sizes.append(len(outcome.ids)),
+    ):
+        wait_until(lambda: has_answered(hot, COUNT * 20))
+    assert COUNT * 20 / len(sizes) > 30, sizes
