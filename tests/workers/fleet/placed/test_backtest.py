@@ -55,3 +55,11 @@ def test_ray_and_a_number_of_processes_exclude_each_other(capsys):
         cli.main(["backtest", *COMPARED, "--ray", "auto", "--processes", "2"])
     assert ended.value.code == 2
     assert "not both" in capsys.readouterr().err
+
+
+def test_without_ray_it_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["backtest", *COMPARED, "--ray", "auto"])
+    assert ended.value.code == 2
+    assert "pip install 'online-svm[ray]'" in capsys.readouterr().err
