@@ -20,7 +20,10 @@ from workers.fleet.shard import Shard
 
 COUNT = 120
 LEASE = 5.0
-STEADY = 4.0
+REPLAY = 5.0
+"""Seconds that the replays of a process take, on a machine that does much else."""
+
+STEADY = 3.0
 """Seconds between two replacements."""
 
 WAITS = "waiting for the lease"
@@ -144,14 +147,14 @@ def test_a_rolling_upgrade_leaves_no_feed_longer_than_its_lease_and_replay(
     own_redis, feed, tmp_path
 ):
     with (
-        fleet_feeds(own_redis.url, feed, 12, 6000) as feeds,
+        fleet_feeds(own_redis.url, feed, 8, 6000) as feeds,
         shards(own_redis.url, f"{feed}-*", feeds, tmp_path) as workers,
     ):
         for index in range(3):
             workers.begin(index, 3)
         feeds.push(40)
         wait_for(feeds.is_answered, "the first entries are answered", 60)
-        with feeds.under_load(0.05):
+        with feeds.under_load(0.1):
             before = [len(begun(store)) for store in feeds.stores]
             with Gaps(feeds) as gaps:
                 for index in range(3):
@@ -159,12 +162,12 @@ def test_a_rolling_upgrade_leaves_no_feed_longer_than_its_lease_and_replay(
             print(f"replaced one by one: no feed waited longer than {gaps.longest:.1f} s")
             assert gaps.longest < LEASE
             assert [len(begun(store)) for store in feeds.stores] == [n + 1 for n in before]
-            # The same by force: the lease of a process that is gone is not waited for.
+            # The same by force: there is something to replay.
             with Gaps(feeds) as killed:
                 for index in range(3):
                     workers.replace(index, 3, signal.SIGKILL)
             print(f"killed one by one: no feed waited longer than {killed.longest:.1f} s")
-            assert killed.longest < LEASE
+            assert killed.longest < LEASE + REPLAY
         wait_for(feeds.is_answered, "all entries are answered", 60)
         for index in range(3):
             workers.end(index)
@@ -175,17 +178,17 @@ def test_a_rolling_upgrade_leaves_no_feed_longer_than_its_lease_and_replay(
 @pytest.mark.timeout(300)
 def test_more_and_fewer_shards_under_load_move_only_the_feeds_that_must(own_redis, feed, tmp_path):
     with (
-        fleet_feeds(own_redis.url, feed, 12, 6000) as feeds,
+        fleet_feeds(own_redis.url, feed, 8, 6000) as feeds,
         shards(own_redis.url, f"{feed}-*", feeds, tmp_path) as workers,
     ):
         for index in range(2):
             workers.begin(index, 2)
         feeds.push(40)
         wait_for(feeds.is_answered, "the first entries are answered", 60)
-        with feeds.under_load(0.05):
+        with feeds.under_load(0.1):
             with Gaps(feeds) as gaps:
                 # More: a new shard waits for leases, until the old ones are replaced.
-                workers.begin(2, 3)
+                workers.stand_by(2, 3)
                 for index in range(2):
                     workers.replace(index, 3)
                 # Fewer: those that stay come first, the one that goes last.
