@@ -97,8 +97,10 @@ class AcknowledgedGate:
 
     def trimmable(self, upto: bytes) -> bytes:
         """Return `upto`, or the first ID that is not acknowledged where that comes before."""
+        if not upto or self._store.call("TYPE", self._store.keys.out) == b"none":
+            return b""  # nobody has read any answer
         limit = self._acknowledged()
-        if not upto or limit >= parse_id(upto):
+        if limit >= parse_id(upto):
             return upto
         return b"%d-%d" % limit if limit > (0, 0) else b""
 

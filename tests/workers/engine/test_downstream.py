@@ -145,3 +145,34 @@ def test_the_store_of_a_blocking_feed_trims_no_answer(redis_url, feed):
         trimming = store.retained.send(Commit(1, START, START))
         assert trimming.entries[:3] == (0, 0, 0)
         assert trimming.entries[3] > 0
+
+
+@pytest.mark.parametrize("upto", [b"", b"5-0"])
+def test_no_input_is_trimmed_while_there_are_no_answers(store, upto):
+    gate = AcknowledgedGate(store, "sink", Stop(), seconds=0)
+    assert gate.trimmable(upto) == b""
+
+
+def test_input_is_trimmed_as_far_as_its_answers_are_acknowledged(store):
+    create_group(store)
+    for i in range(1, 6):
+        store.call("XADD", store.keys.out, f"{i}-0", "p", "{}")
+    gate = AcknowledgedGate(store, "sink", Stop(), seconds=0)
+    assert gate.trimmable(b"4-0") == b""
+    held = take(store, 3, acknowledge=False)
+    store.call("XACK", store.keys.out, "sink", held[0])
+    assert gate.trimmable(b"4-0") == b"2-0"
+    store.call("XACK", store.keys.out, "sink", *held)
+    assert gate.trimmable(b"2-0") == b"2-0"
+    assert gate.trimmable(b"4-0") == b"3-1"
+
+
+def test_a_snapshot_with_the_first_answers_waits_for_no_group(redis_url, feed):
+    settings = SETTINGS.model_copy(update={"snapshot_every": 16})
+    with service.open_store(feed, settings, redis_url) as store:
+        push(store, 20)
+        with assembly.refitter(settings) as refits:
+            engine = assembly.assemble(store, settings, refits, Stop(), "tester")
+            turns(engine, 3)
+        assert store.state().snapshot is not None
+        assert store.length(store.keys.input) == 20
