@@ -1,5 +1,6 @@
 """What is amiss with the labels of the window, and so with the guarantee."""
 
+from collections.abc import Mapping
 from typing import Self
 
 from online_svm.config import PredictorConfig
@@ -52,9 +53,14 @@ class LabelGaps:
         self.unlabelled: int | None = None
         self.corrected: int | None = None
 
+    def state(self) -> dict[str, int | None]:
+        """Return what `from_state` continues from."""
+        corrected = {} if self.corrected is None else {"corrected": self.corrected}
+        return {"unlabelled": self.unlabelled, **corrected}
+
     @classmethod
-    def from_state(cls, config: PredictorConfig, unlabelled: object, corrected: object) -> Self:
-        """Return the gaps that a snapshot describes.
+    def from_state(cls, state: Mapping[str, object], config: PredictorConfig) -> Self:
+        """Return the gaps that `state` described.
 
         Raises
         ------
@@ -62,8 +68,8 @@ class LabelGaps:
             If one is no number.
         """
         gaps = cls(config)
-        gaps.unlabelled = _number("unlabelled", unlabelled)
-        gaps.corrected = _number("corrected", corrected)
+        gaps.unlabelled = _number("unlabelled", state["unlabelled"])
+        gaps.corrected = _number("corrected", state.get("corrected"))
         return gaps
 
     def correct(self, number: int) -> None:

@@ -73,7 +73,7 @@ class PredictorState:
             "dimension": self.schema.dimension,
             "models": self._models,
             "calibrations": self._calibrations,
-            "unlabelled": self._gaps.unlabelled,
+            **self._gaps.state(),
         }
         numbers, arrays = self._examples.state()
         header |= self.labels.state().header | numbers
@@ -84,7 +84,6 @@ class PredictorState:
             header["slices"] = self._slices.state()
         if self.late is not None:
             header["late"], parts = self.late.state()
-            header["corrected"] = self._gaps.corrected
             arrays |= nest("late", parts)
         if self._monitors is not None:
             header["monitors"], parts = self._monitors.state()
@@ -154,8 +153,7 @@ class PredictorState:
             State(header, arrays), len(self.labels.labels)
         )
         self._models, self._calibrations = header["models"], header["calibrations"]
-        corrected = None if self.late is None else header["corrected"]
-        self._gaps = LabelGaps.from_state(self.config, header["unlabelled"], corrected)
+        self._gaps = LabelGaps.from_state(header, self.config)
         if self._acts:
             self._load_drift(**header["drift"])
         published = self.config.published

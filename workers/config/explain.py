@@ -27,7 +27,7 @@ def explain(error: ValidationError) -> str:
     ...     PredictorConfig(features=0, gamma="wide")
     ... except ValidationError as error:
     ...     print(explain(error))
-    setting features: must be greater than or equal to 1; setting gamma: must be a number or 'scale'
+    setting gamma: must be a number or 'scale'; setting features: must be greater than or equal to 1
     """
     found: dict[str, list[ErrorDetails]] = {}
     for item in error.errors(include_url=False, include_input=False, include_context=False):

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import structlog
+from typing_extensions import override
 
 from workers.broker.connection import Connection
 from workers.broker.lease import LONGEST, RELEASE, REPLACE, Holder, is_held
 from workers.broker.script import Script
+from workers.engine.ownership import HeldLease
 from workers.errors import Unavailable, WorkerError
 from workers.feed.keys import FeedKeys
 from workers.stop import Stop
@@ -30,7 +32,7 @@ _RENEW = Script.load("renew_leases", name="lease-replace")
 
 
 @dataclass(slots=True, eq=False)
-class FeedLease:
+class FeedLease(HeldLease):
     """The lease of one feed; see `Lease`, whose part this is in a process of many feeds.
 
     Attributes
@@ -57,8 +59,8 @@ class FeedLease:
     problem: str | None = None
     _lost: threading.Event = field(default_factory=threading.Event)
 
+    @override
     def pop_loss(self) -> bool:
-        """Return whether it was found lost since the last call, and forget it."""
         was_lost = self._lost.is_set()
         if was_lost:
             self._lost.clear()

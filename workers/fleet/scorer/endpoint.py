@@ -18,7 +18,7 @@ from typing_extensions import override
 from workers.fleet.scorer.counts import ScorerCounts
 from workers.monitor.address import Address
 from workers.monitor.families import counted, gauge
-from workers.monitor.health import LIVE
+from workers.monitor.health import LIVE, Probes
 from workers.monitor.server import Endpoint, serving
 
 log = structlog.get_logger("online_svm.scorer")
@@ -66,7 +66,7 @@ class ScorerMetrics(Collector):
             yield family
 
 
-class ScorerHealth:
+class ScorerHealth(Probes):
     """Whether a scorer answers: Redis replies, and there is a state that is new enough.
 
     Parameters
@@ -85,8 +85,8 @@ class ScorerHealth:
     def __init__(self, counts: ScorerCounts, live: float = LIVE) -> None:
         self._counts, self._live = counts, live
 
+    @override
     def unready(self) -> list[str]:
-        """Return why it is not ready; empty if it is."""
         counts = self._counts
         if not counts.is_at_work:
             return ["the scorer is starting"]
@@ -96,8 +96,8 @@ class ScorerHealth:
             return ["state: the worker has published none"]
         return [] if counts.stale is None else [f"state: {counts.stale}"]
 
+    @override
     def dead(self) -> list[str]:
-        """Return why it should be restarted; empty if it lives."""
         seconds = time.monotonic() - self._counts.turned
         if seconds <= self._live:
             return []

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from itertools import chain
 
+from typing_extensions import override
+
+from workers.admin.erase.erasure import Copies
 from workers.admin.erase.links import Entries, Source
 from workers.admin.erase.streams import answers_person, names_person
 from workers.broker.store import Store
@@ -13,7 +16,7 @@ from workers.history.archive.reader import Archive
 from workers.history.archive.writer import ArchiveWriter
 
 
-class ErasableArchive:
+class ErasableArchive(Copies):
     """An archive that this process holds; see `identity.locked` and `erase.erasure.Copies`.
 
     Parameters
@@ -24,8 +27,8 @@ class ErasableArchive:
     def __init__(self, archive: Archive) -> None:
         self._archive, self._writer = archive, ArchiveWriter(archive.directory)
 
+    @override
     def ids_of_person(self, person: str) -> dict[bytes, int | None]:
-        """Return the IDs of the entries of a person, each with its `seq` where that is known."""
         sent = person.encode()
         found: dict[bytes, int | None] = {
             at: None
@@ -42,12 +45,12 @@ class ErasableArchive:
             found |= {at: seq for at, (seq,) in page if at in mine}
         return found
 
+    @override
     def chain_from(self, store: Store, state: FeedState) -> Source:
-        """Return the chain of answers from the beginning of the archive."""
         return Source(START.digest, START.cursor, lambda _: self._all(store, state))
 
+    @override
     def erase(self, gone: frozenset[bytes]) -> int:
-        """Remove all rows of these entries; return how many rows that were."""
         texts, removed = [at.decode() for at in gone], 0
         pa = self._writer.pyarrow
         for kind in layout.KINDS:
