@@ -79,7 +79,7 @@ def settled(is_true):
 
 
 def pending(store):
-    return store.call("XPENDING", store.keys.alarms, "osvm-webhook")["pending"]
+    return store.call("XPENDING", store.keys.alarms, "osvm-webhook")[0]
 
 
 def expected(store, numbers, together=1):

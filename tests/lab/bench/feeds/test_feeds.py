@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 
 import pytest
+from processes import Process
 
 from workers.broker.store import Store
 from workers.cli import app as cli
@@ -118,13 +120,13 @@ def test_a_process_started_by_another_thread_belongs_to_the_family():
     code = "import sys; sys.stdin.read()"
 
     def begin():
-        started.append(subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE))
+        started.append(Process([sys.executable, "-c", code], stdin=subprocess.PIPE))
         started[0].wait()
 
     thread = threading.Thread(target=begin)
     thread.start()
     while not started:
-        pass
+        time.sleep(0.001)
     try:
         assert started[0].pid in set(family(os.getpid()))
     finally:

@@ -1,11 +1,11 @@
 """How long each feed of one process waits until it is answered again."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from online_svm.types import Floats
 from workers.lab.bench.fleet_model.fleet import Cause, Order, Timings
 
-Seconds = NDArray[np.float64]
+Seconds = Floats
 
 
 def finish_times(work: Seconds, order: Order) -> Seconds:

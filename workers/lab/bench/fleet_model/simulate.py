@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
+from online_svm.types import Floats, Ints
 from workers.fleet.rendezvous import owner
 from workers.lab.bench.fleet_model.fleet import DAY, Cause, Failures, Fleet, Timings
 from workers.lab.bench.fleet_model.recovery import outages
 
-Seconds = NDArray[np.float64]
+Seconds = Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def simulate(
     return Unserved(end, lost / end, share, {c: int(n) for c, n in counts.items()}, longest)
 
 
-Members = dict[Cause, list[list[NDArray[np.intp]]]]
+Members = dict[Cause, list[list[Ints]]]
 """For each cause and each thing that may fail: the feeds of each process that must recover."""
 
 
