@@ -86,9 +86,9 @@ def worker(
         from workers.config.feed_settings import FeedSettings
         from workers.fleet.selection import Selection
 
-        selection = Selection(feeds, None if shard is None else _shard(shard).owns)
         known = FeedSettings(given_flags(settings, redis, sigma), config)
         logs.configure(known.general.log_format)
+        selection = Selection(feeds, None if shard is None else _shard(shard).owns)
         url = known.general.url or embedded_url()
     if selection.is_single:
         _answer_one(feeds[0], known, url, name, accept_environment, dashboard, quiet)

@@ -11,13 +11,15 @@ import urllib.request
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from monitored_feed import COUNT, push, work, working
+from monitored_feed import COUNT, SETTINGS, push, work, working
 from processes import LIMIT
 from prometheus_client import CollectorRegistry
 
 from workers.broker import embedded
 from workers.broker.lease import holding
 from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.engine.service import open_store
 from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.monitor.address import Address
@@ -210,8 +212,13 @@ def test_a_worker_that_waits_long_for_input_is_ready(store, served):
 def test_a_feed_that_waits_for_its_consumers_lives_and_says_so(store, served):
     push(store)
     block = {"downstream": "block", "retain_out": 10, "batch": 8, "window": 10}
-    with working(store, served.metrics, **block) as engine:
-        while served.metrics.waiting is None:
+    chosen = WorkerSettings(**(SETTINGS | block))
+    with (
+        open_store(store.keys.feed, chosen, store.url) as own,
+        working(own, served.metrics, **block) as engine,
+    ):
+        deadline = time.monotonic() + LIMIT
+        while served.metrics.waiting is None and time.monotonic() < deadline:
             engine.advance()
         told = "feed: waits for the consumer group 'downstream'\n"
         assert served.get("/readyz") == (503, told)
