@@ -38,7 +38,7 @@ class Publication:
     --------
     >>> made = Publication.of(Position(b"9-1", 3, 2, bytes(32)), b"a state", 4)
     >>> made.parts, made.name, made.keys(FeedKeys("f"))[1]
-    (2, '2-1cec5d30', 'osvm:{f}:pub:2:1cec5d30:2')
+    (2, '2-1b1c710d', 'osvm:{f}:pub:2:1b1c710d:2')
     """
 
     n: int

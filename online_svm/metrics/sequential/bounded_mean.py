@@ -141,7 +141,7 @@ def reach_of(v: float, level: float) -> float:
     Examples
     --------
     >>> round(reach_of(100.0, 0.05), 1)
-    31.4
+    32.8
     """
     wanted, high = -math.log(level), 2.0
     while _log_wealth(high, v) < wanted:
