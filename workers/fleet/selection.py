@@ -44,9 +44,9 @@ class Selection:
     def __init__(self, patterns: Sequence[str], owns: Callable[[str], bool] | None = None) -> None:
         if not patterns:
             raise InvalidFeedName("give the name of a feed, or a pattern such as 'sensors-*'")
-        self.names = sorted({text for text in patterns if not is_pattern(text)})
+        self.names = frozenset(text for text in patterns if not is_pattern(text))
         self.patterns = sorted({text for text in patterns if is_pattern(text)})
-        for name in self.names:
+        for name in sorted(self.names):
             FeedKeys(name)  # raises for what is no name
         for pattern in self.patterns:
             _check(pattern)
@@ -67,6 +67,17 @@ class Selection:
         """Return the selected feeds, sorted; `registry` holds the names of the listed feeds."""
         matching = {name for name in registry if self._matches(name)}
         return sorted(name for name in matching.union(self.names) if self._owns(name))
+
+    def selects(self, name: str) -> bool:
+        """Return whether a listed feed is selected.
+
+        Examples
+        --------
+        >>> selection = Selection(["sensors-*", "returns"], owns=lambda feed: feed != "sensors-2")
+        >>> [selection.selects(name) for name in ("sensors-1", "sensors-2", "returns", "fraud")]
+        [True, False, True, False]
+        """
+        return (name in self.names or self._matches(name)) and self._owns(name)
 
     def _matches(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.patterns)

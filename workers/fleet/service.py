@@ -150,7 +150,7 @@ class _Hosts:
     def follow(self, selected: list[str]) -> None:
         """Serve these feeds, names before listed ones, `max_feeds` at most."""
         feeds = self._loop.feeds
-        for feed in [feed for feed in feeds if not self._selection.of([feed])]:
+        for feed in [feed for feed in feeds if not self._selection.selects(feed)]:
             log.info("feed given up: it is another process's now", feed=feed)
             self._loop.drop(feed)
             self._watch.gives_up(feed)

@@ -25,6 +25,9 @@ TOGETHER = 64
 SPARE = 8
 """Connections beyond those that all streams need: so many busy parts are covered on their own."""
 
+QUIET = 5
+"""Times as long a read of quiet streams waits: what ends it and begins it again is their cost."""
+
 SHORT = 50
 """Milliseconds that a read waits where there is room for no other."""
 
@@ -92,7 +95,7 @@ class SharedReader:
     reads : Connection
         The connection on which feeds read alone; it counts the failures of these as well.
     block_ms : int
-        Milliseconds that a read waits.
+        Milliseconds that a read of busy streams waits.
     together : int
         Streams of one read.
     spare : int
@@ -135,9 +138,9 @@ class SharedReader:
             part.append(one)
         if busy and quiet and self._room() < 2:
             busy, quiet = busy + quiet, []
-        for part in (busy, quiet):
+        for part, block in ((busy, self._block_ms), (quiet, QUIET * self._block_ms)):
             for first in range(0, len(part), self._together):
-                self._begin(part[first : first + self._together])
+                self._begin(part[first : first + self._together], block)
 
     def arrivals(self, readable: Iterable[int] = ()) -> tuple[list[Arrival], list[Wanted]]:
         """Return what came, and those for which nothing came; none of them is covered any more.
@@ -168,11 +171,11 @@ class SharedReader:
         covered = sum(len(cover.wanted) for cover in self._covers)
         return self._spare + covered // self._together - len(self._covers)
 
-    def _begin(self, wanted: Sequence[Wanted]) -> None:
+    def _begin(self, wanted: Sequence[Wanted], longest: int) -> None:
         connection = self._free.pop() if self._free else self._connection()
         count = min(COUNT, *(one.input.count for one in wanted))
         # The last one ends soon, so that feeds that wait for room are covered with its own.
-        block = self._block_ms if self._room() > 1 else min(self._block_ms, SHORT)
+        block = longest if self._room() > 1 else min(longest, SHORT)
         sent = connection.send(
             "XREAD", "COUNT", count, "BLOCK", block, "STREAMS",
             *[one.key for one in wanted], *[one.cursor for one in wanted],
@@ -182,7 +185,7 @@ class SharedReader:
 
     def _connection(self) -> Connection:
         # No patience: where a read fails, the commands of the feeds wait for Redis.
-        return Connection(self._url, self._stop, 0.0, TIMEOUT + self._block_ms / 1000)
+        return Connection(self._url, self._stop, 0.0, TIMEOUT + QUIET * self._block_ms / 1000)
 
     def _finish(self, cover: _Cover, arrived: list[Arrival], quiet: list[Wanted]) -> None:
         """Add what a read that ended brought."""

@@ -149,13 +149,17 @@ def test_texts_of_the_registry_that_are_no_names_are_passed_over(feeds, redis_ur
         assert store.call("KEYS", "osvm:{*}:st") == [b"osvm:{f-1}:st"]
 
 
-def test_a_feed_that_is_another_process_s_now_is_given_up_with_a_snapshot(feeds, redis_url, feed):
+@pytest.mark.parametrize("named", [(), ("stays",), ("stays", "goes")])
+def test_a_feed_that_is_another_process_s_now_is_given_up_with_a_snapshot(
+    feeds, redis_url, feed, named
+):
     stays, goes = feeds("stays", "goes")
     mine = {stays.keys.feed, goes.keys.feed}
     for store in (stays, goes):
         push(store, entries(30, 0))
         store.register()
-    selection = Selection([f"{feed}-*"], owns=lambda name: name in mine)
+    texts = [f"{feed}-*", *(f"{feed}-{name}" for name in named)]
+    selection = Selection(texts, owns=lambda name: name in mine)
     with running([], redis_url, selection=selection):
         wait_until(lambda: has_answered(stays, 30) and has_answered(goes, 30))
         mine.remove(goes.keys.feed)

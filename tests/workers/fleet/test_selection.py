@@ -37,6 +37,14 @@ def test_a_process_answers_only_its_share_and_follows_a_change_of_it():
     assert selection.of(LISTED) == ["sensors-1"]
 
 
+@given(st.lists(NAMES, min_size=1, max_size=5), st.lists(NAMES, max_size=8), st.sets(NAMES))
+def test_what_is_selected_one_by_one_is_what_is_selected_together(texts, listed, mine):
+    patterns = [*texts, f"{texts[0][0]}*"]
+    selection = Selection(patterns, owns=lambda feed: feed in mine or len(feed) % 2 == 0)
+    names = {*texts, *listed}
+    assert {name for name in names if selection.selects(name)} == set(selection.of(listed))
+
+
 @pytest.mark.parametrize("text", ["", "a b", "é*", "sensors{1,2}*", "a/b", "x" * 65, "*" * 257])
 def test_a_text_that_matches_no_feed_is_refused_by_name(text):
     with pytest.raises(InvalidFeedName) as refused:
