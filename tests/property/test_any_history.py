@@ -23,6 +23,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
+from workers.broker.feed_reader import pairs_of
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import Fenced, InputLost, Unavailable
@@ -196,7 +197,7 @@ class History(RuleBasedStateMachine):
     def everything(self):
         keys = self.store.keys
         streams = [self.store.call("XRANGE", key, "-", "+") for key in (keys.out, keys.met)]
-        return self.store.call("HGETALL", keys.state), streams
+        return pairs_of(self.store.call("HGETALL", keys.state)), streams
 
     @rule()
     @counted
