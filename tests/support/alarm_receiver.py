@@ -7,9 +7,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Received:
-    """What was posted; `status` is what the next requests are answered with."""
+    """What was posted; `status` is what the next requests are answered with.
+
+    Alarms of the feeds in `refused` are answered with 500.
+    """
 
     def __init__(self):
+        self.refused = set()
         self.status, self.requests, self.arrived = 204, [], threading.Condition()
         self.blocks = threading.Event()
         self.blocks.set()
@@ -44,7 +48,8 @@ def receiving(port=0):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             received.add(dict(self.headers), body)
             received.blocks.wait(30)
-            self.send_response(received.status)
+            is_refused = json.loads(body)["feed"] in received.refused
+            self.send_response(500 if is_refused else received.status)
             self.send_header("Location", "/elsewhere")
             self.end_headers()
 

@@ -95,7 +95,8 @@ def of_webhook(keys: FeedKeys) -> list[Command]:
     return [
         ("XGROUP", "CREATE", alarms, "g", "0"), ("XACK", alarms, "g", "0-1"),
         ("XREADGROUP", "GROUP", "g", "c", "STREAMS", alarms, ">"),
-        ("XRANGE", keys.events, "-", "+"),
+        ("XGROUP", "SETID", alarms, "g", "0"), ("XINFO", "GROUPS", alarms),
+        ("XINFO", "STREAM", alarms), ("XRANGE", keys.events, "-", "+"),
     ]  # fmt: skip
 
 

@@ -17,7 +17,11 @@ def register(app: typer.Typer) -> None:
 def dashboard(
     feeds: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FEED]...", help="Feeds to show; default all.", show_default=False),
+        typer.Argument(
+            metavar="[FEED]...",
+            help="Names of feeds to show, and patterns such as 'sensors-*'; default all.",
+            show_default=False,
+        ),
     ] = None,
     redis: Redis = None,
     config: Config = None,
@@ -34,6 +38,12 @@ def dashboard(
             show_default=False,
         ),
     ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N", help="Show only the feeds of shard I of N.", show_default=False
+        ),
+    ] = None,
     until_input_ends: Annotated[
         bool, typer.Option("--until-input-ends", hidden=True, help="End with standard input.")
     ] = False,
@@ -43,10 +53,11 @@ def dashboard(
 
     It only reads. --json prints the address of the page as JSON.
     """
-    from workers.feed.keys import FeedKeys
+    from workers.fleet.selection import Selection
+    from workers.fleet.shard import Shard
 
-    for name in feeds or ():
-        FeedKeys(name)
+    Selection(feeds or ("*",))  # raises for what is no name
+    owns = None if shard is None else Shard.parse(shard).owns
     url = redis_url(redis, config)
     with importing():
         from workers.cli import logs
@@ -54,7 +65,7 @@ def dashboard(
         from workers.dashboard.token import read_token
     logs.configure()
     token = None if token_file is None else read_token(token_file)
-    page = Dashboard(url, feeds or (), address, port, token)
+    page = Dashboard(url, feeds or (), address, port, token, owns)
     if json:
         show_json({"url": page.link, "port": page.port})
     else:

@@ -95,16 +95,19 @@ def start(
     from workers.config.feed_settings import FeedSettings
     from workers.config.setting_sources import settings_file
     from workers.config.settings import origins
-    from workers.fleet.placed.definition import FleetDefinition, told_settings
+    from workers.fleet.placed.definition import FleetDefinition, check_stored, told_settings
     from workers.fleet.placed.operations import start as begin
     from workers.fleet.selection import Selection
 
     Selection(feeds)  # raises for what is no name
     flags = given_flags(settings, redis, None)
     loaded = FeedSettings(flags, config).general
+    sections = feed_sections.sections(settings_file(config))
+    for section in sections.values():
+        check_stored(section)
     definition = FleetDefinition(
         patterns=tuple(feeds), shards=replicas, cpus=cpus, resources=_amounts(resource or ()),
-        feeds=feed_sections.sections(settings_file(config)),
+        feeds=sections,
         **told_settings(loaded, origins(flags, config)),
     )  # fmt: skip
     with _opened(loaded, address, name) as (store, actors):

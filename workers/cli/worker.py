@@ -69,7 +69,7 @@ def worker(
             metavar="PORT",
             min=0,
             max=65535,
-            help="Show the feed in a browser, on this port of loopback; 0 is any free one.",
+            help="Show the feeds in a browser, on this port of loopback; 0 is any free one.",
             show_default=False,
         ),
     ] = None,
@@ -88,19 +88,20 @@ def worker(
 
         known = FeedSettings(given_flags(settings, redis, sigma), config)
         logs.configure(known.general.log_format)
-        selection = Selection(feeds, None if shard is None else _shard(shard).owns)
+        part = None if shard is None else _shard(shard)
+        selection = Selection(feeds, None if part is None else part.owns)
         url = known.general.url or embedded_url()
     if selection.is_single:
         _answer_one(feeds[0], known, url, name, accept_environment, dashboard, quiet)
         return
-    if dashboard is not None:
-        raise BadConfiguration("--dashboard: shows one feed; for several: online-svm dashboard")
-    if known.general.alarm_url is not None:
-        raise BadConfiguration(
-            "setting alarm_url: a process of several feeds posts no alarms; give it to workers of "
-            "one feed, or watch online_svm_alarms_total"
-        )
-    _answer_many(selection, known, url, name, accept_environment, quiet)
+    with ExitStack() as opened:
+        # One that stands by has no feeds to show.
+        if dashboard is not None and (part is None or part.index < part.count):
+            from workers.dashboard.beside import page_beside
+
+            shown = None if part is None else str(part)
+            opened.enter_context(page_beside(feeds, url, dashboard, shown))
+        _answer_many(selection, known, url, name, accept_environment, quiet)
 
 
 def _shard(text: str) -> "Shard":
@@ -137,7 +138,7 @@ def _answer_one(
             watching(feed, url, loaded.metrics, receiver=receiver_of(loaded))
         )
         if dashboard is not None:
-            opened.enter_context(page_beside(feed, url, dashboard))
+            opened.enter_context(page_beside([feed], url, dashboard))
         observe = None if quiet else opened.enter_context(closing(progress))
         service.run(feed, loaded, url, name, accept_environment, observe, telemetry)
 
@@ -155,8 +156,11 @@ def _answer_many(
         from workers.cli.many_progress import LoggedProgress, ManyProgress
         from workers.fleet import service
         from workers.fleet.metrics import watching
+        from workers.monitor.webhook_post import receiver_of
         from workers.stop import Stop, signals
 
+    for settings in known.every():
+        receiver_of(settings)  # raises where alarms cannot be posted
     stop = Stop(known.general.grace)
     kind = LoggedProgress if known.general.log_format == "json" else ManyProgress
     with ExitStack() as opened:

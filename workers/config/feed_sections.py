@@ -24,7 +24,7 @@ OF_PROCESS = frozenset(
             "refit_processes",
             "refit_memory",
         ),
-        *("metrics", "alarm_url", "alarm_secret", "alarm_secret_file", "log_format", "grace"),
+        *("metrics", "log_format", "grace"),
     )
 )
 """Settings that all feeds of a process share."""

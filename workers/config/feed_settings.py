@@ -49,6 +49,10 @@ class FeedSettings:
         """
         return self._of(feed_sections.matching(self._sections, feed))
 
+    def every(self) -> list[WorkerSettings]:
+        """Return the general settings, and those of each section."""
+        return list(self._loaded.values())
+
     def _of(self, names: tuple[str, ...]) -> WorkerSettings:
         if names not in self._loaded:
             given = feed_sections.merged(self._sections, names)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -14,6 +14,7 @@ from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.feed_view import FeedView
 from workers.errors import Unavailable, WorkerError
 from workers.feed.keys import FeedKeys, is_feed_name
+from workers.fleet.selection import Selection
 from workers.printable import printable
 
 INTERVAL = 1.0
@@ -37,7 +38,10 @@ class Follower:
     ----------
     url : str
     feeds : sequence of str
-        The feeds to follow; empty for all that Redis lists, new ones included.
+        The feeds to follow: names, and patterns over those that Redis lists, new ones included.
+        Empty for all that it lists.
+    owns : callable, optional
+        Returns whether one of these is to be followed; default all are.
 
     Attributes
     ----------
@@ -51,14 +55,16 @@ class Follower:
         Feeds beyond `MOST_FEEDS`, which are not followed.
     """
 
-    def __init__(self, url: str, feeds: Sequence[str] = ()) -> None:
+    def __init__(
+        self, url: str, feeds: Sequence[str] = (), owns: Callable[[str], bool] | None = None
+    ) -> None:
         self.lost, self.lost_since = "", 0.0
         self.has_read = False
         self.left_out = 0
-        self._url, self._given = url, tuple(feeds)
+        self._url, self._selection = url, Selection(feeds or ("*",), owns)
         self._is_cluster = kind_of(url) == CLUSTER
         self._list = Store(url, "any")
-        self._feeds = {name: FeedFollower(url, name) for name in self._given}
+        self._feeds = {name: FeedFollower(url, name) for name in self._selection.of(())}
         self._lock = threading.Lock()
         self._end, self._wake = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
@@ -84,7 +90,7 @@ class Follower:
         """Read a feed in full from now on; None if the page does not follow it."""
         with self._lock:
             if feed not in self._feeds:
-                if self._given or not is_feed_name(feed.encode()):
+                if not (is_feed_name(feed.encode()) and self._selection.selects(feed)):
                     return None
                 self._feeds[feed] = FeedFollower(self._url, feed)
             one = self._feeds[feed]
@@ -160,10 +166,10 @@ class Follower:
 
     def _add_listed(self) -> None:
         """Follow what Redis lists; forget what it lists no longer and nobody looks at."""
-        if self._given:
+        if not self._selection.patterns:
             return
         try:
-            listed = names(self._list)
+            listed = self._selection.of(names(self._list))
         except Unavailable:
             if self._is_cluster and self._feeds:
                 self._list.close()

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import Self
 
@@ -47,13 +47,15 @@ class Dashboard:
     url : str
         Of Redis.
     feeds : sequence of str
-        Feeds to show; empty for all that Redis lists.
+        Feeds to show, names and patterns; empty for all that Redis lists.
     address : str
         IP address to listen on.
     port : int
         0 for any free one.
     token : str or None
         What a browser must know; needed on any address but loopback.
+    owns : callable, optional
+        Returns whether one of these feeds is to be shown; default all are.
 
     Raises
     ------
@@ -68,13 +70,14 @@ class Dashboard:
         address: str = LOOPBACK,
         port: int = PORT,
         token: str | None = None,
+        owns: Callable[[str], bool] | None = None,
     ) -> None:
         check_address(address, token)
         self._address, self._token = address, token
         _quiet()
         self._socket = _listening(address, port)
         self.port: int = self._socket.getsockname()[1]
-        self.follower = Follower(url, feeds)
+        self.follower = Follower(url, feeds, owns)
 
     @property
     def link(self) -> str:

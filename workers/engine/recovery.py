@@ -123,6 +123,7 @@ class Recovery:
         began = time.perf_counter()
         self.telemetry.enter("replaying")
         state = self.store.fence(self.writer, self.ours if begins else None)
+        self.telemetry.fenced(state.position.cursor)
         changed = self._check_agreement(state)
         start, predictor, recent, kept = self._load(state, from_older=changed)
         position = yield from self._replay(predictor, recent, start, state.position)

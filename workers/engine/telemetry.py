@@ -32,6 +32,9 @@ class Telemetry(RefitObserver):
     def enter(self, stage: Stage) -> None:
         """Note what the worker does from now on."""
 
+    def fenced(self, cursor: bytes) -> None:
+        """Note that no other worker commits from now on; up to the cursor all is answered."""
+
     def replaying(self, done: int, total: int) -> None:
         """Note that `done` of the `total` entries of a replay are answered again."""
 

@@ -25,9 +25,10 @@ from workers.fleet.lags import Lags
 from workers.fleet.watch import Duration, FleetWatch
 from workers.monitor.address import Address
 from workers.monitor.families import PREFIX, counted, gauge
-from workers.monitor.metrics import SECONDS, build
+from workers.monitor.metrics import SECONDS, build, of_webhook
 from workers.monitor.server import Endpoint, serving
 from workers.monitor.supervisor import supervised
+from workers.monitor.webhook import Webhooks
 
 ALL = "*"
 """The label `feed` of what is of all feeds together; no feed can have this name."""
@@ -87,6 +88,8 @@ class FleetMetrics(Collector):
         yield from self._by_reason()
         yield from self._of_lag()
         yield self._retries()
+        records = list(self._watch.feeds.values())
+        yield from of_webhook(one.posts for one in records if one.posts is not None)
 
     def _of_work(self) -> Iterator[Metric]:
         feeds = list(self._watch.feeds.items())
@@ -148,14 +151,17 @@ def watching(url: str, address: str | None) -> Iterator[FleetWatch]:
     BadConfiguration
         If nothing can listen at the address.
     """
+    webhooks = Webhooks(url)
     if address is None and "NOTIFY_SOCKET" not in os.environ:
-        yield FleetWatch()
+        with closing(webhooks):
+            yield FleetWatch(webhooks=webhooks)
         return
     disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no type for it
     registry = CollectorRegistry()
-    watch = FleetWatch(Durations(registry))
+    watch = FleetWatch(Durations(registry), webhooks)
     health = FleetHealth(watch)
     with ExitStack() as opened:
+        opened.enter_context(closing(webhooks))
         if address is not None:
             lags = opened.enter_context(closing(Lags(url)))
             for collector in (PROCESS_COLLECTOR, GC_COLLECTOR, FleetMetrics(watch, lags)):

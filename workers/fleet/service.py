@@ -165,7 +165,8 @@ class _Hosts:
             )  # fmt: skip
         self._is_full = len(new) > room
         for feed in new[:room]:
-            settings, told = self._settings_of(feed), self._watch.takes(feed)
+            settings = self._settings_of(feed)
+            told = self._watch.takes(feed, settings)
             self._loop.add(HostedFeed(feed, settings, self._shared, told))
 
 

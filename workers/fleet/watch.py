@@ -9,8 +9,11 @@ import orjson
 from typing_extensions import override
 
 from workers.broker.connection import Connection
-from workers.engine.telemetry import Stage, Telemetry
+from workers.config.settings import WorkerSettings
+from workers.engine.telemetry import Stage
 from workers.feed.commit import Commit
+from workers.monitor.feed_alarms import AlarmTelemetry, FeedAlarms
+from workers.monitor.webhook import Webhooks
 from workers.trouble import Trouble
 
 Duration = Literal["batch", "commit", "refit", "refit_wait", "replay"]
@@ -19,12 +22,14 @@ Observe = Callable[[Duration, float], None]
 """Is given the seconds of one duration, of any feed."""
 
 
-class FeedRecord(Telemetry):
+class FeedRecord(AlarmTelemetry):
     """What one feed told; a few numbers, for there may be a thousand.
 
     Parameters
     ----------
     observe : Observe
+    posts : FeedAlarms, optional
+        Is told when there are alarms to post.
 
     Attributes
     ----------
@@ -45,8 +50,8 @@ class FeedRecord(Telemetry):
         Why its refits fail.
     """
 
-    def __init__(self, observe: Observe) -> None:
-        self._observe = observe
+    def __init__(self, observe: Observe, posts: FeedAlarms | None = None) -> None:
+        self._observe, self.posts = observe, posts
         self.stage: Stage | Literal["aside"] = "standby"
         self.answers = self.reports = self.snapshots = self.replayed_entries = 0
         self.rejected: Counter[str] = Counter()
@@ -69,6 +74,7 @@ class FeedRecord(Telemetry):
 
     @override
     def enter(self, stage: Stage) -> None:
+        super().enter(stage)
         self.stage, self.reason = stage, None
 
     @override
@@ -86,6 +92,7 @@ class FeedRecord(Telemetry):
 
     @override
     def committed(self, commit: Commit, seconds: float) -> None:
+        super().committed(commit, seconds)
         self._observe("commit", seconds)
         self.answers += len(commit.out)
         self.reports += len(commit.met)
@@ -115,6 +122,7 @@ class FeedRecord(Telemetry):
 
     @override
     def fails(self, reason: str) -> None:
+        super().fails(reason)
         self.stage, self.reason = "aside", reason
 
 
@@ -124,6 +132,8 @@ class FleetWatch:
     Parameters
     ----------
     observe : Observe, optional
+    webhooks : Webhooks, optional
+        Where alarms are posted that the settings of a feed want posted.
 
     Attributes
     ----------
@@ -139,8 +149,8 @@ class FleetWatch:
         To Redis.
     """
 
-    def __init__(self, observe: Observe | None = None) -> None:
-        self._observe = observe or _ignore
+    def __init__(self, observe: Observe | None = None, webhooks: Webhooks | None = None) -> None:
+        self._observe, self._webhooks = observe or _ignore, webhooks
         self.stage: Stage = "starting"
         self.feeds: dict[str, FeedRecord] = {}
         self.turned = time.monotonic()
@@ -156,14 +166,17 @@ class FleetWatch:
         """Note that the loop begins another turn, and when the leases were last renewed."""
         self.turned, self.renewed = time.monotonic(), renewed
 
-    def takes(self, feed: str) -> FeedRecord:
+    def takes(self, feed: str, settings: WorkerSettings) -> FeedRecord:
         """Return what a feed that is taken up tells its work to."""
-        self.feeds[feed] = FeedRecord(self._observe)
+        posts = None if self._webhooks is None else self._webhooks.add(feed, settings)
+        self.feeds[feed] = FeedRecord(self._observe, posts)
         return self.feeds[feed]
 
     def gives_up(self, feed: str) -> None:
         """Note that a feed is another process's now."""
-        del self.feeds[feed]
+        posts = self.feeds.pop(feed).posts
+        if posts is not None and self._webhooks is not None:
+            self._webhooks.remove(posts)
 
     def ends(self) -> None:
         """Note that the process stops."""

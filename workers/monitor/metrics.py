@@ -23,9 +23,9 @@ from workers.engine.telemetry import Stage
 from workers.feed.commit import Commit
 from workers.message.schema import CODES
 from workers.monitor.families import PREFIX, counted, gauge
+from workers.monitor.feed_alarms import FeedAlarms
 from workers.monitor.reported import of_answer, of_report
 from workers.monitor.view import FeedView, FeedWatch
-from workers.monitor.webhook import Webhook
 from workers.monitor.worker_state import WorkerState
 
 SECONDS = (
@@ -95,6 +95,7 @@ class WorkerMetrics(WorkerState):
 
     @override
     def committed(self, commit: Commit, seconds: float) -> None:
+        super().committed(commit, seconds)
         self._commit.observe(seconds)
         self._answers.inc(len(commit.out))
         self._reports.inc(len(commit.met))
@@ -130,7 +131,6 @@ class Present(Collector):
     feed : str
     state : WorkerMetrics
     watch : FeedWatch
-    webhook : Webhook, optional
     """
 
     def __init__(
@@ -138,9 +138,8 @@ class Present(Collector):
         feed: str,
         state: WorkerMetrics,
         watch: FeedWatch,
-        webhook: Webhook | None = None,
     ) -> None:
-        self._feed, self._state, self._watch, self._webhook = feed, state, watch, webhook
+        self._feed, self._state, self._watch = feed, state, watch
 
     def describe(self) -> Iterable[Metric]:
         """Name no metric: registering them then reads nothing from Redis."""
@@ -152,8 +151,8 @@ class Present(Collector):
         yield build()
         yield from self._of_worker()
         yield from self._of_feed(view)
-        if self._webhook is not None:
-            yield from self._of_webhook(self._webhook)
+        if self._state.posts is not None:
+            yield from of_webhook([self._state.posts])
         if view.answer is not None:
             yield from of_answer(self._feed, view.answer)
         if view.report is not None:
@@ -197,21 +196,6 @@ class Present(Collector):
             if value is not None:
                 yield _one(name, text, feed, value)
 
-    def _of_webhook(self, webhook: Webhook) -> Iterable[Metric]:
-        told = (
-            ("delivered", "Alarms that the receiver took.", webhook.delivered),
-            ("silenced", "Alarms not posted: the feed was silenced.", webhook.silenced),
-            ("lost", "Entries of alarms trimmed before they were delivered.", webhook.lost),
-        )
-        for name, text, count in told:
-            family = counted(f"webhook_{name}", text)
-            family.add_metric([self._feed], count)
-            yield family
-        failures = counted("webhook_failures", "Attempts that failed, by reason.", "reason")
-        for reason, count in sorted(dict(webhook.failures).items()):
-            failures.add_metric([self._feed, reason], count)
-        yield failures
-
     def _retries(self) -> Metric:
         family = counted("redis_retries", "Commands sent to Redis again, by reason.", "reason")
         store = self._state.store
@@ -219,6 +203,26 @@ class Present(Collector):
         for reason in sorted({"timeout", "connection", *kinds}):
             family.add_metric([self._feed, reason], kinds.get(reason, 0))
         return family
+
+
+def of_webhook(feeds: Iterable[FeedAlarms]) -> Iterable[Metric]:
+    """Return how the delivery of feeds' alarms went; nothing where none are posted."""
+    feeds = list(feeds)
+    told = (
+        ("delivered", "Alarms that the receiver took."),
+        ("silenced", "Alarms not posted: the feed was silenced."),
+        ("lost", "Entries of alarms trimmed before they were delivered."),
+    )
+    for name, text in told:
+        family = counted(f"webhook_{name}", text)
+        for one in feeds:
+            family.add_metric([one.feed], getattr(one, name))
+        yield family
+    failures = counted("webhook_failures", "Attempts that failed, by reason.", "reason")
+    for one in feeds:
+        for reason, count in sorted(dict(one.failures).items()):
+            failures.add_metric([one.feed, reason], count)
+    yield failures
 
 
 def _one(name: str, text: str, feed: str, value: float) -> Metric:

@@ -61,9 +61,10 @@ def watching(
     with ExitStack() as opened:
         watch = opened.enter_context(closing(FeedWatch(url, feed, source)))
         health = Health(state, watch)
-        webhook = opened.enter_context(posting(url, feed, receiver, lambda: state.is_at_work))
+        if receiver is not None:
+            state.posts = opened.enter_context(posting(url, receiver)).add(feed)
         if address is not None:
-            present = Present(feed, state, watch, webhook)
+            present = Present(feed, state, watch)
             for collector in (PROCESS_COLLECTOR, GC_COLLECTOR, present):
                 registry.register(collector)
             endpoint = Endpoint(registry, health)

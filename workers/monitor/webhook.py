@@ -1,225 +1,213 @@
-"""Post each alarm of a feed to a URL, at least once, in a thread of its own.
+"""Post the alarms of feeds to a URL, at least once, in a thread of its own.
 
-The queue is the stream `alarms`; the position in it is a consumer group, which Redis keeps. An
-entry is acknowledged after all of its alarms were taken. So a worker that dies, or a receiver that
-is away for days, loses none that `alarms` still holds, and the memory of this process holds one
-entry at a time. The worker's own thread does not know of any of it.
+The memory of this process holds one entry of each feed at most; the others wait in Redis, see
+`alarm_queue`. Feeds take turns, an alarm each, so that one with many holds up no other; a feed
+whose alarm was not taken waits, and the others go on. The worker's own thread only says that a feed
+has alarms. A few feeds are looked at each second besides, for what it could not know: an alarm
+whose commit was not confirmed.
 """
 
+import heapq
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
 
 import structlog
 
-from workers.admin.answers import answer
 from workers.broker.backoff import delays
-from workers.broker.batch_size import Entry
+from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
-from workers.errors import StateLost, WorkerError
-from workers.feed.keys import FeedKeys
-from workers.monitor.silences import Silences
-from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, delivery
+from workers.config.settings import WorkerSettings
+from workers.errors import BadConfiguration, Unavailable, WorkerError
+from workers.monitor.feed_alarms import FeedAlarms
+from workers.monitor.webhook_post import Receiver, receiver_of
 from workers.stop import Stop
-
-GROUP = "osvm-webhook"
-"""Consumer group of `alarms`."""
-
-CONSUMER = "webhook"
-"""One name for every process, so that the next one finds what the last one did not finish."""
-
-BLOCK = 1000
-"""Milliseconds that a read waits; an alarm ends the wait."""
 
 FIRST, CAP = 0.5, 300.0
 """Seconds before the second attempt, about, and between attempts at most."""
+
+LOOK = 1.0
+"""Seconds between two looks at feeds of which nothing was heard."""
+
+CHECKS = 10
+"""Feeds that are looked at then: of a thousand, each is once in 100 s."""
+
+_PAUSE = 10.0
+"""Seconds without any command while Redis does not answer, at most."""
 
 log = structlog.get_logger("online_svm.webhook")
 
 
 class Webhook:
-    """Delivers the alarms of one feed while this process runs it.
+    """Delivers the alarms of feeds to one receiver.
 
     Parameters
     ----------
-    url, feed : str
-        Of Redis, and the feed's name.
+    url : str
+        Of Redis.
     receiver : Receiver
-    is_at_work : callable
-        Returns whether this worker holds the feed; a standby leaves the alarms to the other.
-    ended : Event
-        Set to end.
     first, cap : float
         Seconds before the second attempt, about, and between attempts at most.
-    block : int
-        Milliseconds that a read waits for an alarm.
-
-    Attributes
-    ----------
-    delivered, silenced, lost : int
-        Alarms that were taken, that came while the feed was silenced, and entries that were trimmed
-        before they were delivered.
-    failures : Counter of str
-        Failed attempts by reason.
+    look : float
+        Seconds between two looks at feeds of which nothing was heard.
     """
 
     def __init__(
         self,
         url: str,
-        feed: str,
         receiver: Receiver,
-        is_at_work: Callable[[], bool],
-        ended: threading.Event,
         first: float = FIRST,
         cap: float = CAP,
-        block: int = BLOCK,
+        look: float = LOOK,
     ) -> None:
-        self._keys, self._receiver = FeedKeys(feed), receiver
-        self._redis = Connection(url, Stop(), timeout=block / 1000 + 5.0)
-        self._silences = Silences(self._redis, self._keys)
-        self._is_at_work, self._ended = is_at_work, ended
-        self._first, self._cap, self._block = first, cap, block
-        self._begin = _cursor(url, self._keys)
-        self._resumes = True
-        self.delivered = self.silenced = self.lost = 0
-        self.failures: Counter[str] = Counter()
+        self._redis = Connection(url, Stop(), timeout=TIMEOUT)
+        self._receiver = receiver
+        self._first, self._cap, self._look = first, cap, look
+        self._ended, self._changed = threading.Event(), threading.Condition()
+        self._feeds: set[FeedAlarms] = set()
+        self._due: deque[FeedAlarms] = deque()
+        self._later: list[tuple[float, int, FeedAlarms]] = []  # a heap, by the time of a turn
+        self._numbers = count()  # what comes first among turns of the same time
+        self._idle: dict[FeedAlarms, None] = {}  # in the order in which they are looked at
+        self._woken: set[FeedAlarms] = set()  # during their turn, or while they wait
+        self._look_at = 0.0
+        self._pauses = delays(first=first, cap=min(cap, _PAUSE))
+
+    def add(self, feed: str) -> FeedAlarms:
+        """Return what a feed tells its work to, so that its alarms are delivered."""
+        made = FeedAlarms(feed, self._receiver, self._redis, self._wake, self._first, self._cap)
+        with self._changed:
+            self._feeds.add(made)
+            self._idle[made] = None
+        return made
+
+    def remove(self, one: FeedAlarms) -> None:
+        """Forget a feed."""
+        one.ends()
+        with self._changed:
+            self._feeds.discard(one)
+            self._idle.pop(one, None)
 
     def run(self) -> None:
         """Deliver alarms until the end; what Redis refuses or does not answer is tried again."""
-        waits = self._delays()
-        while not self._ended.is_set():
+        while (one := self._next()) is not None:
             try:
-                if self._is_at_work():
-                    self._deliver_next()
-                else:
-                    self._ended.wait(self._block / 1000)
-                waits = self._delays()
+                wait = one.turn()
+                self._pauses = delays(first=self._first, cap=min(self._cap, _PAUSE))
             except WorkerError as error:
-                log.warning("alarms cannot be read; trying again", reason=str(error))
-                self._resumes = True
-                self._ended.wait(next(waits))
+                wait = one.next_wait()
+                log.warning("alarms cannot be read; trying again", feed=one.feed, reason=str(error))
+                if isinstance(error, Unavailable):
+                    self._ended.wait(next(self._pauses))
+            self._place(one, wait)
         self._redis.close()
 
-    def _deliver_next(self) -> None:
-        """Deliver the alarms of the next entry; return after a wait if there is none."""
-        if self._resumes:
-            if not self._has_group():
-                self._ended.wait(self._block / 1000)
+    def end(self) -> None:
+        """End `run`. A request under way is not waited for: the next process repeats it."""
+        self._ended.set()
+        with self._changed:
+            self._changed.notify()
+
+    def _wake(self, one: FeedAlarms) -> None:
+        """Note that a feed has something to do."""
+        with self._changed:
+            if one in self._idle:
+                del self._idle[one]
+                self._due.append(one)
+                self._changed.notify()
+            else:
+                self._woken.add(one)
+
+    def _next(self) -> FeedAlarms | None:
+        """Wait for the next turn; return whose it is, None at the end."""
+        with self._changed:
+            while not self._ended.is_set():
+                now = time.monotonic()
+                self._recall(now)
+                if self._due:
+                    found = self._due.popleft()
+                    self._woken.discard(found)
+                    return found
+                wakes_at = min(self._look_at, self._later[0][0] if self._later else self._look_at)
+                self._changed.wait(max(0.0, wakes_at - now))
+        return None
+
+    def _recall(self, now: float) -> None:
+        """Give a turn to feeds that waited long enough, and to some of which nothing was heard."""
+        while self._later and self._later[0][0] <= now:
+            self._due.append(heapq.heappop(self._later)[2])
+        if now >= self._look_at:
+            self._look_at = now + self._look
+            for one in list(self._idle)[:CHECKS]:
+                del self._idle[one]
+                if one.is_at_work:
+                    self._due.append(one)
+                else:
+                    self._idle[one] = None
+
+    def _place(self, one: FeedAlarms, wait: float | None) -> None:
+        """Note when the next turn of a feed is."""
+        with self._changed:
+            if one not in self._feeds:
                 return
-            # First what an earlier process, or attempt, did not finish.
-            found = self._read("0")
-            self._resumes = bool(found)
-        else:
-            found = self._read(">")
-        for entry, fields in found:
-            if fields:
-                is_done = self._deliver(entry.decode(), _alarms_of((entry, fields)))
+            if wait is None and one in self._woken:
+                wait = 0.0
+            if wait is None:
+                self._idle[one] = None
+            elif wait == 0.0:
+                self._due.append(one)
             else:
-                self.lost += 1
-                is_done = True
-                log.warning("an alarm was trimmed before it was delivered", entry=entry)
-            if is_done:
-                self._redis.call("XACK", self._keys.alarms, GROUP, entry)
-
-    def _read(self, after: str) -> list[Any]:
-        """Return the next entry, or none after a wait."""
-        reply = self._redis.call(
-            "XREADGROUP", "GROUP", GROUP, CONSUMER, "COUNT", 1, "BLOCK", self._block,
-            "STREAMS", self._keys.alarms, after,
-        )  # fmt: skip
-        found: list[Any] = reply[0][1] if reply else []
-        return found
-
-    def _deliver(self, entry: str, alarms: Sequence[Any]) -> bool:
-        """Post the alarms of an entry; return whether all were taken, or silenced."""
-        for number, alarm in enumerate(alarms):
-            sent = delivery(self._keys.feed, entry, number, alarm)
-            if self._silences.hold():
-                self.silenced += 1
-                log.info("an alarm is not posted: the feed is silenced", alarm=sent.key)
-            elif not self._post(sent):
-                return False
-        return True
-
-    def _post(self, sent: Delivery) -> bool:
-        """Post until it is taken; return False if the end comes first."""
-        for wait in self._delays():
-            try:
-                self._receiver.post(sent)
-            except PostFailed as error:
-                self.failures[str(error)] += 1
-                log.warning(
-                    "an alarm was not taken; trying again",
-                    alarm=sent.key, host=self._receiver.host, reason=str(error), after=wait,
-                )  # fmt: skip
-                if self._ended.wait(wait) or not self._is_at_work():
-                    self._resumes = True
-                    return False
-            else:
-                self.delivered += 1
-                return True
-        raise AssertionError("the delays never end")
-
-    def _has_group(self) -> bool:
-        """Make the group if there is none; return False if there is no feed yet."""
-        keys = self._keys
-        if not self._redis.call("EXISTS", keys.state):
-            return False
-        try:
-            self._redis.call("XGROUP", "CREATE", keys.alarms, GROUP, self._begin, "MKSTREAM")
-        except WorkerError as error:
-            if "BUSYGROUP" not in str(error):
-                raise
-        return True
-
-    def _delays(self) -> Iterator[float]:
-        return delays(first=self._first, cap=self._cap)
+                at = time.monotonic() + wait
+                heapq.heappush(self._later, (at, next(self._numbers), one))
 
 
-def _alarms_of(entry: Entry) -> Sequence[Any]:
-    """Return the alarms of an entry; none where another program wrote it."""
-    try:
-        alarms = answer(entry).get("alarms")
-    except StateLost:
-        alarms = None
-    if isinstance(alarms, list):
-        return alarms
-    log.warning("an entry of alarms is of another program; it is passed over", entry=entry[0])
-    return []
+class Webhooks:
+    """The webhooks of a process: one for each receiver that its feeds have.
 
-
-def _cursor(url: str, keys: FeedKeys) -> bytes:
-    """Return up to where the feed was answered before; alarms after it are delivered.
-
-    A group that exists goes on from its own position. Where Redis does not say, every alarm that is
-    kept counts as new.
+    Parameters
+    ----------
+    url : str
+        Of Redis.
     """
-    connection = Connection(url, Stop(), timeout=1.0)
-    try:
-        return connection.call("HGET", keys.state, "cursor") or b"0-0"
-    except WorkerError:
-        return b"0-0"
-    finally:
-        connection.close()
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._made: dict[object, Webhook] = {}
+        self._opened = ExitStack()
+
+    def add(self, feed: str, settings: WorkerSettings) -> FeedAlarms | None:
+        """Return what a feed tells its work to; None where its settings post nothing, or cannot."""
+        try:
+            receiver = receiver_of(settings)
+        except BadConfiguration as error:  # the file of the key went after the start
+            log.error("alarms of this feed are not posted", feed=feed, reason=str(error))
+            return None
+        if receiver is None:
+            return None
+        if receiver.target not in self._made:
+            made = self._opened.enter_context(posting(self._url, receiver))
+            self._made[receiver.target] = made
+        return self._made[receiver.target].add(feed)
+
+    def remove(self, one: FeedAlarms) -> None:
+        """Forget a feed."""
+        for webhook in self._made.values():
+            webhook.remove(one)
+
+    def close(self) -> None:
+        """End all of them."""
+        self._opened.close()
 
 
 @contextmanager
-def posting(
-    url: str, feed: str, receiver: Receiver | None, is_at_work: Callable[[], bool]
-) -> Iterator[Webhook | None]:
-    """Deliver alarms within the block, if there is a receiver.
-
-    At the end a request under way is not waited for: the next process repeats it.
-    """
-    if receiver is None:
-        yield None
-        return
-    ended = threading.Event()
-    webhook = Webhook(url, feed, receiver, is_at_work, ended)
+def posting(url: str, receiver: Receiver) -> Iterator[Webhook]:
+    """Run a webhook in a thread within the block."""
+    webhook = Webhook(url, receiver)
     threading.Thread(target=webhook.run, name="webhook", daemon=True).start()
     try:
         yield webhook
     finally:
-        ended.set()
+        webhook.end()

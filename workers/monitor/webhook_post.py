@@ -84,6 +84,12 @@ class Receiver:
     seconds : float
         Of one step of a request.
 
+    Attributes
+    ----------
+    host : str
+    target : (str, bytes or None)
+        The URL and the key, to tell receivers apart; no message shows it.
+
     Raises
     ------
     BadConfiguration
@@ -93,6 +99,7 @@ class Receiver:
     def __init__(self, url: str, secret: bytes | None = None, seconds: float = SECONDS) -> None:
         self._parts, self._secret, self._seconds = _parts(url), secret, seconds
         self.host = str(self._parts.hostname)
+        self.target = url, secret
 
     def post(self, sent: Delivery) -> None:
         """Post one alarm.

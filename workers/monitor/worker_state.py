@@ -6,11 +6,12 @@ from typing_extensions import override
 
 from workers.broker.feed_reader import FeedReader
 from workers.broker.lease import Lease
-from workers.engine.telemetry import Stage, Telemetry
+from workers.engine.telemetry import Stage
+from workers.monitor.feed_alarms import AT_WORK, AlarmTelemetry
 from workers.trouble import Trouble
 
 
-class WorkerState(Telemetry):
+class WorkerState(AlarmTelemetry):
     """The state of one worker. Its thread writes it; others only read.
 
     Attributes
@@ -40,7 +41,7 @@ class WorkerState(Telemetry):
     @property
     def is_at_work(self) -> bool:
         """Whether this worker has the feed."""
-        return self.stage in ("replaying", "answering")
+        return self.stage in AT_WORK
 
     @override
     def opened(self, store: FeedReader) -> None:
@@ -52,6 +53,7 @@ class WorkerState(Telemetry):
 
     @override
     def enter(self, stage: Stage) -> None:
+        super().enter(stage)
         self.stage, self.turned = stage, time.monotonic()
 
     @override

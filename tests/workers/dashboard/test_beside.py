@@ -14,7 +14,7 @@ from workers.dashboard.beside import page_beside
 
 BEGIN = (
     "import sys, time\nfrom workers.dashboard.beside import page_beside\n"
-    "with page_beside('mail', sys.argv[1], 0):\n    time.sleep(60)\n"
+    "with page_beside(['mail'], sys.argv[1], 0):\n    time.sleep(60)\n"
 )
 
 
@@ -57,7 +57,7 @@ def test_no_list_of_processes_shows_the_password_of_redis(monkeypatch, tmp_path)
     stand_in.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(stand_in))
     monkeypatch.setitem(os.environ, "ONLINE_SVM_REDIS_PASSWORD_FILE", "/run/secrets/redis")
-    with page_beside("mail", "redis://:secret@host/0", 5006):
+    with page_beside(["mail"], "redis://:secret@host/0", 5006):
         pass
     command, *environment = told.read_text().splitlines()
     assert "secret" not in command

@@ -10,6 +10,7 @@ from workers.broker.feed_reader import FeedReader
 from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.feeds_table import state_of
 from workers.dashboard.follower import Follower
+from workers.fleet.shard import Shard
 
 
 @pytest.fixture
@@ -164,6 +165,41 @@ def test_a_key_of_another_type_is_told_of_its_feed_and_harms_no_other(feeds, red
     assert "WRONGTYPE" in views[bad.name].problem or "type" in views[bad.name].problem
     assert state_of(views[good.name]) == "no worker"
     assert following.lost == ""
+
+
+def test_patterns_select_the_listed_feeds_that_are_followed_and_a_shard_its_own(own_redis, feeds):
+    for name in ("sensors-1", "sensors-2", "mail", "returns"):
+        feeds(own_redis.url, name).answer()
+
+    def followed(selected, owns=None):
+        following = Follower(own_redis.url, selected, owns)
+        following.read()
+        told = [view.feed for view in following.views()]
+        others = [name for name in ("mail", "sensors-9") if following.watch(name) is not None]
+        following.stop()
+        return told, others
+
+    assert followed(["sensors-*", "mail"]) == (["mail", "sensors-1", "sensors-2"], [
+        "mail", "sensors-9",
+    ])  # fmt: skip
+    assert followed(["returns"]) == (["returns"], [])
+    shards = [Shard(i, 2).owns for i in range(2)]
+    parts = [followed(["sensors-*"], owns)[0] for owns in shards]
+    assert sorted(parts[0] + parts[1]) == ["sensors-1", "sensors-2"]
+    assert followed([], shards[0])[0] == [
+        name for name in ("mail", "returns", "sensors-1", "sensors-2") if shards[0](name)
+    ]
+
+
+def test_a_feed_that_appears_later_is_followed_where_a_pattern_selects_it(own_redis, feeds):
+    following = Follower(own_redis.url, ["sensors-*"])
+    following.read()
+    assert following.views() == []
+    for name in ("sensors-1", "mail"):
+        feeds(own_redis.url, name).answer()
+    following.read()
+    assert [view.feed for view in following.views()] == ["sensors-1"]
+    following.stop()
 
 
 def test_redis_that_goes_away_is_told_and_what_was_read_stays(tmp_path, feeds):

@@ -1,6 +1,7 @@
 """`online-svm worker` with several feeds: the command, its metrics, its log and its settings."""
 
 import json
+import re
 import signal
 import sys
 import urllib.error
@@ -27,6 +28,7 @@ gamma = 0.5
 window = 60
 [feed."*-big"]
 window = 80
+alarm_url = "http://127.0.0.1:1/alarms"
 """
 
 
@@ -44,7 +46,7 @@ def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
     command = [
         *(sys.executable, "-m", "workers.cli", "worker", f"{feed}-*", names[0]),
         *("--redis", system_url, "--config", tmp_path / "settings.toml"),
-        *("--metrics", "0", "--log-format", "json", "--max-feeds", "5"),
+        *("--metrics", "0", "--log-format", "json", "--max-feeds", "5", "--dashboard", "0"),
     ]
     log = tmp_path / "log"
     with log.open("w") as said, Process(command, stderr=said) as worker:
@@ -53,14 +55,21 @@ def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
         wait_until(lambda: '"aside"' in get(address))
         told = get(address)
         assert get(address.replace("metrics", "readyz")) == "ok\n", "the others are answered"
+        wait_until(lambda: "the page is at" in log.read_text())
+        page = re.search(r"the page is at (\S+)", log.read_text())[1]
+        assert "online-svm" in get(page)
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(timeout=30) == 0, log.read_text()
+    with pytest.raises(urllib.error.URLError):
+        get(page)
     lines = logged(log)
     assert f'online_svm_answers_total{{feed="{names[0]}"}} 90.0' in told
     assert f'online_svm_stage{{feed="{names[1]}",stage="answering"}} 1.0' in told
     assert f'online_svm_stage{{feed="{names[2]}",stage="aside"}} 1.0' in told
     assert f'online_svm_lag_entries{{feed="{names[1]}"}} 0.0' in told
     assert 'online_svm_batch_seconds_count{feed="*"}' in told
+    assert f'online_svm_webhook_delivered_total{{feed="{names[1]}"}} 0.0' in told
+    assert f'online_svm_webhook_delivered_total{{feed="{names[0]}"}}' not in told
     aside = next(line for line in lines if line["event"] == "feed set aside")
     assert aside["feed"] == names[2]
     assert bad.keys.dlq in aside["reason"]
@@ -76,7 +85,7 @@ def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
 
 
 def logged(log):
-    return [json.loads(line) for line in log.read_text().splitlines()]
+    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
 
 
 def get(address):
@@ -91,8 +100,7 @@ def get(address):
     ("arguments", "said"),
     [
         (("f-*", "g h"), "feed name 'g h'"),
-        (("f-*", "--dashboard", "0"), "--dashboard: shows one feed"),
-        (("f", "g", "--alarm-url", "http://localhost/a"), "setting alarm_url"),
+        (("f", "g", "--alarm-url", "ftp://localhost/a"), "setting alarm_url"),
         (("f", "g", "--max-feeds", "1"), "2 feeds are named, and max_feeds is 1"),
         (("f", "g", "--redis", "redis://127.0.0.1:1"), "does not answer"),
     ],

@@ -4,17 +4,15 @@ import hashlib
 import hmac
 import json
 import re
-import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 from alarm_receiver import receiving
 from monitored_feed import COUNT, push, work
+from posted_alarms import alarm, delivering, pending, raise_alarms, settled
 from processes import LIMIT
 from structlog.testing import capture_logs
 
-from online_svm.stream.alarm import Alarm
 from workers.admin.attention import acknowledge, duration, silence
 from workers.broker import embedded
 from workers.broker.store import Store
@@ -23,7 +21,6 @@ from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.message.encode import encode_alarms
 from workers.message.schema import EventMessage
-from workers.monitor.webhook import Webhook
 from workers.monitor.webhook_post import SIGNATURE, Receiver, receiver_of
 
 SECRET = b"a key that nobody else has"
@@ -35,51 +32,12 @@ def redis_url(embedded_url):
     return embedded_url
 
 
-def alarm(n):
-    return Alarm(n, "calibration", "overall", None, "tolerant", 4.7, 4.6, 10)
-
-
-def raise_alarms(store, count, first=1, together=1):
-    for i in range(first, first + count):
-        text = encode_alarms([alarm(10 * i + j) for j in range(together)], i)
-        store.call("XADD", store.keys.alarms, f"{i}-0", "p", text)
-
-
 @pytest.fixture
 def begun(store):
     """A feed that has been answered, without alarms."""
     push(store)
     work(store, Telemetry())
     return store
-
-
-@contextmanager
-def delivering(store, received, secret=None, is_at_work=lambda: True, seconds=0.5):
-    """Run a webhook in a thread, with short waits."""
-    ended = threading.Event()
-    receiver = Receiver(received.url, secret, seconds)
-    webhook = Webhook(
-        store.url, store.keys.feed, receiver, is_at_work, ended, first=0.02, cap=0.05, block=20
-    )
-    thread = threading.Thread(target=webhook.run, daemon=True)
-    thread.start()
-    try:
-        yield webhook
-    finally:
-        ended.set()
-        thread.join(LIMIT)
-        assert not thread.is_alive()
-
-
-def settled(is_true):
-    deadline = time.monotonic() + LIMIT
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def pending(store):
-    return store.call("XPENDING", store.keys.alarms, "osvm-webhook")[0]
 
 
 def expected(store, numbers, together=1):
@@ -190,7 +148,7 @@ def test_a_new_feed_has_its_first_alarm_posted(store):
 
 
 def test_a_standby_posts_nothing(begun):
-    with receiving() as received, delivering(begun, received, is_at_work=lambda: False):
+    with receiving() as received, delivering(begun, received, is_at_work=False):
         raise_alarms(begun, 1, FIRST)
         time.sleep(0.1)
         assert received.requests == []

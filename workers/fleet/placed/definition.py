@@ -1,6 +1,6 @@
 """What a fleet is: which feeds, how many shards, with which settings; one key of Redis."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -143,6 +143,22 @@ def access_of(settings: WorkerSettings) -> dict[str, str]:
     return {"redis": url} | {name: str(path) for name, path in files.items() if path is not None}
 
 
+def check_stored(given: Collection[str]) -> None:
+    """Refuse settings that may hold a secret, before they are stored.
+
+    Raises
+    ------
+    BadConfiguration
+        Names one.
+    """
+    for name in _SECRET:
+        if name in given:
+            raise BadConfiguration(
+                f"setting {name}: a fleet stores its settings in Redis, and this may be a secret; "
+                f"give it to the machines of Ray as ONLINE_SVM_{name.upper()}"
+            )
+
+
 def told_settings(
     settings: WorkerSettings, origins: Mapping[str, str]
 ) -> dict[str, dict[str, JsonValue]]:
@@ -171,12 +187,7 @@ def told_settings(
     {'settings': {}, 'file': {'window': 500}}
     """
     given = settings.model_fields_set
-    for name in _SECRET:
-        if name in given:
-            raise BadConfiguration(
-                f"setting {name}: a fleet stores its settings in Redis, and this may be a secret; "
-                f"give it to the machines of Ray as ONLINE_SVM_{name.upper()}"
-            )
+    check_stored(given)
     apart = {"redis", *FILES}
     values: dict[str, Any] = settings.model_dump(mode="json", include=set(given) - apart)
     of_file = {name: values.pop(name) for name in sorted(values) if origins.get(name) == "file"}

@@ -10,6 +10,7 @@ import platform
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from workers.fleet.placed.definition import FleetDefinition, FleetStore
 from workers.fleet.rendezvous import owner
 from workers.fleet.selection import Selection
 from workers.fleet.watch import FleetWatch
+from workers.monitor.webhook import Webhooks
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.fleet")
@@ -143,12 +145,14 @@ class ShardHost:
         is_other = _but_shards(self._defined) != _but_shards(defined)
         if self._stop.requested or is_other:
             return  # before who asked for it could know of this run
-        self._problem, self._watch = None, FleetWatch()
-        answer_feeds(
-            Selection(defined.patterns, self._owns), settings, settings.url or "", run,
-            name=f"{self._fleet}-{self._index}", watch=self._watch, look=LOOK,
-            settings_of=partial(self._settings, defined),
-        )  # fmt: skip
+        url = settings.url or ""
+        with closing(Webhooks(url)) as webhooks:
+            self._problem, self._watch = None, FleetWatch(webhooks=webhooks)
+            answer_feeds(
+                Selection(defined.patterns, self._owns), settings, url, run,
+                name=f"{self._fleet}-{self._index}", watch=self._watch, look=LOOK,
+                settings_of=partial(self._settings, defined),
+            )  # fmt: skip
 
     def _settings(self, defined: FleetDefinition, feed: str) -> WorkerSettings:
         """Return the settings of a feed, or of the process where that is empty.

@@ -3,6 +3,7 @@
 import pytest
 
 from workers.broker.connection import Connection
+from workers.cli import app as cli
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, InvalidFeedName
 from workers.feed.keys import fleet_key
@@ -79,6 +80,17 @@ def test_a_setting_that_may_be_a_secret_is_refused(name):
     with pytest.raises(BadConfiguration, match=f"ONLINE_SVM_{name.upper()}") as raised:
         told_settings(given, {})
     assert "token" not in str(raised.value)
+
+
+def test_a_section_that_may_hold_a_secret_is_refused_before_redis_is_asked(capsys, tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text('[feed."a-*"]\nalarm_url = "https://alarms.example/token"\n')
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["fleet", "a-*", "--redis", "redis://127.0.0.1:1", "--config", str(file)])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "ONLINE_SVM_ALARM_URL" in told
+    assert "token" not in told
 
 
 def test_the_settings_that_were_given_come_back_as_they_were():

@@ -6,8 +6,10 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from alarm_receiver import receiving
 from fleet_feeds import begun, fleet_feeds
 from many_feeds import SETTINGS, wait_until
+from posted_alarms import raise_alarms
 
 from workers.broker.connection import Connection
 from workers.fleet.placed import host as hosting
@@ -136,6 +138,21 @@ def test_a_feed_has_the_settings_of_its_section_and_options_take_precedence(flee
         assert (first["predictor"]["gamma"], second["predictor"]["gamma"]) == (0.5, 0.25)
         assert first["predictor"]["C"] == second["predictor"]["C"] == 2.0
         assert first["predictor"]["window"] == 60
+
+
+def test_alarms_are_posted_where_the_machine_says_so(fleet, redis_url, feed, monkeypatch):
+    with receiving() as received, fleet_feeds(redis_url, feed, 2, COUNT) as feeds:
+        monkeypatch.setenv("ONLINE_SVM_ALARM_URL", received.url)
+        feeds.push(40)
+        fleet.put(definition(feed, 1))
+        with hosts(redis_url, feed, 0):
+            wait_until(feeds.is_answered)
+            for store in feeds.stores:
+                raise_alarms(store, 1, first=10**15)
+            received.wait(2)
+        assert {message["feed"] for message in received.messages} == {
+            store.keys.feed for store in feeds.stores
+        }
 
 
 def test_a_host_that_is_drained_at_once_ends(fleet, redis_url, feed):

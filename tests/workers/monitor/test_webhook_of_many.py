@@ -1,0 +1,228 @@
+"""One webhook posts the alarms of many feeds: in fair turns, each feed with its own place."""
+
+import time
+
+import pytest
+from alarm_receiver import receiving
+from drifting import CHEAP, inverted
+from many_feeds import has_answered, push, running, settings, wait_until
+from posted_alarms import pending, posting, raise_alarms, settled
+
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
+from workers.fleet.watch import FleetWatch
+from workers.monitor.webhook import Webhooks
+
+FOR_EVER = 3600.0
+"""Seconds between two looks: what is posted then was told of."""
+
+
+@pytest.fixture
+def redis_url(embedded_url):
+    """One server is enough; where servers differ, a test asks for both."""
+    return embedded_url
+
+
+@pytest.fixture
+def feeds(redis_url, feed):
+    """Make stores of feeds that were answered before, without alarms."""
+    stores = []
+
+    def make(*suffixes, url=redis_url):
+        made = [Store(url, f"{feed}-{suffix}", block_ms=20) for suffix in suffixes]
+        for store in made:
+            store.call("HSET", store.keys.state, "cursor", "1-0")
+        stores.extend(made)
+        return made
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+def begun(webhook, *stores):
+    """Let a webhook deliver the alarms of feeds."""
+    added = [webhook.add(store.keys.feed) for store in stores]
+    for one in added:
+        one.begins(b"1-0")
+    return added
+
+
+def test_a_feed_with_many_alarms_does_not_hold_up_another(feeds, redis_url):
+    busy, quiet = feeds("busy", "quiet")
+    raise_alarms(busy, 50, first=2, together=4)
+    raise_alarms(quiet, 3, first=2)
+    with receiving() as received, posting(redis_url, received, look=FOR_EVER) as webhook:
+        begun(webhook, busy, quiet)
+        received.wait(203)
+        settled(lambda: pending(busy) == pending(quiet) == 0)
+    of_quiet = [i for i, key in enumerate(received.keys) if key.startswith(quiet.keys.feed)]
+    assert of_quiet[-1] < 12, "the feeds take turns, an alarm each"
+    of_busy = [key for key in received.keys if key.startswith(busy.keys.feed)]
+    assert of_busy == [f"{busy.keys.feed}/{i}-0/{j}" for i in range(2, 52) for j in range(4)]
+
+
+def test_a_feed_whose_alarms_are_not_taken_does_not_hold_up_another(feeds, redis_url):
+    refused, taken = feeds("refused", "taken")
+    raise_alarms(refused, 2, first=2, together=2)
+    raise_alarms(taken, 5, first=2)
+    with receiving() as received, posting(redis_url, received, look=FOR_EVER) as webhook:
+        received.refused = {refused.keys.feed}
+        bad, good = begun(webhook, refused, taken)
+        settled(lambda: good.delivered == 5 and bad.failures["status 500"] >= 3)
+        assert bad.delivered == 0
+        assert set(received.keys) == {
+            f"{refused.keys.feed}/2-0/0", *(f"{taken.keys.feed}/{i}-0/0" for i in range(2, 7))
+        }, "within a feed the order is kept"  # fmt: skip
+        received.refused = set()
+        settled(lambda: bad.delivered == 4)
+
+
+def test_an_alarm_that_the_worker_tells_of_is_posted_at_once(feeds, redis_url):
+    (store,) = feeds("a")
+    with receiving() as received, posting(redis_url, received, look=FOR_EVER) as webhook:
+        (alarms,) = begun(webhook, store)
+        for number in (2, 3, 4):
+            raise_alarms(store, 1, first=number)
+            alarms.raised()
+            received.wait(number - 1)
+
+
+def test_a_feed_that_was_given_up_is_left_to_others_and_goes_on_where_it_was_later(
+    feeds, redis_url
+):
+    store, other = feeds("a", "b")
+    with receiving() as received, posting(redis_url, received) as webhook:
+        alarms, others = begun(webhook, store, other)
+        raise_alarms(store, 1, first=2)
+        received.wait(1)
+        webhook.remove(alarms)
+        raise_alarms(store, 2, first=3)
+        raise_alarms(other, 1, first=2)
+        settled(lambda: others.delivered == 1)
+        time.sleep(0.1)
+        assert alarms.delivered == 1
+        begun(webhook, store)
+        received.wait(4)
+    of_store = [key for key in received.keys if key.startswith(store.keys.feed)]
+    assert of_store == [f"{store.keys.feed}/{i}-0/0" for i in (2, 3, 4)]
+
+
+def test_a_feed_that_is_taken_over_while_an_alarm_is_refused_is_not_posted_any_more(
+    feeds, redis_url
+):
+    (store,) = feeds("a")
+    raise_alarms(store, 1, first=2)
+    with receiving() as received, posting(redis_url, received) as webhook:
+        received.status = 500
+        (alarms,) = begun(webhook, store)
+        received.wait(1)
+        alarms.ends()
+        time.sleep(0.2)
+        seen = len(received.requests)
+        time.sleep(0.2)
+        assert len(received.requests) == seen
+        assert pending(store) == 1, "it is left to whoever has the feed now"
+
+
+def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, system_url):
+    (store,) = feeds("a", url=system_url)
+    with receiving() as received, posting(system_url, received) as webhook:
+        received.status = 500
+        (alarms,) = begun(webhook, store)
+        raise_alarms(store, 8, first=2)
+        received.wait(1)
+        store.call("XTRIM", store.keys.alarms, "MAXLEN", 3)  # one is read, four are not
+        received.status = 204
+        settled(lambda: alarms.delivered == 4)
+        assert alarms.lost == 4
+        raise_alarms(store, 2, first=20)
+        settled(lambda: alarms.delivered == 6)
+        assert alarms.lost == 4
+    assert set(received.keys) == {f"{store.keys.feed}/{i}-0/0" for i in (2, 7, 8, 9, 20, 21)}, (
+        "the first is in the memory of the process"
+    )
+    raise_alarms(store, 3, first=30)
+    store.call("XTRIM", store.keys.alarms, "MAXLEN", 0)
+    with receiving() as received, posting(system_url, received) as webhook:
+        (alarms,) = begun(webhook, store)
+        settled(lambda: alarms.lost == 3)
+        raise_alarms(store, 1, first=40)
+        received.wait(1)
+        assert alarms.lost == 3
+
+
+def test_alarms_that_were_trimmed_before_the_first_was_read_are_counted(feeds, system_url):
+    (store,) = feeds("a", url=system_url)
+    with receiving() as received, posting(system_url, received, look=FOR_EVER) as webhook:
+        (alarms,) = begun(webhook, store)
+        settled(lambda: store.call("EXISTS", store.keys.alarms))
+        time.sleep(0.1)
+        raise_alarms(store, 6, first=2)
+        store.call("XTRIM", store.keys.alarms, "MAXLEN", 2)
+        alarms.raised()
+        received.wait(2)
+        settled(lambda: alarms.delivered == 2)
+    assert alarms.lost == 4
+
+
+def test_trimming_what_was_delivered_loses_nothing(feeds, system_url):
+    (store,) = feeds("a", url=system_url)
+    with receiving() as received, posting(system_url, received) as webhook:
+        (alarms,) = begun(webhook, store)
+        for first in (2, 12, 22):
+            raise_alarms(store, 5, first=first)
+            settled(lambda first=first: alarms.delivered == (first - 2) / 2 + 5)
+            store.call("XTRIM", store.keys.alarms, "MAXLEN", 2)
+    assert alarms.lost == 0
+
+
+def test_feeds_whose_settings_name_other_receivers_do_not_wait_for_one_another(feeds, redis_url):
+    slow, fast, silent = feeds("slow", "fast", "silent")
+    for store in (slow, fast, silent):
+        raise_alarms(store, 2, first=2)
+    webhooks = Webhooks(redis_url)
+    with receiving() as stuck, receiving() as free:
+        stuck.blocks.clear()
+        wanted = [
+            webhooks.add(slow.keys.feed, WorkerSettings(alarm_url=stuck.url)),
+            webhooks.add(fast.keys.feed, WorkerSettings(alarm_url=free.url)),
+        ]
+        assert webhooks.add(silent.keys.feed, WorkerSettings()) is None
+        for one in wanted:
+            one.begins(b"1-0")
+        free.wait(2)
+        stuck.wait(1)
+        assert wanted[0].delivered == 0
+        webhooks.close()
+
+
+def test_a_key_that_went_away_after_the_start_is_told_and_stops_no_feed(redis_url, tmp_path):
+    gone = WorkerSettings(alarm_url="http://127.0.0.1:1/", alarm_secret_file=tmp_path / "gone")
+    assert Webhooks(redis_url).add("a", gone) is None
+
+
+def test_a_process_of_many_feeds_posts_the_alarms_that_its_feeds_raise(redis_url, feed):
+    stores = [Store(redis_url, f"{feed}-{name}", block_ms=20) for name in "ab"]
+    X, y = inverted(600, 400, 600)
+    given = [("x", str(x.tolist()), "y", label) for x, label in zip(X, y, strict=True)]
+    for store in stores:
+        store.register()
+        push(store, given)
+    with receiving() as received:
+        webhooks = Webhooks(redis_url)
+        watch = FleetWatch(webhooks=webhooks)
+        cheap = settings(**CHEAP, alarm_url=received.url)
+        with running([f"{feed}-*"], redis_url, settings=cheap, watch=watch):
+            wait_until(lambda: all(has_answered(store, 600) for store in stores))
+            raised = [store.length(store.keys.alarms) for store in stores]
+            assert min(raised) > 0, "the inverted labels were to raise alarms"
+            told = [record.posts for record in watch.feeds.values()]
+            wait_until(lambda: all(pending(store) == 0 for store in stores))
+            wait_until(lambda: all(one.delivered > 0 for one in told))
+        webhooks.close()
+    for store in stores:
+        entries = [entry.decode() for entry, _ in store.call("XRANGE", store.keys.alarms, "-", "+")]
+        posted = {key.split("/")[1] for key in received.keys if key.startswith(store.keys.feed)}
+        assert posted == set(entries)
+        store.close()

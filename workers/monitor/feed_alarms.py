@@ -1,0 +1,204 @@
+"""The delivery of one feed's alarms: what is to be posted next, and how that went so far."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+from typing_extensions import override
+
+from workers.admin.answers import answer
+from workers.broker.backoff import delays
+from workers.broker.batch_size import Entry
+from workers.broker.connection import Connection
+from workers.engine.telemetry import Stage, Telemetry
+from workers.errors import StateLost
+from workers.feed.commit import Commit
+from workers.feed.keys import FeedKeys
+from workers.monitor.alarm_queue import AlarmQueue
+from workers.monitor.silences import Silences
+from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, delivery
+
+AT_WORK: tuple[Stage, ...] = ("replaying", "answering")
+"""Stages in which a worker has the feed; a standby leaves the alarms to the other."""
+
+log = structlog.get_logger("online_svm.webhook")
+
+
+class FeedAlarms:
+    """Delivers the alarms of one feed while this process has it; see `webhook.Webhook`.
+
+    The worker's thread calls `begins`, `raised` and `ends`, which return at once; the thread of the
+    webhook calls `turn`.
+
+    Parameters
+    ----------
+    feed : str
+    receiver : Receiver
+    connection : Connection
+    wake : callable
+        Is given this when it has something to do.
+    first, cap : float
+        Seconds before the second attempt, about, and between attempts at most.
+
+    Attributes
+    ----------
+    delivered, silenced : int
+        Alarms that were taken, and that came while the feed was silenced.
+    failures : Counter of str
+        Failed attempts by reason.
+    is_at_work : bool
+        Whether this process has the feed.
+    """
+
+    def __init__(
+        self,
+        feed: str,
+        receiver: Receiver,
+        connection: Connection,
+        wake: Callable[["FeedAlarms"], None],
+        first: float,
+        cap: float,
+    ) -> None:
+        keys = FeedKeys(feed)
+        self.feed, self._receiver, self._wake = feed, receiver, wake
+        self._queue, self._silences = AlarmQueue(connection, keys), Silences(connection, keys)
+        self._first, self._cap = first, cap
+        self._waits = delays(first=first, cap=cap)
+        self._entry: Entry | None = None
+        self._left: deque[Delivery] = deque()  # of that entry
+        self.is_at_work = self._begins_anew = False
+        self.delivered = self.silenced = 0
+        self.failures: Counter[str] = Counter()
+
+    @property
+    def lost(self) -> int:
+        """Entries that were trimmed before they were delivered."""
+        return self._queue.lost
+
+    def begins(self, cursor: bytes) -> None:
+        """Note that this process has the feed; alarms after the cursor are new."""
+        if not self.is_at_work:
+            self._queue.after, self._begins_anew = cursor, True
+        self.is_at_work = True
+        self._wake(self)
+
+    def raised(self) -> None:
+        """Note that alarms were committed."""
+        self._wake(self)
+
+    def ends(self) -> None:
+        """Note that this process has the feed no more."""
+        self.is_at_work = False
+
+    def turn(self) -> float | None:
+        """Post the next alarm; return after how many seconds to go on, None once there is none.
+
+        Raises
+        ------
+        WorkerError
+            If Redis does not answer, or refuses.
+        """
+        if self._begins_anew or not self.is_at_work:
+            self._begins_anew, self._entry = False, None
+            self._queue.reset()
+        if not self.is_at_work or not self._has_entry():
+            return None
+        if self._left:
+            wait = self._deliver(self._left[0])
+            if wait is not None:
+                return wait
+            self._left.popleft()
+        if not self._left:
+            assert self._entry is not None
+            self._queue.done(self._entry)
+            self._entry = None
+        return 0.0
+
+    def next_wait(self) -> float:
+        """Return the seconds until another attempt."""
+        return next(self._waits)
+
+    def _has_entry(self) -> bool:
+        """Return whether there is an entry to deliver; read the next one if need be."""
+        if self._entry is None:
+            self._entry = self._queue.next()
+            if self._entry is not None:
+                self._left = deque(self._deliveries(self._entry))
+        return self._entry is not None
+
+    def _deliveries(self, entry: Entry) -> list[Delivery]:
+        entry_id = entry[0].decode()
+        if not entry[1]:
+            self._queue.lost += 1
+            log.warning(
+                "an alarm was trimmed before it was delivered", feed=self.feed, entry=entry_id
+            )
+            return []
+        return [
+            delivery(self.feed, entry_id, number, alarm)
+            for number, alarm in enumerate(_alarms_of(entry))
+        ]
+
+    def _deliver(self, sent: Delivery) -> float | None:
+        """Post an alarm; return the seconds until it is to be tried again, None if it was taken."""
+        if self._silences.hold():
+            self.silenced += 1
+            log.info("an alarm is not posted: the feed is silenced", alarm=sent.key)
+            return None
+        try:
+            self._receiver.post(sent)
+        except PostFailed as error:
+            self.failures[str(error)] += 1
+            wait = self.next_wait()
+            log.warning(
+                "an alarm was not taken; trying again",
+                alarm=sent.key, host=self._receiver.host, reason=str(error), after=wait,
+            )  # fmt: skip
+            return wait
+        self.delivered += 1
+        self._waits = delays(first=self._first, cap=self._cap)
+        return None
+
+
+class AlarmTelemetry(Telemetry):
+    """Tells the webhook of what the worker does, if there is one.
+
+    Attributes
+    ----------
+    posts : FeedAlarms or None
+    """
+
+    posts: FeedAlarms | None = None
+
+    @override
+    def fenced(self, cursor: bytes) -> None:
+        if self.posts is not None:
+            self.posts.begins(cursor)
+
+    @override
+    def committed(self, commit: Commit, seconds: float) -> None:
+        if self.posts is not None and commit.alarms:
+            self.posts.raised()
+
+    @override
+    def enter(self, stage: Stage) -> None:
+        if self.posts is not None and stage not in AT_WORK:
+            self.posts.ends()
+
+    @override
+    def fails(self, reason: str) -> None:
+        if self.posts is not None:
+            self.posts.ends()
+
+
+def _alarms_of(entry: Entry) -> Sequence[Any]:
+    """Return the alarms of an entry; none where another program wrote it."""
+    try:
+        alarms = answer(entry).get("alarms")
+    except StateLost:
+        alarms = None
+    if isinstance(alarms, list):
+        return alarms
+    log.warning("an entry of alarms is of another program; it is passed over", entry=entry[0])
+    return []
