@@ -18,13 +18,14 @@ from workers import failpoints
 from workers.admin.answers import answer, payload
 from workers.admin.erase.record import erased_of
 from workers.broker.batch_size import Entry
+from workers.broker.redis_errors import UnknownGroup
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost, WorkerError
 from workers.feed.position import parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.history.archive import rows
 from workers.history.archive.identity import claim
-from workers.history.archive.layout import KINDS
+from workers.history.archive.layout import KINDS, OF_ENTRIES
 from workers.history.archive.reader import last_answer
 from workers.history.archive.rows import Row
 from workers.history.archive.writer import ArchiveWriter
@@ -154,10 +155,7 @@ class Archiver:
         found = self._store.call("XRANGE", self._store.keys.out, entry_id, entry_id)
         is_same = not found or payload(found[0]) == text
         if not is_same or parse_id(state.position.cursor) < parse_id(entry_id):
-            raise BadConfiguration(
-                f"feed {self._store.keys.feed!r} was begun anew after {self._directory} was "
-                "written: archive it to another directory"
-            )
+            raise self._begun_anew()
         return seq
 
     def _read(self, stop: Stop, upto: bytes) -> bool:
@@ -229,9 +227,17 @@ class Archiver:
             if not isinstance(seq, int):
                 continue
             expected = seq if self._seq is None else self._seq + 1
+            if seq < expected:
+                raise self._begun_anew()
             if seq != expected and not self._were_erased(range(expected, seq)):
                 self._lost(f"answers {expected:,} to {seq - 1:,}")
             self._seq = seq
+
+    def _begun_anew(self) -> BadConfiguration:
+        return BadConfiguration(
+            f"feed {self._store.keys.feed!r} was begun anew after {self._directory} was written: "
+            "archive it to another directory"
+        )
 
     def _were_erased(self, seqs: range) -> bool:
         """Return whether answers are missing because they were erased; see `admin.erase`."""
@@ -267,10 +273,9 @@ class Archiver:
     def _flush(self) -> None:
         """Write what is held, then acknowledge it; what was erased meanwhile is not written."""
         erased = {at.decode() for at in erased_of(self._store).entries}
-        held = {
-            kind: [row for row in rows if row["entry"] not in erased]
-            for kind, rows in self._held.items()
-        }
+        held = dict(self._held)
+        for kind in OF_ENTRIES:
+            held[kind] = [row for row in held[kind] if row["entry"] not in erased]
         answers, inputs = len(held["answers"]), len(held["input"])
         if answers:
             self._writer.add(held)
@@ -287,7 +292,10 @@ class Archiver:
         last = self._writer.last["answers"]
         if not self._has_group:
             self._join_group(last)
-        self._store.call("XGROUP", "SETID", out, self._group, last)
+        try:
+            self._store.call("XGROUP", "SETID", out, self._group, last)
+        except UnknownGroup:  # it was dropped meanwhile
+            self._join_group(last)
         if failpoints.chosen is not None:
             failpoints.chosen.reach("archive-acknowledged")
 

@@ -53,7 +53,7 @@ class ErasableArchive(Copies):
     def erase(self, gone: frozenset[bytes]) -> int:
         texts, removed = [at.decode() for at in gone], 0
         pa = self._writer.pyarrow
-        for kind in layout.KINDS:
+        for kind in layout.OF_ENTRIES:
             for part in layout.parts(self._archive.directory, kind):
                 table = self._writer.read(part)
                 is_gone = pa.compute.is_in(table.column("entry"), pa.array(texts, pa.string()))

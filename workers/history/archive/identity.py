@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workers.errors import BadConfiguration
@@ -59,7 +60,9 @@ def read_identity(directory: Path) -> Identity | None:
     path = directory / IDENTITY
     try:
         with path.open("rb") as source:
-            found = Identity.model_validate_json(source.read(LARGEST))
+            text = source.read(LARGEST)
+        _check_format(path, text)
+        found = Identity.model_validate_json(text)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -69,11 +72,20 @@ def read_identity(directory: Path) -> Identity | None:
             f"{path}: does not say what this archive is of; restore that file, or archive to "
             "another directory"
         ) from None
-    if found.format != FORMAT:
-        raise BadConfiguration(
-            f"{path}: has format {found.format}, this version knows {FORMAT}: upgrade online-svm"
-        )
     return found
+
+
+def _check_format(path: Path, text: bytes) -> None:
+    """Raise BadConfiguration if a newer version wrote it; its other fields may be others."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return
+    if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
+        raise BadConfiguration(
+            f"{path}: has format {found['format']!r:.60}, this version knows {FORMAT}: upgrade "
+            "online-svm"
+        )
 
 
 def claim(directory: Path, feed: str, agreement: Agreement) -> Identity:

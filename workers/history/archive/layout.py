@@ -5,7 +5,7 @@ day in UTC of the milliseconds in the entry IDs.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +16,10 @@ from workers.feed.position import parse_id
 KINDS = ("input", "labels", "reports", "alarms", "answers")
 """Kinds of rows, in the order in which they are written: answers last, so that what belongs to an
 answer is there before it."""
+
+OF_ENTRIES = ("input", "labels", "answers")
+"""Kinds whose rows are of one entry; the others hold sums over many, and no entry is erased from
+them."""
 
 IDENTITY = "archive.json"
 LOCK = ".archive.lock"
@@ -63,13 +67,25 @@ def first_of(part: Path) -> bytes:
     return f"{found[1]}-{found[2]}".encode()
 
 
+def kind_of(part: Path) -> str:
+    """Return the kind of the rows of a part.
+
+    Examples
+    --------
+    >>> kind_of(Path("feed=mail/kind=labels/day=2025-11-22/part-1763800000000-0.parquet"))
+    'labels'
+    """
+    return part.parent.parent.name.removeprefix("kind=")
+
+
+def parts_of_day(directory: Path, kind: str, day: str) -> list[Path]:
+    """Return the parts of one kind and day, in the order of their entries."""
+    return _sorted((directory / f"kind={kind}" / f"day={day}").glob("part-*.parquet"))
+
+
 def parts(directory: Path, kind: str) -> list[Path]:
     """Return the parts of one kind, in the order of their entries."""
-    found = (
-        path for path in (directory / f"kind={kind}").glob("day=*/part-*.parquet")
-        if _PART.fullmatch(path.name)
-    )  # fmt: skip
-    return sorted(found, key=lambda part: parse_id(first_of(part)))
+    return _sorted((directory / f"kind={kind}").glob("day=*/part-*.parquet"))
 
 
 def temporaries(directory: Path) -> Iterator[Path]:
@@ -105,6 +121,11 @@ def find(path: Path) -> Path:
     raise BadConfiguration(
         f"{path}: holds the archives of several feeds; name one of them: {names}"
     )
+
+
+def _sorted(found: Iterable[Path]) -> list[Path]:
+    own = (path for path in found if _PART.fullmatch(path.name))
+    return sorted(own, key=lambda part: parse_id(first_of(part)))
 
 
 def _feeds_below(path: Path) -> Iterator[Path]:

@@ -1,8 +1,13 @@
-"""The one import of pyarrow: it is an optional extra, and takes a while to load."""
+"""pyarrow, imported here alone: it is an optional extra, and takes a while. Parts are read here."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workers.errors import BadConfiguration
+from workers.history.archive.layout import kind_of
+from workers.history.archive.rows import schema
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -26,3 +31,49 @@ def arrow() -> "ModuleType":
         raise BadConfiguration(MISSING) from None
     found: Any = pyarrow
     return found  # type: ignore[no-any-return]  # it ships no type information
+
+
+@contextmanager
+def opened(part: Path, columns: Sequence[str]) -> Iterator[Any]:
+    """Open a part to read some of its columns.
+
+    Raises
+    ------
+    BadConfiguration
+        If it cannot be read, there or within the block, or has no such columns.
+    """
+    pa = arrow()
+    try:
+        with part.open("rb") as raw, pa.parquet.ParquetFile(raw) as source:
+            _check(part, columns, source, pa)
+            yield source
+    except (OSError, pa.ArrowException) as error:
+        raise BadConfiguration(
+            f"{part}: cannot be read: {error}. Restore that file from a copy of the archive"
+        ) from None
+
+
+def last_row(part: Path, columns: Sequence[str]) -> list[Any]:
+    """Return the values of the last row of a part.
+
+    Raises
+    ------
+    BadConfiguration
+        If it cannot be read.
+    """
+    with opened(part, columns) as source:
+        group = source.read_row_group(source.num_row_groups - 1, columns=list(columns))
+        return [group.column(name)[-1].as_py() for name in columns]
+
+
+def _check(part: Path, columns: Sequence[str], source: Any, pa: Any) -> None:
+    """Raise BadConfiguration if another program wrote a file under the name of a part."""
+    expected, found = schema(kind_of(part), pa), source.schema_arrow
+    wrong = [
+        name
+        for name in columns
+        if name not in found.names or found.field(name).type != expected.field(name).type
+    ]
+    if wrong or not source.metadata.num_rows:
+        what = f"has no column {wrong[0]!r} as archives have it" if wrong else "has no rows"
+        raise BadConfiguration(f"{part}: is no part of an archive: it {what}. Move it away")

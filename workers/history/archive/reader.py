@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from workers.broker.batch_size import Entry
-from workers.errors import BadConfiguration
 from workers.feed.keys import FIELD
 from workers.feed.position import parse_id, previous_id
 from workers.history.archive import layout
 from workers.history.archive.identity import Identity, read_identity
-from workers.history.archive.parquet import arrow
+from workers.history.archive.parquet import arrow, last_row, opened
 
 PAGE = 1000
 """Rows of a page."""
@@ -42,7 +41,7 @@ class Archive:
         found = read_identity(self.directory)
         assert found is not None  # `find` saw it
         self.identity: Identity = found
-        self._pa = arrow()
+        arrow()  # before anything is read
 
     def pages(
         self,
@@ -123,12 +122,8 @@ class Archive:
         return b"0-0" if last is None else last[0]
 
     def _batches(self, part: Path, columns: Sequence[str]) -> Iterator[Any]:
-        pa = self._pa
-        try:
-            with pa.parquet.ParquetFile(part) as source:
-                yield from source.iter_batches(batch_size=PAGE, columns=list(columns))
-        except (OSError, pa.ArrowException) as error:
-            raise BadConfiguration(f"{part}: cannot be read: {error}") from None
+        with opened(part, columns) as source:
+            yield from source.iter_batches(batch_size=PAGE, columns=list(columns))
 
 
 def last_answer(directory: Path) -> tuple[bytes, bytes, int | None] | None:
@@ -136,7 +131,5 @@ def last_answer(directory: Path) -> tuple[bytes, bytes, int | None] | None:
     found = layout.parts(directory, "answers")
     if not found:
         return None
-    with arrow().parquet.ParquetFile(found[-1]) as source:
-        table = source.read(columns=["entry", "payload", "seq"])
-    entry, text, seq = (table.column(name)[-1].as_py() for name in ("entry", "payload", "seq"))
+    entry, text, seq = last_row(found[-1], ["entry", "payload", "seq"])
     return entry.encode(), text.encode(), seq

@@ -9,15 +9,21 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from workers import failpoints
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
-from workers.history.archive.layout import KINDS, day_of, part_name, parts, temporaries
-from workers.history.archive.parquet import arrow
+from workers.history.archive.layout import (
+    KINDS,
+    day_of,
+    part_name,
+    parts,
+    parts_of_day,
+    temporaries,
+)
+from workers.history.archive.parquet import arrow, last_row, opened
 from workers.history.archive.rows import Row, schema
 
 PART_ROWS = 50_000
@@ -45,8 +51,9 @@ class ArchiveWriter:
     def __init__(self, directory: Path) -> None:
         self._directory, self.pyarrow = directory, arrow()
         self._schemas = {kind: schema(kind, self.pyarrow) for kind in KINDS}
-        for left in temporaries(directory):
-            left.unlink()
+        with _writing(directory):
+            for left in temporaries(directory):
+                left.unlink()
         self.last = {kind: self._last(kind) for kind in KINDS}
 
     def add(self, rows: Mapping[str, Sequence[Row]]) -> None:
@@ -59,11 +66,15 @@ class ArchiveWriter:
         BadConfiguration
             If they cannot be written. What is on disk stays whole.
         """
-        days = sorted({_day(row) for kind in KINDS for row in rows.get(kind, ())})
-        for day in days:  # a whole day before the next: answers are never ahead of their input
+        new: dict[str, dict[str, list[Row]]] = {}
+        for kind in KINDS:
+            for row in rows.get(kind, ()):
+                if self._is_new(kind, row):
+                    new.setdefault(_day(row), {}).setdefault(kind, []).append(row)
+        for day in sorted(new):  # a whole day before the next: answers are never ahead of input
             for kind in KINDS:
-                of_day = [row for row in rows.get(kind, ()) if _day(row) == day]
-                self._add(kind, [row for row in of_day if self._is_new(kind, row)])
+                if kind in new[day]:
+                    self._add(kind, day, new[day][kind])
 
     def replace(self, part: Path, table: Any) -> None:
         """Replace a part by a table, or drop it where that has no rows."""
@@ -77,35 +88,36 @@ class ArchiveWriter:
     def _is_new(self, kind: str, row: Row) -> bool:
         return parse_id(row["entry"].encode()) > parse_id(self.last[kind])
 
-    def _add(self, kind: str, rows: Sequence[Row]) -> None:
-        for day, grouped in groupby(rows, key=_day):
-            of_day = list(grouped)
-            table = self.pyarrow.Table.from_pylist(of_day, schema=self._schemas[kind])
-            part = self._small_part(kind, day, table)
-            with _writing(self._directory):
-                if part is None:
-                    place = self._directory / f"kind={kind}" / f"day={day}"
-                    _make(place)
-                    part = place / part_name(of_day[0]["entry"].encode())
-                else:
-                    table = self.pyarrow.concat_tables([self.read(part), table])
-                self._write(part, table)
-            self.last[kind] = of_day[-1]["entry"].encode()
+    def _add(self, kind: str, day: str, rows: Sequence[Row]) -> None:
+        """Write rows of one day."""
+        table = self.pyarrow.Table.from_pylist(rows, schema=self._schemas[kind])
+        part = self._small_part(kind, day, table)
+        if part is None:
+            place = self._directory / f"kind={kind}" / f"day={day}"
+            part = place / part_name(rows[0]["entry"].encode())
+            with _writing(place):
+                _make(place)
+        else:
+            table = self.pyarrow.concat_tables([self.read(part), table])
+        with _writing(part):
+            self._write(part, table)
+        self.last[kind] = rows[-1]["entry"].encode()
 
     def read(self, part: Path) -> Any:
         """Return a part as a table."""
-        with part.open("rb") as source:
-            return self.pyarrow.parquet.read_table(source)
+        with opened(part, ("entry",)) as source:
+            return source.read()
 
     def _small_part(self, kind: str, day: str, table: Any) -> Path | None:
-        """Return the last part of a day if there is room in it."""
-        of_day = [part for part in parts(self._directory, kind) if part.parent.name == f"day={day}"]
+        """Return the last part of a day if there is room in it, and it has these columns alone."""
+        of_day = parts_of_day(self._directory, kind, day)
         if not of_day:
             return None
-        held = self.pyarrow.parquet.read_metadata(of_day[-1])
+        with opened(of_day[-1], ("entry",)) as source:
+            held, columns = source.metadata, source.schema_arrow
         size = sum(held.row_group(i).total_byte_size for i in range(held.num_row_groups))
         has_room = held.num_rows + table.num_rows <= PART_ROWS and size + table.nbytes <= PART_BYTES
-        return of_day[-1] if has_room else None
+        return of_day[-1] if has_room and columns.equals(self._schemas[kind]) else None
 
     def _write(self, part: Path, table: Any) -> None:
         partial = part.with_name(f".{part.name}.{secrets.token_hex(4)}.tmp")
@@ -125,10 +137,7 @@ class ArchiveWriter:
     def _last(self, kind: str) -> bytes:
         """Return the last entry of a kind on disk."""
         found = parts(self._directory, kind)
-        if not found:
-            return b"0-0"
-        ids = self.pyarrow.parquet.ParquetFile(found[-1]).read(columns=["entry"]).column("entry")
-        return str(ids[-1].as_py()).encode()
+        return str(last_row(found[-1], ["entry"])[0]).encode() if found else b"0-0"
 
 
 def _day(row: Row) -> str:

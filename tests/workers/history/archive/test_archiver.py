@@ -21,10 +21,12 @@ from workers.admin.reset import reset  # noqa: E402
 from workers.errors import BadConfiguration, InputLost  # noqa: E402
 from workers.failpoints import EXIT_CODE, OF_ARCHIVE  # noqa: E402
 from workers.history.archive import writer  # noqa: E402
+from workers.history.archive.archiver import Archiver  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402
 from workers.history.archive.layout import feed_directory  # noqa: E402
 from workers.history.archive.reader import Archive  # noqa: E402
 from workers.history.archive.verification import verify_archive  # noqa: E402
+from workers.stop import Stop  # noqa: E402
 
 COMMAND = (sys.executable, "-m", "workers.cli", "archive")
 STREAMS = {"input": "input", "answers": "out", "reports": "met", "alarms": "alarms"}
@@ -132,6 +134,16 @@ def test_the_group_stands_behind_what_is_on_disk(answered, tmp_path):
     assert acknowledged(answered) == stream(answered, "out")[-1][0]
 
 
+def test_a_group_that_was_dropped_while_it_follows_is_made_again(answered, tmp_path):
+    directory = feed_directory(tmp_path, answered.keys.feed)
+    with locked(directory):
+        archiver = Archiver(answered, directory)
+        archiver.run(Stop())
+        answered.call("XGROUP", "DESTROY", answered.keys.out, "archive")
+        archiver.run(Stop())
+    assert acknowledged(answered) == stream(answered, "out")[-1][0]
+
+
 def test_another_archive_may_not_take_the_group(answered, tmp_path):
     archive(answered, tmp_path / "one")
     with pytest.raises(BadConfiguration, match="needs one of its own, --group"):
@@ -187,6 +199,38 @@ def test_a_feed_that_was_begun_anew_is_another_archive(answered, tmp_path):
         answer()
         with pytest.raises(BadConfiguration, match="another configuration: archive to another"):
             archive(store, tmp_path)
+
+
+@pytest.mark.parametrize("is_following", [False, True])
+def test_a_feed_that_was_begun_anew_with_its_configuration_is_another_archive_too(
+    embedded_url, feed, tmp_path, is_following
+):
+    with answering(embedded_url, feed) as (store, answer, _):
+        push(store, 0, 40)
+        answer()
+        directory = feed_directory(tmp_path, feed)
+        with locked(directory):
+            archiver = Archiver(store, directory)
+            archiver.run(Stop())
+            reset(store, with_input=True, force=True)
+            with answering(embedded_url, feed) as (_, answer_again, _engine):
+                push(store, 50, 80)
+                answer_again()
+            if not is_following:
+                archiver = Archiver(store, directory)
+            with pytest.raises(BadConfiguration, match="was begun anew after"):
+                archiver.run(Stop())
+    assert len(rows_of(tmp_path, feed, "answers")) == 40
+
+
+def test_a_feed_that_answers_the_same_input_again_has_the_same_archive(answered, tmp_path):
+    archive(answered, tmp_path)
+    reset(answered, with_input=False, force=True)
+    with answering(answered.url, answered.keys.feed) as (store, answer, _):
+        push(store, 100, 120)
+        answer()
+        assert archive(store, tmp_path).answers == 20
+        assert_whole(store, tmp_path)
 
 
 def test_text_of_a_producer_is_data(embedded_url, feed, tmp_path):

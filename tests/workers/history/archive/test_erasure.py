@@ -92,6 +92,24 @@ def test_the_rest_is_recomputed_or_checked_by_the_digest(answered, tmp_path):
     assert (found.erased, found.answers, found.chained, found.unlinked) == (1, 110, 49, 0)
 
 
+@pytest.mark.parametrize("is_archived_before", [True, False])
+def test_the_report_at_an_erased_entry_stays(answered, tmp_path, is_archived_before):
+    """It holds sums over many; and it is a link of the chain."""
+    go_on(answered)
+    if is_archived_before:
+        archive(answered, tmp_path)
+    reported = [int(at.decode().split("-")[0]) for at, _ in stream(answered, "met")]
+    last = max(i for i in range(100, 140) if int(entry(i)[0].split("-")[0]) in reported)
+    assert erase_with(answered, tmp_path, f"id-{last}").entries == 1
+    archive(answered, tmp_path)
+    go_on(answered, 140, 150)
+    archive(answered, tmp_path)
+    held = [row["entry"] for row in rows_of(tmp_path, answered.keys.feed, "reports")]
+    assert held == [at.decode() for at, _ in stream(answered, "met")]
+    assert entry(last)[0] in held
+    assert verify_archive(answered, of_archive(answered, tmp_path)).is_identical
+
+
 @pytest.mark.parametrize("seq", [10, 70, 120])
 def test_a_changed_answer_is_found_wherever_it_is(answered, tmp_path, seq):
     erase_with(answered, tmp_path)
