@@ -8,9 +8,9 @@ from workers.admin.status import waiting
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.engine.snapshots import parts_of
-from workers.errors import BadConfiguration, OutputAhead, Unavailable, WrongKeyType
+from workers.errors import BadConfiguration, OutputAhead, StateLost, Unavailable, WrongKeyType
 from workers.feed.agreement import check_computed
-from workers.feed.kept_bytes import NO_BOUNDS, Bounds
+from workers.feed.kept_bytes import NO_BOUNDS, Bounds, KeptBytes
 from workers.feed.position import Position
 from workers.feed.retention import KEEPS
 from workers.feed.state import Pointer, initial_fields
@@ -112,8 +112,7 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
     )
     parts = pointer.keys(store.keys)
     store.finish_snapshot(store.put_snapshot(pointer, backup.data))
-    keeps = NO_BOUNDS if exists(store) else KEEPS
-    fields = _fields(backup, position, pointer, keeps)
+    fields = _fields(backup, position, pointer, _retained(store))
     reply = store.run(
         _RESTORE,
         [*_streams(store), *parts],
@@ -138,12 +137,25 @@ def _streams(store: Store) -> list[str]:
     return [keys.state, keys.input, *keys.outputs]
 
 
+def _retained(store: Store) -> tuple[Bounds, KeptBytes]:
+    """Return what the feed keeps of its outputs, and what it counted: they stay where they are."""
+    if not exists(store):
+        return KEEPS, KeptBytes()
+    try:
+        state = store.state()
+    except (StateLost, BadConfiguration):  # what this restore replaces; nothing is trimmed sooner
+        state = None
+    return (NO_BOUNDS, KeptBytes()) if state is None else (state.keeps, state.kept)
+
+
 def _fields(
-    backup: Backup, position: Position, pointer: Pointer, keeps: Bounds
+    backup: Backup, position: Position, pointer: Pointer, retained: tuple[Bounds, KeptBytes]
 ) -> list[bytes | str | int]:
     """Return names and values of the hash `st`; both snapshots are this one."""
+    keeps, kept = retained
     return [
         *initial_fields(backup.agreement, keeps),
+        *(part for pair in kept.changes(KeptBytes()).items() for part in pair),
         *("cursor", position.cursor, "seq", position.seq, "n", position.n),
         *("digest", position.digest.hex()),
         *("snapshot", pointer.encode(), "previous", pointer.encode()),

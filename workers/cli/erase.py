@@ -49,15 +49,21 @@ def erase(
         opened = nullcontext(None) if archive is None else _opened(archive, feed)
         with opened as copies:
             found = remove(store, id, copies)
-        saved = _save(store)
+        saved = found.learned is None or _save(store)
+        readers = [] if archive is not None else _readers(store)
     if json:
         show_json({"feed": feed, **_plain(found), "file_rewritten": saved})
         return
     note(describe(feed, found))
     if not saved:
         note(
-            "the file that Redis saves may still have them: run BGREWRITEAOF, or BGSAVE where "
-            "Redis keeps no append-only file"
+            "the file that Redis saves may still have them: run BGREWRITEAOF, and BGSAVE where "
+            "Redis saves snapshots"
+        )
+    if readers:
+        note(
+            f"consumers of its answers may have copies: {', '.join(readers)}. Of an archive they "
+            "are erased with --archive DIR"
         )
 
 
@@ -70,6 +76,9 @@ def describe(feed: str, found: "Erasure") -> str:
     >>> describe("mail", Erasure(1, 3, 200, 0))
     "1 entry of feed 'mail' erased, and 3 rows of its archive; it goes on from 200 examples learned"
     """
+    if found.learned is None:
+        rows = counted(found.archived, "row")
+        return f"{rows} of the archive of an earlier feed {feed!r} erased; nothing else was done"
     text = f"{counted(found.entries, 'entry', 'entries')} of feed {feed!r} erased"
     if found.archived:
         text += f", and {counted(found.archived, 'row')} of its archive"
@@ -79,7 +88,7 @@ def describe(feed: str, found: "Erasure") -> str:
     return text
 
 
-def _plain(found: "Erasure") -> dict[str, int]:
+def _plain(found: "Erasure") -> dict[str, int | None]:
     return {
         "entries": found.entries,
         "archived_rows": found.archived,
@@ -112,12 +121,24 @@ def _opened(path: Path, feed: str) -> "Iterator[Copies]":
 
 
 def _save(store: "Store") -> bool:
-    """Let Redis write its file again, where it is let to; return whether it began."""
+    """Let Redis write its files again, where it is let to; return whether it began."""
     from workers.errors import WorkerError
 
     try:
         has_log = store.server().get("aof_enabled") == "1"
-        store.call("BGREWRITEAOF" if has_log else "BGSAVE")
+        if has_log:
+            store.call("BGREWRITEAOF")
+        if not has_log or store.call("CONFIG", "GET", "save")[1]:
+            store.call("BGSAVE", "SCHEDULE")
     except WorkerError:
         return False
     return True
+
+
+def _readers(store: "Store") -> "list[str]":
+    """Return the names of the consumer groups of the answers."""
+    if not store.length(store.keys.out):
+        return []
+    groups = store.call("XINFO", "GROUPS", store.keys.out)
+    found = [dict(zip(flat[::2], flat[1::2], strict=True))[b"name"] for flat in groups]
+    return [name.decode(errors="replace") for name in found]

@@ -10,7 +10,8 @@ Each step may be cut off: the same command finishes what was begun. From step 2 
 anything from before; until then, it has all.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain as joined
@@ -21,7 +22,7 @@ from workers.admin.backup import Backup
 from workers.admin.erase.learned_again import learn_again
 from workers.admin.erase.links import Entries, Source, link_digests
 from workers.admin.erase.record import erased_of, finish, write
-from workers.admin.erase.streams import among, ids_of_person, names_person, without
+from workers.admin.erase.streams import among, ids_of_person, is_text, names_person, without
 from workers.admin.holder import check_not_in_use
 from workers.admin.restore import restore
 from workers.admin.verify import feed_state, settings_of
@@ -30,7 +31,7 @@ from workers.broker.store import Store
 from workers.engine import snapshots
 from workers.errors import BadConfiguration, InvalidStoredSnapshot
 from workers.feed.erased import Erased, ErasedEntry
-from workers.feed.position import START, Digest, parse_id
+from workers.feed.position import START, Digest, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.stop import Stop
 
@@ -42,7 +43,11 @@ _LEASE = 5.0  # seconds
 class Copies(Protocol):
     """Copies of a feed's entries outside of Redis: an archive."""
 
-    def ids_of_person(self, person: str) -> dict[bytes, int | None]:
+    def is_of(self, store: Store) -> bool:
+        """Return whether they are copies of the feed as it is, not of one that had its name."""
+        ...
+
+    def ids_of_person(self, sent: bytes) -> dict[bytes, int | None]:
         """Return the IDs of the entries of a person, each with its `seq` where that is known."""
         ...
 
@@ -65,20 +70,22 @@ class Erasure:
         Entries of the feed.
     archived : int
         Rows of the archive.
-    learned : int
-        Examples that the feed has learned again.
+    learned : int or None
+        Examples that the feed has learned again; None where it was left as it is.
     unlinked : int
         Entries among them whose place in the chain is no longer known.
     """
 
     entries: int
     archived: int
-    learned: int
+    learned: int | None
     unlinked: int
 
 
 def erase(store: Store, person: str, copies: Copies | None = None) -> Erasure:
     """Erase all entries with a producer's id, labels that came late too.
+
+    Copies of an earlier feed of this name lose their rows; the feed stays as it is.
 
     Raises
     ------
@@ -87,20 +94,31 @@ def erase(store: Store, person: str, copies: Copies | None = None) -> Erasure:
     BadConfiguration
         If it is a combination, keeps nothing of the id, or has entries of it that wait.
     """
+    sent = person.encode(errors="surrogateescape")  # as a shell gives what is not UTF-8
+    if copies is not None and not copies.is_of(store):
+        return _erase_copies(store.keys.feed, sent, copies)
     state = feed_state(store)
     settings_of(store.keys.feed, state)  # a combination has none
     check_not_in_use(store, force=False)
     with holding(store.url, store.keys.lease, WRITER, _LEASE, Stop(), _LEASE):
-        return _erase(store, feed_state(store), person, copies)
+        return _erase(store, feed_state(store), sent, copies)
 
 
-def _erase(store: Store, state: FeedState, person: str, copies: Copies | None) -> Erasure:
+def _erase_copies(feed: str, sent: bytes, copies: Copies) -> Erasure:
+    """Erase the rows of a person from copies alone."""
+    gone = frozenset(copies.ids_of_person(sent))
+    if not gone:
+        raise BadConfiguration(f"this archive of an earlier feed {feed!r} has nothing of this id")
+    return Erasure(0, copies.erase(gone), None, 0)
+
+
+def _erase(store: Store, state: FeedState, sent: bytes, copies: Copies | None) -> Erasure:
     record = erased_of(store)
-    gone = _find(store, state, person, copies, record)
-    unknown = set(gone) - record.entries.keys()
-    links = _links(store, state, record, unknown, copies)
-    for at in unknown:
-        record.entries[at] = ErasedEntry(_seq(store, state, record, at, gone[at]), links.get(at))
+    gone = _find(store, state, sent, copies, record)
+    unknown = {at: seq for at, seq in gone.items() if at not in record.entries}
+    links = _links(store, state, record, set(unknown), copies)
+    for at, seq in _seqs(store, state, record, unknown).items():
+        record.entries[at] = ErasedEntry(seq, links.get(at))
     record.is_unfinished = True
     write(store, record)
     learned = _learn_again(store, state, record)
@@ -108,8 +126,9 @@ def _erase(store: Store, state: FeedState, person: str, copies: Copies | None) -
     keys = store.keys
     for stream in (keys.input, keys.out, keys.dlq):
         without(store, stream, among(all_gone))
-    without(store, keys.requests, lambda entry: names_person(entry[1], person.encode()))
-    store.call("DEL", keys.reply(person))
+    without(store, keys.requests, lambda entry: names_person(entry[1], sent))
+    if is_text(sent):  # a request whose id is none has its answer under another key, and it expires
+        store.call("DEL", keys.reply(sent.decode()))
     archived = 0 if copies is None else copies.erase(all_gone)
     finish(store)
     unlinked = sum(record.entries[at].link is None for at in gone)
@@ -117,16 +136,16 @@ def _erase(store: Store, state: FeedState, person: str, copies: Copies | None) -
 
 
 def _find(
-    store: Store, state: FeedState, person: str, copies: Copies | None, record: Erased
+    store: Store, state: FeedState, sent: bytes, copies: Copies | None, record: Erased
 ) -> dict[bytes, int | None]:
     """Return the entries to erase, with their `seq` where the archive tells it."""
-    found, waiting = ids_of_person(store, person, state.position.cursor)
+    found, waiting = ids_of_person(store, sent, state.position.cursor)
     if waiting:
         raise BadConfiguration(
             f"feed {store.keys.feed!r} has not answered {waiting:,} entries of this id: let a "
             f"worker answer them first (online-svm worker {store.keys.feed}), then stop it"
         )
-    gone = dict.fromkeys(found) | ({} if copies is None else copies.ids_of_person(person))
+    gone = dict.fromkeys(found) | ({} if copies is None else copies.ids_of_person(sent))
     if record.is_unfinished:  # of the erasure that was cut off, whatever it was of
         gone |= {at: entry.seq for at, entry in record.entries.items()}
     if not gone:
@@ -137,17 +156,28 @@ def _find(
     return gone
 
 
-def _seq(store: Store, state: FeedState, record: Erased, entry_id: bytes, known: int | None) -> int:
-    """Return the number of input entries before an entry: from its answer, or by counting."""
-    if known is not None:
-        return known
+def _seqs(
+    store: Store, state: FeedState, record: Erased, gone: Mapping[bytes, int | None]
+) -> dict[bytes, int]:
+    """Return the number of input entries before each entry: from its answer, or by counting."""
+    found = {at: _seq(store, at) if seq is None else seq for at, seq in gone.items()}
+    uncounted = [at for at, seq in found.items() if seq is None]
+    if uncounted:
+        first, cursor = min(uncounted, key=parse_id), state.position.cursor
+        pages = store.pages(store.keys.input, previous_id(first), cursor)
+        later = {entry[0] for page in pages for entry in page} | {*record.after(first, cursor)}
+        places = sorted(map(parse_id, later | gone.keys()))
+        before_all = state.position.seq - len(places)
+        for at in uncounted:
+            found[at] = max(0, before_all + bisect_left(places, parse_id(at)))
+    return {at: seq for at, seq in found.items() if seq is not None}
+
+
+def _seq(store: Store, entry_id: bytes) -> int | None:
+    """Return the number of input entries before an entry, if its answer is kept."""
     found = store.call("XRANGE", store.keys.out, entry_id, entry_id)
-    if found and isinstance(seq := answer(found[0]).get("seq"), int):
-        return seq
-    cursor = state.position.cursor
-    pages = store.pages(store.keys.input, entry_id, cursor)
-    later = {entry[0] for page in pages for entry in page} | {*record.after(entry_id, cursor)}
-    return max(0, state.position.seq - 1 - len(later - {entry_id}))
+    seq = answer(found[0]).get("seq") if found else None
+    return seq if isinstance(seq, int) else None
 
 
 def _links(

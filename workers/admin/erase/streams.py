@@ -19,7 +19,7 @@ _ATTEMPTS = 100
 _COPY_SECONDS = 3600  # a copy that nobody finished expires
 
 
-def ids_of_person(store: Store, person: str, upto: bytes) -> tuple[set[bytes], int]:
+def ids_of_person(store: Store, sent: bytes, upto: bytes) -> tuple[set[bytes], int]:
     """Return the IDs of the entries with a producer's id, and how many of them wait.
 
     Input, labels that came late, answers and dead letters count.
@@ -27,11 +27,12 @@ def ids_of_person(store: Store, person: str, upto: bytes) -> tuple[set[bytes], i
     Parameters
     ----------
     store : Store
-    person : str
+    sent : bytes
+        The id.
     upto : bytes
         The committed cursor; what is in the input after it waits for its answer.
     """
-    sent, keys = person.encode(), store.keys
+    keys = store.keys
     matches: tuple[tuple[str, Callable[[Entry], bool]], ...] = (
         (keys.input, lambda entry: names_person(entry[1], sent)),
         (keys.out, lambda entry: answers_person(entry, sent)),
@@ -72,8 +73,17 @@ def answers_person(entry: Entry, sent: bytes) -> bool:
         message: Any = orjson.loads(data)
     except orjson.JSONDecodeError:
         return False
-    person = sent.decode()
+    person = sent.decode(errors="surrogateescape")
     return isinstance(message, dict) and person in (message.get("id"), message.get("example"))
+
+
+def is_text(sent: bytes) -> bool:
+    """Return whether an id is text; entries with another one are rejected, but may be erased."""
+    try:
+        sent.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def without(store: Store, stream: str, gone: Callable[[Entry], bool]) -> int:
@@ -114,6 +124,6 @@ def among(gone: Collection[bytes]) -> Callable[[Entry], bool]:
 def _was_rejected(entry: Entry, sent: bytes) -> bool:
     """Return whether a dead letter is of an id: its head has a line for each field."""
     flat = entry[1]
-    head = dict(zip(flat[::2], flat[1::2], strict=False)).get(b"head", b"")
-    lines = head.split(b"\n")
-    return b"id=" + sent in lines or b"for=" + sent in lines
+    head = b"\n" + dict(zip(flat[::2], flat[1::2], strict=False)).get(b"head", b"")
+    # An id may hold line breaks itself.
+    return any(b"\n%b=%b\n" % (name, sent) in head for name in (b"id", b"for"))

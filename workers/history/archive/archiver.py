@@ -22,11 +22,10 @@ from workers.broker.redis_errors import UnknownGroup
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost, WorkerError
 from workers.feed.position import parse_id, previous_id
-from workers.feed.state import FeedState
 from workers.history.archive import rows
+from workers.history.archive.continuity import BegunAnew, last_archived
 from workers.history.archive.identity import claim
 from workers.history.archive.layout import KINDS, OF_ENTRIES
-from workers.history.archive.reader import last_answer
 from workers.history.archive.rows import Row
 from workers.history.archive.writer import ArchiveWriter
 from workers.history.true_labels import TrueLabels
@@ -97,7 +96,7 @@ class Archiver:
         self._reads_input = "join" not in json.loads(state.agreement.config)
         self._writer = ArchiveWriter(directory)
         self._truths = TrueLabels(store)
-        self._seq = self._continued(state)
+        self._seq = last_archived(store, state, directory)
         self._has_group = False
         self._begin()
 
@@ -139,24 +138,6 @@ class Archiver:
         """Return the first entry of `out` in an order; b"0-0" without any."""
         found = self._store.call(command, self._store.keys.out, begin, end, "COUNT", 1)
         return bytes(found[0][0]) if found else b"0-0"
-
-    def _continued(self, state: FeedState) -> int | None:
-        """Return the `seq` of the last archived answer; None if none is archived.
-
-        Raises
-        ------
-        BadConfiguration
-            If the feed has another answer there, or none.
-        """
-        last = last_answer(self._directory)
-        if last is None:
-            return None
-        entry_id, text, seq = last
-        found = self._store.call("XRANGE", self._store.keys.out, entry_id, entry_id)
-        is_same = not found or payload(found[0]) == text
-        if not is_same or parse_id(state.position.cursor) < parse_id(entry_id):
-            raise self._begun_anew()
-        return seq
 
     def _read(self, stop: Stop, upto: bytes) -> bool:
         """Read what is new up to an entry; return whether as much is held as may be."""
@@ -218,7 +199,7 @@ class Archiver:
         return [entry for each in pages for entry in each]
 
     def _check_gap(self, messages: Sequence[dict[str, object]]) -> None:
-        """Raise InputLost if answers are missing before or between these.
+        """Raise InputLost if answers are missing before or between these, and BegunAnew if fewer.
 
         An answer counts the entries before it, from 0.
         """
@@ -228,16 +209,10 @@ class Archiver:
                 continue
             expected = seq if self._seq is None else self._seq + 1
             if seq < expected:
-                raise self._begun_anew()
+                raise BegunAnew(self._store.keys.feed, self._directory)
             if seq != expected and not self._were_erased(range(expected, seq)):
                 self._lost(f"answers {expected:,} to {seq - 1:,}")
             self._seq = seq
-
-    def _begun_anew(self) -> BadConfiguration:
-        return BadConfiguration(
-            f"feed {self._store.keys.feed!r} was begun anew after {self._directory} was written: "
-            "archive it to another directory"
-        )
 
     def _were_erased(self, seqs: range) -> bool:
         """Return whether answers are missing because they were erased; see `admin.erase`."""

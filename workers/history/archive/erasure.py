@@ -12,6 +12,7 @@ from workers.broker.store import Store
 from workers.feed.position import START, parse_id
 from workers.feed.state import FeedState
 from workers.history.archive import layout
+from workers.history.archive.continuity import BegunAnew, last_archived
 from workers.history.archive.reader import Archive
 from workers.history.archive.writer import ArchiveWriter
 
@@ -28,8 +29,18 @@ class ErasableArchive(Copies):
         self._archive, self._writer = archive, ArchiveWriter(archive.directory)
 
     @override
-    def ids_of_person(self, person: str) -> dict[bytes, int | None]:
-        sent = person.encode()
+    def is_of(self, store: Store) -> bool:
+        state, identity = store.state(), self._archive.identity
+        if state is None or identity.config_hash != state.agreement.config_hash:
+            return False
+        try:
+            last_archived(store, state, self._archive.directory)
+        except BegunAnew:
+            return False
+        return True
+
+    @override
+    def ids_of_person(self, sent: bytes) -> dict[bytes, int | None]:
         found: dict[bytes, int | None] = {
             at: None
             for page in self._archive.inputs()

@@ -1,6 +1,7 @@
 """A person's rows are gone from everything that is stored, and the feed goes on."""
 
 import json
+import os
 import struct
 import time
 from pathlib import Path
@@ -310,6 +311,66 @@ def test_entries_that_wait_are_answered_first(feed_of_person):
         BadConfiguration, match="has not answered 1 entries of this id: let a worker"
     ):
         erase(store, PERSON)
+
+
+def test_an_id_that_is_no_text_is_erased_as_a_shell_gives_it(feed_of_person):
+    with answering(feed_of_person.url, feed_of_person.keys.feed, **CHANGES) as (store, answer, _):
+        store.call("XADD", store.keys.input, "*", "x", f'["{VALUE}"]', "id", b"a\xff", "y", "a")
+        answer()
+    assert erase(store, os.fsdecode(b"a\xff")).entries == 1
+    kept = b"".join(store.call("DUMP", key) for key in keys_of(store))
+    assert f'["{VALUE}"]'.encode() not in kept
+
+
+def test_a_dead_letter_alone_is_found_by_its_whole_id(feed_of_person):
+    """An id may hold line breaks, as the lines of a dead letter are separated."""
+    with answering(feed_of_person.url, feed_of_person.keys.feed, **CHANGES) as (store, answer, _):
+        for name in ("one\nid=two", "two\nid=one", "two"):
+            store.call("XADD", store.keys.input, "*", "x", "[7]", "id", name, "y", "a")
+        answer()
+        for one in (store.keys.input, store.keys.out):
+            store.call("XTRIM", one, "MAXLEN", "=", 0)
+    assert erase(store, "one\nid=two").entries == 1
+    heads = [dict(zip(f[::2], f[1::2], strict=True))[b"head"] for _, f in stream(store, "dlq")]
+    assert [head.split(b"id=", 1)[1] for head in heads[-2:]] == [
+        b"two\nid=one\ny=a\n",
+        b"two\ny=a\n",
+    ]
+
+
+def test_an_id_that_occurs_often_is_counted_in_one_pass(feed_of_person):
+    """Their answers are gone: the number of entries before each is counted in the input."""
+    with answering(feed_of_person.url, feed_of_person.keys.feed, **CHANGES) as (store, answer, _):
+        for i in range(60):
+            name = "often" if i % 3 == 0 else f"other-{i}"
+            store.call("XADD", store.keys.input, "*", "x", "[1,2]", "id", name, "y", "a")
+        answer()
+        seqs = {at: json.loads(f[1])["seq"] for at, f in stream(store, "out")}
+        often = [at for at, f in stream(store, "input") if f[3] == b"often"]
+    erase(store, "other-31")
+    store.call("XTRIM", store.keys.out, "MAXLEN", "=", 5)
+    assert erase(store, "often").entries == len(often) == 20
+    found = erased_of(store).entries
+    assert {at: found[at].seq for at in often} == {at: seqs[at] for at in often}
+    assert verify(store).is_identical
+
+
+def test_a_feed_keeps_as_many_bytes_as_before(feed_of_person):
+    before = feed_of_person.state()
+    assert before.keeps.out == 64 << 20
+    assert before.kept.streams[0].total > 0
+    erase(feed_of_person, PERSON)
+    after = feed_of_person.state()
+    assert (after.keeps, after.kept) == (before.keeps, before.kept)
+
+
+def test_the_command_names_those_who_may_have_copies(feed_of_person, capsys):
+    store = feed_of_person
+    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["erase", store.keys.feed, "--id", PERSON, "--yes", "--redis", store.url])
+    assert ended.value.code == 0
+    assert "consumers of its answers may have copies: sink." in capsys.readouterr().err
 
 
 def test_an_id_that_nothing_has_is_told(feed_of_person):

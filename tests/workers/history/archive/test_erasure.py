@@ -11,7 +11,9 @@ from archived_feed import answering, archive, entry, push, rows_of, stream  # no
 from workers.admin.erase import erasure  # noqa: E402
 from workers.admin.erase.erasure import erase  # noqa: E402
 from workers.admin.erase.record import erased_of  # noqa: E402
+from workers.admin.reset import reset  # noqa: E402
 from workers.cli import app as cli  # noqa: E402
+from workers.errors import BadConfiguration  # noqa: E402
 from workers.history.archive.archiver import Archiver  # noqa: E402
 from workers.history.archive.erasure import ErasableArchive  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402
@@ -179,6 +181,23 @@ def test_what_an_archiver_holds_is_not_written_once_it_is_erased(embedded_url, f
         assert archiver.done.answers == 29
         archive(store, tmp_path)
         assert verify_archive(store, Archive(directory)).is_identical
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_of_an_archive_of_an_earlier_feed_only_its_rows_go(answered, tmp_path, is_there):
+    """The present feed never had these entries: it is not learned again, and counts none."""
+    store = answered
+    reset(store, with_input=True, force=True)
+    if is_there:
+        go_on(store, 100, 130)
+    before = store.call("HGETALL", store.keys.state)
+    found = erase_with(store, tmp_path)
+    assert (found.entries, found.archived, found.learned) == (0, 3, None)
+    assert PERSON.encode() not in contents(tmp_path)
+    assert store.call("HGETALL", store.keys.state) == before
+    assert store.call("EXISTS", store.keys.erased) == 0
+    with pytest.raises(BadConfiguration, match=r"earlier feed .* has nothing of this id"):
+        erase_with(store, tmp_path)
 
 
 def test_an_erasure_that_was_cut_off_is_finished_in_the_archive(answered, tmp_path, monkeypatch):
