@@ -76,7 +76,7 @@ def of_scorer(keys: FeedKeys) -> list[Command]:
     return [
         ("HGETALL", keys.state), ("HMGET", keys.state, "n"), ("HGETALL", pub), ("TIME",),
         ("GET", keys.published_parts(0, "0" * 8, 1)[0]), ("XGROUP", "CREATE", req, SCORERS, "0"),
-        ("XINFO", "CONSUMERS", req, SCORERS), ("XRANGE", req, "-", "+"),
+        ("XINFO", "CONSUMERS", req, SCORERS), ("XLEN", req), ("XRANGE", req, "-", "+"),
         ("XREADGROUP", "GROUP", SCORERS, "c", "STREAMS", req, ">"), ("XPENDING", req, SCORERS),
         ("XCLAIM", req, SCORERS, "c", "1", "0-1"), ("XACK", req, SCORERS, "0-1"),
         ("XDEL", req, "0-1"), ("EXISTS", answer), ("RPUSH", answer, ""),

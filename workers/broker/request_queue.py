@@ -7,12 +7,14 @@ an answer looks whether the request is still pending, so each is answered once.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import structlog
 
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
+from workers.broker.pipeline import Sent
 from workers.broker.redis_errors import UnknownGroup
 from workers.broker.script import Script
 from workers.errors import ReadTooLarge, WorkerError
@@ -35,8 +37,7 @@ BATCH_BYTES = 1 << 24
 log = structlog.get_logger("online_svm.scorer")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request that this scorer is to answer.
 
     Attributes
@@ -54,8 +55,7 @@ class Request:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The answer to one request.
 
     Attributes
@@ -102,6 +102,33 @@ class Standing:
         return max(0, self.now - used.at)
 
 
+class Taken(NamedTuple):
+    """What one read gave this scorer.
+
+    Attributes
+    ----------
+    requests : list of Request
+        Empty if there was none.
+    standing : Standing
+        Of the feed, after they were given.
+    is_full : bool
+        Whether more requests may be waiting.
+    """
+
+    requests: list[Request]
+    standing: Standing
+    is_full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A read that was sent; `RequestQueue.receive` returns what it gives."""
+
+    entries: Sent
+    standing: Sequence[Sent]
+    count: int
+
+
 class RequestQueue:
     """The requests of one feed, for one scorer.
 
@@ -128,7 +155,7 @@ class RequestQueue:
         consumer: str,
         stop: Stop,
         patience: float | None = 0.0,
-        batch: int = 64,
+        batch: int = 256,
         block_ms: int = 1000,
         most_bytes: int = 1 << 20,
     ) -> None:
@@ -159,24 +186,44 @@ class RequestQueue:
             if int(fields[b"idle"]) > FORGOTTEN_MS:
                 self.leave(fields[b"name"])
 
-    def read(self) -> list[Request]:
-        """Return new requests; wait for the first one."""
+    def read(self) -> Taken:
+        """Take new requests; wait for the first one."""
+        return self.receive(self.send_read(self._block_ms))
+
+    def send_read(self, block_ms: int | None = None) -> Asked:
+        """Ask for new requests, and behind them where the feed stands; see `receive`.
+
+        Without `block_ms` it does not wait for the first one.
+        """
+        waiting = () if block_ms is None else ("BLOCK", block_ms)
+        count = self._batch.count
+        sent = self._connection.send(
+            "XREADGROUP", "GROUP", SCORERS, self._consumer, "COUNT", count, *waiting,
+            "STREAMS", self.keys.requests, ">", limit=max(2 * BATCH_BYTES, 2 * self.most_bytes),
+        )  # fmt: skip
+        return Asked(sent, self._send_standing(), count)
+
+    def receive(self, asked: Asked) -> Taken:
+        """Return what a read gave this scorer. From then on it is pending here."""
         try:
-            reply = self._connection.call(
-                "XREADGROUP", "GROUP", SCORERS, self._consumer, "COUNT", self._batch.count,
-                "BLOCK", self._block_ms, "STREAMS", self.keys.requests, ">",
-                limit=max(2 * BATCH_BYTES, 2 * self.most_bytes),
-            )  # fmt: skip
+            entries = self._received(asked)
+        except ReadTooLarge as error:
+            # The connection is closed, and what was sent behind the read is lost with it.
+            self._batch.halve(error)
+            return Taken(self._held(), self.standing(), False)
+        requests = [self._measured(entry) for entry in entries]
+        return Taken(requests, self._standing(asked.standing), len(entries) >= asked.count)
+
+    def _received(self, asked: Asked) -> list[Entry]:
+        try:
+            reply = self._connection.receive(asked.entries)
         except UnknownGroup:
             self.begin()
             return []
-        except ReadTooLarge as error:
-            self._batch.halve(error)
-            return self._held()
         entries: list[Entry] = reply[0][1] if reply else []
         if entries:
             self._batch.first_of(entries)
-        return [self._measured(Request(entry)) for entry in entries]
+        return entries
 
     def claim(self, idle_ms: int) -> list[Request]:
         """Take over requests that were given to a scorer so long ago and are not answered.
@@ -201,20 +248,29 @@ class RequestQueue:
         )  # fmt: skip
         return [self._fetched(entry, given[entry] + 1) for ids in claimed for entry in ids]
 
+    def length(self) -> int:
+        """Return how many requests have no answer yet."""
+        return int(self._connection.call("XLEN", self.keys.requests))
+
     def standing(self) -> Standing:
         """Return where the feed and its newest published state stand."""
+        return self._standing(self._send_standing())
+
+    def _send_standing(self) -> list[Sent]:
         st, pub = self.keys.state, self.keys.published
         commands = [("HMGET", st, "n", "config_hash"), ("HGETALL", pub), ("TIME",)]
-        sent = [self._connection.send(*command, key=st) for command in commands]
+        return [self._connection.send(*command, key=st) for command in commands]
+
+    def _standing(self, sent: Sequence[Sent]) -> Standing:
         (n, config), newest, (seconds, micros) = map(self._connection.receive, sent)
         now = int(seconds) * 1000 + int(micros) // 1000
         fields = dict(zip(newest[::2], newest[1::2], strict=True))
         return Standing(_count(n), (config or b"").decode(errors="replace"), fields, now)
 
-    def answer(
+    def send_answers(
         self, answers: Sequence[tuple[Reply, bytes]], since: int, most: int, keep: int
-    ) -> int | None:
-        """Write answers, each once; return how many, None if `since` is more than `most` ago.
+    ) -> Sent:
+        """Write answers, each once; `written` returns how many.
 
         Parameters
         ----------
@@ -223,13 +279,17 @@ class RequestQueue:
         since : int
             Milliseconds by the clock of Redis, when what is said of the state was true.
         most : int
-            Milliseconds.
+            Milliseconds that this may be ago, or nothing is written.
         keep : int
             Seconds that an answer is kept.
         """
         keys = [self.keys.requests, *(self.keys.reply(reply.request) for reply, _ in answers)]
         pairs = [part for reply, text in answers for part in (reply.entry, text)]
-        result = self._connection.evaluate(_ANSWER, keys, [SCORERS, since, most, keep, *pairs])
+        return self._connection.send_script(_ANSWER, keys, [SCORERS, since, most, keep, *pairs])
+
+    def written(self, sent: Sent) -> int | None:
+        """Return how many answers were written; None if what they say of the state is too old."""
+        result = self._connection.receive_script(_ANSWER, sent)
         return None if result[0] == b"LATE" else int(result[1])
 
     def leave(self, name: bytes | None = None) -> bool:
@@ -259,11 +319,12 @@ class RequestQueue:
         rows = self._connection.call("XRANGE", key, entry, entry)
         return Request((entry, rows[0][1]) if rows else (entry, []), deliveries)
 
-    def _measured(self, request: Request) -> Request:
-        """Return a request without its fields where these are too large."""
-        entry, fields = request.entry
-        size = sum(map(len, fields))
-        return request if size <= self.most_bytes else Request((entry, []), 1, size)
+    def _measured(self, entry: Entry) -> Request:
+        """Return a new request, without its fields where these are too large."""
+        size = sum(map(len, entry[1]))
+        if size <= self.most_bytes:
+            return Request(entry)
+        return Request((entry[0], []), 1, size)
 
 
 def _count(value: bytes | None) -> int | None:

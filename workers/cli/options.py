@@ -1,7 +1,7 @@
 """The options of `worker`, generated from the models of the settings."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -17,25 +17,41 @@ _OWN_OPTIONS = frozenset(("redis", "alarm_secret"))
 of processes."""
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+_Command = Callable[..., None]
+
+
+def with_settings(command: _Command) -> _Command:
     """Give a command that takes ``**settings`` one option for each setting.
 
     An option is text, or None if it was not given. `workers.config.settings.load` converts it.
     """
-    declared = inspect.signature(command)
-    fixed = [p for p in declared.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    return with_some_settings(
+        name for name in WorkerSettings.model_fields if name not in _OWN_OPTIONS
+    )(command)
+
+
+def with_some_settings(names: Iterable[str]) -> Callable[[_Command], _Command]:
+    """Return a decorator that does so for some settings, which a command shares with `worker`."""
     made = [
         inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, field)
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=_option(name, WorkerSettings.model_fields[name]),
         )
-        for name, field in WorkerSettings.model_fields.items()
-        if name not in _OWN_OPTIONS
+        for name in names
     ]
-    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in fixed] + made
-    # typer reads a signature and its annotations; both are plain attributes of a function.
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
+
+    def with_options(command: _Command) -> _Command:
+        declared = inspect.signature(command)
+        fixed = [p for p in declared.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in fixed] + made
+        # typer reads a signature and its annotations; both are plain attributes of a function.
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        return command
+
+    return with_options
 
 
 def _option(name: str, field: FieldInfo) -> Any:

@@ -234,16 +234,16 @@ def encode_unavailable(id: str | None, code: str, reason: str) -> bytes:
     return orjson.dumps(head | {"code": code, "reason": reason})
 
 
-def encode_reply(payload: bytes, state: str | None, behind: int | None, age: int | None) -> bytes:
-    """Return what a scorer writes for a request, as `ReplyMessage` describes it.
+def reply_head(state: str | None, behind: int | None, age: int | None) -> bytes:
+    """Return how replies begin, as `ReplyMessage` describes them: the answer follows, and a brace.
 
     Examples
     --------
-    >>> encode_reply(b'{"v":2}', "7-01234567", 3, 20)
+    >>> reply_head("7-01234567", 3, 20) + b'{"v":2}' + b"}"
     b'{"v":2,"state":"7-01234567","behind":3,"age":20,"answer":{"v":2}}'
     """
     head = orjson.dumps({"v": VERSION, "state": state, "behind": behind, "age": age})
-    return head[:-1] + b',"answer":' + payload + b"}"
+    return head[:-1] + b',"answer":'
 
 
 def encode_label(seq: int, n: int, id: str | None, example: str, label: str, done: Done) -> bytes:

@@ -12,24 +12,40 @@
 -- Returns {OK, answers written}, or {LATE} where the staleness has to be measured again.
 --
 -- A request that is not pending was answered, by a scorer that took it over. One whose key has an
--- answer was sent twice. The first write is an RPUSH, which is refused where Redis has no memory
--- left; then all requests stay pending.
+-- answer was sent twice. Every check comes before the first write, an RPUSH where any answer is
+-- written: that is refused where Redis has no memory left, and then all requests stay pending.
 
 local now = redis.call('TIME')
 if tonumber(now[1]) * 1000 + tonumber(now[2]) / 1000 > tonumber(ARGV[2]) + tonumber(ARGV[3]) then
   return {'LATE'}
 end
-local first, written = 5, 0
-for i = 2, #KEYS do
-  local entry, answer = ARGV[first + 2 * (i - 2)], ARGV[first + 2 * (i - 2) + 1]
-  if #redis.call('XPENDING', KEYS[1], ARGV[1], entry, entry, 1) > 0 then
-    if redis.call('EXISTS', KEYS[i]) == 0 then
-      redis.call('RPUSH', KEYS[i], answer)
-      redis.call('EXPIRE', KEYS[i], ARGV[4])
-      written = written + 1
+local req, group, entries = KEYS[1], ARGV[1], {}
+for i = 5, #ARGV, 2 do entries[#entries + 1] = ARGV[i] end
+
+-- Requests that were read together follow one another: one command finds which of them are pending.
+local pending = {}
+local found = redis.call('XPENDING', req, group, entries[1], entries[#entries], #entries)
+for _, row in ipairs(found) do pending[row[1]] = true end
+local none_exists = redis.call('EXISTS', unpack(KEYS, 2)) == 0
+
+local new, done = {}, {}
+local taken = {}
+for i, entry in ipairs(entries) do
+  local key = KEYS[i + 1]
+  if pending[entry] or #redis.call('XPENDING', req, group, entry, entry, 1) > 0 then
+    done[#done + 1] = entry
+    if not taken[key] and (none_exists or redis.call('EXISTS', key) == 0) then
+      taken[key] = true
+      new[#new + 1] = i
     end
-    redis.call('XACK', KEYS[1], ARGV[1], entry)
-    redis.call('XDEL', KEYS[1], entry)
   end
 end
-return {'OK', written}
+for _, i in ipairs(new) do
+  redis.call('RPUSH', KEYS[i + 1], ARGV[4 + 2 * i])
+  redis.call('EXPIRE', KEYS[i + 1], ARGV[4])
+end
+if #done > 0 then
+  redis.call('XACK', req, group, unpack(done))
+  redis.call('XDEL', req, unpack(done))
+end
+return {'OK', #new}

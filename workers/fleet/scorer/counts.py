@@ -26,6 +26,8 @@ class ScorerCounts:
         Examples that the feed had learned since, when that was last looked at.
     age : float
         Seconds since that state was published, likewise.
+    waiting : int
+        Requests without an answer, when that was last looked at, every few seconds.
     stale : str or None
         Why that state may not answer any more; None while it may.
     trouble : Trouble or None
@@ -43,6 +45,7 @@ class ScorerCounts:
     n: int | None = None
     behind: int = 0
     age: float = 0.0
+    waiting: int = 0
     stale: str | None = None
     trouble: Trouble | None = None
     is_at_work: bool = False

@@ -53,17 +53,26 @@ class ScorerMetrics(Collector):
             total = counted(name, text)
             total.add_metric([feed], value)
             yield total
-        if counts.n is None:
-            return
-        figures = (
-            ("scorer_state_examples", "Examples learned in the state that answers.", counts.n),
-            ("scorer_behind_examples", "Examples that the feed has learned since.", counts.behind),
-            ("scorer_state_age_seconds", "Since that state was published.", counts.age),
-        )
+        is_usable = counts.n is not None and counts.stale is None
+        figures: list[tuple[str, str, float]] = [
+            ("scorer_waiting_requests", "Requests without an answer.", counts.waiting),
+            ("scorer_state_usable", "1 if a published state is new enough.", is_usable),
+        ]
+        if counts.n is not None:
+            figures += _of_state(counts, counts.n)
         for name, text, figure in figures:
             family = gauge(name, text)
             family.add_metric([feed], figure)
             yield family
+
+
+def _of_state(counts: ScorerCounts, n: int) -> list[tuple[str, str, float]]:
+    """Return names, descriptions and values of what is said of a state."""
+    return [
+        ("scorer_state_examples", "Examples learned in the state that answers.", n),
+        ("scorer_behind_examples", "Examples that the feed has learned since.", counts.behind),
+        ("scorer_state_age_seconds", "Since that state was published.", counts.age),
+    ]
 
 
 class ScorerHealth(Probes):

@@ -1,6 +1,7 @@
 """From requests to payloads: what a scorer says with one state. No I/O."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from online_svm.errors import InvalidExample
 from online_svm.predictor.answering_state import AnsweringState
@@ -31,18 +32,18 @@ def answered(
     limits : Limits
         Of an entry of the feed.
     """
-    refused = {i: error for i, r in enumerate(requests) if (error := _refusal(r)) is not None}
+    refused = _refused(requests)
     usable = [i for i in range(len(requests)) if i not in refused]
-    entries = [requests[i].entry for i in usable]
-    decoded = decode(entries, state.schema, limits)
-    payloads = {usable[i]: payload for i, payload in _accepted(state, seq, decoded, limits)}
-    refused |= {usable[i]: error for i, error in decoded.rejected.items()}
-    replies = []
-    for i, request in enumerate(requests):
-        sent = _id(request, limits)
-        payload = payloads.get(i) or encode_rejected(refused[i], seq, state.n, sent)
-        replies.append(_reply(request, sent, payload))
-    return replies
+    decoded = decode([requests[i].entry for i in usable], state.schema, limits)
+    replies: list[Reply | None] = [None] * len(requests)
+    for row, sent, payload in _accepted(state, seq, decoded, limits):
+        i = usable[row]
+        replies[i] = _reply(requests[i], sent, payload)
+    refused |= {usable[row]: error for row, error in decoded.rejected.items()}
+    for i, error in refused.items():
+        sent = _id(requests[i], limits)
+        replies[i] = _reply(requests[i], sent, encode_rejected(error, seq, state.n, sent))
+    return [reply for reply in replies if reply is not None]
 
 
 def unavailable(requests: Iterable[Request], limits: Limits, code: str, reason: str) -> list[Reply]:
@@ -55,15 +56,24 @@ def unavailable(requests: Iterable[Request], limits: Limits, code: str, reason: 
 
 def _accepted(
     state: AnsweringState, seq: int, decoded: Decoded, limits: Limits
-) -> Iterable[tuple[int, bytes]]:
-    """Return the payload of each accepted entry, by its position."""
+) -> Iterable[tuple[int, str | None, bytes]]:
+    """Return position, id and payload of each accepted entry."""
     rows = decoded.accepted
     if not rows:
         return ()
     block = state.answer(decoded.X)
     ids = [decoded.ids[i] for i in rows]
     payloads = encode_answers(block, [seq] * len(rows), ids, limits.payload)
-    return zip(rows, payloads, strict=True)
+    return zip(rows, ids, payloads, strict=True)
+
+
+def _refused(requests: Sequence[Request]) -> dict[int, InvalidExample]:
+    """Return the position of each request that is refused before it is decoded, and why."""
+    # Most requests have the same few names: one look at these, not one at each request.
+    names = set(chain.from_iterable(request.entry[1][::2] for request in requests))
+    if names <= _FIELDS and all(request.size is None for request in requests):
+        return {}
+    return {i: error for i, r in enumerate(requests) if (error := _refusal(r)) is not None}
 
 
 def _refusal(request: Request) -> InvalidExample | None:

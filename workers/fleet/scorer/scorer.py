@@ -2,24 +2,47 @@
 
 It keeps nothing that matters: if it ends at any instruction, its requests are taken over by another
 scorer, or by itself after its next start.
+
+Where more requests wait than one batch, Redis and the scorer work at the same time: the next
+requests are asked for before a batch is answered, and whether its answers were written is learned
+after the next batch.
 """
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from workers.broker.request_queue import Reply, Request, RequestQueue, Standing
+from workers.broker.pipeline import Sent
+from workers.broker.request_queue import Asked, Reply, Request, RequestQueue, Standing
 from workers.config.settings import Limits
 from workers.feed.publication import Publication
 from workers.fleet.scorer.counts import ScorerCounts
 from workers.fleet.scorer.newest_state import Held, NewestState
 from workers.fleet.scorer.replies import MOST_DELIVERIES, answered, unavailable
 from workers.fleet.scorer.settings import ScorerSettings
-from workers.message.encode import encode_reply
+from workers.message.encode import reply_head
 from workers.stop import Stop
 
 FRESH_MS = 1000
 """Milliseconds between the moment for which an answer states its staleness and its writing; more
 where Redis takes longer than that again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A batch whose answers were sent to Redis.
+
+    Attributes
+    ----------
+    requests : sequence of Request
+    sent : Sent
+    missing : int
+        How many of the answers say that there is none now.
+    """
+
+    requests: Sequence[Request]
+    sent: Sent
+    missing: int
 
 
 class Scorer:
@@ -49,6 +72,8 @@ class Scorer:
         self._queue, self._newest, self._settings = queue, newest, settings
         self._stop, self._clock = stop, clock
         self._next_claim = -float("inf")
+        self._ahead: Asked | None = None
+        self._unconfirmed: _Answered | None = None
         self.counts = counts or ScorerCounts()
 
     def run(self) -> None:
@@ -58,16 +83,38 @@ class Scorer:
         self.counts.is_at_work = True
         while not self._stop.requested:
             self.turn()
+        self.finish()
         self._queue.leave()
 
     def turn(self) -> int:
-        """Answer the requests of one batch; return how many were written."""
+        """Answer the requests of one batch; return how many answers were written since.
+
+        Where more wait, those of this batch are counted by the next turn.
+        """
         self.counts.turned = time.monotonic()
-        requests = self._overdue() or self._queue.read()
-        if requests:
-            return self._answer(requests)
-        self.look()  # so that the next request finds the newest state here
-        return 0
+        overdue = self._overdue()
+        return self._answer(overdue) if overdue else self._answer_next()
+
+    def finish(self) -> int:
+        """Answer what was asked for ahead; return how many answers were written since."""
+        done = 0
+        while self._ahead is not None:
+            done += self._answer_next(is_last=True)
+        return done + self._confirmed()
+
+    def _answer_next(self, is_last: bool = False) -> int:
+        """Answer the requests of the next read; ask for more if there may be more."""
+        taken = self._queue.read() if self._ahead is None else self._queue.receive(self._ahead)
+        self._ahead = None
+        if taken.is_full and not is_last:
+            self._ahead = self._queue.send_read()
+        if not taken.requests:
+            self._held(taken.standing)  # so that the next request finds the newest state here
+            return self._confirmed()
+        answered = self._send(taken.requests, taken.standing, FRESH_MS)
+        done = self._confirmed()
+        self._unconfirmed = answered
+        return done if self._ahead is not None else done + self._confirmed()
 
     def look(self) -> None:
         """Read the newest state, if there is another one."""
@@ -91,25 +138,47 @@ class Scorer:
         if self._clock() < self._next_claim:
             return []
         found = self._queue.claim(int(1000 * self._settings.claim_after))
+        self.counts.waiting = self._queue.length()
         if not found:
             self._next_claim = self._clock() + self._settings.claim_after / 2
         self.counts.taken_over += len(found)
         return found
 
-    def _answer(self, requests: Sequence[Request]) -> int:
-        done, most = None, FRESH_MS
-        while done is None:
-            standing = self._queue.standing()
-            replies, used, missing = self._replies(requests, standing)
-            answers = [(reply, _written(reply, used, standing)) for reply in replies]
-            done = self._queue.answer(answers, standing.now, most, self._settings.keep)
+    def _answer(self, requests: Sequence[Request], most: int = FRESH_MS) -> int:
+        """Answer requests with what is known now; return how many answers were written."""
+        while True:
+            answered = self._send(requests, self._queue.standing(), most)
+            done = self._queue.written(answered.sent)
+            if done is not None:
+                self._note(answered, done)
+                return done
             # If this process was paused, what it knew is out of date: it looks again. If Redis is
             # that slow, the answers are written in the end.
             most *= 2
-        self.counts.written += done
-        self.counts.elsewhere += len(requests) - done
-        self.counts.unavailable += missing
+
+    def _send(self, requests: Sequence[Request], standing: Standing, most: int) -> _Answered:
+        """Send the answers to requests; what they say of the state may be `most` ms old then."""
+        replies, used, missing = self._replies(requests, standing)
+        head = _head(used, standing)
+        answers = [(reply, head + reply.payload + b"}") for reply in replies]
+        sent = self._queue.send_answers(answers, standing.now, most, self._settings.keep)
+        return _Answered(requests, sent, missing)
+
+    def _confirmed(self) -> int:
+        """Return how many answers of the batch before were written, which is known by now."""
+        answered, self._unconfirmed = self._unconfirmed, None
+        if answered is None:
+            return 0
+        done = self._queue.written(answered.sent)
+        if done is None:
+            return self._answer(answered.requests, 2 * FRESH_MS)
+        self._note(answered, done)
         return done
+
+    def _note(self, answered: _Answered, done: int) -> None:
+        self.counts.written += done
+        self.counts.elsewhere += len(answered.requests) - done
+        self.counts.unavailable += answered.missing
 
     def _replies(
         self, requests: Sequence[Request], standing: Standing
@@ -141,8 +210,8 @@ class Scorer:
         return None
 
 
-def _written(reply: Reply, used: Publication | None, standing: Standing) -> bytes:
-    """Return what is written for a request: its answer, and how old the state is."""
+def _head(used: Publication | None, standing: Standing) -> bytes:
+    """Return what answers say of the state that gave them, and how old it is."""
     if used is None:
-        return encode_reply(reply.payload, None, None, None)
-    return encode_reply(reply.payload, used.name, standing.behind(used), standing.age(used))
+        return reply_head(None, None, None)
+    return reply_head(used.name, standing.behind(used), standing.age(used))

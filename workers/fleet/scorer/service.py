@@ -3,6 +3,7 @@
 import os
 import platform
 import secrets
+import time
 from contextlib import ExitStack, closing
 
 import structlog
@@ -12,9 +13,12 @@ from workers.broker.feed_reader import FeedReader
 from workers.broker.request_queue import RequestQueue
 from workers.errors import BadConfiguration, Stopped
 from workers.fast_imports import importing
+from workers.feed.state import FeedState
 from workers.fleet.scorer.counts import ScorerCounts
 from workers.fleet.scorer.settings import ScorerSettings
 from workers.stop import Stop, signals
+
+_LOOK = 0.5  # seconds between two looks for a feed that does not exist yet
 
 log = structlog.get_logger("online_svm.scorer")
 
@@ -53,14 +57,14 @@ def run(
         if stop is None:
             stop = Stop()
             opened.enter_context(signals(stop))
-        reader = opened.enter_context(FeedReader(url, feed, stop))
-        permissions.check(url, permissions.of_scorer(reader.keys), stop)
+        reader = opened.enter_context(FeedReader(url, feed, stop, settings.wait))
+        permissions.check(url, permissions.of_scorer(reader.keys), stop, settings.wait)
         queue = opened.enter_context(
             closing(RequestQueue(url, feed, consumer, stop, batch=settings.batch))
         )
-        state = reader.state()
+        state = _awaited(reader, settings.wait, stop)
         if state is None:
-            raise BadConfiguration(f"feed {feed!r} does not exist yet: start its worker first")
+            return
         # Imported here: errors of the server or the feed are reported without this delay.
         with importing():
             from workers.fleet.scorer.newest_state import NewestState
@@ -81,3 +85,21 @@ def run(
             "stopped", answered=counts.written, unavailable=counts.unavailable,
             taken_over=counts.taken_over, answered_elsewhere=counts.elsewhere,
         )  # fmt: skip
+
+
+def _awaited(reader: FeedReader, seconds: float, stop: Stop) -> FeedState | None:
+    """Return the state of a feed, which may begin within so many seconds; None after a stop.
+
+    Raises
+    ------
+    BadConfiguration
+        If it does not.
+    """
+    until = time.monotonic() + seconds
+    while (state := reader.state()) is None:
+        if time.monotonic() >= until:
+            feed = reader.keys.feed
+            raise BadConfiguration(f"feed {feed!r} does not exist yet: start its worker first")
+        if stop.wait(_LOOK):
+            return None
+    return state

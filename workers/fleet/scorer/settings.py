@@ -19,10 +19,13 @@ class ScorerSettings:
         Seconds after which the requests of a scorer that does not answer are taken over.
     batch : int
         Requests answered at once, at most.
+    wait : float
+        Seconds to wait for Redis, and for a feed that does not exist yet, at the start.
     """
 
     max_stale: int | None = 2000
     max_age: float | None = None
     keep: int = 60
     claim_after: float = 5.0
-    batch: int = 64
+    batch: int = 256
+    wait: float = 0.0

@@ -29,7 +29,7 @@ from workers.lab.bench.report import Result, Row, Tell, silent
 REQUESTS = 20_000
 REPEATS = 3
 COUNTS = (1, 2, 4)
-BATCH = 64
+BATCH = 256
 _FEED = "bench-scorers"
 _ASKED_SINGLY = 500
 _PUSH = 1000

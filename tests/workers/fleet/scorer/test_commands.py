@@ -18,6 +18,7 @@ from workers.cli import app as cli
 from workers.errors import BadConfiguration
 from workers.fleet.scorer import service
 from workers.fleet.scorer.asker import Answer, Asker
+from workers.fleet.scorer.counts import ScorerCounts
 from workers.fleet.scorer.settings import ScorerSettings
 from workers.stop import Stop
 
@@ -84,6 +85,46 @@ def test_the_client_in_the_docs_gets_its_answer(store, rows, capsys):
 def test_a_scorer_of_a_feed_that_does_not_exist_says_what_to_do(redis_url):
     with pytest.raises(BadConfiguration, match="start its worker first"):
         service.run("nowhere", redis_url, ScorerSettings(), stop=Stop())
+
+
+def test_a_scorer_waits_for_a_feed_that_begins_within_its_patience(store):
+    stop, feed, counts = Stop(), store.keys.feed, ScorerCounts()
+    arguments = (feed, store.url, ScorerSettings(wait=60.0), "one", False, stop, counts)
+    working = threading.Thread(target=service.run, args=arguments)
+    working.start()
+    try:
+        time.sleep(0.05)
+        push(store, examples(60))
+        work(engine(store), 60)
+        asker = Asker(store.url, feed)
+        (found,) = asker.ask([b"[1,2,3]"], timeout=60)
+        asker.close()
+    finally:
+        stop.request()
+        working.join(timeout=30)
+    assert json.loads(found.payload)["status"] == "ok"
+
+
+def test_a_scorer_that_waits_for_a_feed_stops_when_it_is_told_to(redis_url):
+    stop = Stop()
+    stop.request()
+    service.run("nowhere", redis_url, ScorerSettings(wait=60.0), stop=stop)
+
+
+def test_the_command_takes_what_it_shares_with_worker_from_flag_environment_and_file(
+    redis_url, capsys, monkeypatch, tmp_path
+):
+    """Each names a setting that cannot be: the message says which one was read."""
+    (tmp_path / "scorer.toml").write_text('metrics = "nowhere:0"\n')
+    command = ("scorer", "nowhere", "--redis", redis_url)
+    assert "does not exist yet" in run(capsys, *command)[2]
+    code, _, said = run(capsys, *command, "--config", str(tmp_path / "scorer.toml"))
+    assert (code, "nowhere:0" in said) == (2, True)
+    monkeypatch.setenv("ONLINE_SVM_METRICS", "elsewhere:0")
+    assert "elsewhere:0" in run(capsys, *command)[2]
+    assert "here:x" in run(capsys, *command, "--metrics", "here:x")[2]
+    monkeypatch.setenv("ONLINE_SVM_METRICS", "0")
+    assert run(capsys, *command, "--log-format", "json")[2].startswith('{"address"')
 
 
 @pytest.mark.slow

@@ -64,12 +64,16 @@ def test_it_tells_what_was_answered_how_old_the_state_is_and_when_it_is_too_old(
             f'online_svm_scorer_state_examples{{feed="{feed}"}} {n}.0',
             f'online_svm_scorer_behind_examples{{feed="{feed}"}} {60 - n}.0',
             f'online_svm_scorer_states_total{{feed="{feed}"}} 1.0',
+            f'online_svm_scorer_waiting_requests{{feed="{feed}"}} 3.0',
+            f'online_svm_scorer_state_usable{{feed="{feed}"}} 1.0',
         ):
             assert line in told.splitlines()
         running._publisher._every = 0
         push(store, examples(40, first=60))
         work(running, 100)
         scorer.turn()  # nothing is asked; it looks
+        told = get(capsys, "/metrics")[1].splitlines()
+        assert f'online_svm_scorer_state_usable{{feed="{feed}"}} 0.0' in told
         assert get(capsys, "/readyz") == (
             503, f"state: the newest state is {100 - n} examples old, the bound is 30\n"
         )  # fmt: skip

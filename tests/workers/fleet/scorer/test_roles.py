@@ -80,7 +80,7 @@ def test_a_scorer_and_an_asker_need_no_more_than_their_roles(server):
     scorer = Scorer(queue, NewestState(reader), ScorerSettings(claim_after=0.001), Stop())
     queue.begin()
     ids = asker.send([b"[1,2,3]", b"[1,2]"])
-    held = queue.read()
+    held = queue.read().requests
     assert len(held) == 2
     ids += asker.send([b" " * (1 << 20) + b"[1,2,3]"])
     while scorer.turn():

@@ -1,6 +1,7 @@
 """Scorers: each request is answered once, by the newest state, as the worker itself would."""
 
 import json
+import re
 import time
 from functools import cache
 
@@ -137,8 +138,11 @@ def test_two_scorers_share_the_requests_and_answer_each_once(desk):
     desk.learn(60)
     ids = desk.asker.send([json.dumps(x).encode() for x in ASKED * 10])
     one, two = desk.scorer("one", batch=4), desk.scorer("two", batch=4)
-    while one.turn() + two.turn():
-        pass
+    while desk.waiting() != (0, 0):
+        one.turn()
+        two.turn()
+    one.finish()
+    two.finish()
     assert one.counts.written + two.counts.written == 30
     assert min(one.counts.written, two.counts.written) >= 8
     assert len(desk.asker.receive(ids, timeout=1.0)) == 30
@@ -148,7 +152,7 @@ def test_a_scorer_that_dies_with_requests_loses_none(desk):
     desk.learn(60)
     ids = desk.asker.send([json.dumps(x).encode() for x in ASKED])
     dead, heir = desk.scorer("dead"), desk.scorer("heir", claim_after=0.05)
-    assert len(dead._queue.read()) == 3  # and then nothing more is heard of it
+    assert len(dead._queue.read().requests) == 3  # and then nothing more is heard of it
     assert heir.turn() == 0  # they are not overdue yet
     time.sleep(0.1)
     assert heir.turn() == 3
@@ -157,11 +161,67 @@ def test_a_scorer_that_dies_with_requests_loses_none(desk):
     assert desk.waiting() == (0, 0)
 
 
+def test_what_was_read_ahead_is_lost_neither_by_a_death_nor_by_a_stop(desk):
+    desk.learn(60)
+    for end in ("dies", "stops"):
+        ids = desk.asker.send([json.dumps(x).encode() for x in ASKED * 4])
+        one, heir = desk.scorer(end, batch=4), desk.scorer("heir", claim_after=0.05)
+        one.turn()  # four are answered, and four more are read meanwhile
+        _, pending = desk.waiting()
+        assert pending in (4, 8)
+        if end == "stops":
+            one.finish()
+            assert one.counts.written == 8
+            assert one._queue.leave(), "requests are left to it"
+        deadline = time.monotonic() + 20
+        while desk.waiting() != (0, 0):
+            heir.turn()
+            assert time.monotonic() < deadline
+        heir.finish()
+        assert len(desk.asker.receive(ids, timeout=1.0)) == 12
+        assert heir.counts.taken_over == (4 if end == "dies" else 0)
+
+
+def test_answers_that_come_too_late_are_written_anew_though_more_was_read_meanwhile(desk):
+    desk.learn(60)
+    ids = desk.asker.send([json.dumps(x).encode() for x in ASKED * 4])
+    scorer = desk.scorer(batch=4)
+    send, count = scorer._queue.send_answers, []
+
+    def late(answers, since, most, keep):
+        count.append(len(answers))
+        return send(answers, since - (5000 if len(count) in (1, 3) else 0), most, keep)
+
+    scorer._queue.send_answers = late
+    while desk.waiting() != (0, 0):
+        scorer.turn()
+    scorer.finish()
+    assert len(desk.asker.receive(ids, timeout=1.0)) == scorer.counts.written == 12
+    assert count == [4, 4, 4, 4, 4]
+
+
+def test_all_of_a_full_queue_is_answered_in_one_round_trip_a_batch(desk):
+    """A batch costs Redis one read, three looks and one script, however many requests it has."""
+    desk.learn(60)
+    scorer = desk.scorer(batch=16)
+    desk.asker.send([b"[1,2,3]"] * 64)
+    scorer.look()
+    desk.store.call("CONFIG", "RESETSTAT")
+    while desk.store.length(desk.store.keys.requests):
+        scorer.turn()
+    text = desk.store.call("INFO", "commandstats").decode()
+    calls = dict(re.findall(r"cmdstat_(\w+):calls=(\d+)", text))
+    for name in ("evalsha", "xpending", "xack", "xdel"):
+        assert int(calls[name]) <= 5, (name, calls)
+    assert int(calls["rpush"]) == int(calls["expire"]) == 64
+    assert int(calls["xreadgroup"]) <= 6
+
+
 def test_a_scorer_that_was_only_slow_writes_no_second_answer(desk):
     desk.learn(60)
     (id,) = desk.asker.send([b"[1,2,3]"])
     slow, heir = desk.scorer("slow"), desk.scorer("heir", claim_after=0.05)
-    held = slow._queue.read()
+    held = slow._queue.read().requests
     time.sleep(0.1)
     assert heir.turn() == 1
     first = desk.reply(id)
@@ -175,7 +235,7 @@ def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(d
     desk.learn(60)
     (id,) = desk.asker.send([b"[1,2,3]"])
     scorer = desk.scorer(max_stale=50)
-    held = scorer._queue.read()
+    held = scorer._queue.read().requests
     now = scorer._queue.standing
 
     def long_ago():
@@ -201,7 +261,7 @@ def test_a_redis_that_is_always_slow_still_gets_the_answers(desk):
         return type(found)(found.n, found.config_hash, found.newest, found.now - 3000)
 
     scorer._queue.standing = slowly
-    assert scorer._answer(scorer._queue.read()) == 1
+    assert scorer._answer(scorer._queue.read().requests) == 1
     assert len(looks) == 3
     assert desk.reply(id)["status"] == "ok"
 
@@ -361,14 +421,14 @@ def test_a_request_that_ends_scorers_is_given_up_and_the_others_are_answered(des
     deaths = 0
     for life in range(12):
         scorer = desk.scorer(f"life {life}", claim_after=0.001)
-        answer = scorer._answer
+        send = scorer._send
 
-        def dying(requests, answer=answer):
+        def dying(requests, *rest, send=send):
             if any(b"[6,6,6]" in r.entry[1] and r.deliveries < 5 for r in requests):
                 raise MemoryError
-            return answer(requests)
+            return send(requests, *rest)
 
-        scorer._answer = dying
+        scorer._send = dying
         time.sleep(0.005)
         try:
             while scorer.turn():
@@ -392,8 +452,8 @@ def test_a_scorer_that_stops_leaves_the_group_and_one_with_requests_stays_in_it(
     desk.learn(60)
     one, two = desk.scorer("one"), desk.scorer("two")
     desk.asker.send([b"[1,2,3]"])
-    assert len(two._queue.read()) == 1
-    assert one._queue.read() == []
+    assert len(two._queue.read().requests) == 1
+    assert one._queue.read().requests == []
     assert [one._queue.leave(), two._queue.leave()] == [True, False]
     left = desk.store.call("XINFO", "CONSUMERS", desk.store.keys.requests, "scorers")
     assert [row[1] for row in left] == [b"two"]
