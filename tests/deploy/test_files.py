@@ -19,18 +19,22 @@ from prometheus_client import CollectorRegistry
 from system_tools import tool
 
 from online_svm import __version__
+from workers.cli.app import application
 from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 from workers.config.settings import WorkerSettings
 from workers.feed.commit import Commit
 from workers.feed.position import START
+from workers.fleet.scorer.counts import ScorerCounts
+from workers.fleet.scorer.endpoint import ScorerMetrics
 from workers.fleet.shard import Shard
+from workers.history.archive.archiver import GROUP
 from workers.monitor.metrics import Present, WorkerMetrics
 from workers.monitor.view import FeedView
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
-FOLDERS = ["base", "overlays/small", "overlays/production", "overlays/shards"]
+FOLDERS = ["base", *(f"overlays/{name}" for name in ("small", "production", "shards", "scorers"))]
 
 
 def run(*command, **options):
@@ -97,9 +101,11 @@ def test_a_container_has_a_read_only_root_no_rights_and_no_port_beyond_this_mach
 
 
 def test_the_images_are_of_this_version():
-    (worker,) = [pod for pod in pods("base") if pod["spec"]["containers"][0]["name"] == "worker"]
-    images = {worker["spec"]["containers"][0]["image"]}
-    images |= {compose()["services"][name]["image"] for name in ("worker", "dashboard")}
+    found = {pod["spec"]["containers"][0]["name"]: pod for pod in pods("overlays/scorers")}
+    ours = [found[name] for name in ("worker", "scorer", "archive")]
+    images = {pod["spec"]["containers"][0]["image"] for pod in ours}
+    names = ("worker", "dashboard", "scorer", "archive")
+    images |= {compose()["services"][name]["image"] for name in names}
     assert images == {f"online-svm:{__version__}"}
 
 
@@ -134,7 +140,7 @@ def units(tmp_path):
 def test_systemd_takes_the_units_and_finds_little_exposed(units):
     analyze = tool("systemd-analyze", "systemd")
     assert run(analyze, "verify", *units) == (0, "")
-    for unit in units:
+    for unit in (path for path in units if path.endswith(".service")):
         # Of 10; 2 and less counts as well protected.
         code, said = run(analyze, "security", "--offline=true", "--threshold=20", unit)
         assert code == 0, said[-300:]
@@ -156,11 +162,12 @@ def test_each_resource_is_one_by_the_schema_of_kubernetes(folder):
 
 
 def pods(folder):
-    return [
-        each["spec"]["template"]
-        for each in build(KUBERNETES / folder)
-        if each["kind"] == "StatefulSet"
-    ]
+    specs = {each["kind"]: [] for each in build(KUBERNETES / folder)}
+    for each in build(KUBERNETES / folder):
+        specs[each["kind"]].append(each.get("spec"))
+    jobs = [spec["jobTemplate"]["spec"] for spec in specs.get("CronJob", ())]
+    kinds = ("StatefulSet", "Deployment")
+    return [spec["template"] for spec in sum((specs.get(kind, []) for kind in kinds), jobs)]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -175,7 +182,9 @@ def test_a_pod_is_confined(folder):
             assert confined["readOnlyRootFilesystem"] is True
             assert confined["allowPrivilegeEscalation"] is False
             assert confined["capabilities"] == {"drop": ["ALL"]}
-            assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
+            is_job = spec.get("restartPolicy") == "Never"
+            probes = set() if is_job else {"startupProbe", "livenessProbe", "readinessProbe"}
+            assert probes <= set(container)
             assert container["resources"]["limits"]["memory"]
             names = [variable["name"] for variable in container.get("env", ())]
             assert [name for name in names if not is_setting(name)] == []
@@ -194,7 +203,7 @@ def test_every_selector_finds_a_pod(folder):
         assert any(wanted.items() <= pod for pod in labels), resource["metadata"]["name"]
 
 
-@pytest.mark.parametrize("folder", ["base", "overlays/shards"])
+@pytest.mark.parametrize("folder", ["base", "overlays/shards", "overlays/scorers"])
 def test_the_settings_in_kubernetes_are_taken_and_serve_the_probes(folder):
     maps = [each["data"] for each in build(KUBERNETES / folder) if each["kind"] == "ConfigMap"]
     (found,) = [data["worker.toml"] for data in maps if "worker.toml" in data]
@@ -231,6 +240,70 @@ def test_redis_in_kubernetes_has_the_settings_of_the_others():
     assert lines(found) == lines((DEPLOY / "redis/redis.conf").read_text())
 
 
+def deployed(kind, name, folder="overlays/scorers"):
+    (found,) = [
+        each
+        for each in build(KUBERNETES / folder)
+        if (each["kind"], each["metadata"]["name"]) == (kind, name)
+    ]
+    return found
+
+
+def test_scorers_in_kubernetes_find_states_and_a_drain_leaves_one_at_work():
+    (toml,) = [
+        each["data"]["worker.toml"]
+        for each in build(KUBERNETES / "overlays/scorers")
+        if each["kind"] == "ConfigMap" and "worker.toml" in each["data"]
+    ]
+    assert tomllib.loads(toml)["worker"]["publish_every"] > 0
+    assert tomllib.loads(toml)["worker"]["downstream_group"] == GROUP
+    spec = deployed("Deployment", "online-svm-scorer")["spec"]
+    budget = deployed("PodDisruptionBudget", "online-svm-scorer")["spec"]
+    assert budget["maxUnavailable"] < spec["replicas"]
+    assert (
+        budget["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+    )
+
+
+def test_pods_that_ask_redis_are_let_in_there():
+    found = build(KUBERNETES / "overlays/scorers")
+    rules = [
+        rule["podSelector"].get("matchLabels", {})
+        for each in found
+        if each["kind"] == "NetworkPolicy"
+        and each["spec"]["podSelector"].get("matchLabels")
+        == {"app.kubernetes.io/name": "online-svm-redis"}
+        for ingress in each["spec"]["ingress"]
+        for rule in ingress["from"]
+    ]
+    for pod in pods("overlays/scorers"):
+        labels = pod["metadata"]["labels"]
+        if labels["app.kubernetes.io/name"] != "online-svm-redis":
+            assert any(rule.items() <= labels.items() for rule in rules), labels
+
+
+def commands_of_deploy():
+    """Return the arguments of each container and unit that runs this program, by its name."""
+    for pod in pods("overlays/scorers"):
+        container = pod["spec"]["containers"][0]
+        if container["image"].startswith("online-svm:"):
+            yield f"kubernetes {container['name']}", container["args"]
+    for name, service in compose()["services"].items():
+        if service["image"].startswith("online-svm:"):
+            yield f"compose {name}", service["command"]
+    for path in sorted((DEPLOY / "systemd").glob("*.service")):
+        (line,) = re.findall(r"^ExecStart=(.*)$", path.read_text(), re.MULTILINE)
+        yield path.name, line.split()[1:]
+
+
+@pytest.mark.parametrize("named", list(commands_of_deploy()), ids=lambda named: named[0])
+def test_the_arguments_that_a_deployment_gives_are_those_of_the_command(named):
+    command, *given = named[1]
+    parsed = application([command]).commands[command]
+    plain = [re.sub(r"\$\(FEED\)|\$\{FEED:[^}]*\}|%i", "fraud", text) for text in given]
+    parsed.make_context(command, list(plain))
+
+
 # Grafana and the names of the metrics
 
 
@@ -256,11 +329,12 @@ class _Webhook:
 
 
 def exported():
-    """Return the names of all series that a worker exports."""
+    """Return the names of all series that a worker and a scorer export."""
     registry = CollectorRegistry()
     metrics = WorkerMetrics("f", registry)
     registry.register(Present("f", metrics, _Seen(), _Webhook()))
     metrics.committed(Commit(1, START, START), 0.1)
+    registry.register(ScorerMetrics("f", ScorerCounts(n=1)))
     names = {sample.name for family in registry.collect() for sample in family.samples}
     return {name for name in names if not name.endswith("_created")}  # a worker serves none
 
@@ -269,7 +343,7 @@ def used(text):
     return set(re.findall(r"\b(?<!:)online_svm_[a-z_]+", text)) - {"online_svm_"}
 
 
-def test_every_metric_of_the_alerts_and_the_board_is_one_that_a_worker_exports():
+def test_every_metric_of_the_alerts_and_the_board_is_one_that_is_exported():
     rules = used((DEPLOY / "prometheus/rules.yml").read_text())
     board = used((DEPLOY / "grafana/boards/feed.json").read_text())
     assert len(rules) > 5
@@ -277,7 +351,7 @@ def test_every_metric_of_the_alerts_and_the_board_is_one_that_a_worker_exports()
     assert (rules | board) - exported() == set()
 
 
-def test_every_metric_that_a_worker_exports_is_told_of_in_the_readme():
+def test_every_metric_that_is_exported_is_told_of_in_the_readme():
     told = set(re.findall(r"`(online_svm_\w+)`", (DEPLOY / "README.md").read_text()))
     histograms = {name.removesuffix("_bucket") for name in exported() if name.endswith("_bucket")}
     parts = {f"{name}_{part}" for name in histograms for part in ("bucket", "count", "sum")}
