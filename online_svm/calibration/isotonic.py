@@ -6,6 +6,7 @@ import numpy as np
 
 from online_svm.calibration.diagram import TiedCounts, isotonic_blocks
 from online_svm.calibration.fitted_map import PointMap, WeightedCountsMap
+from online_svm.compiled.jit import inner, jit
 from online_svm.errors import InvalidSnapshot
 from online_svm.storage.arrays import read_floats
 from online_svm.types import Arrays, Floats
@@ -28,12 +29,9 @@ class IsotonicCalibrator(WeightedCountsMap, PointMap):
     def _predict(self, scores: Floats) -> Floats:
         if not len(self.values_):
             return np.full(len(scores), 0.5)
-        block = np.maximum(np.searchsorted(self.lower_, scores, side="right") - 1, 0)
-        after = np.minimum(block + 1, len(self.values_) - 1)
-        low, high = self.values_[block], self.values_[after]
-        share = _share(scores, self.upper_[block], self.lower_[after])
-        # Rounding could lift the far end of a gap an ulp above the next block.
-        return np.asarray(np.minimum(low + share * (high - low), high), dtype=np.float64)
+        found = np.empty(len(scores))
+        _interpolate(self.lower_, self.upper_, self.values_, scores, found)
+        return found
 
     def _state(self) -> Arrays:
         return {"lower": self.lower_, "upper": self.upper_, "values": self.values_}
@@ -49,11 +47,31 @@ class IsotonicCalibrator(WeightedCountsMap, PointMap):
         return restored
 
 
-def _share(scores: Floats, start: Floats, end: Floats) -> Floats:
-    """Return how far into the gap from `start` to `end` each score lies, within [0, 1].
+@jit
+def _interpolate(
+    lower: Floats, upper: Floats, values: Floats, scores: Floats, found: Floats
+) -> None:
+    """Write the value of each score: that of its block, or in the gap after it a share of both."""
+    for i in range(len(scores)):
+        block = max(_count_up_to(lower, scores[i]) - 1, 0)
+        after = min(block + 1, len(values) - 1)
+        # Quarters keep the differences of huge scores finite; they are exact for all others.
+        into = max(0.25 * scores[i] - 0.25 * upper[block], 0.0)
+        width = 0.25 * lower[after] - 0.25 * upper[block]
+        share = min(into / width, 1.0) if width > 0.0 else 0.0
+        # Rounding could lift the far end of a gap an ulp above the next block.
+        value = values[block] + share * (values[after] - values[block])
+        found[i] = min(value, values[after])
 
-    Quarters keep the differences of huge scores finite; they are exact for all others.
-    """
-    into = np.maximum(scores * 0.25 - start * 0.25, 0.0)
-    width = end * 0.25 - start * 0.25
-    return np.minimum(into / np.where(width > 0.0, width, np.inf), 1.0)
+
+@inner
+def _count_up_to(ascending: Floats, score: float) -> int:
+    """Return how many values are at most the score."""
+    low, high = 0, len(ascending)
+    while low < high:
+        middle = (low + high) // 2
+        if ascending[middle] <= score:
+            low = middle + 1
+        else:
+            high = middle
+    return low

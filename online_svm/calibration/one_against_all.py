@@ -112,14 +112,21 @@ class OneAgainstAll:
         >>> OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]])
         array([[0.5, 0.5]])
         """
-        columns = self._columns(scores)
+        return self.predict_unchecked(self._columns(scores))
+
+    def predict_unchecked(self, scores: Floats) -> Floats:
+        """Do what `predict` does for scores of as many columns that are known to be finite.
+
+        Examples
+        --------
+        >>> from online_svm.calibration.estimators import PlattScaling
+        >>> fitted = OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1])
+        >>> fitted.predict_unchecked(np.array([[0.0]]))
+        array([[0.5, 0.5]])
+        """
         if len(self.maps_) == 1:
-            positive = _points(self.maps_[0], columns[:, 0])
-            both = np.empty((len(positive), 2))
-            np.subtract(1.0, positive, out=both[:, 0])
-            both[:, 1] = positive
-            return both
-        each = [_points(map_, columns[:, j]) for j, map_ in enumerate(self.maps_)]
+            return both_classes(_points(self.maps_[0], scores[:, 0]))
+        each = [_points(map_, scores[:, j]) for j, map_ in enumerate(self.maps_)]
         return normalise_rows(np.column_stack(each))
 
     def predict_interval(self, scores: ArrayLike) -> Floats:
@@ -199,6 +206,20 @@ class OneAgainstAll:
                 f"scores: expected {len(self.maps_)} columns, as in fit, got {columns.shape[1]}"
             )
         return columns
+
+
+def both_classes(positive: Floats) -> Floats:
+    """Return the probabilities of two classes, shape (m, 2), from those of the second.
+
+    Examples
+    --------
+    >>> both_classes(np.array([0.25, 1.0])).tolist()
+    [[0.75, 0.25], [0.0, 1.0]]
+    """
+    both = np.empty((len(positive), 2))
+    np.subtract(1.0, positive, out=both[:, 0])
+    both[:, 1] = positive
+    return both
 
 
 def _fitted(map_: ScoreMap, columns: LabelledColumns, j: int) -> ScoreMap:

@@ -272,7 +272,7 @@ class ActiveModel:
             return implied_probabilities(self.result.banks, rows)
         if name == "psvm":
             return posterior(scores[:, 0], steepness(self.config.eta))
-        return self.maps[name].predict(scores)
+        return self.maps[name].predict_unchecked(scores)
 
     def _map_intervals(self, scores: Floats) -> dict[str, Floats] | None:
         """Return the intervals of the maps that give one; nothing is known of unseen labels."""

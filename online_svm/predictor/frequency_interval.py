@@ -13,7 +13,7 @@ import numpy as np
 
 from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import midpoints, pool_ties
-from online_svm.compiled.jit import jit
+from online_svm.compiled.jit import inner, jit
 from online_svm.metrics.binomial_interval import BinomialIntervals, binomial_intervals, interval
 from online_svm.stream.tail import Tail
 from online_svm.types import Floats, Ints
@@ -72,10 +72,7 @@ class FrequencyIntervals:
         self._columns = Tail(columns[first:])
         shape = (scores.shape[1] + 1, self._edges.shape[1] + 1)
         self._totals, self._hits = (np.zeros(shape, dtype=np.int64) for _ in range(2))
-        _count_all(
-            self._held(self._bins), self._held(self._columns), self._first_hits, self._totals,
-            self._hits,
-        )  # fmt: skip
+        _count_all(self._bins.held, self._columns.held, self._first_hits, self._totals, self._hits)
 
     def answer(self, scores: Floats, columns: Ints, point: Floats) -> tuple[Floats, Floats]:
         """Return the interval of every class in turn; each labelled row joins after its answer.
@@ -92,29 +89,18 @@ class FrequencyIntervals:
         -------
         lower, upper : ndarray of shape (m, n_classes)
         """
-        bins, joins = _bins(self._edges, scores), columns >= 0
-        size = len(self._held(self._columns))
-        self._bins.append(bins[joins])
-        self._columns.append(columns[joins])
-        bounds = np.empty((len(columns), len(self._first_hits), 2))
+        size, joining = len(self._columns), int(np.count_nonzero(columns >= 0))
+        self._bins.extend(joining)
+        self._columns.extend(joining)
+        lower, upper = np.empty(point.shape), np.empty(point.shape)
         gone = _answer(
-            self._intervals, bins, columns, size, self._held(self._bins),
-            self._held(self._columns), -1 if self._limit is None else self._limit,
-            self._first_hits, self._totals, self._hits, bounds,
+            self._intervals, self._edges, scores, columns, np.ascontiguousarray(point),
+            self._bins.held, self._columns.held, size, -1 if self._limit is None else self._limit,
+            self._first_hits, self._totals, self._hits, lower, upper,
         )  # fmt: skip
         self._bins.drop_before(self._bins.first + gone)
         self._columns.drop_before(self._columns.first + gone)
-        known = bounds[:, :-1]
-        if known.shape[1] == 1:  # the first class is what the second is not
-            known = np.concatenate([1.0 - known[:, :, ::-1], known], axis=1)
-        if self._n_classes > known.shape[1]:
-            known = np.concatenate([known, bounds[:, -1:]], axis=1)
-        return np.minimum(known[:, :, 0], point), np.maximum(known[:, :, 1], point)
-
-    @staticmethod
-    def _held(tail: Tail) -> Ints:
-        items: Ints = tail.since(tail.first)
-        return items
+        return lower, upper
 
 
 def bin_edges(training_scores: Floats) -> Floats:
@@ -143,7 +129,7 @@ def bin_edges(training_scores: Floats) -> Floats:
 
 def _bins(edges: Floats, scores: Floats) -> Ints:
     """Return the bin of each score, shape (m, n_scores + 1); the last list has one bin."""
-    bins = np.zeros((len(scores), scores.shape[1] + 1), dtype=np.int64)
+    bins = np.empty((len(scores), scores.shape[1] + 1), dtype=np.int64)
     _fill(edges, scores, bins)
     return bins
 
@@ -151,15 +137,22 @@ def _bins(edges: Floats, scores: Floats) -> Ints:
 @jit
 def _fill(edges: Floats, scores: Floats, bins: Ints) -> None:
     for i in range(len(scores)):
-        for g in range(scores.shape[1]):
-            low, high = 0, edges.shape[1]
-            while low < high:  # how many edges lie below the score
-                middle = (low + high) // 2
-                if edges[g, middle] < scores[i, g]:
-                    low = middle + 1
-                else:
-                    high = middle
-            bins[i, g] = low
+        _find_bins(edges, scores[i], bins[i])
+
+
+@inner
+def _find_bins(edges: Floats, scores: Floats, bins: Ints) -> None:
+    """Write the bin of each score; the last list has one bin."""
+    bins[len(scores)] = 0
+    for g in range(len(scores)):
+        low, high = 0, edges.shape[1]
+        while low < high:  # how many edges lie below the score
+            middle = (low + high) // 2
+            if edges[g, middle] < scores[g]:
+                low = middle + 1
+            else:
+                high = middle
+        bins[g] = low
 
 
 @jit
@@ -182,21 +175,43 @@ def _count_all(bins: Ints, columns: Ints, first_hits: Ints, totals: Ints, hits: 
 
 @jit
 def _answer(
-    intervals: BinomialIntervals, bins: Ints, columns: Ints, size: int, held: Ints,
-    held_columns: Ints, limit: int, first_hits: Ints, totals: Ints, hits: Ints, bounds: Floats,
+    intervals: BinomialIntervals, edges: Floats, scores: Floats, columns: Ints, point: Floats,
+    held: Ints, held_columns: Ints, size: int, limit: int,
+    first_hits: Ints, totals: Ints, hits: Ints, lower: Floats, upper: Floats,
 ) -> int:  # fmt: skip
-    """Answer and join in turn, `size` examples being held at first; return how many left."""
-    gone = 0
+    """Answer and join in turn, `size` examples being held at first; return how many left.
+
+    The rows that join are written to `held` and `held_columns` behind those.
+    """
+    gone, stop = 0, size
+    last = len(first_hits) - 1
+    bins, bounds = np.empty(last + 1, dtype=np.int64), np.empty((last + 1, 2))
     for i in range(len(columns)):
-        for g in range(len(first_hits)):
-            b = bins[i, g]
-            bounds[i, g, 0], bounds[i, g, 1] = interval(intervals, hits[g, b], totals[g, b])
+        # 1. The interval of each list, then of each class, widened to hold the probability.
+        _find_bins(edges, scores[i], bins)
+        for g in range(last + 1):
+            b = bins[g]
+            bounds[g, 0], bounds[g, 1] = interval(intervals, hits[g, b], totals[g, b])
+        for y in range(point.shape[1]):
+            low, high = _of_class(bounds, y)
+            lower[i, y], upper[i, y] = min(low, point[i, y]), max(high, point[i, y])
         if columns[i] < 0:
             continue
-        _count(bins[i], columns[i], first_hits, totals, hits, 1)
-        size += 1
-        if limit >= 0 and size > limit:
+        # 2. Join the calibration set.
+        held[stop], held_columns[stop] = bins, columns[i]
+        _count(bins, columns[i], first_hits, totals, hits, 1)
+        stop += 1
+        # 3. The oldest leaves where the window is full.
+        if limit >= 0 and stop - gone > limit:
             _count(held[gone], held_columns[gone], first_hits, totals, hits, -1)
             gone += 1
-            size -= 1
     return gone
+
+
+@jit
+def _of_class(bounds: Floats, y: int) -> tuple[float, float]:
+    """Return the interval of class y from those of the lists, of which the last is for the rest."""
+    if len(bounds) == 2 and y < 2:
+        low, high = bounds[0]
+        return (low, high) if y == 1 else (1.0 - high, 1.0 - low)
+    return bounds[min(y, len(bounds) - 1), 0], bounds[min(y, len(bounds) - 1), 1]

@@ -78,21 +78,22 @@ class Mixture:
         weights = np.exp(self._logs - self._logs.max())
         return np.asarray(weights / weights.sum())
 
-    def answer(self, components: Sequence[Floats], columns: Ints) -> Floats:
+    def answer(self, components: Floats | Sequence[Floats], columns: Ints) -> Floats:
         """Mix rows in order; each labelled one changes the weights after its answer.
 
         Parameters
         ----------
-        components : sequence of K ndarrays of shape (m, n_classes)
+        components : ndarray of shape (K, m, n_classes), or a sequence of its K parts
             Probabilities; rows sum to one.
         columns : ndarray of shape (m,)
-            Class column of each label; -1 where there is none.
+            Class column of each label; -1 where there is none. One beyond the classes is not
+            learned.
 
         Returns
         -------
         ndarray of shape (m, n_classes)
         """
-        stacked = np.stack(components)
+        stacked = np.asarray(components)
         mixed = np.empty(stacked.shape[1:])
         _mix(stacked, columns, self._logs, self.share, mixed)
         return mixed
@@ -142,7 +143,7 @@ def _mix(components: Floats, columns: Ints, logs: Floats, share: float, mixed: F
         for y in range(mixed.shape[1]):
             mixed[i, y] /= total
         # 3. Learn the label.
-        if columns[i] >= 0:
+        if 0 <= columns[i] < mixed.shape[1]:
             _learn(logs, parts[:, columns[i]], share)
 
 

@@ -4,7 +4,8 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.compiled.logistic import logistic_of
+from online_svm.compiled.jit import jit
+from online_svm.compiled.logistic import logistic
 from online_svm.predictor.headline import Headline, HeadlineAnswers, held_answers
 from online_svm.predictor.mixture import Mixture
 from online_svm.types import Arrays, Floats, Ints
@@ -58,12 +59,10 @@ class PairHeadline:
 
     def answer(self, scores: Floats, venn: VennAnswers, columns: Ints) -> HeadlineAnswers:
         """Mix rows in turn; each labelled one changes the weights after its answer."""
-        stacked = logistic_of(scores[:, 0])
-        clipped = np.clip(stacked, venn.lower[:, 1], venn.upper[:, 1])
-        components = [_both(stacked), _both(clipped), venn.point[:, :2]]
-        point = np.zeros_like(venn.point)  # an unseen label has 0
-        point[:, :2] = self._mixture.answer(components, np.where(columns < 2, columns, -1))
-        return held_answers(point, venn)
+        components = np.empty((COMPONENTS, len(scores), 2))
+        _fill(scores, venn.point, venn.lower, venn.upper, components)
+        mixed = self._mixture.answer(components, columns)
+        return held_answers(_with_unseen(mixed, venn.point.shape[1]), venn)
 
     def state(self) -> Arrays:
         """Return the weights."""
@@ -83,6 +82,21 @@ class PairHeadline:
         return restored
 
 
-def _both(positive: Floats) -> Floats:
-    """Return the probabilities of both classes, shape (m, 2), given those of class 1."""
-    return np.stack([1.0 - positive, positive], axis=1)
+def _with_unseen(known: Floats, n_classes: int) -> Floats:
+    """Return probabilities of two known classes, and 0 for the slot of unseen labels."""
+    if n_classes == known.shape[1]:
+        return known
+    point = np.zeros((len(known), n_classes))
+    point[:, : known.shape[1]] = known
+    return point
+
+
+@jit
+def _fill(scores: Floats, mean: Floats, lower: Floats, upper: Floats, components: Floats) -> None:
+    """Write the probabilities of both classes: of the stack, of it clipped, and the pair's mean."""
+    for i in range(len(scores)):
+        stacked = logistic(scores[i, 0])
+        clipped = min(max(stacked, lower[i, 1]), upper[i, 1])
+        components[0, i, 0], components[0, i, 1] = 1.0 - stacked, stacked
+        components[1, i, 0], components[1, i, 1] = 1.0 - clipped, clipped
+        components[2, i, 0], components[2, i, 1] = mean[i, 0], mean[i, 1]

@@ -45,6 +45,9 @@ class ClassMap(Protocol):
     def predict(self, scores: ArrayLike) -> Floats:
         """Return the probability of every class for each row of scores."""
 
+    def predict_unchecked(self, scores: Floats) -> Floats:
+        """Do the same for scores of the columns of `fit` that are known to be finite."""
+
     def state(self) -> Arrays:
         """Return the fitted map as arrays."""
 

@@ -66,12 +66,11 @@ class RecentHeadline:
     def answer(self, scores: Floats, venn: VennAnswers, columns: Ints) -> HeadlineAnswers:
         """Mix rows in turn; each labelled one is learned after its answer."""
         inner = self._inner.answer(scores, venn, columns).point
-        of_known = np.where(columns < 2, columns, -1)
-        components = [inner]
-        for recent in self._recent:
-            said = inner.copy()
+        components = np.empty((1 + len(SIZES), *inner.shape))
+        components[:] = inner
+        of_known = columns if inner.shape[1] == 2 else np.where(columns < 2, columns, -1)
+        for said, recent in zip(components[1:], self._recent, strict=True):
             said[:, :2] = recent.answer(scores, of_known, inner[:, :2])
-            components.append(said)
         return held_answers(self._mixture.answer(components, columns), venn)
 
     def state(self) -> Arrays:

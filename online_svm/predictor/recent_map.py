@@ -7,6 +7,7 @@ import numpy as np
 
 from online_svm.predictor.published_maps import ClassMap
 from online_svm.storage.arrays import check_floats, check_indices, nest, read_ints, require, under
+from online_svm.stream.tail import Tail
 from online_svm.types import Arrays, Floats, Ints
 
 EVERY = 50
@@ -45,8 +46,9 @@ class RecentMap:
         self._forget(1)
 
     def _forget(self, n_scores: int) -> None:
-        self._scores = np.empty((0, n_scores))
-        self._columns = np.empty(0, dtype=np.int64)
+        self._n_scores = n_scores
+        self._scores = Tail(np.empty((0, n_scores)))
+        self._columns = Tail(np.empty(0, dtype=np.int64))
         self._since = 0  # the last fit
         self._map: ClassMap | None = None
 
@@ -66,34 +68,49 @@ class RecentMap:
         -------
         ndarray of shape (m, K)
         """
-        if scores.shape[1] != self._scores.shape[1]:
+        if scores.shape[1] != self._n_scores:
             self._forget(scores.shape[1])
-        found = otherwise.copy()
-        learned = np.cumsum(columns >= 0)
+        found = []
         begin = 0
-        while begin < len(scores):
-            before = learned[begin - 1] if begin else 0
-            end = int(np.searchsorted(learned, before + EVERY - self._since)) + 1
-            rows = slice(begin, min(end, len(scores)))
-            if self._map is not None:
-                found[rows] = self._map.predict(scores[rows])
+        for stop in self._stops(columns):
+            rows = slice(begin, stop)
+            fitted = self._map
+            found.append(
+                otherwise[rows] if fitted is None else fitted.predict_unchecked(scores[rows])
+            )
             self._learn(scores[rows], columns[rows])
-            begin = rows.stop
-        return found
+            begin = stop
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _stops(self, columns: Ints) -> list[int]:
+        """Return how many rows there are up to each fit, with the one that completes it; and all.
+
+        No fit is due in fewer rows than are left to the next one, labelled or not.
+        """
+        left, size = EVERY - self._since, len(columns)
+        if size <= left:
+            return [size]
+        completing = np.flatnonzero(columns >= 0)[left - 1 :: EVERY]
+        stops: list[int] = (completing + 1).tolist()
+        return stops if stops and stops[-1] == size else [*stops, size]
 
     def _learn(self, scores: Floats, columns: Ints) -> None:
         labelled = columns >= 0
-        self._scores = np.concatenate([self._scores, scores[labelled]])[-self._size :]
-        self._columns = np.concatenate([self._columns, columns[labelled]])[-self._size :]
-        self._since += int(np.count_nonzero(labelled))
+        if not labelled.all():
+            scores, columns = scores[labelled], columns[labelled]
+        self._scores.append(scores)
+        self._columns.append(columns)
+        self._scores.drop_before(self._scores.stop - self._size)
+        self._columns.drop_before(self._columns.stop - self._size)
+        self._since += len(columns)
         if self._since == EVERY:
-            self._map, self._since = self._fit(self._scores, self._columns), 0
+            self._map, self._since = self._fit(self._scores.held, self._columns.held), 0
 
     def state(self) -> Arrays:
         """Return the scores, the class columns and the map."""
         arrays: Arrays = {
-            "scores": self._scores,
-            "columns": self._columns,
+            "scores": self._scores.held,
+            "columns": self._columns.held,
             "since": np.array([self._since], dtype=np.int64),
         }
         if self._map is not None:
@@ -115,10 +132,11 @@ class RecentMap:
         n = len(state["columns"])
         if not n:
             return recent
-        recent._scores, recent._columns = state["scores"], state["columns"]
         require(n <= size, "columns")
         check_floats(state, "scores", (n, 1 if n_classes == 2 else n_classes))
         check_indices(state, "columns", (n,), n_classes)
+        recent._n_scores = state["scores"].shape[1]
+        recent._scores, recent._columns = Tail(state["scores"]), Tail(state["columns"])
         recent._since = int(read_ints(state, "since", 1)[0])
         require(0 <= recent._since < EVERY, "since")
         fitted = under("map", state)

@@ -1,5 +1,6 @@
 """Scaling of the features, fitted on a proper training set."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -67,10 +68,10 @@ class Scaling:
         scaled: Floats = X - self.mean
         scaled /= self.width
         missing = np.isnan(scaled)
-        if missing.any():
+        if np.count_nonzero(missing):
             scaled = np.where(missing, (self.fill - self.mean) / self.width, scaled)
-        limit = self.limit[0]
-        return scaled if np.isinf(limit) else np.clip(scaled, -limit, limit)
+        limit = self.limit.item()
+        return scaled if limit == math.inf else np.clip(scaled, -limit, limit)
 
 
 def mean_and_width(X: Floats) -> tuple[Floats, Floats]:

@@ -36,14 +36,26 @@ class Tail:
         """Number after the last item."""
         return self.first + self._size
 
+    @property
+    def held(self) -> NDArray[Any]:
+        """All items held; a view that later items do not change."""
+        return self._items[self._offset : self._offset + self._size]
+
+    def __len__(self) -> int:
+        return self._size
+
     def append(self, items: NDArray[Any]) -> None:
         """Add items at the end."""
+        self.extend(len(items))[:] = items
+
+    def extend(self, count: int) -> NDArray[Any]:
+        """Add `count` items at the end, of which the caller writes the values; return them."""
         end = self._offset + self._size
-        if end + len(items) > len(self._items):
-            self._grow(len(items))
+        if end + count > len(self._items):
+            self._grow(count)
             end = self._size
-        self._items[end : end + len(items)] = items
-        self._size += len(items)
+        self._size += count
+        return self._items[end : end + count]
 
     def drop_before(self, number: int) -> None:
         """Give up the items numbered below `number`."""
@@ -59,7 +71,7 @@ class Tail:
         return self._items[begin:end]
 
     def _grow(self, more: int) -> None:
-        held = self.since(self.first)
+        held = self.held
         grown = np.zeros((2 * (self._size + more) + 64, *held.shape[1:]), dtype=held.dtype)
         grown[: self._size] = held
         self._items, self._offset = grown, 0

@@ -3,6 +3,7 @@
 import numpy as np
 from typing_extensions import override
 
+from online_svm.calibration.one_against_all import both_classes
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.stream.tail import Tail
@@ -78,12 +79,12 @@ class AbersSet(VennSet):
     @property
     @override
     def scores(self) -> Floats:
-        return self._scores.since(self._scores.first)
+        return self._scores.held
 
     @property
     @override
     def codes(self) -> Ints:
-        return self._codes.since(self._codes.first)
+        return self._codes.held
 
     @override
     def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
@@ -110,16 +111,15 @@ class AbersSet(VennSet):
 
     def _meet(self, scores: Floats, codes: Ints) -> tuple[Floats, Ints]:
         """Return p0 and p1 of each row and list, shape (m, S, 2), and the sizes met."""
-        joins = codes >= 0
-        joining = int(np.count_nonzero(joins))
-        self._scores.append(scores[joins])
-        self._codes.append(codes[joins])
+        size, joining = len(self._codes), int(np.count_nonzero(codes >= 0))
+        self._scores.extend(joining)
+        self._codes.extend(joining)
         self._lists = with_room(self._lists, joining)
         pairs = np.empty((*scores.shape, 2))
         sizes = np.empty(len(codes), dtype=np.int64)
-        work = np.empty((4, int(self._lists.sizes.max()) + joining + 1), dtype=np.int64)
+        work = np.empty((4, size + joining + 1), dtype=np.int64)
         gone = _answer(
-            scores, codes, len(self.codes) - joining, self.scores, self.codes,
+            scores, codes, size, self._scores.held, self._codes.held,
             -1 if self._limit is None else self._limit, self._n_known,
             self._lists, work, pairs, sizes,
         )  # fmt: skip
@@ -130,13 +130,12 @@ class AbersSet(VennSet):
 
 def _two_classes(pairs: Floats) -> tuple[Floats, Floats, Floats]:
     """Return point, lower and upper probability of both classes, each of shape (m, 2)."""
-    p0, p1 = pairs[:, 0, 0], pairs[:, 0, 1]
-    mean = 0.5 * (p0 + p1)
-    return (
-        np.stack([1.0 - mean, mean], axis=1),
-        np.stack([1.0 - p1, p0], axis=1),
-        np.stack([1.0 - p0, p1], axis=1),
-    )
+    positive = pairs[:, 0]
+    negative = 1.0 - positive
+    lower, upper = np.empty(positive.shape), np.empty(positive.shape)
+    lower[:, 0], lower[:, 1] = negative[:, 1], positive[:, 0]
+    upper[:, 0], upper[:, 1] = negative[:, 0], positive[:, 1]
+    return both_classes(0.5 * (positive[:, 0] + positive[:, 1])), lower, upper
 
 
 def _normalised(pairs: Floats) -> tuple[Floats, Floats, Floats]:
@@ -168,8 +167,11 @@ def _answer(
     scores: Floats, codes: Ints, size: int, held: Floats, held_codes: Ints, limit: int,
     n_known: int, lists: PooledScores, work: Ints, pairs: Floats, sizes: Ints,
 ) -> int:  # fmt: skip
-    """Answer and join in turn, `size` examples being held at first; return how many left."""
-    gone = 0
+    """Answer and join in turn, `size` examples being held at first; return how many left.
+
+    The rows that join are written to `held` and `held_codes` behind those.
+    """
+    gone, stop = 0, size
     n_lists = scores.shape[1]
     for i in range(len(codes)):
         # 1. Answer: the isotonic value for either label of this example, class by class.
@@ -179,17 +181,19 @@ def _answer(
         if codes[i] < 0:
             continue
         # 2. Join the calibration set.
+        for g in range(n_lists):
+            held[stop, g] = scores[i, g]
+        held_codes[stop] = codes[i]
         if codes[i] < n_known:
             for g in range(n_lists):
                 positive = 1 if n_lists == 1 else g
                 insert(lists, g, scores[i, g], int(codes[i] == positive))
-        size += 1
+        stop += 1
         # 3. The oldest leaves where the window is full.
-        if limit >= 0 and size > limit:
+        if limit >= 0 and stop - gone > limit:
             if held_codes[gone] < n_known:
                 for g in range(n_lists):
                     positive = 1 if n_lists == 1 else g
                     remove(lists, g, held[gone, g], int(held_codes[gone] == positive))
             gone += 1
-            size -= 1
     return gone

@@ -77,7 +77,7 @@ def pooled(scores: Floats, labels: Bools, joining: int = 0) -> PooledScores:
 def with_room(lists: PooledScores, joining: int) -> PooledScores:
     """Return lists that `joining` examples can join: the same ones, or copies laid out anew."""
     width = lists.scores.shape[2]
-    most = int(lists.in_use.max())
+    most = max(lists.in_use.tolist())
     if most + _splits(most, width, joining) <= lists.scores.shape[1]:
         return lists
     return _laid_out([_tied(lists, g) for g in range(len(lists.sizes))], joining)

@@ -115,6 +115,22 @@ class JointCalibrator:
                 f"scores: expected the columns of {self.n_classes_} classes, as in fit, got "
                 f"{values.shape[1]}"
             )
+        return self._probabilities(values)
+
+    def predict_unchecked(self, scores: Floats) -> Floats:
+        """Do what `predict` does for scores of as many columns that are known to be finite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from online_svm import VectorScaling
+        >>> fitted = VectorScaling().fit([[-1.0], [1.0]], [0, 1])
+        >>> fitted.predict_unchecked(np.array([[0.0]])).round(3)
+        array([[0.5, 0.5]])
+        """
+        return self._probabilities(_both_columns(scores))
+
+    def _probabilities(self, values: Floats) -> Floats:
         found = np.empty(values.shape)
         probabilities_into(self._scaled(values), self._theta, self._diagonal, found)
         return found
