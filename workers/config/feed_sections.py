@@ -23,6 +23,7 @@ OF_PROCESS = frozenset(
             "lease",
             "refit_processes",
             "refit_memory",
+            "replay_budget",
         ),
         *("metrics", "log_format", "grace"),
     )

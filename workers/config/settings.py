@@ -40,6 +40,9 @@ Payload = Literal["full", "compact"]
 REFIT_MEMORY = 1 << 29
 """Bytes, by default. The machines of a full window of 2,000 examples take some 34 MB."""
 
+REPLAY_BUDGET = 200_000
+"""Entries, by default: at 9,000 a second some 22 s."""
+
 
 class Limits(BaseModel):
     """Bounds on one input entry, which is rejected beyond them; unique ids; the form of answers.
@@ -160,6 +163,13 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
         description="Bytes that the machines of all feeds of a process take between refits, at "
         "most, where it answers several. Beyond it those refitted longest ago are built anew for "
         "their next refit, which takes longer; the answers are the same.",
+    )
+    replay_budget: int = Field(
+        REPLAY_BUDGET,
+        ge=1,
+        description="Entries that a start after a kill answers again, of all feeds of a process "
+        "together, about, where it answers several. Beyond it the feed whose newest snapshot lacks "
+        "the most leaves one before `snapshot_every`; the answers are the same.",
     )
     max_feeds: int = Field(
         1000,

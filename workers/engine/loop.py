@@ -138,6 +138,16 @@ class Engine:
         """ID of the last entry that was answered, committed or not."""
         return self._reached.cursor
 
+    @property
+    def unsaved(self) -> int:
+        """Entries that were answered since the newest snapshot: a kill costs as long a replay."""
+        return self.position.seq - self._snapshot_seq
+
+    @property
+    def may_snapshot(self) -> bool:
+        """Whether a snapshot may be left now, without a wait for a refit."""
+        return not self.is_recovering and self._recovery.pace.may_snapshot(self._predictor)
+
     def recover_some(self) -> bool:
         """Do a step of taking over the feed; return whether that is finished.
 

@@ -29,6 +29,7 @@ from workers.feed.agreement import agreement
 from workers.feed.keys import FeedKeys
 from workers.feed.stored_settings import effective_settings
 from workers.fleet.leases import FeedLease
+from workers.fleet.replay_budget import ReplayBudget
 from workers.fleet.shared_reader import Wanted
 from workers.stop import Stop
 
@@ -88,6 +89,7 @@ class Shared:
         Called with the name of a feed and the outcome of each batch that was committed.
     checks : Checks
         Of the permissions of each feed.
+    replays : ReplayBudget
     accept_environment : bool
     """
 
@@ -99,6 +101,7 @@ class Shared:
     refits: Refits
     observe: Callable[[str, Outcome], None]
     checks: Checks
+    replays: ReplayBudget
     accept_environment: bool = False
 
 
@@ -179,6 +182,15 @@ class HostedFeed:
     def idle(self) -> Need:
         """Do what is due while no input comes."""
         return self._attempt(lambda: self._then(self._running.idle))
+
+    @property
+    def may_snapshot(self) -> bool:
+        """Whether the feed can leave a snapshot now, without a wait for a refit."""
+        return self.stage == "working" and self._running.may_snapshot
+
+    def keep(self) -> Need:
+        """Leave a snapshot before its time, so that a kill costs a shorter replay."""
+        return self._attempt(lambda: self._then(self._keep))
 
     def wanted(self) -> Wanted:
         """Return the input that the feed waits for."""
@@ -264,13 +276,14 @@ class HostedFeed:
         }
         engine = assemble(
             store, used.model_copy(update=small), refits, shared.stop, shared.writer, self.lease,
-            lambda outcome: shared.observe(self.feed, outcome), shared.accept_environment,
+            self._committed, shared.accept_environment,
             begins=found.state is None, telemetry=self._telemetry,
             pace=SharedPace(ready, SLICE),
         )  # fmt: skip
         self.engine = engine
         while not engine.recover_some():
             yield
+        shared.replays.note(self.feed, engine.unsaved)
         store.note("began", f"epoch {engine.epoch}, seq {engine.position.seq}")
 
     def _start_some(self) -> Need:
@@ -296,6 +309,15 @@ class HostedFeed:
             self._cost += (cost - self._cost) / 2
         return self.need()
 
+    def _committed(self, outcome: Outcome) -> None:
+        self._shared.replays.note(self.feed, self._running.unsaved)
+        self._shared.observe(self.feed, outcome)
+
+    def _keep(self) -> None:
+        self._running.snapshot()
+        # Where none could be kept, it is tried again after the next commit.
+        self._shared.replays.note(self.feed, 0)
+
     def _set_aside(self, error: Exception) -> None:
         self.reason = f"{type(error).__name__}: {error}"
         self._give_up()
@@ -312,5 +334,6 @@ class HostedFeed:
 
     def _give_up(self) -> None:
         """Forget the engine, and what it holds."""
+        self._shared.replays.forget(self.feed)
         self.engine, self._steps = None, iter(())
         self._opened.close()

@@ -1,9 +1,9 @@
 """The loop of a process of many feeds: one thread serves them all, and waits for all at once.
 
 A turn: answer feeds that have input, in fair turns, for a few milliseconds; do a step of those that
-are taken over; confirm the commits that were sent; let the blocked reads cover the feeds that wait
-for input; wait until something arrives. No feed waits for the refit, the consumers, the lease or
-the recovery of another.
+are taken over; confirm the commits that were sent; leave snapshots that bound the replays after a
+kill; let the blocked reads cover the feeds that wait for input; wait until something arrives. No
+feed waits for the refit, the consumers, the lease or the recovery of another.
 """
 
 import time
@@ -86,6 +86,7 @@ class FeedLoop:
         self._start_some()
         self._cover()
         self._confirm()
+        self._bound_replays()
         self._wait(longest)
 
     def end(self) -> None:
@@ -188,6 +189,16 @@ class FeedLoop:
             del self._sent[feed]
             if hosted.stage == "working":
                 self._place(hosted, hosted.finish_commit())
+
+    def _bound_replays(self) -> None:
+        """Let feeds leave snapshots early while a kill would cost too long replays."""
+        replays, end = self._shared.replays, time.perf_counter() + SERVE
+        while replays.is_exceeded and time.perf_counter() < end:
+            found = (self.feeds[feed] for feed in replays.largest())
+            hosted = next((each for each in found if each.may_snapshot), None)
+            if hosted is None:
+                return
+            self._place(hosted, hosted.keep())
 
     def _cover(self) -> None:
         """Let blocked reads wait for the input of feeds that have none."""

@@ -25,6 +25,7 @@ from workers.fleet.hosted_feed import HostedFeed, Shared
 from workers.fleet.leases import Leases
 from workers.fleet.loop import FeedLoop
 from workers.fleet.registry_watch import RegistryWatch
+from workers.fleet.replay_budget import ReplayBudget
 from workers.fleet.selection import Selection
 from workers.fleet.shared_reader import SharedReader
 from workers.fleet.watch import FleetWatch
@@ -201,6 +202,7 @@ def _sharing(
                 refits,
                 observe or _ignore,
                 checks,
+                ReplayBudget(settings.replay_budget),
                 accept_environment,
             )
     finally:
