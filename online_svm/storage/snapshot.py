@@ -8,7 +8,7 @@ there, and only then is an array made.
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,11 +16,13 @@ import numpy as np
 from numpy.lib import format as npy
 
 from online_svm.errors import InvalidSnapshot
+from online_svm.storage import archive
 from online_svm.storage.state import State
 
 FORMAT = 1
 _HEADER = "header.json"
 _DTYPES = frozenset({"<f8", "<i8", "|b1", "|u1"})
+_MAGIC = npy.magic(1, 0)  # an array follows, in version 1.0 of the format
 _NPY_LENGTH = 2  # bytes that say how long the header of an array is
 _USUAL = 256  # bytes of such a header; longer ones are not remembered
 # Zip entries carry a time; a fixed one keeps the bytes a function of the state alone.
@@ -41,13 +43,10 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, np.dtyp
     >>> header["n"], arrays["w"]
     (3, array([1., 2.]))
     """
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        text = json.dumps({"format": FORMAT, **header}, sort_keys=True, allow_nan=False)
-        archive.writestr(zipfile.ZipInfo(_HEADER, _EPOCH), text.encode())
-        for name in sorted(arrays):
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), _npy_bytes(name, arrays[name]))
-    return target.getvalue()
+    text = json.dumps({"format": FORMAT, **header}, sort_keys=True, allow_nan=False)
+    members: dict[str, Sequence[archive.Buffer]] = {_HEADER: (text.encode(),)}
+    members |= {f"{name}.npy": _npy_parts(name, arrays[name]) for name in sorted(arrays)}
+    return archive.write(members) or _written_by_zipfile(members)
 
 
 def unpack(data: bytes) -> State:
@@ -59,44 +58,66 @@ def unpack(data: bytes) -> State:
         If the bytes are damaged, compressed, of a newer format, or hold anything but plain
         arrays.
     """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            _check_members(archive, len(data))
-            header = _read_header(archive)
-            arrays = {
-                info.filename.removesuffix(".npy"): _read_array(info.filename, archive.read(info))
-                for info in archive.infolist()
-                if info.filename != _HEADER
-            }
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        raise InvalidSnapshot(f"the snapshot is damaged: {error}") from error
+    members: Mapping[str, archive.Buffer] | None = archive.read(data)
+    if members is None:
+        members = _read_by_zipfile(data)
+    if any(name != _HEADER and not name.endswith(".npy") for name in members):
+        raise InvalidSnapshot("the snapshot holds a member that is not an array")
+    header = _read_header(members)
+    arrays = {
+        name.removesuffix(".npy"): _read_array(name, member)
+        for name, member in members.items()
+        if name != _HEADER
+    }
     return State(header, arrays)
 
 
-def _npy_bytes(name: str, array: np.ndarray[Any, np.dtype[Any]]) -> bytes:
-    plain = np.ascontiguousarray(array).reshape(array.shape)
+def _npy_parts(name: str, array: np.ndarray[Any, np.dtype[Any]]) -> tuple[bytes, memoryview]:
+    """Return an array as a .npy file: its header, and its numbers."""
+    plain = np.ascontiguousarray(array)
     if plain.dtype.str not in _DTYPES:
         raise InvalidSnapshot(f"array {name!r} has type {plain.dtype}, which is not stored")
+    return _npy_head(plain.dtype.str, array.shape), plain.reshape(-1).view(np.uint8).data
+
+
+@lru_cache(maxsize=1024)
+def _npy_head(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """Return what stands before the numbers of an array; feeds of like settings have like ones."""
     target = io.BytesIO()
-    npy.write_array(target, plain, version=(1, 0), allow_pickle=False)
+    npy.write_array_header_1_0(target, {"descr": dtype, "fortran_order": False, "shape": shape})
     return target.getvalue()
 
 
-def _check_members(archive: zipfile.ZipFile, size: int) -> None:
-    members = archive.infolist()
+def _written_by_zipfile(members: Mapping[str, Sequence[archive.Buffer]]) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as written:
+        for name, parts in members.items():
+            written.writestr(zipfile.ZipInfo(name, _EPOCH), b"".join(parts))
+    return target.getvalue()
+
+
+def _read_by_zipfile(data: bytes) -> dict[str, archive.Buffer]:
+    """Return the members of an archive that others wrote, or say what is wrong with it."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as found:
+            _check_members(found.infolist(), len(data))
+            return {info.filename: found.read(info) for info in found.infolist()}
+    except (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError) as error:
+        raise InvalidSnapshot(f"the snapshot is damaged: {error}") from error
+
+
+def _check_members(members: Sequence[zipfile.ZipInfo], size: int) -> None:
     if len({info.filename for info in members}) != len(members):
         raise InvalidSnapshot("the snapshot names a member twice")
     if any(info.compress_type != zipfile.ZIP_STORED for info in members):
         raise InvalidSnapshot("the snapshot is compressed; snapshots are stored as they are")
     if sum(info.file_size for info in members) > size:
         raise InvalidSnapshot("the snapshot announces more bytes than it has")
-    if any(info.filename != _HEADER and not info.filename.endswith(".npy") for info in members):
-        raise InvalidSnapshot("the snapshot holds a member that is not an array")
 
 
-def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:
+def _read_header(members: Mapping[str, archive.Buffer]) -> dict[str, Any]:
     try:
-        header = json.loads(archive.read(_HEADER))
+        header = json.loads(bytes(members[_HEADER]))
     except (KeyError, ValueError, RecursionError) as error:
         raise InvalidSnapshot("the snapshot has no readable header") from error
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
@@ -122,27 +143,32 @@ def _array_header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return shape, fortran, dtype
 
 
-def _read_array(name: str, data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
-    stream = io.BytesIO(data)
+def _read_array(name: str, data: archive.Buffer) -> np.ndarray[Any, np.dtype[Any]]:
+    magic = bytes(data[: len(_MAGIC)])
+    if magic != _MAGIC and magic[:-2] == _MAGIC[:-2]:
+        raise InvalidSnapshot(f"member {name!r} is not version 1.0 of the npy format")
+    begin = len(_MAGIC) + _NPY_LENGTH
+    begin += int.from_bytes(data[len(_MAGIC) : begin], "little")
+    head = bytes(data[len(_MAGIC) : begin])
     try:
-        if npy.read_magic(stream) != (1, 0):
-            raise InvalidSnapshot(f"member {name!r} is not version 1.0 of the npy format")
-        length = int.from_bytes(data[stream.tell() : stream.tell() + _NPY_LENGTH], "little")
-        head = stream.read(_NPY_LENGTH + length)
+        if magic != _MAGIC:
+            raise ValueError("no array")
         parse = _array_header if len(head) <= _USUAL else _array_header.__wrapped__
         shape, fortran, dtype = parse(head)
     except ValueError as error:
         raise InvalidSnapshot(f"member {name!r} has no readable array header") from error
     if dtype.str not in _DTYPES:
         raise InvalidSnapshot(f"member {name!r} has type {dtype}, which is not stored")
-    body = data[stream.tell() :]
     count = 1
     for extent in shape:  # Python integers: a forged shape cannot overflow the product
         count *= int(extent)
-    if count * dtype.itemsize != len(body) or any(extent < 0 for extent in shape):
+    if count * dtype.itemsize != len(data[begin:]) or any(extent < 0 for extent in shape):
         raise InvalidSnapshot(f"member {name!r} announces {shape}, which is not what it holds")
-    flat = np.frombuffer(body, dtype=dtype)
     try:
-        return flat.reshape(shape, order="F" if fortran else "C").copy()
+        array = np.frombuffer(data, dtype, offset=begin).reshape(
+            shape, order="F" if fortran else "C"
+        )
     except ValueError as error:  # no bytes, yet extents beyond any memory: (0, 2**62, 2**62)
         raise InvalidSnapshot(f"member {name!r} announces {shape}: {error}") from error
+    # Those of bytes are parts with a form of their own, and taken apart at once.
+    return array if dtype == np.uint8 else array.copy()

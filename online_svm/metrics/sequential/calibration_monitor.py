@@ -63,11 +63,12 @@ class CalibrationMonitor:
     def __init__(self, tolerance: float, level: float) -> None:
         self._tolerance = tolerance
         self._family = Family({scope: share * level for scope, share in SHARES.items()})
-        self._bets = BetProcesses([], [])
-        self._sums = DeviationSums(0, INTERVAL_LEVEL)
-        self._since: list[int] = []
         for part in (Part("overall", None), *(Part("bin", _of_bin(b)) for b in range(BINS))):
-            self._add(part)
+            self._family.add(part)
+        m = len(self._family.parts)
+        self._bets = BetProcesses([tolerance] * m, self._family.levels)
+        self._sums = DeviationSums(m, INTERVAL_LEVEL)
+        self._since = [-1] * m
         self._classes: tuple[str | None, ...] = ()
         self._categories = 0
         self._met: set[int] = set()  # categories; after a restart they are met again

@@ -87,11 +87,11 @@ class ExchangeabilityMonitor:
     def __init__(self, level: float, every: int, seed: int = 0) -> None:
         self._level, self._every, self._seed = level, every, seed
         self._family = Family({scope: share * level for scope, share in SHARES.items()})
-        self._bets = BetProcesses([], [])
-        self._since: list[int] = []
-        self._add(Part("overall", None))
-        for name in SCORES:
-            self._add(Part("scores", name))
+        for part in (Part("overall", None), *(Part("scores", name) for name in SCORES)):
+            self._family.add(part)
+        m = len(self._family.parts)
+        self._bets = BetProcesses([0.0] * m, self._family.levels)
+        self._since = [-1] * m
         self._labels: tuple[str | None, ...] = ()
         self._classes = self._tests = np.full(CLASSES, -1, dtype=np.int64)
         self._rows = np.zeros(1, dtype=np.int64)

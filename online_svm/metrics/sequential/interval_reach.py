@@ -85,6 +85,7 @@ def make_table() -> Floats:
     return np.array([[_find(point, log) for point in range(points)] for log in logs])
 
 
+@cache
 def _logs(level: float) -> Floats:
     return np.array([-math.log(0.5 * level * share_of_group(group)) for group in range(GROUPS)])
 
