@@ -66,7 +66,7 @@ def waits(store):
 def requested(store):
     """Return the counts of all reads of the input, in order."""
     done = store.call("SLOWLOG", "GET", 10_000)
-    reads = [entry[3] for entry in reversed(done) if entry[3][0] == b"XREAD"]
+    reads = [entry[3] for entry in reversed(done) if entry[3][:2] == [b"XREAD", b"COUNT"]]
     return [int(command[2]) for command in reads]
 
 

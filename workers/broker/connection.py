@@ -7,7 +7,7 @@ does not answer, the others are asked which node has the slot.
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 import redis
@@ -125,6 +125,29 @@ class Connection:
         link = self._links.get(sent.url)
         return None if link is None or sent.error is not None else link.descriptor
 
+    def has_reply(self, sent: Sent) -> bool:
+        """Return whether `receive` need not wait: the reply was read, or there will be none."""
+        link = self._links.get(sent.url)
+        return link is None or not link.awaits(sent)
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What can be read once one of the replies arrives that were not read yet."""
+        found = [link.descriptor for link in self._links.values() if link.is_awaiting]
+        return [descriptor for descriptor in found if descriptor is not None]
+
+    def read_arrived(self, readable: Container[int]) -> None:
+        """Read the replies that have arrived; `receive` returns each.
+
+        Parameters
+        ----------
+        readable : container of int
+            Those of `descriptors` that can be read.
+        """
+        for link in self._links.values():
+            if link.is_awaiting and link.descriptor in readable:
+                link.read_arrived()
+
     def spin(self) -> None:
         """Poll for the next reply briefly, so that the caller need not sleep for a short wait."""
         if self._last is not None:
@@ -138,8 +161,8 @@ class Connection:
         ReadTooLarge, Unavailable, Stopped, AccessDenied, WrongKeyType, WorkerError
             As `call`.
         """
-        began = time.monotonic()
-        for delay in delays():
+        began, pauses = time.monotonic(), delays()
+        while True:
             try:
                 reply = self._reply(sent)
             except redis.RedisError as error:
@@ -149,6 +172,7 @@ class Connection:
             else:
                 self.trouble = None
                 return reply
+            delay = next(pauses)
             log.warning(
                 "redis refuses or does not answer; trying again",
                 command=sent.command[0],
@@ -158,7 +182,6 @@ class Connection:
             if self.stop.wait(delay):
                 time.sleep(delay)  # the last attempts of a graceful stop are spaced as well
             self._transmit(sent)
-        raise AssertionError("the delays never end")
 
     def evaluate(
         self, script: Script, keys: Sequence[str], args: Sequence[Argument], replicas: int = 0

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import redis
+from hiredis import pack_command
 from redis.connection import PythonRespSerializer
 
 from workers import failpoints
@@ -26,7 +27,7 @@ Argument = bytes | memoryview | str | int | float
 _SPIN_SECONDS = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
 
 
-# Bytes beyond which an argument is sent without packing, which would copy it several times.
+# Bytes beyond which an argument is sent as it is; packing would copy it several times.
 _LARGE = 1 << 16
 
 _GIVEN_UP = "the connection was given up before the reply"
@@ -97,6 +98,7 @@ class Pipeline:
         # Any: redis-py has no types for some attributes that are used here.
         self.client: Any = client
         self._unread: deque[Sent] = deque()
+        self._callbacks: dict[Argument, Any] = {}  # what redis-py makes of a reply, by the command
         self._is_closed = False
 
     def send(self, sent: Sent) -> None:
@@ -119,34 +121,72 @@ class Pipeline:
         self._unread.append(sent)
         _reach("sent", sent)
 
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether a command has no reply yet."""
+        return bool(self._unread)
+
+    def awaits(self, sent: Sent) -> bool:
+        """Return whether a command that was sent here has no reply yet."""
+        return sent in self._unread
+
     def read_until(self, upto: Sent) -> None:
         """Read replies up to that of `upto`, and keep each with its command."""
         while upto in self._unread:
-            sent = self._unread[0]
-            try:
-                sent.reply = self._parsed(sent)
-            except _BROKEN as error:
-                self.close()
-                sent.error = error
-                sent.cuts += isinstance(error, redis.ConnectionError)
-                return
-            except redis.RedisError as error:
-                sent.error = error
-            else:
-                _reach("after", sent)
-            self._unread.popleft()
+            self._read_next()
+
+    def read_arrived(self) -> None:
+        """Read the replies that have arrived, once `descriptor` can be read."""
+        self._read_next()
+        while self._unread and self.client.connection._parser._reader.has_data():
+            self._read_next()
+
+    def _read_next(self) -> None:
+        """Read the next reply, and keep it with its command."""
+        sent = self._unread[0]
+        try:
+            sent.reply = self._parsed(sent)
+        except _BROKEN as error:
+            self.close()
+            sent.error = error
+            sent.cuts += isinstance(error, redis.ConnectionError)
+            return
+        except redis.RedisError as error:
+            sent.error = error
+        else:
+            _reach("after", sent)
+        self._unread.popleft()
 
     def _parsed(self, sent: Sent) -> Any:
-        connection = self.client.connection
-        connection._parser.limit = sent.limit
-        if not (sent.is_asking or sent.replicas):
-            return self.client.parse_response(connection, sent.command[0])
-        return self._parsed_of_all(sent)
+        self.client.connection._parser.limit = sent.limit
+        if sent.is_asking or sent.replicas:
+            return self._parsed_of_all(sent)
+        return self._reply(sent.command[0])
+
+    def _reply(self, name: Argument) -> Any:
+        """Return the reply that comes next, as redis-py's client does, in a third of its time.
+
+        Raises
+        ------
+        redis.RedisError
+            If it is an error, or the connection broke.
+        """
+        try:
+            reply = self.client.connection._parser.read_response()
+        except OSError as error:
+            kind = redis.TimeoutError if isinstance(error, TimeoutError) else redis.ConnectionError
+            raise kind(f"while a reply was read: {error}") from None
+        if isinstance(reply, redis.ResponseError):
+            raise reply
+        found = self._callbacks.get(name, self)
+        if found is self:
+            found = self._callbacks[name] = self.client.response_callbacks.get(name)
+        return reply if found is None else found(reply)
 
     def _parsed_of_all(self, sent: Sent) -> Any:
         """Read the replies to a command and to those that it brings along; return its own."""
         asked = self._reply_or_error("ASKING") if sent.is_asking else None
-        reply = self._reply_or_error(str(sent.command[0]))
+        reply = self._reply_or_error(sent.command[0])
         acknowledged = self._reply_or_error("WAIT") if sent.replicas else 0
         for error in (asked, reply, acknowledged):
             if isinstance(error, redis.RedisError):
@@ -157,10 +197,10 @@ class Pipeline:
             )
         return reply
 
-    def _reply_or_error(self, name: str) -> Any:
+    def _reply_or_error(self, name: Argument) -> Any:
         """Return a reply, an error too; raise only where the connection broke."""
         try:
-            return self.client.parse_response(self.client.connection, name)
+            return self._reply(name)
         except _BROKEN:
             raise
         except redis.RedisError as error:
@@ -192,14 +232,15 @@ class Pipeline:
 
     def _write(self, command: tuple[Argument, ...]) -> None:
         connection = self.client.connection
-        if any(
-            isinstance(argument, bytes | memoryview) and len(argument) > _LARGE
-            for argument in command
-        ):
-            packer: Any = PythonRespSerializer(_LARGE, connection.encoder.encode)
-            connection.send_packed_command(packer.pack(*command))
-        else:
-            connection.send_command(*command)
+        for argument in command:
+            if isinstance(argument, memoryview) or (
+                isinstance(argument, bytes) and len(argument) > _LARGE
+            ):
+                packer: Any = PythonRespSerializer(_LARGE, connection.encoder.encode)
+                connection.send_packed_command(packer.pack(*command))
+                return
+        # Its type hint says a tuple of one.
+        connection.send_packed_command((pack_command(command),))  # type: ignore[arg-type]
 
 
 def _reach(side: str, sent: Sent) -> None:

@@ -87,6 +87,22 @@ def test_a_commit_writes_answers_reports_alarms_dead_letters_position_and_bookma
     assert bookmark(begun) == b"3-0"
 
 
+def test_a_commit_of_one_example_takes_redis_eight_commands(own_redis, feed):
+    with Store(own_redis.url, feed) as store:
+        push(store, 2)
+        store.fence("tester", AGREEMENT)
+        first = commit_of([b"1-0"])
+        store.commit(first)
+        store.call("CONFIG", "RESETSTAT")
+        store.commit(commit_of([b"2-0"], before=first.after))
+        told = store.call("INFO", "commandstats").decode().split()
+        lines = [line.partition(":") for line in told if line.startswith("cmdstat_")]
+        calls = {name[8:].split("|")[0]: line.split(",")[0] for name, _, line in lines}
+        calls.pop("config", None)
+        names = ["evalsha", "hmget", "hset", "xadd", "xgroup", "xinfo", "xrange", "xread"]
+        assert calls == dict.fromkeys(names, "calls=1")
+
+
 def test_commits_follow_one_another(begun):
     first = commit_of([b"1-0", b"2-0"])
     second = commit_of([b"3-0", b"4-0", b"5-0"], before=first.after)

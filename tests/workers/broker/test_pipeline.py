@@ -129,3 +129,44 @@ def test_an_error_of_a_write_that_replicas_should_have_is_told_and_the_next_repl
     assert connection.receive(right) == b"fine"
     with pytest.raises(WorkerError, match="not an integer"):
         connection.receive(wrong)
+
+
+def test_replies_that_have_arrived_are_read_and_no_other_is_waited_for(connection, redis_url):
+    here = [connection.send("ECHO", "1"), connection.send("ECHO", "2")]
+    later = connection.send("XREAD", "BLOCK", 0, "STREAMS", "arrives", "$")
+    assert not any(connection.has_reply(sent) for sent in (*here, later))
+    stop = Stop()
+    while not connection.has_reply(here[1]):
+        connection.read_arrived(stop.wait_for(connection.descriptors, 10.0))
+    assert connection.has_reply(here[0])
+    assert not connection.has_reply(later)
+    connection.read_arrived(())
+    assert [connection.receive(sent) for sent in here] == [b"1", b"2"]
+    other = Connection(redis_url, Stop())
+    other.call("XADD", "arrives", "*", "a", "b")
+    other.close()
+    connection.read_arrived(stop.wait_for(connection.descriptors, 10.0))
+    assert connection.has_reply(later)
+    assert connection.descriptors == []
+    assert connection.receive(later)[0][0] == b"arrives"
+
+
+def test_a_connection_that_broke_brings_no_reply_and_is_not_waited_for(connection, redis_url):
+    number = connection.call("CLIENT", "ID")
+    sent = [connection.send("XREAD", "BLOCK", 0, "STREAMS", "none", "$"), connection.send("PING")]
+    other = Connection(redis_url, Stop())
+    assert other.call("CLIENT", "KILL", "ID", number) == 1
+    other.close()
+    connection.read_arrived(Stop().wait_for(connection.descriptors, 10.0))
+    assert all(connection.has_reply(each) for each in sent)
+    assert connection.descriptors == []
+    with pytest.raises(Unavailable, match="does not answer"):
+        connection.receive(sent[0])
+
+
+def test_a_reply_that_does_not_come_in_time_is_a_failure_of_that_name(redis_url):
+    connection = Connection(redis_url, Stop(), timeout=0.05)
+    with pytest.raises(Unavailable, match="does not answer"):
+        connection.call("XREAD", "BLOCK", 0, "STREAMS", "none", "$")
+    assert connection.retries == {"timeout": 1}
+    connection.close()

@@ -64,8 +64,31 @@ local function missing(info, before, seq, gone)
   return is_missing and count .. ' ' .. deleted or nil
 end
 
+-- Can what is to be written be added to the outputs, from the one at `first` on? Those to which
+-- nothing is written must be streams too, or not be there: one XREAD tells that of all of them.
+local function outputs_refused(first, counts, firsts)
+  local others = {}
+  for i = first, 4 do
+    if counts[i] == 0 then
+      others[#others + 1] = KEYS[2 + i]
+    else
+      local refused = stream_refused(KEYS[2 + i], counts[i], A[firsts[i]])
+      if refused then return refused end
+    end
+  end
+  local args = {'STREAMS', unpack(others)}
+  for _ = 1, #others do args[#args + 1] = '$' end
+  local found = #others > 0 and pcall_('XREAD', unpack(args))
+  if not found or not found['err'] then return nil end
+  for _, key in ipairs(others) do
+    local refused = failed(found, key, 'stream')
+    if refused ~= found then return refused end
+  end
+  return found
+end
+
 -- 1. Is this the writer, and is the feed at the beginning of this batch?
-local refused = position_refused(KEYS[1], A[1], A[2], cursor)
+local refused, st = position_refused(KEYS[1], A[1], A[2], cursor)
 if refused then return refused end
 
 -- 2. Are the entries after the cursor this batch? The first m of them are read again: no cheaper
@@ -73,41 +96,47 @@ if refused then return refused end
 -- others. A stream that was deleted and filled again has other IDs.)
 local input
 if reads then
-  local kind = type_of(KEYS[2])
-  if kind ~= 'stream' and kind ~= 'none' then return {'TYPE', KEYS[2], kind} end
-  local held = call('XRANGE', KEYS[2], '(' .. A[2], '+', 'COUNT', m)
+  local held = pcall_('XRANGE', KEYS[2], '(' .. A[2], '+', 'COUNT', m)
+  refused = failed(held, KEYS[2], 'stream')
+  if refused then return refused end
   if #held ~= m then return {'GAP'} end
   local id = first_out
   for i = 1, m do
     if held[i][1] ~= A[id] then return {'GAP'} end
     id = id + 2
   end
-  local st = call('HMGET', KEYS[1], 'seq', 'gone', 'added')
   input = info_of(KEYS[2])
-  if is_anew(input, A[2], st[3]) then return {'ANEW'} end
-  local gone = missing(input, A[2], st[1], st[2])
+  if is_anew(input, A[2], st.added) then return {'ANEW'} end
+  local gone = missing(input, A[2], st.seq, st.gone)
   if gone then return {'DELETED', A[2], gone} end
 end
 
--- 3. Can everything be written?
+-- 3. Can everything be written? Where there are answers, the first of them tells whether `out` takes
+-- it: an XADD that is refused writes nothing.
 local counts, firsts = {m, k, a, r}, {first_out, first_met, first_alarm, first_dlq}
-for i = 1, 4 do
-  refused = stream_refused(KEYS[2 + i], counts[i], A[firsts[i]])
-  if refused then return refused end
-end
+refused = outputs_refused(m > 0 and 2 or 1, counts, firsts)
+if refused then return refused end
 for i = 7, 6 + parts do
   if call('EXISTS', KEYS[i]) == 0 then return {'SNAPSHOT'} end
 end
 
 -- 4. Write.
-add_payloads(KEYS[3], m, first_out)
+if m > 0 then
+  local added = pcall_('XADD', KEYS[3], A[first_out], 'p', A[first_out + 1])
+  if type(added) == 'table' and added['err'] then
+    return stream_refused(KEYS[3], m, A[first_out]) or added
+  end
+  add_payloads(KEYS[3], m - 1, first_out + 2)
+end
 add_payloads(KEYS[4], k, first_met)
 add_payloads(KEYS[5], a, first_alarm)
 add_dead_letters(KEYS[6], r, first_dlq)
 for i = 7, 6 + parts do call('PERSIST', KEYS[i]) end
-call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5],
-  unpack(A, first_field, first_out - 1))
-if input and input['entries-added'] then call('HSET', KEYS[1], 'added', counted(input, m)) end
+local fields = {unpack(A, first_field, first_out - 1)}
+if input and input['entries-added'] then
+  fields[#fields + 1], fields[#fields + 2] = 'added', counted(input, m)
+end
+call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5], unpack(fields))
 
 -- The batch is committed. What follows is housekeeping: a failure must not look like a refusal.
 if reads and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then

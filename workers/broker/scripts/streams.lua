@@ -35,16 +35,26 @@ local function info_of(key)
   return info
 end
 
+-- What a key is refused for that holds another type, if the reply to a command on it is an error; the
+-- error itself if it has another reason. One command tells of the usual case what TYPE and it would.
+local function failed(reply, key, expected)
+  if not reply['err'] then return nil end
+  local kind = type_of(key)
+  return kind ~= 'none' and kind ~= expected and {'TYPE', key, kind} or reply
+end
+
 -- Check that this is the writer, and that the feed is at the beginning of this batch. `after` is the
 -- end of the batch; it equals `before` if there is no batch.
+-- Returns what is refused, if it is, and further fields of st: seq, gone, added.
 local function position_refused(st, epoch, before, after)
-  local kind = type_of(st)
-  if kind == 'none' then return {'LOST'} end
-  if kind ~= 'hash' then return {'TYPE', st, kind} end
-  local held = call('HMGET', st, 'epoch', 'cursor', 'seq', 'digest')
+  local held = pcall_('HMGET', st, 'epoch', 'cursor', 'seq', 'digest', 'gone', 'added')
+  local refused = failed(held, st, 'hash')
+  if refused then return refused end
+  if not held[1] and type_of(st) == 'none' then return {'LOST'} end
   if held[1] ~= epoch then return {'FENCED', held[1] or ''} end
   if after ~= before and held[2] == after then return {'ALREADY', held[3] or '', held[4] or ''} end
   if held[2] ~= before then return {'CURSOR', held[2] or ''} end
+  return nil, {seq = held[3], gone = held[5], added = held[6]}
 end
 
 -- Check that `count` entries can be added to a stream, the first of them under the ID `first`.
