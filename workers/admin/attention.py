@@ -1,4 +1,7 @@
-"""What people say to alarms: one was seen, or none is wanted for a while. Events, not answers."""
+"""What people say of a feed: an alarm was seen, none is wanted for a while, or anything else.
+
+These are events; no answer depends on one.
+"""
 
 import getpass
 import platform
@@ -19,6 +22,9 @@ from workers.message.event import KEPT, encode_said
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 LONGEST = 30 * 86_400
 """Seconds of a silence, at most: one that was forgotten ends by itself."""
+
+NOTE = 200
+"""Characters of a note, at most: it stands beside a mark."""
 
 
 def acknowledge(store: Store, alarm: str, why: str = "") -> str:
@@ -94,6 +100,36 @@ def silence(store: Store, seconds: int, why: str) -> int:
     detail = f"until {end:%Y-%m-%d %H:%M:%S} UTC: {why}" if seconds else f"no longer: {why}"
     _say(store, encode_said("silenced", _speaker(), _epoch(store), detail, until=until))
     return until
+
+
+def note(store: Store, text: str, n: int | None = None, speaker: str | None = None) -> int:
+    """Note something about a feed, which the page and the report mark; return where.
+
+    Parameters
+    ----------
+    store : Store
+    text : str
+        One line; unprintable characters and further white space go.
+    n : int, optional
+        Examples learned before what it is about; default those that are learned now.
+    speaker : str, optional
+        Who says it; default this user.
+
+    Raises
+    ------
+    NoSuchFeed
+    BadConfiguration
+        If nothing is left of the text, or it is longer than `NOTE`.
+    """
+    require(store)
+    said = " ".join("".join(c for c in text if c.isprintable() or c.isspace()).split())
+    if not said:
+        raise BadConfiguration("say what to note, such as 'deployed v2'")
+    if len(said) > NOTE:
+        raise BadConfiguration(f"a note has {NOTE} characters at most; this one has {len(said)}")
+    at = int(store.call("HGET", store.keys.state, "n") or 0) if n is None else n
+    _say(store, encode_said("note", speaker or _speaker(), _epoch(store), said, n=at))
+    return at
 
 
 def duration(text: str) -> int:

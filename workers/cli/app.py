@@ -26,6 +26,7 @@ COMMANDS = (
     "tail",
     "status",
     "alarms",
+    "note",
     "dashboard",
     "report",
     "combine",

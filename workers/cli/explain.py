@@ -70,6 +70,9 @@ def describe(found: "Explained") -> list[str]:
         lines.append(f"  features   {_features(found, found.values)}")
     if found.rests_on is not None:
         lines += _basis(found, found.rests_on)
+    if found.noted is not None:
+        said = found.noted
+        lines.append(f"  noted      {said['detail']} (at example {said['n']:,}, {said['writer']})")
     lines.append(f"  proof      {_proof(found)}")
     return lines
 

@@ -42,12 +42,28 @@ class Alarm(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What happened to a worker of the feed."""
+    """What happened to a worker of the feed, or what somebody said of it.
+
+    Attributes
+    ----------
+    time : float
+        Milliseconds in its entry ID, by the clock of Redis.
+    code, writer, detail : str
+        See `workers.message.schema.EventMessage`.
+    n : float
+        Examples learned before what a note is about; NaN for other events.
+    """
 
     time: float
     code: str
     writer: str
     detail: str
+    n: float = math.nan
+
+    @property
+    def is_note(self) -> bool:
+        """Whether somebody noted it, at an example."""
+        return self.code == "note" and not math.isnan(self.n)
 
 
 def alarms_of(entries: Iterable[tuple[bytes, Any]]) -> Iterator[Alarm]:
@@ -86,8 +102,9 @@ def events_of(entries: Iterable[tuple[bytes, Any]]) -> Iterator[Event]:
     """
     for entry_id, message in entries:
         if isinstance(message, dict) and "code" in message:
-            words = (_text(message.get(name)) for name in ("code", "writer", "detail"))
-            yield Event(float(parse_id(entry_id)[0]), *words)
+            code, writer, detail = (_text(message.get(k)) for k in ("code", "writer", "detail"))
+            time, n = float(parse_id(entry_id)[0]), number(message.get("n"))
+            yield Event(time, code, writer, detail, n)
 
 
 def _text(value: Any) -> str:

@@ -24,7 +24,8 @@ class AlarmsCard(Card):
         "An alarm is a sequential test that was rejected: what it watched, since which example, "
         "after how many examples it was raised, and how far the probabilities were off since then "
         "on average: an interval around 0 means for a part of that time. Events tell what happened "
-        "to the workers of the feed. Times are UTC; an alarm has that of the entry that raised it."
+        "to the workers of the feed, and what people said. Times are UTC; an alarm has that of the "
+        "entry that raised it."
     )
     section = "monitors"
     is_wide = True
@@ -90,10 +91,14 @@ def _events(events: Sequence[Event]) -> str:
         f'<tr><td class="left">{moment(event.time)}</td>'
         f'<td class="text">{safe(event.code, 30)}</td>'
         f'<td class="text">{safe(event.writer, 30)}</td>'
-        f'<td class="text">{safe(event.detail, 120)}</td></tr>'
+        f'<td class="text">{safe(_detail(event), 120)}</td></tr>'
         for event in reversed(events[-ROWS:])
     )
     return f'<div class="scroll"><table>{head}{rows}</table></div>'
+
+
+def _detail(event: Event) -> str:
+    return f"example {whole(event.n)}: {event.detail}" if event.is_note else event.detail
 
 
 def moment(milliseconds: float) -> str:

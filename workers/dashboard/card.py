@@ -1,5 +1,6 @@
 """A card of the page: a title, a sentence that explains it, and a plot or a table."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,9 @@ from bokeh.models import (
     ColumnDataSource,
     DatetimeTickFormatter,
     Div,
+    GlyphRenderer,
     InlineStyleSheet,
+    LabelSet,
     Legend,
     NumeralTickFormatter,
     Select,
@@ -17,6 +20,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from workers.dashboard.colours import NOTED
 from workers.dashboard.excerpt import Axis, Excerpt
 from workers.dashboard.text import HELP, safe
 
@@ -149,6 +153,25 @@ def legend(drawn: figure, items: Sequence[tuple[str, Sequence[object]]]) -> None
         stylesheets=[InlineStyleSheet(css=_LEGEND)],
     )
     drawn.add_layout(shown, "above")
+
+
+def mark_notes(drawn: figure, notes: ColumnDataSource) -> GlyphRenderer:
+    """Mark notes in a plot, columns `x` and `text`, each by a line with its text along it."""
+    marked = drawn.vspan("x", source=notes, color=NOTED, width=2, line_dash="dotted")
+    texts = LabelSet(
+        x="x",
+        y=8,
+        y_units="screen",
+        text="text",
+        source=notes,
+        angle=math.pi / 2,
+        x_offset=-4,
+        text_baseline="bottom",
+        text_font_size="12px",
+        text_color=NOTED,
+    )
+    drawn.add_layout(texts)
+    return marked
 
 
 def choice_of(title: str, value: str, options: Sequence[tuple[str, str]]) -> Select:

@@ -29,6 +29,9 @@ RANGES = {
 POINTS = 400
 """Points of a curve, at most: about the pixels that a card is wide."""
 
+NOTE = 40
+"""Characters of a note in a plot; the table of events has the rest."""
+
 _MS = 3_600_000.0  # milliseconds in an hour
 
 
@@ -114,10 +117,10 @@ class Excerpt:
         # One call copies a deque as a whole, while the thread that reads may append to it.
         reports, answers, samples = list(view.reports), list(view.answers), list(view.samples)
         drawn = within(reports, choice.range)
-        # Alarms before the first report of a range are not of it.
+        # Alarms and notes before the first report of a range are not of it.
         first = drawn[0].n if len(drawn) < len(reports) else 0
         alarms = [alarm for alarm in list(view.alarms) if alarm.n >= first]
-        events = list(view.events)
+        events = [event for event in list(view.events) if not event.n < first]
         return cls(view.feed, choice.axis, drawn, answers, samples, alarms, events)
 
     def x(self) -> Floats:
@@ -127,6 +130,14 @@ class Excerpt:
     def alarm_x(self) -> list[float]:
         """Return where the alarms stand on the axis; several at one place are one."""
         return sorted({a.n if self.axis == "n" else a.time for a in self.alarms})
+
+    def notes(self) -> dict[str, list[float] | list[str]]:
+        """Return where the notes stand on the axis, and their texts, as columns of a plot."""
+        said = [event for event in self.events if event.is_note]
+        return {
+            "x": [event.n if self.axis == "n" else event.time for event in said],
+            "text": [event.detail[:NOTE] for event in said],
+        }
 
 
 def within(reports: Sequence[Report], name: str) -> list[Report]:

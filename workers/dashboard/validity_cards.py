@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bokeh.models import UIElement
 
 from online_svm.types import Floats
-from workers.dashboard.card import Card, legend, plot, source
+from workers.dashboard.card import Card, legend, mark_notes, plot, source
 from workers.dashboard.colours import ACCURACY, ALARM, ANNOUNCED, BAND, BAND_ALPHA
 from workers.dashboard.excerpt import Excerpt, thinned
 from workers.dashboard.reports import cumulative, recent
@@ -33,7 +33,7 @@ class AccuracyCard(Card):
         "Share of right answers (0 to 1) over the last scored examples (metrics_window, or 500), "
         "beside the mean probability and interval that the answers announced. A calibrated feed "
         "keeps the two lines together; the dashed means over all examples hide a drift. Vertical "
-        "lines are alarms."
+        "lines are alarms, and notes: online-svm note FEED TEXT."
     )
     section = "recent-figures"
     is_wide = True
@@ -41,7 +41,7 @@ class AccuracyCard(Card):
     def body(self) -> Sequence[UIElement]:
         """Make the plot."""
         self._window, self._all = source(*COLUMNS), source(*COLUMNS)
-        self._alarms = source("x")
+        self._alarms, self._notes = source("x"), source("x", "text")
         drawn = plot(self.axis, "share of examples", height=320)
         band = drawn.varea("x", "lower", "upper", source=self._window, color=BAND, alpha=BAND_ALPHA)
         said = drawn.line("x", "probability", source=self._window, color=ANNOUNCED, width=2)
@@ -59,6 +59,7 @@ class AccuracyCard(Card):
                 ("announced, all", [all_said]),
                 ("interval, window", [band]),
                 ("alarm", [alarm]),
+                ("note", [mark_notes(drawn, self._notes)]),
             ],
         )
         return [drawn]
@@ -70,4 +71,5 @@ class AccuracyCard(Card):
         self._window.data = curves(excerpt, recent(excerpt.reports))
         self._all.data = curves(excerpt, cumulative(excerpt.reports, "headline"))
         self._alarms.data = {"x": excerpt.alarm_x()}
+        self._notes.data = excerpt.notes()
         return ""

@@ -16,8 +16,10 @@ from rich.live import Live
 from rich.progress import Progress as Clock
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from workers.admin.attention import note
 from workers.broker import embedded
 from workers.broker.client import client
+from workers.broker.store import Store
 from workers.config.environment import PREFIX
 from workers.demo.curves import draw_curves
 from workers.demo.drift import Drift
@@ -102,7 +104,7 @@ def run(picture: Path, console: Console, speed: float = 1.0, *, page: bool = Fal
             show(link)
         for plan in PLANS:
             _start_pushing(plan, data[plan.feed], server.url, speed)
-        _watch(feeds, workers, connected, console)
+        _watch(feeds, workers, connected, console, server.url)
         report = picture.with_name(REPORT)
         with _doing("writing the report", console):
             write_report(server.url, DRIFTING.feed, report)
@@ -204,15 +206,18 @@ def _watch(
     workers: list[subprocess.Popen[bytes]],
     connected: Any,
     console: Console,
+    url: str,
 ) -> None:
     """Show the feeds until all is answered."""
     rates = {feed.plan.feed: Rate() for feed in feeds}
     still, last = 0.0, -1
+    noted: set[str] = set()
     with _display(feeds, rates, console) as update:
         while not all(feed.is_done for feed in feeds):
             for feed, worker in zip(feeds, workers, strict=True):
                 feed.refresh(connected)
                 _check_alive(feed, worker)
+                _note_drift(feed, noted, url)
             update()
             answered = sum(feed.answered for feed in feeds)
             still, last = (0.0 if answered != last else still + _REFRESH), answered
@@ -222,6 +227,16 @@ def _watch(
         for feed in feeds:
             feed.refresh(connected)
         update()
+
+
+def _note_drift(feed: Progress, noted: set[str], url: str) -> None:
+    """Note a drift once it is reached, so that the page and the report mark it."""
+    plan = feed.plan
+    if plan.drift is None or plan.feed in noted or feed.answered < plan.drift.at:
+        return
+    noted.add(plan.feed)
+    with Store(url, plan.feed) as store:
+        note(store, plan.drift.sentence, plan.drift.at, "online-svm demo")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.engine import snapshots
 from workers.engine.answer import process
-from workers.errors import BadConfiguration, InputLost, InvalidStoredSnapshot
+from workers.errors import BadConfiguration, InputLost, InvalidStoredSnapshot, StateLost
 from workers.feed.position import START, Position, parse_id, previous_id
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState
@@ -44,6 +44,8 @@ class Explained:
         The features of the example.
     rests_on : Explanation or None
         None where no model answered: while warming up, and for what was rejected.
+    noted : dict or None
+        The last that somebody noted before: `n`, `writer`, `detail`; see `EventMessage`.
     """
 
     entry: str
@@ -54,6 +56,7 @@ class Explained:
     features: tuple[str, ...] | None
     values: tuple[float, ...]
     rests_on: Explanation | None
+    noted: dict[str, Any] | None
 
 
 def explain_answer(store: Store, name: str) -> Explained:
@@ -99,6 +102,7 @@ def explain_answer(store: Store, name: str) -> Explained:
         features=names,
         values=values,
         rests_on=rests_on,
+        noted=_noted(store, before.n),
     )
 
 
@@ -191,6 +195,23 @@ def _basis(
     values = tuple(decoded.X[0].tolist())
     active = predictor.active
     return (None if active is None else explain(active, decoded.X[0])), names, values
+
+
+def _noted(store: Store, n: int) -> dict[str, Any] | None:
+    """Return the last note about the feed when `n` examples were learned; None without any."""
+    found: dict[str, Any] | None = None
+    for page in store.pages(store.keys.events, b"0-0"):
+        for entry in page:
+            try:
+                said = answer(entry)
+            except StateLost:  # another program wrote it
+                continue
+            at = said.get("n")
+            if said.get("code") != "note" or not isinstance(at, int) or at > n:
+                continue
+            if found is None or at >= found["n"]:
+                found = {name: said.get(name) for name in ("n", "writer", "detail")}
+    return found
 
 
 def _lost(feed: str, target: bytes) -> InputLost:

@@ -19,6 +19,7 @@ EventCode = Literal[
     "input_ended",
     "acknowledged",
     "silenced",
+    "note",
 ]
 
 CODES: tuple[EventCode, ...] = get_args(EventCode)
@@ -48,18 +49,19 @@ def encode_event(code: EventCode, writer: str, epoch: int, detail: str) -> str:
 
 
 def encode_said(
-    code: Literal["acknowledged", "silenced"],
+    code: Literal["acknowledged", "silenced", "note"],
     speaker: str,
     epoch: int,
     why: str,
     alarm: str | None = None,
     until: int | None = None,
+    n: int | None = None,
 ) -> str:
-    """Return the payload of what a person said to alarms.
+    """Return the payload of what a person said.
 
     Parameters
     ----------
-    code : {"acknowledged", "silenced"}
+    code : {"acknowledged", "silenced", "note"}
     speaker : str
     epoch : int
     why : str
@@ -68,6 +70,8 @@ def encode_said(
         ID of the entry in `alarms` that was seen.
     until : int, optional
         When the silence ends, in milliseconds since 1970.
+    n : int, optional
+        Examples learned before what a note is about.
 
     Examples
     --------
@@ -76,6 +80,6 @@ def encode_said(
 "alarm":"17-0"}'
     """
     message = json.loads(encode_event(code, speaker, epoch, why))
-    said = {"alarm": alarm, "until": until}
+    said = {"alarm": alarm, "until": until, "n": n}
     message |= {name: value for name, value in said.items() if value is not None}
     return json.dumps(message, separators=(",", ":"), ensure_ascii=True)

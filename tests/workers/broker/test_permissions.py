@@ -11,7 +11,7 @@ import redis
 from archived_feed import answering, entry, push
 from processes import Process
 
-from workers.admin.attention import silence
+from workers.admin.attention import note, silence
 from workers.admin.registry import names
 from workers.broker import permissions
 from workers.broker.client import client
@@ -161,14 +161,16 @@ def test_a_reader_may_show_a_feed_on_the_page(own_redis, urls):
         follower.close()
 
 
-def test_a_worker_may_silence_alarms_and_a_reader_may_not(own_redis, urls):
+def test_a_worker_may_silence_alarms_and_note_and_a_reader_may_not(own_redis, urls):
     with client(own_redis.url) as admin:
         admin.execute_command("HSET", "osvm:{f}:st", "epoch", "1", "seq", "0", "cursor", "0-0")
     with Store(urls["osvm-worker"], "f") as store:
         silence(store, 60, "planned")
-        assert store.length(store.keys.events) == 1
-    with Store(urls["osvm-reader"], "f") as store, pytest.raises(AccessDenied):
-        silence(store, 60, "planned")
+        note(store, "deployed v2")
+        assert store.length(store.keys.events) == 2
+    for say in (lambda store: silence(store, 60, "planned"), lambda store: note(store, "v2")):
+        with Store(urls["osvm-reader"], "f") as store, pytest.raises(AccessDenied):
+            say(store)
 
 
 def test_a_worker_may_define_a_fleet_and_a_reader_may_see_it(urls):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from bokeh.models import Div
 
-from workers.dashboard.alarms import Alarm, Event
+from workers.dashboard.alarms import Alarm, Event, events_of
 from workers.dashboard.alarms_card import AlarmsCard
 from workers.dashboard.answers_card import AnswersCard
 from workers.dashboard.excerpt import POINTS, Choice, Excerpt, thinned, within
@@ -97,6 +97,29 @@ def test_the_alarms_are_marked_where_they_were_raised():
         card = AccuracyCard(axis)
         card.refresh(Excerpt("mail", axis, reports(), alarms=[alarm(250), alarm(250)]))
         assert card._alarms.data["x"] == [place]
+
+
+def test_notes_are_marked_at_their_example_with_their_text_and_nothing_else_is():
+    said = {"code": "note", "writer": "ann@desk", "detail": "deployed v2 " + "x" * 60, "n": 250}
+    odd = [{"code": "note", "detail": "no n"}, {"code": "began", "n": 7}, {"code": "note", "n": ""}]
+    events = list(events_of((b"99-0", one) for one in (*odd, said)))
+    for axis, place in (("n", 250), ("time", 99)):
+        card = AccuracyCard(axis)
+        card.refresh(Excerpt("mail", axis, reports(), events=events))
+        assert card._notes.data == {"x": [place], "text": [said["detail"][:40]]}
+    text = shown(AlarmsCard(), Excerpt("mail", events=events))
+    assert f"example 250: {said['detail']}" in text
+
+
+def test_a_range_leaves_out_the_notes_before_it():
+    view = FeedView("mail")
+    view.reports.extend(reports(30))
+    said = [{"code": "note", "detail": "-", "n": n} for n in (900, 2500)] + [{"code": "began"}]
+    view.events.extend(events_of((b"99-0", one) for one in said))
+    cut = Excerpt.of(view, Choice(range="1000"))
+    assert cut.notes()["x"] == [2500]
+    assert [event.code for event in cut.events] == ["note", "began"]
+    assert Excerpt.of(view, Choice()).notes()["x"] == [900, 2500]
 
 
 def test_the_evidence_is_drawn_against_the_threshold():

@@ -6,6 +6,7 @@ import orjson
 import pytest
 from browser import chromium, expecting, tab
 
+from workers.admin.attention import note
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.dashboard.alarms import Alarm
@@ -70,6 +71,14 @@ def test_of_many_alarms_the_first_are_told_and_the_others_counted():
     assert "10 alarms were raised." in told
     assert sum(text.startswith("At 2023") for text in told) == 5
     assert "5 alarms followed, the last at 2023-11-14 22:13:20." in told
+
+
+def test_notes_are_told_with_who_said_them_and_marked_in_the_file(mail, run, tmp_path):
+    note(mail.store, "deployed v2", 5, "ann@desk")
+    code, out, _ = run(mail.name, "--out", str(tmp_path / "r.html"))
+    assert code == 0
+    assert "ann@desk noted at example 5: deployed v2." in out.splitlines()
+    assert "deployed v2" in (tmp_path / "r.html").read_text("utf-8")
 
 
 def test_a_quiet_run_says_that_no_alarm_was_raised(mail, embedded_url):

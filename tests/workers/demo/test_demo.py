@@ -49,7 +49,10 @@ def test_the_demo_answers_three_feeds_shows_the_page_draws_the_curves_and_leaves
         link = re.search(r"The page: (\S+)", printed)[1]
         with urllib.request.urlopen(link, timeout=20) as answer:
             assert answer.status == 200
-        assert (tmp_path / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+        report = (tmp_path / "report.html").read_text("utf-8")
+        assert report.startswith("<!DOCTYPE html>")
+        drift = "noted at example 1,200: feature 2 changes its sign after 1,200 examples"
+        assert drift in report
         printed += ran.communicate("\n", timeout=60)[0]
     assert ran.returncode == 0
     said = " ".join(printed.split())  # lines wrap at the terminal's width

@@ -6,7 +6,9 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin.attention import note
 from workers.cli import app as cli
+from workers.cli.explain import describe
 from workers.config.settings import Limits
 from workers.engine.loop import Engine
 from workers.engine.recovery import Recovery
@@ -54,6 +56,17 @@ def test_an_answer_between_two_snapshots_is_replayed_from_the_one_before_it(kept
     assert 0 < found.from_seq <= 100
     assert found.from_seq + found.replayed == 100
     assert explain_answer(kept, "31-0").from_seq == 0
+
+
+def test_the_last_note_before_it_is_told(kept):
+    kept.call("XADD", kept.keys.events, "*", "p", '{"code":"note","n":"many"}')
+    kept.call("XADD", kept.keys.events, "*", "q", "of another program")
+    assert explain_answer(kept, "101-0").noted is None
+    for text, n in (("second", 50), ("first", 20), ("later", 140)):
+        note(kept, text, n, "ann@desk")
+    found = explain_answer(kept, "101-0")
+    assert found.noted == {"n": 50, "writer": "ann@desk", "detail": "second"}
+    assert "  noted      second (at example 50, ann@desk)" in describe(found)
 
 
 def test_what_it_rests_on_is_what_the_answer_names(kept):

@@ -13,7 +13,7 @@ from posted_alarms import alarm, delivering, pending, raise_alarms, settled
 from processes import LIMIT
 from structlog.testing import capture_logs
 
-from workers.admin.attention import acknowledge, duration, silence
+from workers.admin.attention import acknowledge, duration, note, silence
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
@@ -255,6 +255,27 @@ def test_an_alarm_is_acknowledged_by_the_n_that_is_shown(begun):
 def test_an_alarm_that_there_is_not_cannot_be_acknowledged(begun, entry):
     with pytest.raises(BadConfiguration, match="keeps no alarm"):
         acknowledge(begun, entry)
+
+
+@pytest.mark.parametrize("text", ["", " \t", "\x1b\x07", "x" * 201])
+def test_a_note_says_something_in_one_line(begun, text):
+    before = begun.length(begun.keys.events)
+    with pytest.raises(BadConfiguration, match=r"what to note|200 characters"):
+        note(begun, text)
+    assert begun.length(begun.keys.events) == before
+
+
+def test_a_note_has_its_example_its_speaker_and_no_control_characters(begun):
+    learned = int(begun.call("HGET", begun.keys.state, "n"))
+    assert note(begun, "  deployed\n\x1b[2Jv2\u202e \x00") == learned
+    assert note(begun, "x" * 200, 7, "ann@desk") == 7
+    first, second = (
+        EventMessage.model_validate_json(fields[1])
+        for _, fields in begun.call("XREVRANGE", begun.keys.events, "+", "-", "COUNT", 2)[::-1]
+    )
+    assert (first.code, first.detail, first.n) == ("note", "deployed [2Jv2", learned)
+    assert "@" in first.writer
+    assert (second.n, second.writer) == (7, "ann@desk")
 
 
 def test_a_silence_needs_a_reason_and_an_end(begun):

@@ -12,7 +12,7 @@ from workers.plural import counted
 from workers.printable import printable
 
 TOLD = 5
-"""Alarms that have a sentence of their own."""
+"""Alarms that have a sentence of their own, and notes."""
 
 _FAR = 3.0
 """Standard deviations from which a part is named: one of a thousand is off so far by chance."""
@@ -22,7 +22,8 @@ _SHOWN = 60  # characters of a label or a name
 
 def sentences(past: Excerpt) -> list[str]:
     """Return the summary, a sentence an item, as plain text on one line each."""
-    found = [*_span(past), *_accuracy(past), *_alarms(past), *_parts(past), *_guarantee(past)]
+    found = [*_span(past), *_accuracy(past), *_notes(past), *_alarms(past), *_parts(past)]
+    found += _guarantee(past)
     return [printable(text) for text in found]
 
 
@@ -56,6 +57,12 @@ def _beside(accuracy: float, announced: float) -> str:
 
 def _percent(share: float) -> str:
     return "an unknown share" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def _notes(past: Excerpt) -> Iterator[str]:
+    said = [event for event in past.events if event.is_note]
+    for event in said[-TOLD:]:
+        yield f"{event.writer[:_SHOWN]} noted at example {event.n:,.0f}: {event.detail}."
 
 
 def _alarms(past: Excerpt) -> Iterator[str]:

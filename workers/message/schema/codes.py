@@ -69,4 +69,5 @@ EVENT_CODES: dict[EventCode, str] = {
     "input_ended": "The input has reached the last ID that Redis has.",
     "acknowledged": "Somebody has seen the alarms of the entry `alarm`.",
     "silenced": "Alarms are not posted to the webhook before `until`.",
+    "note": "Somebody noted what `detail` says; the page and the report mark it.",
 }

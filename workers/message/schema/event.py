@@ -26,3 +26,6 @@ class EventMessage(Message):
     until: int | None = Field(
         None, description="End of a silence, in milliseconds since 1970; only there."
     )
+    n: int | None = Field(
+        None, ge=0, description="Examples learned before what a note is about; only there."
+    )
