@@ -5,7 +5,7 @@ it is answered. If it dies, the others take its requests over after a while. The
 an answer looks whether the request is still pending, so each is answered once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -241,12 +241,14 @@ class RequestQueue:
             return []
         given = {found[0]: int(found[3]) for found in pending}
         chosen = [entry for entry, times in given.items() if times == 1] or list(given)[:1]
-        claimed = self._connection.call_all(
-            ("XCLAIM", key, SCORERS, self._consumer, idle_ms, entry,
-             "RETRYCOUNT", given[entry] + 1, "JUSTID")
+        return _first_of_size(
+            self._fetched(entry, given[entry] + 1)
             for entry in chosen
+            if self._connection.call(
+                "XCLAIM", key, SCORERS, self._consumer, idle_ms, entry,
+                "RETRYCOUNT", given[entry] + 1, "JUSTID",
+            )
         )  # fmt: skip
-        return [self._fetched(entry, given[entry] + 1) for ids in claimed for entry in ids]
 
     def length(self) -> int:
         """Return how many requests have no answer yet."""
@@ -290,6 +292,9 @@ class RequestQueue:
     def written(self, sent: Sent) -> int | None:
         """Return how many answers were written; None if what they say of the state is too old."""
         result = self._connection.receive_script(_ANSWER, sent)
+        if result[0] == b"GONE":
+            self.begin()  # who reads next gets the requests that are left
+            return 0
         return None if result[0] == b"LATE" else int(result[1])
 
     def leave(self, name: bytes | None = None) -> bool:
@@ -306,7 +311,7 @@ class RequestQueue:
         pending = self._connection.call(
             "XPENDING", self.keys.requests, SCORERS, "-", "+", self._batch.count, self._consumer
         )
-        return [self._fetched(found[0], int(found[3])) for found in pending]
+        return _first_of_size(self._fetched(found[0], int(found[3])) for found in pending)
 
     def _fetched(self, entry: bytes, deliveries: int) -> Request:
         """Return one request by its ID; without its fields where it is too large, or trimmed."""
@@ -325,6 +330,17 @@ class RequestQueue:
         if size <= self.most_bytes:
             return Request(entry)
         return Request((entry[0], []), 1, size)
+
+
+def _first_of_size(requests: Iterable[Request]) -> list[Request]:
+    """Return the first requests, up to the one that fills a batch; the others stay pending."""
+    found, size = [], 0
+    for request in requests:
+        found.append(request)
+        size += sum(map(len, request.entry[1]))
+        if size > BATCH_BYTES:
+            break
+    return found
 
 
 def _count(value: bytes | None) -> int | None:

@@ -9,7 +9,8 @@
 --       4 keep     seconds that an answer is kept
 --       then of each request: ID of its entry, answer
 --
--- Returns {OK, answers written}, or {LATE} where the staleness has to be measured again.
+-- Returns {OK, answers written}, {LATE} where the staleness has to be measured again, or {GONE}
+-- where the group or the stream was deleted: requests that are left will be given out again.
 --
 -- A request that is not pending was answered, by a scorer that took it over. One whose key has an
 -- answer was sent twice. Every check comes before the first write, an RPUSH where any answer is
@@ -24,7 +25,11 @@ for i = 5, #ARGV, 2 do entries[#entries + 1] = ARGV[i] end
 
 -- Requests that were read together follow one another: one command finds which of them are pending.
 local pending = {}
-local found = redis.call('XPENDING', req, group, entries[1], entries[#entries], #entries)
+local found = redis.pcall('XPENDING', req, group, entries[1], entries[#entries], #entries)
+if found.err then
+  if string.find(found.err, 'NOGROUP', 1, true) then return {'GONE'} end
+  return found
+end
 for _, row in ipairs(found) do pending[row[1]] = true end
 local none_exists = redis.call('EXISTS', unpack(KEYS, 2)) == 0
 

@@ -1,9 +1,14 @@
 """What a scorer does, for those who watch it from another thread."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from workers.trouble import Trouble
+
+
+def _none() -> None:
+    return None
 
 
 @dataclass(slots=True)
@@ -30,8 +35,9 @@ class ScorerCounts:
         Requests without an answer, when that was last looked at, every few seconds.
     stale : str or None
         Why that state may not answer any more; None while it may.
-    trouble : Trouble or None
-        Why Redis does not answer.
+    trouble : callable
+        Returns why Redis does not answer; None while it does. A scorer waits for it within a
+        command, so it can note nothing itself.
     is_at_work : bool
     turned : float
         When the last turn began, by `time.monotonic`.
@@ -47,6 +53,6 @@ class ScorerCounts:
     age: float = 0.0
     waiting: int = 0
     stale: str | None = None
-    trouble: Trouble | None = None
+    trouble: Callable[[], Trouble | None] = _none
     is_at_work: bool = False
     turned: float = field(default_factory=time.monotonic)

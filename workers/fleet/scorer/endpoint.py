@@ -99,8 +99,8 @@ class ScorerHealth(Probes):
         counts = self._counts
         if not counts.is_at_work:
             return ["the scorer is starting"]
-        if counts.trouble is not None:
-            return [f"redis: {counts.trouble.reason}"]
+        if (trouble := counts.trouble()) is not None:
+            return [f"redis: {trouble.reason}"]
         if counts.n is None:
             return ["state: the worker has published none"]
         return [] if counts.stale is None else [f"state: {counts.stale}"]

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import structlog
 
 from online_svm.config import PredictorConfig
@@ -17,6 +18,7 @@ from workers.feed.agreement import agreement, check_environment
 from workers.feed.publication import Publication
 from workers.feed.state import FeedState
 from workers.feed.stored_settings import stored_settings
+from workers.trouble import Trouble
 
 AGAIN = 1.0
 """Seconds after which a state that could not be used is tried again."""
@@ -70,6 +72,11 @@ class NewestState:
         self._refused: tuple[str, float] | None = None  # a state, and when it could not be used
         self.loaded = 0
 
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why Redis does not give a state; None where the last attempt succeeded."""
+        return self._reader.trouble
+
     def of(self, standing: Standing) -> Held | None:
         """Return the state to answer with; None if the feed has none.
 
@@ -110,6 +117,7 @@ class NewestState:
         state = AnsweringState.restore(self._reader.published(found), config)
         if state.n != found.n:
             raise InvalidPublication(f"the state {found.name} is of n = {state.n}")
+        _compile(state)
         self._held, self._refused = Held(found, state, limits), None
         self.loaded += 1
 
@@ -136,3 +144,13 @@ class NewestState:
         if self._refused is None or self._refused[0] != name:
             log.warning("a published state cannot be used", state=name, reason=reason)
         self._refused = name, self._clock()
+
+
+def _compile(state: AnsweringState) -> None:
+    """Answer a row, so that what this state needs is compiled before requests are in hand.
+
+    With cold kernels that takes longer than `claim_after`: other scorers, which compile as well,
+    would take the requests over from one another until they are given up.
+    """
+    if state.schema.dimension is not None:
+        state.answer(np.zeros((1, state.schema.dimension)))

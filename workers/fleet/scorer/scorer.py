@@ -75,6 +75,7 @@ class Scorer:
         self._ahead: Asked | None = None
         self._unconfirmed: _Answered | None = None
         self.counts = counts or ScorerCounts()
+        self.counts.trouble = lambda: queue.trouble or newest.trouble
 
     def run(self) -> None:
         """Answer requests until a stop is requested; then leave the group."""
@@ -123,7 +124,7 @@ class Scorer:
     def _held(self, standing: Standing) -> Held | None:
         """Return the state to answer with, and note where it stands."""
         held, counts = self._newest.of(standing), self.counts
-        counts.states, counts.trouble = self._newest.loaded, self._queue.trouble
+        counts.states = self._newest.loaded
         if held is None:
             counts.n, counts.stale = None, None
             return None

@@ -1,6 +1,7 @@
 """The endpoint of a scorer says what it did, how old its state is, and whether it is ready."""
 
 import json
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -17,7 +18,6 @@ from workers.fleet.scorer.newest_state import NewestState
 from workers.fleet.scorer.scorer import Scorer
 from workers.fleet.scorer.settings import ScorerSettings
 from workers.stop import Stop
-from workers.trouble import Trouble
 
 
 @pytest.fixture
@@ -81,10 +81,37 @@ def test_it_tells_what_was_answered_how_old_the_state_is_and_when_it_is_too_old(
         opened.close()
 
 
-def test_a_scorer_that_hangs_is_dead_and_one_without_redis_is_not_ready():
+def test_a_scorer_that_hangs_is_dead():
     counts = ScorerCounts(is_at_work=True, n=5, turned=time.monotonic() - 1000)
     health = monitored.ScorerHealth(counts)
     assert health.unready() == []
     assert health.dead()[0].startswith("requests: no batch was finished for 1000 s")
-    counts.trouble = Trouble("it does not answer", time.monotonic())
-    assert health.unready() == ["redis: it does not answer"]
+
+
+def test_a_scorer_is_unready_while_redis_refuses_and_ready_when_it_does_no_more(store, feed):
+    """It waits within a command then, so nothing of its own tells."""
+    push(store, examples(60))
+    work(engine(store), 60)
+    counts, stop = ScorerCounts(is_at_work=True), Stop()
+    reader, asker = FeedReader(store.url, feed), Asker(store.url, feed)
+    queue = RequestQueue(store.url, feed, "one", stop, patience=None, block_ms=20)
+    scorer = Scorer(queue, NewestState(reader), ScorerSettings(), stop, counts=counts)
+    health = monitored.ScorerHealth(counts)
+    queue.begin()
+    scorer.look()
+    asker.send([b"[1,2,3]"])
+    store.call("CONFIG", "SET", "maxmemory", "1")
+    turning = threading.Thread(target=scorer.turn)
+    turning.start()
+    deadline = time.monotonic() + 30
+    try:
+        while not health.unready():
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        assert health.unready()[0].startswith("redis: ")
+    finally:
+        store.call("CONFIG", "SET", "maxmemory", "0")
+        turning.join(timeout=30)
+    assert (health.unready(), counts.written) == ([], 1)
+    for opened in (reader, asker, queue):
+        opened.close()

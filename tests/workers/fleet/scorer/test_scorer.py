@@ -3,7 +3,9 @@
 import json
 import re
 import time
+from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -17,7 +19,7 @@ from workers.broker.feed_reader import FeedReader
 from workers.broker.request_queue import Request, RequestQueue
 from workers.config.settings import Limits
 from workers.engine.answer import process
-from workers.errors import BadConfiguration
+from workers.errors import BadConfiguration, Unavailable
 from workers.feed.position import Position
 from workers.fleet.scorer.asker import Asker
 from workers.fleet.scorer.newest_state import NewestState
@@ -479,3 +481,180 @@ def test_a_machine_that_computes_other_bytes_does_not_answer(desk):
     desk.asker.send([b"[1,2,3]"])
     with pytest.raises(BadConfiguration, match="another environment"):
         desk.scorer().turn()
+
+
+def test_requests_outlive_their_consumer_group(desk):
+    """It is deleted after they were read, and then while nobody reads."""
+    desk.learn(60)
+    ids = desk.asker.send([json.dumps(x).encode() for x in ASKED])
+    scorer, key = desk.scorer(), desk.store.keys.requests
+    held = scorer._queue.read().requests
+    desk.store.call("XGROUP", "DESTROY", key, "scorers")
+    assert scorer._answer(held) == 0
+    assert scorer.turn() == 3
+    assert len(desk.asker.receive(ids, timeout=1.0)) == 3
+    desk.store.call("XGROUP", "DESTROY", key, "scorers")
+    assert scorer._queue.leave() is False
+    assert scorer.turn() == 0
+    assert _answers(desk, scorer, ASKED[:1])[0].state
+
+
+def test_a_stream_of_requests_that_was_deleted_is_begun_anew(desk):
+    desk.learn(60)
+    scorer = desk.scorer(claim_after=0.001)
+    scorer.turn()
+    desk.store.call("DEL", desk.store.keys.requests)
+    time.sleep(0.01)
+    assert scorer.turn() == 0
+    assert _answers(desk, scorer, ASKED[:1])[0].state
+
+
+def stood(desk, scorer, **changed):
+    """Let the scorer find the feed as it stands, with some figures changed."""
+    now = scorer._queue.standing
+    found = now()
+    scorer._held(
+        replace(found, **{name: change(getattr(found, name)) for name, change in changed.items()})
+    )
+    return scorer.counts.stale
+
+
+def test_a_state_is_too_old_one_example_and_one_millisecond_beyond_its_bounds(desk):
+    desk.learn(60)
+    state = desk.store.publication()
+    scorer = desk.scorer(max_stale=100, max_age=2.0)
+    at = {"now": lambda _: state.at + 2000, "n": lambda _: state.n + 100}
+    assert stood(desk, scorer, **at) is None
+    assert "101 examples" in stood(desk, scorer, **at | {"n": lambda _: state.n + 101})
+    assert "2.0 s old" in stood(desk, scorer, **at | {"now": lambda _: state.at + 2001})
+
+
+def test_a_clock_of_redis_that_goes_back_makes_no_negative_age(desk):
+    desk.learn(60)
+    scorer = desk.scorer(max_age=5.0)
+    found = desk.store.publication()
+    assert stood(desk, scorer, now=lambda _: found.at - 10_000) is None
+    assert scorer.counts.age == 0
+
+
+def test_where_redis_has_no_memory_no_request_is_lost_and_none_is_half_answered(desk):
+    desk.learn(60)
+    scorer, heir = desk.scorer("one"), desk.scorer("heir", claim_after=0.001)
+    desk.request("id", "again", "x", "[1,2,3]")
+    scorer.turn()
+    # The first of these was answered before; so it would be acknowledged without a new answer.
+    desk.request("id", "again", "x", "[1,2,3]")
+    ids = desk.asker.send([b"[1,2,3]"] * 3)
+    desk.store.call("CONFIG", "SET", "maxmemory", "1")
+    try:
+        with pytest.raises(Unavailable, match="refuses for now"):
+            scorer.turn()
+        assert desk.waiting() == (4, 4)
+        assert not any(desk.store.call("EXISTS", desk.store.keys.reply(id)) for id in ids)
+    finally:
+        desk.store.call("CONFIG", "SET", "maxmemory", "0")
+    time.sleep(0.01)
+    assert heir.turn() == 3
+    assert len(desk.asker.receive(ids, timeout=1.0)) == 3
+    assert desk.waiting() == (0, 0)
+
+
+def test_a_state_that_is_replaced_while_it_is_read_is_passed_over_for_the_next_one(desk):
+    desk.learn(60)
+    scorer = desk.scorer()
+    before = _answers(desk, scorer, ASKED[:1])[0].state
+    desk.learn(40)
+    reader = scorer._newest._reader
+    read = reader.published
+
+    def replaced(found):
+        reader.published = read
+        (key,) = found.keys(desk.store.keys)
+        desk.learn(40)
+        desk.store.call("DEL", key)
+        return read(found)
+
+    reader.published = replaced
+    assert _answers(desk, scorer, ASKED[:1])[0].state == before
+    newest = desk.store.publication().name
+    assert _answers(desk, scorer, ASKED[:1])[0].state == newest
+
+
+def test_a_state_that_is_older_than_the_one_in_use_is_taken_since_it_is_what_redis_has(desk):
+    """As after a fail-over to a replica that lacks the last writes."""
+    desk.learn(60)
+    scorer, keys = desk.scorer(), desk.store.keys
+    older = desk.store.publication()
+    fields = desk.store.call("HGETALL", keys.published)
+    parts = {key: desk.store.call("GET", key) for key in older.keys(keys)}
+    desk.learn(40)
+    assert _answers(desk, scorer, ASKED[:1])[0].state != older.name
+    for key, part in parts.items():
+        desk.store.call("SET", key, part)
+    desk.store.call("HSET", keys.published, *fields)
+    (answer,) = _answers(desk, scorer, ASKED[:1])
+    assert (answer.state, answer.behind) == (older.name, 100 - older.n)
+
+
+@pytest.mark.parametrize("made", [b"no state of ours", b"", b"PK\x03\x04" * 50])
+def test_bytes_of_other_software_under_a_right_checksum_are_refused(desk, made, capsys):
+    desk.learn(60)
+    scorer, keys = desk.scorer(), desk.store.keys
+    before = _answers(desk, scorer, ASKED[:1])[0].state
+    name = sha256(made).hexdigest()
+    (key,) = keys.published_parts(60, name, 1)
+    desk.store.call("SET", key, made)
+    changed = ("sha256", name, "size", len(made), "parts", 1, "n", 60, "seq", 60)
+    desk.store.call("HSET", keys.published, *changed)
+    assert _answers(desk, scorer, ASKED[:1])[0].state == before
+    assert "cannot be used" in capsys.readouterr().out
+
+
+def test_an_id_of_control_characters_is_answered_under_it_and_escaped_in_the_answer(desk):
+    desk.learn(60)
+    id = "a\x1b[31m\r\n\x07{b}:*?"
+    desk.request("id", id, "x", "[1,2,3]")
+    assert desk.scorer().turn() == 1
+    (text,) = desk.store.call("LRANGE", desk.store.keys.reply(id), 0, -1)
+    assert json.loads(text)["answer"]["id"] == id
+    assert not [byte for byte in text if byte < 32]
+
+
+def test_what_a_new_state_needs_is_compiled_before_a_request_is_read(desk):
+    """A scorer that compiles with requests in hand would lose them to others that do the same."""
+    desk.learn(60)
+    scorer, asked = desk.scorer(), []
+    answer = AnsweringState.answer
+
+    def noted(state, X):
+        asked.append(len(X))
+        return answer(state, X)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(AnsweringState, "answer", noted)
+        scorer.look()
+        assert asked == [1]
+
+
+def test_large_requests_that_were_read_together_take_bounded_memory(desk, monkeypatch):
+    monkeypatch.setattr(request_queue, "BATCH_BYTES", 1 << 20)
+    desk.learn(60)
+    sent = [desk.request("x", b" " * (1 << 19) + b"[1,2,3]") for _ in range(12)]
+    dead, heir = desk.scorer("dead"), desk.scorer("heir", claim_after=0.001)
+    claim, sizes = heir._queue.claim, []
+
+    def noted(idle_ms):
+        found = claim(idle_ms)
+        sizes.append(sum(len(part) for request in found for part in request.entry[1]))
+        return found
+
+    monkeypatch.setattr(heir._queue, "claim", noted)
+    dead._queue.read()
+    time.sleep(0.01)
+    deadline = time.monotonic() + 30
+    while desk.waiting() != (0, 0):
+        heir.turn()
+        time.sleep(0.002)
+        assert time.monotonic() < deadline
+    assert max(sizes) <= (1 << 20) + (1 << 19) + 100
+    assert all(desk.reply(id)["status"] == "ok" for id in sent)
