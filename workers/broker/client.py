@@ -14,7 +14,7 @@ TIMEOUT = 5.0
 """Seconds without a reply after which the connection counts as dead: far above network latency."""
 
 
-def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
+def client(url: str, timeout: float = TIMEOUT, connect: float = TIMEOUT) -> redis.Redis:
     """Return a client with one connection, unparsed RESP2 replies and no retries of its own.
 
     redis-py 8 would send a write again after a lost reply, and it parses replies differently under
@@ -26,6 +26,8 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
         Of one server; `nodes.nodes_of` says which server of a cluster or of sentinels it is.
     timeout : float
         Seconds for one reply.
+    connect : float
+        Seconds for the connection to be made, if that is less.
 
     Raises
     ------
@@ -44,7 +46,7 @@ def client(url: str, timeout: float = TIMEOUT) -> redis.Redis:
             retry=Retry(NoBackoff(), 0),
             retry_on_timeout=False,
             socket_timeout=timeout,
-            socket_connect_timeout=min(timeout, TIMEOUT),
+            socket_connect_timeout=min(timeout, connect),
             health_check_interval=0,
             parser_class=LimitedParser,
             **verified,

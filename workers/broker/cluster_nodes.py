@@ -16,6 +16,7 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 from workers.broker.client import client
 from workers.broker.command_keys import key_of
+from workers.broker.lack import Lack
 from workers.broker.pipeline import Argument
 from workers.config.redis_servers import Address, Servers, address_in
 from workers.config.redis_url import redacted
@@ -26,6 +27,9 @@ TIMEOUT = 2.0
 
 PAUSE = 0.1
 """Seconds between two looks at the table. While a node is replaced, each connection of it asks."""
+
+SILENT = 10.0
+"""Seconds for which a node that did not answer is asked for the table after all others."""
 
 _REFUSED = (redis.ResponseError, redis.AuthenticationError)
 
@@ -46,10 +50,11 @@ class ClusterNodes:
 
     def __init__(self, servers: Servers, url: str) -> None:
         self._servers, self._shown = servers, redacted(url)
-        self._lock = threading.Lock()
+        self._refreshing = threading.Lock()
         self._table: list[str | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._known = set(servers.hosts)
         self._is_stale, self._read_at = True, float("-inf")
+        self._lacks: dict[Address, tuple[Lack, float]] = {}  # and when that was found
         # Which node is asked first changes no answer.
         self._random = random.SystemRandom()
 
@@ -57,27 +62,38 @@ class ClusterNodes:
         """Return the URL of the primary that has the slot of the command's key."""
         about = key_of(command) if key is None else key.encode()
         slot = 0 if about is None else key_slot(about)
-        with self._lock:
-            self._refresh()
-            found = self._table[slot]
-            if found is None:
-                self._is_stale = True
-                raise redis.exceptions.ClusterDownError(f"no node serves slot {slot}")
-            return found
+        self._refresh()
+        found = self._table[slot]
+        if found is None:
+            self._is_stale = True
+            raise redis.exceptions.ClusterDownError(f"no node serves slot {slot}")
+        return found
 
     def check(self, _client: redis.Redis) -> None:
         """Accept a node: one that lost its slots says so at each command."""
 
-    def failed(self, _url: str) -> None:
-        """Ask for the table again before the next command."""
-        with self._lock:
-            self._is_stale = True
+    def failed(self, url: str, lacks: Lack = Lack.NOTHING) -> None:
+        """Ask for the table again before the next command; note what the node lacks."""
+        self._is_stale = True
+        if url and lacks:
+            self._lacks[address_in(url)] = lacks, time.monotonic()
+
+    def answers(self, url: str) -> None:
+        """Note that a node lacks nothing any more."""
+        self._lacks.pop(address_in(url), None)
+
+    def lacks(self, url: str, seconds: float) -> Lack:
+        """Return what a node lacked in the last so many seconds."""
+        return self._lacked(address_in(url), seconds) if self._lacks else Lack.NOTHING
+
+    def place(self, key: str) -> str:
+        """Return the URL of the node that a key is on as far as is known; empty for none."""
+        return self._table[key_slot(key.encode())] or ""
 
     def moved(self, slot: int, url: str) -> None:
         """Put a slot to another node; the rest of the table is left as it is."""
-        with self._lock:
-            self._table[slot] = url
-            self._known.add(address_in(url))
+        self._table[slot] = url
+        self._known = self._known | {address_in(url)}  # another thread may go through the old one
 
     def at(self, host: str, port: int, asked: str) -> str | None:
         """Return the URL of a node that another node named."""
@@ -85,21 +101,42 @@ class ClusterNodes:
             host = address_in(asked)[0]
         return self._servers.url_of((host.strip("[]"), port))
 
+    def _lacked(self, address: Address, seconds: float) -> Lack:
+        lacks, since = self._lacks.get(address, (Lack.NOTHING, 0.0))
+        return lacks if time.monotonic() - since < seconds else Lack.NOTHING
+
     def _refresh(self) -> None:
-        """Read the table if it may have changed."""
-        if not self._is_stale or time.monotonic() - self._read_at < PAUSE:
+        """Read the table if it may have changed; while another thread does, use the one there is.
+
+        Before the first one is read, wait for it.
+        """
+        is_first = self._read_at == float("-inf")
+        if not self._is_stale or not self._refreshing.acquire(blocking=is_first):
             return
+        try:
+            if self._is_stale and time.monotonic() - self._read_at >= PAUSE:
+                self._read_from_any()
+        finally:
+            self._refreshing.release()
+
+    def _read_from_any(self) -> None:
         # In random order: a node that is cut off from the others would tell an old table for ever.
+        # One that did not answer a moment ago comes last: it would take `TIMEOUT` again.
         known = self._random.sample(sorted(self._known), len(self._known))
+        known.sort(key=lambda address: self._lacked(address, SILENT) is Lack.REPLIES)
+        self._is_stale = False  # what fails from here on makes it so again
         refusals: list[redis.RedisError] = []
         for address in known:
             try:
                 self._read(address)
             except redis.RedisError as error:
                 refusals.append(error)
+                if not isinstance(error, _REFUSED):
+                    self._lacks[address] = Lack.REPLIES, time.monotonic()
             else:
-                self._is_stale, self._read_at = False, time.monotonic()
+                self._read_at = time.monotonic()
                 return
+        self._is_stale = True
         told = [error for error in refusals if isinstance(error, _REFUSED)]
         if any("cluster support disabled" in str(error) for error in told):
             raise RedisUnsuitable(

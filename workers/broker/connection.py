@@ -15,8 +15,9 @@ import structlog
 
 from workers.broker.backoff import delays
 from workers.broker.client import TIMEOUT, client
+from workers.broker.lack import Lack
 from workers.broker.nodes import Nodes, nodes_of
-from workers.broker.pipeline import Argument, Pipeline, Sent
+from workers.broker.pipeline import Argument, Pipeline, Sent, Unacknowledged
 from workers.broker.redis_errors import UnknownScript, kind_of, translated
 from workers.broker.script import Script
 from workers.errors import ReadCut, ReadTooLarge, Stopped, Unavailable
@@ -25,6 +26,9 @@ from workers.trouble import Trouble, still
 
 _REDIRECTS = 5
 """Times that a command follows from one node of a cluster to the next, before it waits."""
+
+_HASTY_CONNECT = 1.0
+"""Seconds for a connection to be made, where the commands for other nodes wait for that."""
 
 log = structlog.get_logger("online_svm.redis")
 
@@ -45,6 +49,9 @@ class Connection:
         Seconds of retries before `Unavailable`; with None, retries go on until a stop is requested.
     timeout : float
         Seconds for one reply.
+    haste : float
+        Seconds for which a node of a cluster that did not answer is passed over, as one that does
+        not answer: so the commands for other nodes wait for it once, and not each time.
 
     Attributes
     ----------
@@ -58,10 +65,17 @@ class Connection:
     """
 
     def __init__(
-        self, url: str, stop: Stop, patience: float | None = 0.0, timeout: float = TIMEOUT
+        self,
+        url: str,
+        stop: Stop,
+        patience: float | None = 0.0,
+        timeout: float = TIMEOUT,
+        haste: float = 0.0,
     ) -> None:
         self.url, self.stop, self.patience, self.timeout = url, stop, patience, timeout
+        self.haste = haste
         self.failures = 0
+        self._failed: Counter[str] = Counter()  # by the URL of the server
         self.retries: Counter[str] = Counter()
         self.trouble: Trouble | None = None
         self._links: dict[str, Pipeline] = {}
@@ -156,12 +170,17 @@ class Connection:
     def receive(self, sent: Sent) -> Any:
         """Return the reply to a command that `send` sent; send it again after errors that may pass.
 
+        After `Unavailable` it may be called again, which sends the command again.
+
         Raises
         ------
         ReadTooLarge, Unavailable, Stopped, AccessDenied, WrongKeyType, WorkerError
             As `call`.
         """
         began, pauses = time.monotonic(), delays()
+        if sent.is_told:
+            sent.is_told = False
+            self._transmit(sent)
         while True:
             try:
                 reply = self._reply(sent)
@@ -204,6 +223,19 @@ class Connection:
             text = ("EVAL", script.text, *sent.command[2:])
             return self.receive(self.send(*text, name=script.name, replicas=sent.replicas))
 
+    def failures_about(self, key: str) -> tuple[str | None, int]:
+        """Return where a key is, and the failures there: equal ones mean that none came between.
+
+        On a cluster they are those of the node of the key; else all of them.
+        """
+        at = nodes_of(self.url).place(key)
+        return at, self.failures if at is None else self._failed[at]
+
+    def note_failure(self, url: str) -> None:
+        """Count a failure of another connection to the same servers."""
+        self.failures += 1
+        self._failed[url] += 1
+
     def close(self) -> None:
         """Close the connection."""
         for url in list(self._links):
@@ -219,9 +251,12 @@ class Connection:
 
     def _transmit(self, sent: Sent, asked: str | None = None) -> None:
         """Send a command to its server; or to the one that a node named for it alone."""
-        sent.is_asking = asked is not None
+        sent.is_asking, sent.url = asked is not None, ""
+        nodes = nodes_of(self.url)
         try:
-            sent.url = asked or nodes_of(self.url).url_of(sent.command, sent.key)
+            sent.url = asked or nodes.url_of(sent.command, sent.key)
+            if self.haste:
+                _check_lacks(nodes.lacks(sent.url, self.haste), sent)
             self._last = self._linked(sent.url)
             self._last.send(sent)
         except redis.RedisError as error:
@@ -237,7 +272,7 @@ class Connection:
 
     def _linked(self, url: str) -> Pipeline:
         if url not in self._links:
-            opened = client(url, self.timeout)
+            opened = client(url, self.timeout, _HASTY_CONNECT if self.haste else TIMEOUT)
             link = Pipeline(opened)
             try:
                 nodes_of(self.url).check(opened)
@@ -257,7 +292,7 @@ class Connection:
             return False
         sent.redirects += 1
         if isinstance(error, redis.exceptions.MovedError):
-            self.failures += 1
+            self.note_failure(sent.url)
             nodes.moved(error.slot_id, url)
             self._transmit(sent)
         else:
@@ -271,18 +306,47 @@ class Connection:
             self._close(sent.url)  # the rest of the reply is still on its way
         if not isinstance(named, Unavailable):
             raise named from None
-        self.failures += 1
-        self.retries[kind_of(error)] += 1
+        kind = kind_of(error)
+        self.retries[kind] += 1
         self.trouble = still(self.trouble, str(named))
-        # A new connection: a cut reply may still be on its way on the old one.
-        self._close(sent.url)
-        nodes_of(self.url).failed(sent.url)
         sent.redirects = 0
+        if kind != "tryagain":  # its slot is being moved; that concerns no other command
+            self.note_failure(sent.url)
+            is_replaced = self._links.get(sent.url) not in (None, sent.link)
+            if not is_replaced:
+                # A new connection: a cut reply may still be on its way on the old one.
+                self._close(sent.url)
+            nodes_of(self.url).failed(sent.url, Lack.NOTHING if is_replaced else _lack(error))
         if self.stop.requested and (self.patience is not None or self.stop.overdue):
             raise Stopped("stopped while Redis did not answer") from None
         is_over = self.patience is not None and time.monotonic() - began >= self.patience
         if sent.most_cuts is not None and sent.cuts >= (1 if is_over else sent.most_cuts):
             raise ReadCut(str(named)) from None
         if is_over:
+            sent.is_told = True
             raise named from None
         return str(named)
+
+
+class _PassedOver(redis.ConnectionError):
+    """A command was not sent, because of what its server lacked a moment ago."""
+
+
+def _check_lacks(lacks: Lack, sent: Sent) -> None:
+    """Raise if a server lacks what a command needs."""
+    if lacks is Lack.REPLIES:
+        raise _PassedOver("it did not answer a moment ago")
+    if lacks is Lack.REPLICAS and sent.replicas:
+        raise _PassedOver("NOREPLICAS: too few replicas acknowledged a write a moment ago")
+
+
+def _lack(error: redis.RedisError) -> Lack:
+    """Return what a server lacks that answered with an error, or did not answer."""
+    if isinstance(error, _PassedOver):
+        return Lack.NOTHING  # nothing new
+    if isinstance(error, Unacknowledged):
+        return Lack.REPLICAS
+    is_silent = isinstance(error, redis.ConnectionError | redis.TimeoutError) and not isinstance(
+        error, redis.exceptions.BusyLoadingError
+    )
+    return Lack.REPLIES if is_silent else Lack.NOTHING

@@ -84,6 +84,12 @@ class FeedReader:
         return self._connection.failures + self._reader.failures
 
     @property
+    def unbroken(self) -> tuple[object, ...]:
+        """What stays equal as long as the feed is on one server whose connections do not fail."""
+        key = self.keys.state
+        return self._connection.failures_about(key), self._reader.failures_about(key)
+
+    @property
     def retries(self) -> Counter[str]:
         """The same failures by kind."""
         # Copied first: another thread may ask while this one counts.

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import redis
 
+from workers.broker.lack import Lack
 from workers.broker.pipeline import Argument
 from workers.broker.redis_errors import translated
 from workers.config.redis_servers import CLUSTER, kind_of, servers_of
@@ -35,8 +36,20 @@ class Nodes(Protocol):
     def check(self, client: redis.Redis) -> None:
         """Raise redis.RedisError if this server is not the one it was taken for."""
 
-    def failed(self, url: str) -> None:
+    def failed(self, url: str, lacks: Lack = Lack.NOTHING) -> None:
         """Note that a server does not answer, or refuses: ask anew where its data is."""
+
+    def answers(self, url: str) -> None:
+        """Note that a server lacks nothing any more."""
+
+    def lacks(self, url: str, seconds: float) -> Lack:
+        """Return what a server lacked in the last so many seconds, as a command to it found."""
+
+    def place(self, key: str) -> str | None:
+        """Return the URL of the node that a key is on, empty if it is on none; ask nobody.
+
+        None if all keys are on one server.
+        """
 
     def moved(self, slot: int, url: str) -> None:
         """Note that a slot has moved to another server."""
@@ -63,8 +76,19 @@ class OneServer:
     def check(self, client: Any) -> None:
         """Accept any server."""
 
-    def failed(self, url: str) -> None:
+    def failed(self, url: str, lacks: Lack = Lack.NOTHING) -> None:
         """Know of no other server."""
+
+    def answers(self, url: str) -> None:
+        """Know of no other server, either."""
+
+    def lacks(self, _url: str, _seconds: float) -> Lack:
+        """Let every command be sent: no other server is held up by it."""
+        return Lack.NOTHING
+
+    def place(self, _key: str) -> str | None:
+        """Return None: there is one server."""
+        return None
 
     def moved(self, slot: int, url: str) -> None:
         """Know of no slots."""

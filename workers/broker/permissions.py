@@ -11,7 +11,8 @@ from typing import Any, Self
 import redis
 
 from workers.broker.backoff import delays
-from workers.broker.client import client
+from workers.broker.client import TIMEOUT, client
+from workers.broker.lack import Lack
 from workers.broker.nodes import nodes_of
 from workers.broker.redis_errors import translated
 from workers.config.redis_servers import CLUSTER, SENTINEL, kind_of
@@ -120,10 +121,22 @@ class Checks:
         Ends the waiting.
     patience : float
         Seconds to go on trying where Redis does not answer.
+    timeout : float
+        Seconds for one reply.
+    haste : float
+        As for `Connection`.
     """
 
-    def __init__(self, url: str, stop: Stop | None = None, patience: float = 0.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        stop: Stop | None = None,
+        patience: float = 0.0,
+        timeout: float = TIMEOUT,
+        haste: float = 0.0,
+    ) -> None:
         self._url, self._stop, self._patience = url, stop or Stop(), patience
+        self._timeout, self._haste = timeout, haste
         self._clients: dict[str, redis.Redis] = {}  # by the URL of the server
 
     def __enter__(self) -> Self:
@@ -164,9 +177,12 @@ class Checks:
             raise AccessDenied(f"Redis at {where} does not let this user run {what}: {ADVICE}")
 
     def _connected(self, commands: Sequence[Command]) -> Any:
-        at = nodes_of(self._url).url_of(commands[0])
+        nodes = nodes_of(self._url)
+        at = nodes.url_of(commands[0])
+        if nodes.lacks(at, self._haste) is Lack.REPLIES:
+            raise redis.ConnectionError("it did not answer a moment ago")
         if at not in self._clients:
-            self._clients[at] = client(at)
+            self._clients[at] = client(at, self._timeout)
         # Any: redis-py has no type for it.
         connected: Any = self._clients[at]
         return connected.connection

@@ -39,6 +39,10 @@ _WAIT_MS = 1000
 """Milliseconds that replicas have to acknowledge a command, before it is sent again."""
 
 
+class Unacknowledged(redis.ResponseError):
+    """Too few replicas have acknowledged a write in time; the server may have done it."""
+
+
 @dataclass(slots=True, eq=False)
 class Sent:
     """A command that was sent, and its reply.
@@ -69,6 +73,10 @@ class Sent:
         Whether that server was named for this command alone.
     redirects : int
         How often a node sent it on to another, since it was tried anew.
+    is_told : bool
+        Whether its error was raised to whoever waits for the reply.
+    link : Pipeline or None
+        On which it was sent last.
     """
 
     command: tuple[Argument, ...]
@@ -83,6 +91,8 @@ class Sent:
     url: str = ""
     is_asking: bool = False
     redirects: int = 0
+    is_told: bool = False
+    link: "Pipeline | None" = None
 
 
 class Pipeline:
@@ -103,6 +113,7 @@ class Pipeline:
 
     def send(self, sent: Sent) -> None:
         """Send a command; an error is kept in `sent`."""
+        sent.link = self
         sent.error = redis.ConnectionError(_GIVEN_UP) if self._is_closed else None
         _reach("before", sent)
         if self._is_closed:
@@ -192,7 +203,7 @@ class Pipeline:
             if isinstance(error, redis.RedisError):
                 raise error
         if acknowledged < sent.replicas:
-            raise redis.ResponseError(
+            raise Unacknowledged(
                 f"NOREPLICAS {acknowledged} of {sent.replicas} replicas have acknowledged the write"
             )
         return reply

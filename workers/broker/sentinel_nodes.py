@@ -14,6 +14,7 @@ from typing import Any
 import redis
 
 from workers.broker.client import client
+from workers.broker.lack import Lack
 from workers.broker.pipeline import Argument
 from workers.config.redis_servers import Address, Servers
 
@@ -49,11 +50,22 @@ class SentinelNodes:
         if client.execute_command("ROLE")[0] != b"master":
             raise redis.exceptions.ReadOnlyError("READONLY it is a replica, and not the primary")
 
-    def failed(self, url: str) -> None:
+    def failed(self, url: str, _lacks: Lack = Lack.NOTHING) -> None:
         """Ask the sentinels again before the next connection, unless that was done since."""
         with self._lock:
             if self._url == url:
                 self._url = None
+
+    def answers(self, url: str) -> None:
+        """Note nothing: no server is passed over."""
+
+    def lacks(self, _url: str, _seconds: float) -> Lack:
+        """Let every command be sent: all feeds wait for the same primary."""
+        return Lack.NOTHING
+
+    def place(self, _key: str) -> str | None:
+        """Return None: all keys are on the primary."""
+        return None
 
     def moved(self, slot: int, url: str) -> None:
         """Know of no slots."""

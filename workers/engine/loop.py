@@ -26,7 +26,7 @@ from workers.engine.read_ahead import InputReader, check_held
 from workers.engine.recovery import Recovery
 from workers.engine.snapshots import PART_BYTES
 from workers.engine.telemetry import Telemetry
-from workers.errors import BatchChanged, PositionMoved, Stopped
+from workers.errors import BatchChanged, PositionMoved, Stopped, Unavailable
 from workers.feed.commit import Commit
 from workers.feed.position import END, LAST_ID, START
 from workers.refit.background import Background, NoBackground
@@ -114,7 +114,8 @@ class Engine:
         self._lease = lease
         self._observe = observe or _ignore
         self.position = START
-        self._pending: tuple[SentCommit, Outcome] | None = None
+        self._pending: tuple[SentCommit, Outcome | None] | None = None
+        self._answered: Outcome | None = None  # its commit was not sent yet
         self._recovering: Generator[None, None, None] | None = None
         self._begin_recovery(begins)
 
@@ -164,7 +165,8 @@ class Engine:
         return self._recovering is None
 
     def _begin_recovery(self, begins: bool) -> None:
-        self._pending, self._recovering = None, self._taking_over(begins)
+        self._pending, self._answered = None, None
+        self._recovering = self._taking_over(begins)
         if not self._in_steps:
             while not self.recover_some():
                 pass
@@ -250,14 +252,43 @@ class Engine:
         return self.input.next_now(self._reached.cursor, limit) if limit > 0 else []
 
     def answer(self, entries: Sequence[Entry]) -> None:
-        """Answer the next entries; confirm the pending commit, send theirs and leave it pending."""
+        """Answer the next entries; confirm the pending commit, send theirs and leave it pending.
+
+        Raises
+        ------
+        Unavailable
+            If Redis does not answer. Then call `resume` before anything else.
+        """
         # If no more input is known, these answers are committed before a refit begins.
         self._refits.is_patient = self.input.is_at_the_end
         began = time.perf_counter()
-        outcome = process(self._predictor, self._limits, self._reached, entries, self._recent)
+        self._answered = process(
+            self._predictor, self._limits, self._reached, entries, self._recent
+        )
         self._telemetry.answered(time.perf_counter() - began)
-        if not self._confirm_pending():
+        self._commit_answered()
+
+    def resume(self) -> None:
+        """Go on where Redis did not answer: send what was answered, and see whose the feed is.
+
+        Raises
+        ------
+        Unavailable
+            If it still does not answer. Then call it again.
+        """
+        if not self.is_recovering:
+            self._commit_answered()
+            self.check_ownership()
+            self.finish_commit()
+
+    def _commit_answered(self) -> None:
+        """Confirm the pending commit; send that of what was answered since, and leave it pending.
+
+        Where Redis does not answer, it can be called again.
+        """
+        if not self._confirm_pending() or self._answered is None:
             return
+        outcome = self._answered
         # Redis works in order: a read that is sent after the commit would wait for it.
         self.input.prefetch(outcome.after.cursor)
         self._reached = outcome.after
@@ -267,7 +298,7 @@ class Engine:
         )  # fmt: skip
         is_due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
         is_due = is_due and self._recovery.pace.may_snapshot(self._predictor)
-        self._pending = self._send(commit, is_due), outcome
+        self._pending, self._answered = (self._send(commit, is_due), outcome), None
         self._publish()
 
     def finish_commit(self) -> bool:
@@ -284,16 +315,22 @@ class Engine:
         """Wait for the pending commit, as `finish_commit`, without beginning refits."""
         if self._pending is None:
             return True
-        (sent, outcome), self._pending = self._pending, None
+        pending, self._pending = self._pending, None
+        sent, outcome = pending
         try:
             self._confirm(sent)
+        except Unavailable:
+            self._pending = pending  # it may be confirmed later
+            raise
         except PositionMoved:
             self.reload()
         except BatchChanged:
-            check_held(self._store, outcome.before.cursor, outcome.ids)
+            if outcome is not None:
+                check_held(self._store, outcome.before.cursor, outcome.ids)
             self.reload()
         else:
-            self._observe(outcome)
+            if outcome is not None:
+                self._observe(outcome)
             return True
         return False
 
@@ -304,8 +341,12 @@ class Engine:
         if is_ahead or self._commits.newest == self.position.cursor:
             return  # the predictor is ahead of the commit, or there is nothing new
         pointers_only = Commit(self._ownership.epoch, self.position, self.position)
+        sent = self._send(pointers_only, with_snapshot=True)
         try:
-            self._confirm(self._send(pointers_only, with_snapshot=True))
+            self._confirm(sent)
+        except Unavailable:
+            self._pending = sent, None  # it may be confirmed later
+            raise
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")
             self._store.note("snapshot_not_kept", "the feed moved")

@@ -36,12 +36,13 @@ class Ownership:
     def __init__(self, store: Store, epoch: int, lease: HeldLease | None) -> None:
         self.epoch = epoch
         self._store, self._lease = store, lease
-        self._failures = store.failures
+        self._unbroken, self._is_lost = store.unbroken, False
 
     def is_in_doubt(self) -> bool:
         """Return whether the lease, or a connection, was lost since this was last confirmed."""
-        is_lost = self._lease is not None and self._lease.pop_loss()
-        return is_lost or self._failures != self._store.failures
+        if self._lease is not None and self._lease.pop_loss():
+            self._is_lost = True
+        return self._is_lost or self._unbroken != self._store.unbroken
 
     def is_confirmed(self, position: Position) -> bool:
         """Return whether the feed stands where this writer left it.
@@ -56,8 +57,9 @@ class Ownership:
         Fenced
             If a newer writer has taken over.
         """
-        self._failures = self._store.failures
+        self._unbroken = self._store.unbroken
         keys, state = self._store.keys, self._store.state()
+        self._is_lost = False
         if state is None:
             raise lost(keys)
         if state.epoch > self.epoch:

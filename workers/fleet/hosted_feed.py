@@ -60,8 +60,9 @@ _END = object()
 _FIRST_COST = 1e-3
 """Seconds that an entry is assumed to take before one was answered."""
 
-Stage = Literal["lease", "starting", "working", "aside"]
-"""What a feed does: it waits for its lease, is taken over, is answered, or is set aside."""
+Stage = Literal["lease", "starting", "working", "waiting", "aside"]
+"""What a feed does: it waits for its lease, is taken over, is answered, waits for its node of a
+cluster, or is set aside."""
 
 Need = Literal["turn", "input", "refit", "gate", "recovery", "nothing"]
 """What a feed needs to go on."""
@@ -121,7 +122,7 @@ class HostedFeed:
     ----------
     stage : Stage
     reason : str or None
-        Why it was set aside last; None once it is answered again.
+        Why it was set aside last, or waits for its node; None once it is answered again.
     retry_at : float
         When it is tried again, by `time.monotonic`, while it is set aside.
     lease : FeedLease or None
@@ -171,6 +172,15 @@ class HostedFeed:
         """Answer some of what can be answered now: `SLICE` entries, or `LONGEST` seconds, about."""
         return self._attempt(self._work)
 
+    def resume(self) -> Need:
+        """Go on, if the node answers again."""
+        self.stage = "working"
+        need = self._attempt(lambda: self._then(self._running.resume))
+        if self.stage in ("working", "starting"):
+            self.reason = None
+            self._telemetry.waits(None)
+        return need
+
     def finish_commit(self) -> Need:
         """Wait for the commit that was sent last."""
         return self._attempt(lambda: self._then(self._running.finish_commit))
@@ -192,6 +202,11 @@ class HostedFeed:
         """Leave a snapshot before its time, so that a kill costs a shorter replay."""
         return self._attempt(lambda: self._then(self._keep))
 
+    @property
+    def wait_replicas(self) -> int:
+        """Replicas that must acknowledge its commits."""
+        return self._settings.wait_replicas
+
     def wanted(self) -> Wanted:
         """Return the input that the feed waits for."""
         return Wanted(self.feed, self._key, self._running.cursor, self._running.input)
@@ -199,11 +214,15 @@ class HostedFeed:
     def waits_for(self, wanted: Wanted) -> bool:
         """Return whether this is what the feed still waits for."""
         engine = self.engine
-        return engine is not None and engine.input is wanted.input and engine.input.is_spent
+        if engine is None or self.stage != "working":
+            return False
+        return engine.input is wanted.input and engine.input.is_spent
 
     def need(self) -> Need:
         """Return what the feed needs to go on."""
         engine = self.engine
+        if self.stage == "waiting":
+            return "nothing"
         if engine is None:
             return "nothing" if self.stage != "starting" else "recovery"
         if engine.is_recovering:
@@ -225,6 +244,8 @@ class HostedFeed:
                 self._store.note("stopped", "without a snapshot: the grace period is nearly over")
             elif self._attempt(lambda: self._then(self._running.snapshot)) != "nothing":
                 self._store.note("stopped", f"seq {self._running.position.seq}")
+        if self.stage == "waiting":
+            log.warning("stopped without a snapshot", feed=self.feed, reason=self.reason)
         self._give_up()
 
     def fail(self, error: WorkerError) -> None:
@@ -247,6 +268,11 @@ class HostedFeed:
         except Stopped:
             # The predictor may have learned examples that are not committed: no snapshot.
             self._is_spoilt = True
+        except Unavailable as error:
+            if self.stage == "working" and not self._running.is_recovering:
+                self._wait(error)
+            else:
+                self._set_aside(error)
         except (WorkerError, OnlineSVMError) as error:
             self._set_aside(error)
         except Exception as error:
@@ -331,6 +357,11 @@ class HostedFeed:
         self._store.note("failed", self.reason, self._shared.writer)
         log.error("feed set aside", feed=self.feed, reason=self.reason, again_after=round(wait))
         self._telemetry.fails(self.reason)
+
+    def _wait(self, error: Unavailable) -> None:
+        """Wait for the node of the feed, with all that was learned."""
+        self.stage, self.reason, self.covered = "waiting", str(error), None
+        self._telemetry.waits(self.reason)
 
     def _give_up(self) -> None:
         """Forget the engine, and what it holds."""

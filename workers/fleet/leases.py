@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from workers.broker.connection import Connection
 from workers.broker.lease import LONGEST, RELEASE, REPLACE, Holder, is_held
+from workers.broker.pipeline import Sent
 from workers.broker.script import Script
 from workers.engine.ownership import HeldLease
 from workers.errors import Unavailable, WorkerError
@@ -145,15 +146,29 @@ class Leases:
             lease.is_held = False
         if not held:
             return
-        connection = Connection(self._url, Stop())
-        try:
-            sent = [connection.send_script(RELEASE, [one.key], [self._mine]) for one in held]
-            for each in sent:
+        connection = self._connection()
+        sent = [connection.send_script(RELEASE, [one.key], [self._mine]) for one in held]
+        problems: dict[str, int] = {}
+        for each in sent:
+            try:
                 connection.receive_script(RELEASE, each)
-        except WorkerError as error:
-            log.warning("leases were not released; they lapse by themselves", error=str(error))
-        finally:
-            connection.close()
+            except WorkerError as error:
+                problems[str(error)] = problems.get(str(error), 0) + 1
+        for problem, count in problems.items():
+            log.warning(
+                "leases were not released; they lapse by themselves", leases=count, error=problem
+            )
+        connection.close()
+
+    def probe(self, connection: Connection, feed: str, replicas: int) -> None:
+        """Renew the lease of a feed if it is one's own; see that so many replicas have that.
+
+        Raises
+        ------
+        Unavailable, AccessDenied, WorkerError
+            If Redis does not do it; see `Connection.call`.
+        """
+        connection.evaluate(_RENEW, [FeedKeys(feed).lease], self._renewal(), replicas)
 
     def changed(self) -> list[FeedLease]:
         """Return the leases that were acquired, lost or found unusable since the last call."""
@@ -166,7 +181,7 @@ class Leases:
     def _run(self) -> None:
         # Those that are held are renewed after a third of their time to live; the others, and
         # those asked for since, are looked at after a fifth of it, or at once.
-        connection = Connection(self._url, Stop(), timeout=self.seconds / 3)
+        connection = self._connection()
         due = time.monotonic()
         while True:
             self._asked.wait(self.seconds / 5)
@@ -179,22 +194,42 @@ class Leases:
                 due = time.monotonic() + self.seconds / 3 - self.seconds / 10
             with self._lock:
                 leases = [one for one in self._leases.values() if is_due or not one.is_held]
+            if self._look_at(connection, leases) and is_due:
+                self.renewed = time.monotonic()
+
+    def _look_at(self, connection: Connection, leases: Sequence[FeedLease]) -> bool:
+        """Renew or acquire leases; return whether that went well for some, or there are none.
+
+        All calls are sent first: the leases on one node do not wait for another node.
+        """
+        parts = [leases[i : i + self._together] for i in range(0, len(leases), self._together)]
+        sent = [
+            connection.send_script(_RENEW, [one.key for one in part], self._renewal())
+            for part in parts
+        ]
+        done, problems = 0, set[str]()
+        for part, asked in zip(parts, sent, strict=True):
             try:
-                for first in range(0, len(leases), self._together):
-                    self._look(connection, leases[first : first + self._together])
-                if is_due:
-                    self.renewed = time.monotonic()
+                self._look(connection, part, asked)
+                done += 1
             except Unavailable:
                 continue  # the connections of the feeds report this
             except WorkerError as error:
-                log.warning("leases are not renewed", error=str(error))
+                problems.add(str(error))
+        for problem in sorted(problems):
+            log.warning("leases are not renewed", error=problem)
+        return done > 0 or not parts
 
-    def _look(self, connection: Connection, leases: Sequence[FeedLease]) -> None:
-        """Renew or acquire some leases."""
-        milliseconds = int(self.seconds * 1000)
-        told = connection.evaluate(
-            _RENEW, [one.key for one in leases], [self._mine, milliseconds, LONGEST + 1]
-        )
+    def _connection(self) -> Connection:
+        # A node that does not answer keeps the leases on the others waiting once in a look.
+        return Connection(self._url, Stop(), timeout=self.seconds / 4, haste=0.9 * self.seconds / 5)
+
+    def _renewal(self) -> tuple[bytes, int, int]:
+        return self._mine, int(self.seconds * 1000), LONGEST + 1
+
+    def _look(self, connection: Connection, leases: Sequence[FeedLease], sent: Sent) -> None:
+        """Renew or acquire some leases, for which the script was called."""
+        told = connection.receive_script(_RENEW, sent)
         free: list[tuple[FeedLease, bytes]] = []
         alive: dict[bytes, bool] = {}
         for lease, text in zip(leases, told, strict=True):

@@ -16,6 +16,7 @@ from workers.errors import WrongKeyType
 from workers.fleet.deficit import FairTurns
 from workers.fleet.hosted_feed import HostedFeed, Need, Shared
 from workers.fleet.leases import Leases
+from workers.fleet.outages import Outages
 from workers.fleet.shared_reader import SharedReader, Wanted
 
 log = structlog.get_logger("online_svm.worker")
@@ -41,14 +42,18 @@ class FeedLoop:
     shared : Shared
     leases : Leases
     reader : SharedReader
+    outages : Outages
 
     Attributes
     ----------
     feeds : dict of str to HostedFeed
     """
 
-    def __init__(self, shared: Shared, leases: Leases, reader: SharedReader) -> None:
+    def __init__(
+        self, shared: Shared, leases: Leases, reader: SharedReader, outages: Outages
+    ) -> None:
         self._shared, self._leases, self._reader = shared, leases, reader
+        self._outages = outages
         self.feeds: dict[str, HostedFeed] = {}
         self._turns: FairTurns[str] = FairTurns()
         self._sent: dict[str, HostedFeed] = {}  # a commit of theirs may be unconfirmed
@@ -73,6 +78,7 @@ class FeedLoop:
         hosted = self.feeds.pop(feed)
         self._forget(feed)
         self._aside.discard(feed)
+        self._outages.discard(feed)
         hosted.end()
         self._release(hosted)
 
@@ -80,6 +86,7 @@ class FeedLoop:
         """Serve the feeds once; wait for at most so many seconds if there is nothing to do."""
         self._follow_leases()
         self._try_again()
+        self._resume()
         self._check_doubts()
         self._check_some()
         self._answer()
@@ -123,6 +130,14 @@ class FeedLoop:
         for feed in [feed for feed in self._aside if self.feeds[feed].retry_at <= now]:
             self._aside.remove(feed)
             self._ask(self.feeds[feed])
+
+    def _resume(self) -> None:
+        """Go on with feeds whose node answers again."""
+        for feed in self._outages.due() if self._outages else ():
+            hosted = self.feeds[feed]
+            self._place(hosted, hosted.resume())
+            if hosted.stage != "waiting":
+                self._outages.discard(feed)
 
     def _check_doubts(self) -> None:
         """After a lost connection, check that every feed is still this process's."""
@@ -234,6 +249,8 @@ class FeedLoop:
         if self._aside:
             first = min(self.feeds[feed].retry_at for feed in self._aside)
             longest = min(longest, first - time.monotonic())
+        if self._outages:
+            longest = min(longest, self._outages.patience())
         return longest
 
     def _place(self, hosted: HostedFeed, need: Need) -> None:
@@ -250,6 +267,9 @@ class FeedLoop:
         elif need == "recovery":
             if feed not in self._starting:
                 self._starting.append(feed)
+        elif hosted.stage == "waiting":
+            self._forget(feed)
+            self._outages.add(feed, hosted.wait_replicas, hosted.reason or "")
         elif hosted.stage == "aside":
             self._forget(feed)
             self._aside.add(feed)

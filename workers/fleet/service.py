@@ -24,6 +24,7 @@ from workers.fast_imports import importing
 from workers.fleet.hosted_feed import HostedFeed, Shared
 from workers.fleet.leases import Leases
 from workers.fleet.loop import FeedLoop
+from workers.fleet.outages import HASTE, REPLY, Outages
 from workers.fleet.registry_watch import RegistryWatch
 from workers.fleet.replay_budget import ReplayBudget
 from workers.fleet.selection import Selection
@@ -105,16 +106,18 @@ def run(
         # A command on a cluster has keys of one slot, which here is that of one feed.
         is_cluster = kind_of(url) == CLUSTER
         at_a_time = {"together": 1} if is_cluster else {}
+        haste = HASTE if is_cluster else 0.0
         leases = opened.enter_context(
             Leases(url, shared.writer, settings.lease, stop.wake, **at_a_time)
         )
         reads = shared.connections[1]
-        reader = SharedReader(url, stop, reads, settings.block_ms, **at_a_time)
+        reader = SharedReader(url, stop, reads, settings.block_ms, **at_a_time, haste=haste)
         opened.callback(reader.close)
-        looks = Connection(url, stop, 0.0)
+        looks = Connection(url, stop, 0.0, REPLY if is_cluster else TIMEOUT, haste)
         opened.callback(looks.close)
+        outages = opened.enter_context(Outages(url, leases, stop.wake))
         registry = RegistryWatch(looks, selection, settings.max_feeds)
-        loop = FeedLoop(shared, leases, reader)
+        loop = FeedLoop(shared, leases, reader, outages)
         told = watch or FleetWatch()
         hosts = _Hosts(loop, shared, selection, settings, settings_of, told)
         told.begins(shared.connections, settings.lease)
@@ -183,20 +186,24 @@ def _sharing(
     """Check the server; open what all feeds share."""
     given = "refit_processes" in settings.model_fields_set
     refits = _Refits(settings.refit_processes if given else None, settings.refit_memory, stop)
-    commands = Connection(url, stop, settings.wait_redis)
-    reads = Connection(url, stop, settings.wait_redis, TIMEOUT)
+    is_cluster = kind_of(url) == CLUSTER
+    # On a cluster a feed waits for its node aside, so that the feeds of other nodes go on.
+    timeout, haste = (REPLY, HASTE) if is_cluster else (TIMEOUT, 0.0)
+    commands = Connection(url, stop, settings.wait_redis, timeout)
+    reads = Connection(url, stop, settings.wait_redis, timeout)
     try:
         with FeedReader(url, "any", connections=(commands, reads)) as any_feed:
             server = any_feed.server()
         preflight.check_server(server, url)
         for warning in preflight.durability(server):
             log.warning(warning)
-        commands.patience = reads.patience = None
-        with Checks(url, stop) as checks:
+        commands.patience = reads.patience = 0.0 if is_cluster else None
+        commands.haste = reads.haste = haste
+        with Checks(url, stop, timeout=timeout, haste=haste) as checks:
             yield Shared(
                 url,
                 (commands, reads),
-                None if kind_of(url) == CLUSTER else server,
+                None if is_cluster else server,
                 stop,
                 name or platform.node() or "worker",
                 refits,

@@ -83,6 +83,7 @@ class _Cover:
     sent: Sent
     wanted: list[Wanted]
     count: int
+    until: float  # by `time.monotonic`: a reply that has not come then does not come
 
 
 class SharedReader:
@@ -100,6 +101,8 @@ class SharedReader:
         Streams of one read.
     spare : int
         Connections beyond those that all streams need.
+    haste : float
+        Of the connections; see `Connection`.
     """
 
     def __init__(
@@ -110,8 +113,10 @@ class SharedReader:
         block_ms: int = 1000,
         together: int = TOGETHER,
         spare: int = SPARE,
+        haste: float = 0.0,
     ) -> None:
         self._url, self._stop, self._reads, self._block_ms = url, stop, reads, block_ms
+        self._haste = haste
         self._together, self._spare = together, spare
         self._covers: list[_Cover] = []
         self._free: list[Connection] = []
@@ -150,7 +155,10 @@ class SharedReader:
         readable : iterable of int
             Those of `descriptors` that can be read.
         """
-        ready = set(readable)
+        ready, now = set(readable), time.monotonic()
+        for one in self._covers:
+            if now > one.until:
+                one.connection.close()
         ended = [one for one in self._covers if _is_over(one, ready)]
         arrived: list[Arrival] = []
         quiet: list[Wanted] = []
@@ -181,11 +189,13 @@ class SharedReader:
             *[one.key for one in wanted], *[one.cursor for one in wanted],
             limit=LIMIT,
         )  # fmt: skip
-        self._covers.append(_Cover(connection, sent, list(wanted), count))
+        until = time.monotonic() + block / 1000 + TIMEOUT
+        self._covers.append(_Cover(connection, sent, list(wanted), count, until))
 
     def _connection(self) -> Connection:
         # No patience: where a read fails, the commands of the feeds wait for Redis.
-        return Connection(self._url, self._stop, 0.0, TIMEOUT + QUIET * self._block_ms / 1000)
+        timeout = TIMEOUT + QUIET * self._block_ms / 1000
+        return Connection(self._url, self._stop, 0.0, timeout, self._haste)
 
     def _finish(self, cover: _Cover, arrived: list[Arrival], quiet: list[Wanted]) -> None:
         """Add what a read that ended brought."""
@@ -193,7 +203,7 @@ class SharedReader:
         try:
             reply = cover.connection.receive(cover.sent)
         except (Unavailable, Stopped):
-            self._reads.failures += 1
+            self._reads.note_failure(cover.sent.url)
             quiet += cover.wanted
             return
         except WorkerError:
