@@ -44,6 +44,11 @@ included. A payload is a function of the examples alone, but for those of `event
 entry ID, never NaN or an infinity. Numbers are written with as many digits as bring back the same
 64-bit float; in the compact form of an answer, probabilities are whole millionths.
 
+Where alarms were raised, `osvm:{F}:raised` tells when they were committed: an entry for each entry
+of `alarms`, with its ID in the field `alarm`, and an ID that Redis gives it by its own clock. It is
+best effort, keeps about a thousand, and is no part of the digest. The ID of an alarm itself is that
+of the input that raised it.
+
 Where scorers answer beside the worker, `osvm:{F}:req` holds their requests, and each answer has a
 key of its own; none of it is a function of the examples alone, or part of the digest. See
 [scorers.md](scorers.md).

@@ -49,7 +49,7 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
         ("EVALSHA", "0" * 40, "1", st),
     ]  # fmt: skip
     writes: list[Command] = [
-        *[("XADD", key, "*", "p", "") for key in outputs],
+        *[("XADD", key, "*", "p", "") for key in (*outputs, keys.raised)],
         *[("XTRIM", key, "MAXLEN", "1") for key in (*outputs, keys.input)],
         ("HSET", st, "epoch", "0"), ("HINCRBY", st, "epoch", "1"), ("PERSIST", st),
         ("PERSIST", snap), ("SET", snap, "", "EX", "1"), ("UNLINK", snap), ("SADD", REGISTRY, "f"),

@@ -15,7 +15,7 @@ from workers.broker.retained_outputs import RetainedOutputs
 from workers.broker.script import Script
 from workers.errors import Fenced, WrongKeyType
 from workers.feed.commit import Commit
-from workers.feed.keys import FIELD, REGISTRY
+from workers.feed.keys import ALARM, FIELD, REGISTRY
 from workers.feed.publication import Publication
 from workers.feed.retention import KEEPS, Retention
 from workers.feed.state import Agreement, FeedState, Pointer, initial_fields
@@ -173,6 +173,16 @@ class Store(FeedReader):
         self._connection.send(
             "XADD", self.keys.events, *new, "MAXLEN", "~", KEPT, "*", FIELD, payload
         )
+
+    def note_raised(self, alarms: Sequence[bytes]) -> None:
+        """Add to `raised` that these entries of `alarms` are committed now, as `note` does.
+
+        Redis gives the IDs, so these tell the time of the commit; those of `alarms` are of input.
+        """
+        for entry_id in alarms:
+            self._connection.send(
+                "XADD", self.keys.raised, "MAXLEN", "~", KEPT, "*", ALARM, entry_id
+            )
 
     def put_snapshot(self, pointer: Pointer, data: bytes) -> list[Sent]:
         """Begin to write a snapshot in parts; a commit that is sent afterwards may point at it.

@@ -45,12 +45,14 @@ def alarms(
         int, typer.Option("--count", "-n", min=0, help="Entries to begin with; 0 is all kept.")
     ] = 10,
 ) -> None:
-    """Show the last alarms of a feed: what was found, after which example, and what was done.
+    """Show the last alarms of a feed: what was found, after which example, what was done, and when.
 
     --json prints the payloads; the alarms that one entry raised share one.
     """
-    from workers.admin.answers import check_known, payload
+    from workers.admin.alarms import commit_times
+    from workers.admin.answers import check_known, newest, payload
     from workers.admin.registry import require
+    from workers.message.event import KEPT
     from workers.printable import printable, printable_json
 
     with feed_store(feed, redis, config) as store:
@@ -60,9 +62,14 @@ def alarms(
         if not follow and not store.length(store.keys.alarms):
             note(f"no alarm of {feed} is kept")
         for page in pages(store, store.keys.alarms, count, follow):
-            for data in map(payload, page):
-                for text in [printable_json(data)] if json else map(printable, lines(data)):
-                    print(text)
+            if json:
+                for entry in page:
+                    print(printable_json(payload(entry)))
+            else:
+                times = commit_times(newest(store, store.keys.raised, KEPT))
+                for entry in page:
+                    for text in lines(payload(entry)):
+                        print(printable(f"{text}{_committed(times.get(entry[0]))}"))
             if follow:
                 sys.stdout.flush()
 
@@ -102,6 +109,21 @@ def silence(
         until = attention.silence(store, attention.duration(seconds), why)
     at = datetime.fromtimestamp(until / 1000, UTC)
     note(f"{feed}: no alarm is posted until {at:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _committed(milliseconds: int | None) -> str:
+    """Return when an alarm was committed, as the end of its line; nothing where it is not known.
+
+    Examples
+    --------
+    >>> _committed(1_700_000_000_123)
+    '  committed 2023-11-14 22:13:20 UTC'
+    """
+    from datetime import UTC, datetime
+
+    if milliseconds is None:
+        return ""
+    return f"  committed {datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def lines(data: bytes) -> list[str]:

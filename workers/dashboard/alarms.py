@@ -24,6 +24,8 @@ class Alarm(NamedTuple):
     log_wealth, threshold : float
     estimate, lower, upper : float
         Mean of y - p since then and its confidence sequence; NaN without.
+    entry : bytes
+        ID of its entry.
     """
 
     time: float
@@ -39,6 +41,7 @@ class Alarm(NamedTuple):
     estimate: float
     lower: float
     upper: float
+    entry: bytes = b""
 
 
 class Event(NamedTuple):
@@ -78,10 +81,10 @@ def alarms_of(entries: Iterable[tuple[bytes, Any]]) -> Iterator[Alarm]:
     for entry_id, message in entries:
         for given in as_list(as_dict(message).get("alarms"))[:_MOST_IN_ENTRY]:
             if not math.isnan(number(as_dict(given).get("n"))):
-                yield _alarm(float(parse_id(entry_id)[0]), given)
+                yield _alarm(entry_id, given)
 
 
-def _alarm(time: float, given: dict[str, Any]) -> Alarm:
+def _alarm(entry_id: bytes, given: dict[str, Any]) -> Alarm:
     numbers = {
         name: number(given.get(name))
         for name in ("n", "since", "log_wealth", "threshold", "estimate", "lower", "upper")
@@ -89,7 +92,8 @@ def _alarm(time: float, given: dict[str, Any]) -> Alarm:
     words = {
         name: _text(given.get(name)) for name in ("kind", "scope", "name", "monitor", "action")
     }
-    return Alarm(time=time, **words, **numbers)  # type: ignore[arg-type]  # each has its kind
+    time = float(parse_id(entry_id)[0])
+    return Alarm(time=time, entry=entry_id, **words, **numbers)  # type: ignore[arg-type]  # each has its kind
 
 
 def events_of(entries: Iterable[tuple[bytes, Any]]) -> Iterator[Event]:

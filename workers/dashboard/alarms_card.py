@@ -25,7 +25,7 @@ class AlarmsCard(Card):
         "after how many examples it was raised, and how far the probabilities were off since then "
         "on average: an interval around 0 means for a part of that time. Events tell what happened "
         "to the workers of the feed, and what people said. Times are UTC; an alarm has that of the "
-        "entry that raised it."
+        "entry that raised it, and that of its commit where it is known."
     )
     section = "monitors"
     is_wide = True
@@ -41,29 +41,34 @@ class AlarmsCard(Card):
             return "An exported file holds answers alone: no alarms, and no events."
         if not (excerpt.alarms or excerpt.events):
             return "No alarm was raised, and nothing happened to a worker, as far as is kept."
-        text = _alarms(excerpt.alarms) + _events(excerpt.events)
+        text = _alarms(excerpt) + _events(excerpt.events)
         if self._tables.text != text:
             self._tables.text = text
         return ""
 
 
-def _alarms(alarms: Sequence[Alarm]) -> str:
+def _alarms(excerpt: Excerpt) -> str:
+    alarms = excerpt.alarms
     if not alarms:
         return '<p class="good">No alarm was raised, as far as is kept.</p>'
     head = (
-        '<tr><th class="left">raised at</th><th>example</th><th class="left">what</th>'
+        '<tr><th class="left">entry of</th><th class="left">committed</th><th>example</th>'
+        '<th class="left">what</th>'
         '<th class="left">part</th><th>off by</th><th>examples since the test began</th>'
         '<th class="left">done</th></tr>'
     )
-    rows = "".join(map(_alarm, reversed(alarms[-ROWS:])))
+    shown = reversed(alarms[-ROWS:])
+    rows = "".join(_alarm(alarm, excerpt.committed.get(alarm.entry)) for alarm in shown)
     more = len(alarms) - ROWS
     rest = f'<p class="soft">{more:,} older alarms are kept.</p>' if more > 0 else ""
     return f'<div class="scroll"><table>{head}{rows}</table></div>{rest}'
 
 
-def _alarm(alarm: Alarm) -> str:
+def _alarm(alarm: Alarm, committed: int | None) -> str:
+    known = "–" if committed is None else moment(committed)
     return (
-        f'<tr><td class="left">{moment(alarm.time)}</td><td>{whole(alarm.n)}</td>'
+        f'<tr><td class="left">{moment(alarm.time)}</td><td class="left">{known}</td>'
+        f"<td>{whole(alarm.n)}</td>"
         f'<td class="text bad">{safe(alarm.kind, 20)}</td>'
         f'<td class="text">{safe(f"{alarm.scope} {alarm.name}".strip(), 30)}</td>'
         f"<td>{off_by(alarm)}</td><td>{whole(alarm.n - alarm.since)}</td>"

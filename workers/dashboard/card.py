@@ -10,7 +10,6 @@ from bokeh.models import (
     ColumnDataSource,
     DatetimeTickFormatter,
     Div,
-    GlyphRenderer,
     InlineStyleSheet,
     LabelSet,
     Legend,
@@ -155,9 +154,9 @@ def legend(drawn: figure, items: Sequence[tuple[str, Sequence[object]]]) -> None
     drawn.add_layout(shown, "above")
 
 
-def mark_notes(drawn: figure, notes: ColumnDataSource) -> GlyphRenderer:
+def mark_notes(drawn: figure, notes: ColumnDataSource) -> None:
     """Mark notes in a plot, columns `x` and `text`, each by a line with its text along it."""
-    marked = drawn.vspan("x", source=notes, color=NOTED, width=2, line_dash="dotted")
+    drawn.vspan("x", source=notes, color=NOTED, width=2, line_dash="dotted")
     texts = LabelSet(
         x="x",
         y=8,
@@ -171,7 +170,6 @@ def mark_notes(drawn: figure, notes: ColumnDataSource) -> GlyphRenderer:
         text_color=NOTED,
     )
     drawn.add_layout(texts)
-    return marked
 
 
 def choice_of(title: str, value: str, options: Sequence[tuple[str, str]]) -> Select:

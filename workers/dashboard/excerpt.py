@@ -29,7 +29,7 @@ RANGES = {
 POINTS = 400
 """Points of a curve, at most: about the pixels that a card is wide."""
 
-NOTE = 40
+NOTE = 32
 """Characters of a note in a plot; the table of events has the rest."""
 
 _MS = 3_600_000.0  # milliseconds in an hour
@@ -98,6 +98,8 @@ class Excerpt:
     samples : list of Sample
     alarms : list of Alarm
     events : list of Event
+    committed : dict of bytes to int
+        When alarms were committed, by their entry ID, in milliseconds since 1970; where known.
     has_alarms : bool
         False where the source cannot tell whether there were any.
     """
@@ -110,6 +112,7 @@ class Excerpt:
     alarms: list[Alarm] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     has_alarms: bool = True
+    committed: dict[bytes, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, view: FeedView, choice: Choice) -> Self:
@@ -121,7 +124,10 @@ class Excerpt:
         first = drawn[0].n if len(drawn) < len(reports) else 0
         alarms = [alarm for alarm in list(view.alarms) if alarm.n >= first]
         events = [event for event in list(view.events) if not event.n < first]
-        return cls(view.feed, choice.axis, drawn, answers, samples, alarms, events)
+        return cls(
+            view.feed, choice.axis, drawn, answers, samples, alarms, events,
+            committed=view.committed,
+        )  # fmt: skip
 
     def x(self) -> Floats:
         """Return where each report stands on the axis."""
@@ -136,8 +142,12 @@ class Excerpt:
         said = [event for event in self.events if event.is_note]
         return {
             "x": [event.n if self.axis == "n" else event.time for event in said],
-            "text": [event.detail[:NOTE] for event in said],
+            "text": [_short(event.detail) for event in said],
         }
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= NOTE else f"{text[: NOTE - 1]}…"
 
 
 def within(reports: Sequence[Report], name: str) -> list[Report]:

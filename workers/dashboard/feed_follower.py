@@ -3,6 +3,7 @@
 from collections import deque
 from typing import Any
 
+from workers.admin.alarms import commit_times
 from workers.admin.answers import newest, payload
 from workers.admin.holder import holder
 from workers.admin.status import waiting
@@ -135,7 +136,10 @@ class FeedFollower:
     def _read_alarms(self) -> None:
         view, keys = self.view, self._store.keys
         alarms = alarms_of(self._news(keys.alarms, MOST_ALARMS))
-        view.alarms = deque([*view.alarms, *alarms], maxlen=MOST_ALARMS)
+        if news := list(alarms):
+            view.alarms = deque([*view.alarms, *news], maxlen=MOST_ALARMS)
+            kept = newest(self._store, keys.raised, len(view.alarms))
+            view.committed = commit_times(kept)
         events = events_of(self._news(keys.events, MOST_EVENTS))
         view.events = deque([*view.events, *events], maxlen=MOST_EVENTS)
 

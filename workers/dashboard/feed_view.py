@@ -83,6 +83,8 @@ class FeedView:
         Whether more may wait than the last sample says.
     newest : dict
         The last answer.
+    committed : dict of bytes to int
+        When entries of `alarms` were committed, in milliseconds since 1970, where that is known.
     version : int
         Grows whenever reports, answers or alarms change.
     """
@@ -102,6 +104,7 @@ class FeedView:
     answers: deque[Answer] = field(default_factory=deque)
     alarms: deque[Alarm] = field(default_factory=deque)
     events: deque[Event] = field(default_factory=deque)
+    committed: dict[bytes, int] = field(default_factory=dict)
     version: int = 0
 
     def sample(self, waiting: int, behind: float) -> None:
@@ -117,7 +120,7 @@ class FeedView:
         """Forget what was read: the feed is gone, or began anew."""
         self.samples.clear()
         self.reports, self.answers = deque(), deque()
-        self.alarms, self.events = deque(), deque()
+        self.alarms, self.events, self.committed = deque(), deque(), {}
         self.newest = {}
         self.seq = self.n = 0
         self.version += 1

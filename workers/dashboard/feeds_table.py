@@ -102,8 +102,8 @@ def _open_alarms(view: FeedView) -> int:
 _COLUMNS: dict[str, tuple[str, Callable[[Row], object]]] = {
     "feed": ("feed", lambda row: row.feed),
     "state": ("state", lambda row: STATES.index(row.state)),
-    "accuracy": ("accuracy / announced<br>windowed", lambda row: -row.gap),
     "alarms": ("alarms<br>open, kept", lambda row: (-row.open_alarms, -row.alarms)),
+    "accuracy": ("accuracy / announced<br>windowed", lambda row: -row.gap),
     "rate": ("rate<br>entries / s", lambda row: -row.rate),
     "lag": ("lag<br>entries, time", lambda row: (-row.lag, -row.behind)),
     "guarantee": ("guarantee", lambda row: row.guarantee),
@@ -140,8 +140,8 @@ def _line(row: Row, choice: Choice) -> str:
     cells = (
         f'<a href="{link}">{safe(row.feed, 64)}</a>',
         f'<span class="{kind}">{row.state}</span>',
-        f"{probability(row.accuracy)} / {probability(row.announced)}",
         f'<span class="{"bad" * (row.open_alarms > 0)}">{row.open_alarms:,}, {row.alarms:,}</span>',
+        f"{probability(row.accuracy)} / {probability(row.announced)}",
         rate(row.rate),
         lag,
         f'<span title="{row.reason}">{row.guarantee}</span>',

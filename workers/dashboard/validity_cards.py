@@ -50,6 +50,7 @@ class AccuracyCard(Card):
         all_said = drawn.line("x", "probability", color=ANNOUNCED, **dashed)
         all_right = drawn.line("x", "accuracy", color=ACCURACY, **dashed)
         alarm = drawn.vspan("x", source=self._alarms, color=ALARM, width=2, line_dash="dotdash")
+        mark_notes(drawn, self._notes)
         legend(
             drawn,
             [
@@ -59,7 +60,6 @@ class AccuracyCard(Card):
                 ("announced, all", [all_said]),
                 ("interval, window", [band]),
                 ("alarm", [alarm]),
-                ("note", [mark_notes(drawn, self._notes)]),
             ],
         )
         return [drawn]

@@ -184,7 +184,11 @@ class Engine:
         self._ownership = Ownership(self._store, recovered.epoch, self._lease)
         self._snapshot_seq = recovered.position.seq - recovered.replayed
         log.info(
-            "at work", epoch=recovered.epoch, seq=self.position.seq, replayed=recovered.replayed
+            "at work",
+            feed=self._store.keys.feed,
+            epoch=recovered.epoch,
+            seq=self.position.seq,
+            replayed=recovered.replayed,
         )
 
     def _kept_examples(self) -> int | None:
@@ -375,6 +379,8 @@ class Engine:
         """Wait until a commit is done, then update the position."""
         is_kept = self._commits.confirm(sent)
         self._telemetry.committed(sent.commit, time.perf_counter() - sent.at)
+        if sent.commit.alarms:
+            self._store.note_raised([entry_id for entry_id, _ in sent.commit.alarms])
         if is_kept:
             self._snapshot_seq = sent.commit.after.seq
             self._telemetry.kept_snapshot(sent.size)

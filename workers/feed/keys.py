@@ -20,6 +20,9 @@ GROUP = "osvm"
 FIELD = "p"
 """The one field of an entry of `out`, `met`, `alarms` and `events`."""
 
+ALARM = "alarm"
+"""The one field of an entry of `raised`: the ID of an entry of `alarms`."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -117,6 +120,11 @@ class FeedKeys:
     def events(self) -> str:
         """Stream of operational events: no function of the input, and no part of the digest."""
         return self._key("events")
+
+    @property
+    def raised(self) -> str:
+        """Stream that tells when entries of `alarms` were committed; outside the digest."""
+        return self._key("raised")
 
     @property
     def state(self) -> str:

@@ -49,6 +49,15 @@ def test_alarms_are_told_in_words_the_newest_last(alarmed, run):
     assert run("alarms", alarmed.keys.feed, "-n", "1")[1].splitlines() == out.splitlines()[1:]
 
 
+def test_the_time_of_the_commit_is_told_where_it_is_known(alarmed, run):
+    for at, entry in (("1700000000123-0", "2-0"), ("1700000000124-0", "9-9")):
+        alarmed.call("XADD", alarmed.keys.raised, at, "alarm", entry)
+    lines = run("alarms", alarmed.keys.feed)[1].splitlines()
+    told = [line.endswith("  committed 2023-11-14 22:13:20 UTC") for line in lines]
+    assert told == [False, True, True]
+    alarmed.call("DEL", alarmed.keys.raised)
+
+
 def test_json_gives_the_payloads(alarmed, run):
     _, out, _ = run("alarms", alarmed.keys.feed, "--json")
     stored = alarmed.call("XRANGE", alarmed.keys.alarms, "-", "+")

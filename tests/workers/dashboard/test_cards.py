@@ -106,7 +106,7 @@ def test_notes_are_marked_at_their_example_with_their_text_and_nothing_else_is()
     for axis, place in (("n", 250), ("time", 99)):
         card = AccuracyCard(axis)
         card.refresh(Excerpt("mail", axis, reports(), events=events))
-        assert card._notes.data == {"x": [place], "text": [said["detail"][:40]]}
+        assert card._notes.data == {"x": [place], "text": ["deployed v2 " + "x" * 19 + "…"]}
     text = shown(AlarmsCard(), Excerpt("mail", events=events))
     assert f"example 250: {said['detail']}" in text
 
@@ -196,6 +196,13 @@ def test_ten_thousand_alarms_are_ten_lines():
     assert "+0.100 [+0.050, +0.150]" in text
     event = Event(1000.0, "began", HOSTILE, HOSTILE)
     assert HOSTILE not in shown(AlarmsCard(), Excerpt("f", events=[event]))
+
+
+def test_an_alarm_has_the_time_of_its_entry_and_that_of_its_commit():
+    alarms = [alarm(7, time=0.0, entry=b"1-0"), alarm(8, time=0.0, entry=b"2-0")]
+    text = shown(AlarmsCard(), Excerpt("f", alarms=alarms, committed={b"2-0": 1_700_000_000_000}))
+    assert text.count("1970-01-01 00:00:00") == 2
+    assert text.count("2023-11-14 22:13:20") == 1
 
 
 def test_an_answer_is_right_wrong_or_not_known_yet_in_words():

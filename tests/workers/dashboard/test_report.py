@@ -66,6 +66,12 @@ def test_an_alarm_is_told_with_what_was_announced_and_what_came():
     assert any(text.startswith("Of the parts, class fraud is farthest off") for text in told)
 
 
+def test_an_alarm_is_told_with_the_time_of_its_commit_where_that_is_known():
+    raised = [alarm(440, entry=b"17-0"), alarm(441, entry=b"18-0")]
+    told = sentences(Excerpt("f", alarms=raised, committed={b"17-0": 1_700_000_060_000}))
+    assert ["committed at 2023-11-14 22:14:20" in text for text in told[-2:]] == [True, False]
+
+
 def test_of_many_alarms_the_first_are_told_and_the_others_counted():
     told = sentences(Excerpt("f", alarms=[alarm(n) for n in range(1000, 1010)]))
     assert "10 alarms were raised." in told

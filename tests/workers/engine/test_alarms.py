@@ -1,6 +1,7 @@
 """Alarms of a feed: in the commit and the digest, whatever the batches and the workers."""
 
 import json
+import time
 
 import orjson
 import pytest
@@ -9,6 +10,7 @@ from fault_feed import drain, push
 from history_parts import Worker, fenced
 
 from workers.admin import repair
+from workers.admin.alarms import commit_times
 from workers.admin.repair_store import RepairStore
 from workers.admin.status import status
 from workers.admin.verify import verify
@@ -129,6 +131,19 @@ def test_a_policy_gives_the_same_bytes_whatever_the_workers(embedded_url, feed, 
     assert (streams(third.store), third.engine.position) == expected
     for worker in (second, third):
         worker.abandon()
+
+
+def test_it_is_told_when_alarms_were_committed_and_no_answer_depends_on_it(
+    embedded_url, feed, expected
+):
+    before = time.time() * 1000
+    worker = answered(embedded_url, feed)
+    store = worker.store
+    told = commit_times(store.call("XRANGE", store.keys.raised, "-", "+"))
+    assert list(told) == [entry_id for entry_id, _ in streams(store)[2]]
+    assert all(before - 1000 <= at <= time.time() * 1000 + 1000 for at in told.values())
+    assert (streams(store), worker.engine.position) == expected
+    worker.abandon()
 
 
 def test_verify_compares_the_alarms(embedded_url, feed, expected):

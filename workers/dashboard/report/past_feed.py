@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from workers.admin.alarms import commit_times
 from workers.admin.answers import payload
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
@@ -95,7 +96,9 @@ def read_past(
         for found in _parsed_pages(store, keys.events, after, upto)
         for event in events_of(found)
     ]
-    return Excerpt(keys.feed, axis, reports, answers, [], alarms, events)
+    kept = store.call("XRANGE", keys.raised, "-", "+")
+    times = commit_times(kept)
+    return Excerpt(keys.feed, axis, reports, answers, [], alarms, events, committed=times)
 
 
 def _answers(store: Store, after: bytes, upto: bytes) -> list[Answer]:

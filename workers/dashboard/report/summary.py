@@ -101,6 +101,9 @@ def alarm_sentence(alarm: Alarm, past: Excerpt) -> str:
     text += ")"
     if not math.isnan(alarm.since):
         text += f", {counted(int(alarm.n - alarm.since), 'example')} after the test began"
+    committed = past.committed.get(alarm.entry)
+    if committed is not None:
+        text += f", committed at {moment(committed)}"
     return f"{text}{_class_figures(alarm, past)}."
 
 
