@@ -1,17 +1,22 @@
 """How a feed stands, seen from outside."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from workers.admin.alarms import open_alarms
 from workers.admin.answers import newest, payload
+from workers.admin.consumers import ConsumerGroup, consumer_groups
 from workers.admin.holder import holder
+from workers.admin.kept_bytes import Stored, stored
 from workers.admin.registry import require
+from workers.admin.scorers import Scoring, scoring
 from workers.broker.feed_reader import FeedReader
 from workers.broker.store import Store
+from workers.errors import InvalidPublication, WrongKeyType
 from workers.feed.agreement import check_computed
+from workers.feed.publication import Publication
 
 COUNTED = 1000
 """Largest number of waiting entries that are counted one by one, which reads them."""
@@ -30,6 +35,9 @@ class Status:
         Input entries not answered yet.
     waiting_is_at_least : bool
         Whether more may wait: counting stopped at `COUNTED`.
+    waiting_bytes : int
+        Of their names and values, about: by the mean of those that were counted. Producers wait
+        where it reaches their `--high-water-bytes`.
     cursor : str
         ID of the last entry answered.
     out, met, alarms, dlq : int
@@ -46,6 +54,12 @@ class Status:
         The newest message of `met`.
     open_alarms : list of dict
         As the messages of `alarms` have them, the oldest first; see `alarms.open_alarms`.
+    scoring : Scoring or None
+        What scorers have, and what waits for them; None where there are none.
+    consumers : list of ConsumerGroup
+        Who reads the answers, such as an archive.
+    stored : Stored
+        Bytes in Redis.
     """
 
     feed: str
@@ -53,6 +67,7 @@ class Status:
     n: int
     waiting: int
     waiting_is_at_least: bool
+    waiting_bytes: int
     cursor: str
     out: int
     met: int
@@ -65,6 +80,9 @@ class Status:
     snapshots: list[int]
     validity: dict[str, Any] | None
     open_alarms: list[dict[str, Any]]
+    scoring: Scoring | None
+    consumers: list[ConsumerGroup]
+    stored: Stored
 
 
 def status(store: Store) -> Status:
@@ -83,14 +101,17 @@ def status(store: Store) -> Status:
         check_computed(keys.feed, state.agreement)
     cursor = b"0-0" if state is None else state.position.cursor
     pointers = () if state is None else (state.snapshot, state.previous)
-    waits, is_at_least = waiting(store, cursor)
+    waits = backlog(store, keys.input, cursor)
+    n = 0 if state is None else state.position.n
+    published = _published(store)
     report = next(iter(newest(store, keys.met, 1)), None)
     return Status(
         feed=keys.feed,
         seq=0 if state is None else state.position.seq,
-        n=0 if state is None else state.position.n,
-        waiting=waits,
-        waiting_is_at_least=is_at_least,
+        n=n,
+        waiting=waits.entries,
+        waiting_is_at_least=waits.is_at_least,
+        waiting_bytes=waits.size,
         cursor=cursor.decode(),
         out=store.length(keys.out),
         met=store.length(keys.met),
@@ -103,20 +124,55 @@ def status(store: Store) -> Status:
         snapshots=[pointer.n for pointer in pointers if pointer is not None],
         validity=None if report is None else orjson.loads(payload(report)),
         open_alarms=open_alarms(store, report),
+        scoring=scoring(store, n, published),
+        consumers=consumer_groups(store, lambda stream, after: backlog(store, stream, after)[:2]),
+        stored=stored(store, state, published),
     )
+
+
+def _published(store: FeedReader) -> Publication | None:
+    """Return the newest published state; None without one, or if what names it is damaged."""
+    try:
+        return store.publication()
+    except (InvalidPublication, WrongKeyType):
+        return None
+
+
+class Backlog(NamedTuple):
+    """The entries of a stream after an ID.
+
+    Attributes
+    ----------
+    entries : int
+    is_at_least : bool
+        Whether there may be more: counting stopped at `COUNTED`.
+    size : int
+        Bytes of their names and values, about.
+    """
+
+    entries: int
+    is_at_least: bool
+    size: int
 
 
 def waiting(store: FeedReader, cursor: bytes) -> tuple[int, bool]:
     """Return how many input entries follow a cursor, and whether there may be more."""
-    stream, count, after = store.keys.input, 0, b""
+    return backlog(store, store.keys.input, cursor)[:2]
+
+
+def backlog(store: FeedReader, stream: str, cursor: bytes) -> Backlog:
+    """Return what follows an ID in a stream; `COUNTED` entries are read, and some more, at most."""
+    count, size, after = 0, 0, b""
     for page in store.pages(stream, cursor, count=COUNTED):
         after = after or page[0][0]
         count += len(page)
+        size += sum(len(part) for _, fields in page for part in fields)
         if count >= COUNTED:
             break
     if count < COUNTED:
-        return count, False
+        return Backlog(count, False, size)
     first = store.call("XRANGE", stream, "-", "+", "COUNT", 1)
     if first and first[0][0] == after:  # none is kept up to the cursor
-        return store.length(stream), False
-    return count, True
+        length = store.length(stream)
+        return Backlog(length, False, size * length // count)
+    return Backlog(count, True, size)

@@ -31,6 +31,7 @@ from workers.cli.reading import (
 )
 from workers.errors import BadConfiguration
 from workers.plural import counted
+from workers.push.marks import HIGH_WATER, HIGH_WATER_BYTES
 
 if TYPE_CHECKING:
     from workers.push.back_pressure import HighWater
@@ -77,13 +78,13 @@ def push(
             help="Wait while N entries or more are beyond the worker's cursor, until half of them "
             "are answered; 0 never waits.",
         ),
-    ] = 1_000_000,
+    ] = HIGH_WATER,
     high_water_bytes: Annotated[
         int,
         typer.Option(
             min=0, metavar="N", help="The same for N bytes of them: names and values of fields."
         ),
-    ] = 1 << 28,
+    ] = HIGH_WATER_BYTES,
     data_dir: DataDir = None,
 ) -> None:
     """Append examples to the input of a feed, or with --labels FILE the labels of earlier ones.

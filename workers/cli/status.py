@@ -9,14 +9,18 @@ import typer
 from workers.cli.common import Config, Json, Redis, note, redis_url
 from workers.cli.validity_text import newest_accuracy, validity_lines
 from workers.feed.position import END, LAST_ID
-from workers.plural import counted
+from workers.plural import counted, magnitude
 from workers.printable import printable, printable_json
 
 if TYPE_CHECKING:
+    from workers.admin.consumers import ConsumerGroup
+    from workers.admin.kept_bytes import Stored
+    from workers.admin.scorers import Scoring
     from workers.admin.status import Status
 
 
 _ALARMS = 3  # open alarms that are shown
+_MANY = 1_000_000  # bytes of waiting entries that are worth a word
 _WIDE = 400  # columns if the output is not a terminal: more than the longest names need
 
 
@@ -129,8 +133,11 @@ def describe(found: "Status") -> str:
     or_more = " or more" if found.waiting_is_at_least else ""
     lines = [
         ("answered", f"{found.seq:,} entries, {found.n:,} learned, up to {found.cursor}"),
-        ("waiting", f"{found.waiting:,}{or_more}"),
+        ("waiting", f"{found.waiting:,}{or_more}{_of_bytes(found.waiting_bytes)}"),
         ("kept", _kept(found)),
+        ("in Redis", _stored(found.stored)),
+        *[("read by", _consumer(group)) for group in found.consumers],
+        *_scoring_lines(found.scoring),
         ("worker", _worker(found)),
         ("snapshots", _snapshots(found.snapshots)),
         ("digest", f"{found.digest[:16]}, which stands for every byte of all answers"),
@@ -192,6 +199,48 @@ def _alarm_lines(alarms: list[dict[str, Any]]) -> list[tuple[str, str]]:
     shown = [("alarm", line(alarm)) for alarm in ordered[:_ALARMS]]
     more = len(alarms) - len(shown)
     return [*shown, ("", f"and {counted(more, 'open alarm')} more")] if more else shown
+
+
+def _of_bytes(size: int) -> str:
+    """Return how many bytes wait, where they are many, and how many make a push wait."""
+    if size < _MANY:
+        return ""
+    from workers.push.marks import HIGH_WATER_BYTES
+
+    return f", {magnitude(size)}; push waits at {magnitude(HIGH_WATER_BYTES)} unless told otherwise"
+
+
+def _stored(found: "Stored") -> str:
+    """Return the bytes of each kind of key, with the bounds."""
+    known = {kind: size for kind, size in found.bytes.items() if size}
+    if not known:
+        denied = None in found.bytes.values()
+        return "unknown: this user may not run MEMORY USAGE" if denied else "nothing"
+    parts = []
+    for kind, size in known.items():
+        bound = found.bounds.get(kind)
+        parts.append(f"{kind} {magnitude(size)}" + (f" (of {magnitude(bound)})" if bound else ""))
+    return f"{magnitude(sum(known.values()))}: {', '.join(parts)}"
+
+
+def _consumer(group: "ConsumerGroup") -> str:
+    or_more = " or more" if group.behind_is_at_least else ""
+    pending = f", {group.pending:,} not acknowledged" if group.pending else ""
+    return f"{group.name}, up to {group.upto}, {group.behind:,}{or_more} behind{pending}"
+
+
+def _scoring_lines(found: "Scoring | None") -> list[tuple[str, str]]:
+    """Return a line for the published state, and one for the requests."""
+    if found is None:
+        return []
+    state = "none: no scorer can answer"
+    if found.n is not None:
+        age = "" if found.age is None else f", {found.age:,.0f} s ago"
+        size = magnitude(found.size or 0)
+        state = f"n = {found.n:,}, {found.behind:,} learned since{age}, {size}"
+    scorers = "" if found.scorers is None else f", {counted(found.scorers, 'scorer')}"
+    taken = f", {found.pending:,} of them taken" if found.pending else ""
+    return [("published", state), ("requests", f"{found.waiting:,} wait{taken}{scorers}")]
 
 
 def _snapshots(at: list[int]) -> str:

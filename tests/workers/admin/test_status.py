@@ -1,0 +1,159 @@
+"""`status` says what scorers have, who reads the answers, and what a feed takes in Redis."""
+
+import json
+from dataclasses import asdict
+
+import orjson
+import pytest
+from published_feed import engine, examples, push, work
+
+from workers.admin.status import COUNTED, backlog, status
+from workers.broker.connection import client
+from workers.broker.request_queue import RequestQueue
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.cli.status import describe
+from workers.fleet.scorer.asker import Asker
+from workers.stop import Stop
+
+
+@pytest.fixture
+def worked(store):
+    """A feed of 60 examples that has published its state, and goes on without publishing."""
+    push(store, examples(60))
+    running = engine(store)
+    work(running, 60)
+    running._publisher._every = 0
+    return running
+
+
+def test_a_feed_without_scorers_says_nothing_of_them(store):
+    push(store, examples(20))
+    work(engine(store, every=0), 20)
+    found = status(store)
+    assert (found.scoring, found.consumers) == (None, [])
+    assert "published" not in describe(found)
+
+
+def test_it_says_what_is_published_who_scores_and_what_waits(store, worked):
+    push(store, examples(40, first=60))
+    work(worked, 100)
+    asker = Asker(store.url, store.keys.feed)
+    asker.send([b"[1,2,3]"] * 5)
+    queues = [RequestQueue(store.url, store.keys.feed, name, Stop(), batch=3) for name in "ab"]
+    for queue in queues:
+        queue.begin()
+    assert len(queues[0].read().requests) == 3
+    state = store.publication()
+    found = status(store).scoring
+    assert (found.n, found.size, found.behind) == (state.n, state.size, 100 - state.n)
+    assert 0 <= found.age < 60
+    assert (found.waiting, found.pending, found.scorers) == (5, 3, 1)
+    queues[1].read()
+    assert status(store).scoring.scorers == 2
+    told = describe(status(store))
+    assert f"n = {state.n:,}, {100 - state.n:,} learned since, 0 s ago" in told
+    assert "5 wait, 5 of them taken, 2 scorers" in told
+    for opened in (asker, *queues):
+        opened.close()
+
+
+def test_requests_that_nobody_can_answer_are_told(store):
+    push(store, examples(20))
+    work(engine(store, every=0), 20)
+    asker = Asker(store.url, store.keys.feed)
+    asker.send([b"[1,2,3]"] * 2)
+    asker.close()
+    found = status(store).scoring
+    assert (found.n, found.waiting, found.scorers) == (None, 2, None)
+    assert "none: no scorer can answer" in describe(status(store))
+
+
+def test_a_damaged_publication_leaves_the_rest_of_the_status(store, worked):
+    store.call("HSET", store.keys.published, "n", "many")
+    assert (status(store).scoring, status(store).seq) == (None, 60)
+    store.call("DEL", store.keys.published)
+    store.call("SET", store.keys.published, "x")
+    assert status(store).seq == 60
+
+
+def test_it_says_how_far_each_consumer_of_the_answers_is(store, worked):
+    ids = [entry[0] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
+    for name, at in (("archive", ids[9]), ("behind", b"0-0"), ("done", ids[-1])):
+        store.call("XGROUP", "CREATE", store.keys.out, name, "0")
+        store.call("XGROUP", "SETID", store.keys.out, name, at)
+    store.call("XREADGROUP", "GROUP", "behind", "c", "COUNT", 7, "STREAMS", store.keys.out, ">")
+    found = {group.name: group for group in status(store).consumers}
+    assert {name: group.behind for name, group in found.items()} == {
+        "archive": 50, "behind": 53, "done": 0
+    }  # fmt: skip
+    assert found["archive"].upto == ids[9].decode()
+    assert found["behind"].pending == 7
+    assert f"archive, up to {ids[9].decode()}, 50 behind" in describe(status(store))
+
+
+def test_the_bytes_of_each_kind_of_key_are_those_that_redis_says(store, worked):
+    keys, found = store.keys, status(store).stored
+    parts = store.publication().keys(keys)
+    assert found.bytes["published"] == sum(store.call("MEMORY", "USAGE", key) for key in parts)
+    assert found.bytes["out"] > 60 * 500
+    assert found.bytes["alarms"] == 0
+    assert set(found.bytes) == {"in", "out", "met", "alarms", "dlq", "snapshots", "published"}
+    keeps = store.state().keeps
+    assert found.bounds == {"out": keeps.out, "met": keeps.met, "dlq": keeps.dlq}
+    assert "(of 67 MB)" in describe(status(store))
+
+
+def test_the_waiting_bytes_are_exact_while_all_entries_are_counted_and_then_by_their_mean(store):
+    rows = [[b"x", b"[%d]" % (10**8 + i)] for i in range(COUNTED + 500)]
+    store.append(store.keys.input, [(b"*", row) for row in rows[:100]])
+    size = sum(map(len, rows[0]))
+    assert backlog(store, store.keys.input, b"0-0") == (100, False, 100 * size)
+    store.append(store.keys.input, [(b"*", row) for row in rows[100:]])
+    assert backlog(store, store.keys.input, b"0-0") == (len(rows), False, len(rows) * size)
+
+
+def test_the_status_of_a_feed_costs_redis_no_more_where_it_holds_more(store, worked):
+    """Nothing is read but a report and what waits."""
+
+    def sent():
+        before = int(store.call("INFO", "stats").split(b"total_net_output_bytes:")[1].split()[0])
+        status(store)
+        after = int(store.call("INFO", "stats").split(b"total_net_output_bytes:")[1].split()[0])
+        return after - before
+
+    first = sent()
+    push(store, examples(600, first=60))
+    work(worked, 660)
+    assert sent() < 2 * first
+
+
+def test_all_of_it_is_in_the_json_of_the_command(store, worked, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["status", store.keys.feed, "--json", "--redis", store.url])
+    found = json.loads(capsys.readouterr().out)
+    expected = orjson.loads(orjson.dumps(asdict(status(store))))
+    age = found["scoring"].pop("age"), expected["scoring"].pop("age")
+    assert age[0] <= age[1]
+    assert found == expected
+
+
+def test_a_user_who_may_not_ask_for_it_gets_the_rest(store, worked):
+    """As under the rules of an earlier deployment."""
+    with client(store.url) as admin:
+        try:
+            admin.execute_command(
+                "ACL", "SETUSER", "reader", "reset", "on", ">pw", "~*", "+@all", "-xinfo", "-time",
+                "-memory",
+            )  # fmt: skip
+            if not store.url.startswith("unix://"):
+                pytest.skip("the URL of this server has another form")
+            url = store.url.replace("unix://", "unix://reader:pw@")
+            with Store(url, store.keys.feed) as reading:
+                found = status(reading)
+            assert (found.seq, found.consumers) == (60, [])
+            assert (found.scoring.n, found.scoring.age) == (store.publication().n, None)
+            assert found.stored.bytes["out"] is None
+            assert "may not run MEMORY USAGE" in describe(found)
+        finally:
+            admin.execute_command("ACL", "DELUSER", "reader")
