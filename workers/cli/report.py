@@ -19,7 +19,7 @@ from workers.cli.common import (
 from workers.fast_imports import importing
 
 if TYPE_CHECKING:
-    from workers.dashboard.excerpt import Axis
+    from workers.dashboard.excerpt import Axis, Excerpt
 
 
 def register(app: typer.Typer) -> None:
@@ -65,24 +65,10 @@ def report(
     if along not in ("n", "time"):
         raise BadConfiguration(f"--along {along!r}: expected n or time")
     span = _milliseconds("--since", since), _milliseconds("--until", until, is_end=True)
+    past = _past(feed, span, "time" if along == "time" else "n", redis, config)
     with importing():
-        from workers.admin.registry import require
         from workers.dashboard.report.html_report import html_report
-        from workers.dashboard.report.past_archive import read_archive
-        from workers.dashboard.report.past_export import read_export
-        from workers.dashboard.report.past_feed import read_past
         from workers.dashboard.report.summary import sentences
-        from workers.history.archive.layout import is_archive
-        from workers.history.archive.reader import Archive
-    axis: Axis = "time" if along == "time" else "n"
-    if Path(feed).is_file():
-        past = read_export(Path(feed), *span, axis)
-    elif is_archive(Path(feed)):
-        past = read_archive(Archive(Path(feed)), *span, axis)
-    else:
-        with feed_store(feed, redis, config) as store:
-            require(store)
-            past = read_past(store, *span, axis)
     text = html_report(past)
     with writing(out), replacing(out, overwrite) as file:
         file.write(text)
@@ -92,6 +78,30 @@ def report(
     for sentence in sentences(past):
         print(sentence)
     note(f"the report is in {out}")
+
+
+def _past(
+    source: str,
+    span: tuple[float | None, float | None],
+    axis: "Axis",
+    redis: str | None,
+    config: Path | None,
+) -> "Excerpt":
+    """Return what a feed, an exported file or an archive holds of a span."""
+    with importing():
+        from workers.admin.registry import require
+        from workers.dashboard.report.past_archive import read_archive
+        from workers.dashboard.report.past_export import read_export
+        from workers.dashboard.report.past_feed import read_past
+        from workers.history.archive.layout import is_archive
+        from workers.history.archive.reader import Archive
+    if Path(source).is_file():
+        return read_export(Path(source), *span, axis)
+    if is_archive(Path(source)):
+        return read_archive(Archive(Path(source)), *span, axis)
+    with feed_store(source, redis, config) as store:
+        require(store)
+        return read_past(store, *span, axis)
 
 
 def _milliseconds(option: str, text: str | None, is_end: bool = False) -> float | None:

@@ -61,10 +61,7 @@ def status(
     names = [feed] if feed else _names(url)
     found = _found(names, url, is_named=bool(feed))
     if json:
-        import orjson
-
-        for one in found:
-            print(printable_json(orjson.dumps(asdict(one))))
+        _print_json(found)
     elif feed:
         print(describe(found[0]))
     elif found:
@@ -126,6 +123,14 @@ def _check(names: list[str], found: "list[Status]") -> None:
         note(f"{name}: no worker")
     if idle or len(found) < len(names):
         raise typer.Exit(1)
+
+
+def _print_json(found: "list[Status]") -> None:
+    """Print an object for each feed."""
+    import orjson
+
+    for one in found:
+        print(printable_json(orjson.dumps(asdict(one))))
 
 
 def describe(found: "Status") -> str:

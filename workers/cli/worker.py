@@ -95,13 +95,21 @@ def worker(
         _answer_one(feeds[0], known, url, name, accept_environment, dashboard, quiet)
         return
     with ExitStack() as opened:
-        # One that stands by has no feeds to show.
-        if dashboard is not None and (part is None or part.index < part.count):
-            from workers.dashboard.beside import page_beside
-
-            shown = None if part is None else str(part)
-            opened.enter_context(page_beside(feeds, url, dashboard, shown))
+        if dashboard is not None:
+            _open_page(opened, feeds, part, url, dashboard)
         _answer_many(selection, known, url, name, accept_environment, quiet)
+
+
+def _open_page(
+    opened: ExitStack, feeds: list[str], part: "Shard | None", url: str, port: int
+) -> None:
+    """Serve the page of the feeds of this process until the stack is closed."""
+    from workers.dashboard.beside import page_beside
+
+    if part is None:
+        opened.enter_context(page_beside(feeds, url, port))
+    elif part.index < part.count:  # one that stands by has no feeds to show
+        opened.enter_context(page_beside(feeds, url, port, str(part)))
 
 
 def _shard(text: str) -> "Shard":
