@@ -19,6 +19,7 @@ from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.dashboard.feed_follower import FeedFollower
+from workers.dashboard.follower import Follower
 from workers.errors import AccessDenied
 from workers.feed.keys import FeedKeys
 from workers.fleet.placed.definition import FleetDefinition, FleetStore
@@ -150,6 +151,20 @@ def test_a_role_may_not_do_what_is_not_its_part(urls, role, command):
         connected.execute_command(*command)
 
 
+@pytest.mark.parametrize("role", ["osvm-reader", "osvm-worker"])
+def test_the_page_of_all_feeds_may_be_served_by_a_reader_and_beside_a_worker(own_redis, urls, role):
+    with client(own_redis.url) as admin:
+        admin.execute_command("SADD", "osvm:feeds", "f")
+        admin.execute_command("HSET", "osvm:{f}:st", "epoch", "1", "seq", "1", "cursor", "1-0")
+        admin.execute_command("XADD", "osvm:{f}:alarms", "1-0", "p", '{"alarms":[{"n":1}]}')
+    following = Follower(urls[role], ["f*"])
+    following.watch("f")
+    following.read()
+    (view,) = following.views()
+    following.stop()
+    assert (following.lost, view.problem, len(view.alarms)) == ("", "", 1)
+
+
 def test_a_reader_may_show_a_feed_on_the_page(own_redis, urls):
     with client(own_redis.url) as admin:
         admin.execute_command("HSET", "osvm:{f}:st", "epoch", "1", "seq", "0", "cursor", "0-0")
@@ -204,14 +219,16 @@ def test_a_producer_pushes_whether_or_not_it_may_list_the_feed(own_redis, capsys
 COMMANDS = [rule for rule in RULES["osvm-worker"] if rule.startswith("+")]
 OF_PUBLISHER = {"+time", "+expire"}
 OF_WEBHOOK = {"+xreadgroup", "+xack"}
+OF_PAGE = {"+smembers", "+xrevrange"}
 OF_SEVERAL_SERVERS = {
     "+cluster|slots": "redis+cluster://h",
     "+asking": "redis+cluster://h",
     "+role": "redis+sentinel://h/s",
     "+wait": "redis://h",
 }
-# With a waiting feed, a pattern, a webhook or published states alone; discarding writes nothing.
-ALONE = OF_PUBLISHER | OF_WEBHOOK | set(OF_SEVERAL_SERVERS)
+# With a waiting feed, a pattern, a webhook, a page or published states alone; discarding writes
+# nothing.
+ALONE = OF_PUBLISHER | OF_WEBHOOK | OF_PAGE | set(OF_SEVERAL_SERVERS)
 NOT_ALWAYS = {"+xpending", "+discard", "+sscan"} | ALONE
 
 
