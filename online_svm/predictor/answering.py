@@ -36,6 +36,7 @@ class Answering(RefitCycle):
         return self._answering_state().snapshot()
 
     def _answering_state(self) -> AnsweringState:
+        self.activate_if_due()
         guarantee: Guarantee = "none"
         reason: str | None = None
         if self._active is not None:
@@ -56,6 +57,7 @@ class Answering(RefitCycle):
         begin = 0
         while begin < len(order):
             self._freeze_what_is_held()
+            self.activate_if_due()
             due = self._next_change()
             block = order.part(begin, self._end_of_block(order, begin, due))
             block, answered = self._answer_until_acted(block)
@@ -211,14 +213,15 @@ class Answering(RefitCycle):
         return min(due, default=None)
 
     def _change(self) -> None:
-        """Do what changes the answers after the n-th example: activate a refit, refit the maps."""
+        """Refit the maps after the n-th example where that is due.
+
+        Where a refit takes effect instead, that waits until an answer needs it.
+        """
         if self._acts:
             self._freeze_what_is_held()
-        self._activate_if_due()
-        self._refit_maps_if_due()
-
-    def _refit_maps_if_due(self) -> None:
-        active, every = self._active, self.config.maps_every
+        active, every, pending = self._active, self.config.maps_every, self._pending
+        if pending is not None and pending.activation == self.n:
+            return
         if active is None or every is None or active.learned == 0 or active.learned % every:
             return
         self._calibrations += 1

@@ -30,6 +30,7 @@ class LateAnswering(Answering):
 
     def _relabel(self, correction: Correction) -> None:
         """Give a learned example another label, for the next refit."""
+        self.activate_if_due()  # by the labels of before
         (code,) = self.labels.codes([correction.label])
         self._examples.relabel(correction.n, int(code), len(self.labels.labels))
         self._gaps.correct(correction.n)

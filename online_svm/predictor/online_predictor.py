@@ -86,20 +86,9 @@ class OnlinePredictor(LateAnswering):
 
     @property
     def active(self) -> ActiveModel | None:
-        """The model that answers now; None while warming up."""
+        """The model that answers now; None while warming up. A refit that is due is waited for."""
+        self.activate_if_due()
         return self._active
-
-    @property
-    def waits_at(self) -> int | None:
-        """Learned examples at which the refit under way takes effect.
-
-        None if none is, or if its result is there already: a snapshot has to have it.
-
-        The example that makes it so many waits for the refit, if that is not finished. A caller
-        with other work to do may do it just before.
-        """
-        pending = self._pending
-        return None if pending is None or pending.result is not None else pending.activation
 
     def step(self, example: Example) -> Prediction:
         """Answer one example, then learn it if it has a label or a probability.

@@ -1,6 +1,7 @@
 """The refits of a predictor: freeze examples, have a refit computed, activate its result."""
 
 import numpy as np
+from typing_extensions import override
 
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.mixture import Mixture
@@ -14,6 +15,11 @@ from online_svm.svm.hyperparameters import given_weights
 class RefitCycle(PredictorState):
     """The part of an `OnlinePredictor` that keeps its model new; the schedule goes by n alone."""
 
+    @override
+    def snapshot(self) -> bytes:
+        self.activate_if_due()
+        return super().snapshot()
+
     def _freeze_what_is_held(self) -> None:
         """Submit the refits whose examples are held; the second waits in line behind the first."""
         # What a refit is given may depend on answers where alarms are acted on.
@@ -25,6 +31,12 @@ class RefitCycle(PredictorState):
         """Return the number of learned examples at the next freeze; alarms begin the count anew."""
         config, since = self.config, self._since
         return since + next_refit(self._frozen - since, config.refit_every, config.dense_until)
+
+    def _activation_of(self, freeze: int) -> int:
+        """Return the number of learned examples at which a refit frozen at `freeze` is active."""
+        config, k = self.config, freeze - self._since
+        early = k < config.lags_from or is_early_refit(k, config.refit_every, config.dense_until)
+        return freeze if early else freeze + config.lag
 
     def _begin_anew(self, n: int) -> None:
         """Let refits use only examples that follow the n-th; withdraw those under way.
@@ -57,9 +69,7 @@ class RefitCycle(PredictorState):
         is_relabelled = self._examples.take_relabelled()
         task = RefitTask(start, n, first, rows, columns, weights, probs, is_relabelled)
         self._refitter.submit(task)
-        k = n - self._since
-        early = k < config.lags_from or is_early_refit(k, config.refit_every, config.dense_until)
-        frozen = PendingRefit(start, n, n + (0 if early else config.lag), view)
+        frozen = PendingRefit(start, n, self._activation_of(n), view)
         if self._pending is None:
             self._pending = frozen
             self._examples.drop_given()
@@ -77,7 +87,36 @@ class RefitCycle(PredictorState):
         codes = self._examples.codes(start, n)[trains]
         return len(np.unique(codes[codes >= 0])) > 1
 
-    def _activate_if_due(self) -> None:
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next answer needs the result of a refit, which was not taken yet."""
+        pending = self._pending
+        return self.is_refitting and pending is not None and pending.activation == self.n
+
+    @property
+    def is_refitting(self) -> bool:
+        """Whether there is a refit whose result was not taken yet; a snapshot would wait for it."""
+        return self._pending is not None and self._pending.result is None
+
+    @property
+    def until_wait(self) -> int:
+        """Examples that can be learned before an answer needs the result of a refit, at least."""
+        pending = self._pending
+        if pending is not None and pending.result is None:
+            return pending.activation - self.n
+        return self._activation_of(self._next_freeze()) - self.n
+
+    def activate_if_due(self) -> None:
+        """Let the refit that is due now take effect; wait for its result where it must.
+
+        It takes effect by itself where the next example is answered, and in a snapshot. A caller
+        that has time before that may call this then.
+
+        Raises
+        ------
+        Exception
+            What the refitter raises if there will be no result.
+        """
         pending = self._pending
         if pending is None or pending.activation != self.n:
             return

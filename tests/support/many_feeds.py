@@ -1,23 +1,27 @@
 """Feeds for tests of a process of many: their input, what each gives alone, and such a process."""
 
+import atexit
+import functools
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
+from online_svm.refit.inline import InlineRefitter
 from workers.config.settings import WorkerSettings
 from workers.engine.assembly import assemble, refitter
 from workers.fleet import service
 from workers.fleet.selection import Selection
+from workers.refit.pool import RefitPool
 from workers.stop import Stop
 
 SETTINGS = {
     "classes": ("a", "b"), "window": 60, "refit_every": 20, "refit_lag": 0, "metrics_every": 10,
     "gamma": 0.5, "block_ms": 100, "snapshot_every": 50, "lease": 1.0,
 }  # fmt: skip
-"""Refits in this process, so that no other is needed."""
+"""Each refit takes effect at once: the answer that follows waits for it."""
 
 
 def settings(**changed):
@@ -61,8 +65,16 @@ def has_answered(store, count):
     return state is not None and state.position.seq >= count
 
 
+@functools.cache
+def shared_pool():
+    """Return a pool of refits for all tests of this process: its own would take a second each."""
+    pool = RefitPool(processes=1)
+    atexit.register(pool.close)
+    return pool
+
+
 class Running:
-    """A process of many feeds, in a thread."""
+    """A process of many feeds, in a thread; with `pool=None` it has refit processes of its own."""
 
     def __init__(self, patterns, url, **options):
         self.stop = Stop(grace=options.pop("grace", 10.0))
@@ -70,6 +82,7 @@ class Running:
         selection = options.pop("selection", None) or Selection(patterns)
         self.error = None
         options.setdefault("look", 0.1)
+        options.setdefault("pool", shared_pool())
 
         def work():
             try:
@@ -98,11 +111,15 @@ def running(patterns, url, **options):
         process.end()
 
 
-def answer_alone(store, count, given):
-    """Let an engine of its own answer a feed, as a worker with one feed does."""
+def answer_alone(store, count, given, *, inline=False):
+    """Let an engine of its own answer a feed, as a worker with one feed does.
+
+    With `inline` its refits are computed in this process, whatever the settings say.
+    """
     stop = Stop()
-    with refitter(given, stop) as refits:
-        engine = assemble(store, given, refits, stop, "alone")
+    refits = nullcontext(InlineRefitter(given.predictor)) if inline else refitter(given, stop)
+    with refits as used:
+        engine = assemble(store, given, used, stop, "alone")
         while engine.position.seq < count:
             engine.advance()
             engine.finish_commit()

@@ -28,7 +28,7 @@ from workers.engine.snapshots import PART_BYTES
 from workers.engine.telemetry import Telemetry
 from workers.errors import BatchChanged, PositionMoved, Stopped, Unavailable
 from workers.feed.commit import Commit
-from workers.feed.position import END, LAST_ID, START
+from workers.feed.position import END, LAST_ID, START, Position
 from workers.refit.background import Background, NoBackground
 from workers.stop import Stop
 
@@ -123,6 +123,11 @@ class Engine:
     def is_recovering(self) -> bool:
         """Whether `recover_some` has something to do before the feed can be answered."""
         return self._recovering is not None
+
+    @property
+    def has_to_take_refit(self) -> bool:
+        """Whether the next entry needs the result of a refit: see `take_refit`."""
+        return self._predictor.is_waiting
 
     @property
     def waits_for_refit(self) -> bool:
@@ -239,6 +244,9 @@ class Engine:
                 self._store.spin()
             self.finish_commit()
             return
+        if self.input.may_wait or self._publisher.is_on:
+            # There is nothing else to do, or the new model is to be published.
+            self.take_refit()
         entries = self.input.next_batch(self._reached.cursor, self._before_waiting(), is_eager)
         if not entries:
             if self._pending is None:  # it waited, and nothing came
@@ -254,6 +262,15 @@ class Engine:
         room = self._recovery.pace.room(self._predictor)
         limit = most if room is None else min(most, room)
         return self.input.next_now(self._reached.cursor, limit) if limit > 0 else []
+
+    def take_refit(self) -> None:
+        """Let a refit that the next entry needs take effect; wait for it if it is not finished."""
+        if not self._predictor.is_waiting:
+            return
+        self._predictor.activate_if_due()
+        if self._is_snapshot_due(self._reached):
+            self.snapshot()
+        self._publish()
 
     def answer(self, entries: Sequence[Entry]) -> None:
         """Answer the next entries; confirm the pending commit, send theirs and leave it pending.
@@ -300,8 +317,7 @@ class Engine:
             self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
             outcome.met, outcome.dlq, alarms=outcome.alarms,
         )  # fmt: skip
-        is_due = outcome.after.seq - self._snapshot_seq >= self._snapshot_every
-        is_due = is_due and self._recovery.pace.may_snapshot(self._predictor)
+        is_due = self._is_snapshot_due(self._reached)
         self._pending, self._answered = (self._send(commit, is_due), outcome), None
         self._publish()
 
@@ -366,9 +382,11 @@ class Engine:
 
         They are committed while the refit runs. None if there are none.
         """
-        waits_at = self._predictor.waits_at
-        before = 0 if waits_at is None else waits_at - 1 - self._predictor.n
-        return before if before > 0 else None
+        return self._predictor.until_wait or None
+
+    def _is_snapshot_due(self, reached: Position) -> bool:
+        is_due = reached.seq - self._snapshot_seq >= self._snapshot_every
+        return is_due and self._recovery.pace.may_snapshot(self._predictor)
 
     def _send(self, commit: Commit, with_snapshot: bool) -> SentCommit:
         """Send a commit; with a snapshot of the predictor, which stands at its end."""
@@ -391,7 +409,8 @@ class Engine:
 
     def _publish(self) -> None:
         """Publish the state of the predictor, where that is due: it stands at the last commit."""
-        self._publisher.offer(self._predictor, self._reached, self._ownership.epoch)
+        if not self._predictor.is_waiting:
+            self._publisher.offer(self._predictor, self._reached, self._ownership.epoch)
 
     def may_answer(self) -> bool:
         """Return whether the next batch may be answered: the feed is ours, the gate is open."""

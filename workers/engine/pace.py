@@ -1,6 +1,6 @@
 """How many entries may be answered without a wait for a refit."""
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from typing_extensions import override
 
@@ -36,7 +36,6 @@ class OwnPace(Pace):
         return True
 
 
-@runtime_checkable
 class Ready(Protocol):
     """Refits that say whether their next result is there."""
 
@@ -50,34 +49,29 @@ class SharedPace(Pace):
 
     Parameters
     ----------
-    refits : Ready or None
-        None where refits are computed in this process.
+    refits : Ready
+        Where refits are computed.
     slice : int
         Entries that are answered at once, at most: the others wait for so long.
 
     Examples
     --------
     >>> from online_svm.config import PredictorConfig
-    >>> SharedPace(None, 64).room(OnlinePredictor(PredictorConfig(refit_lag=0)))
-    64
+    >>> class Slow:
+    ...     is_ready = False
+    >>> SharedPace(Slow(), 64).room(OnlinePredictor(PredictorConfig(refit_lag=0)))
+    10
     """
 
-    def __init__(self, refits: Ready | None, slice: int) -> None:
+    def __init__(self, refits: Ready, slice: int) -> None:
         self._refits, self._slice = refits, slice
 
     @override
     def room(self, predictor: OnlinePredictor) -> int | None:
-        if self._refits is None:
-            return self._slice
-        waits_at = predictor.waits_at
-        if waits_at is None:
-            # A refit that begins within these entries takes effect after them.
-            return min(self._slice, max(1, predictor.config.lag))
-        left = waits_at - 1 - predictor.n
-        if left > 0:
-            return min(self._slice, left)
-        return int(self._refits.is_ready)
+        if predictor.is_waiting:
+            return int(self._refits.is_ready)
+        return min(self._slice, predictor.until_wait)
 
     @override
     def may_snapshot(self, predictor: OnlinePredictor) -> bool:
-        return self._refits is None or predictor.waits_at is None or self._refits.is_ready
+        return not predictor.is_refitting or self._refits.is_ready

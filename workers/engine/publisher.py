@@ -70,6 +70,11 @@ class Publisher:
         self._is_known = False
         self.published = 0
 
+    @property
+    def is_on(self) -> bool:
+        """Whether it publishes anything."""
+        return self._every > 0
+
     def offer(self, predictor: OnlinePredictor, position: Position, epoch: int) -> None:
         """Publish the state of a predictor if one is due.
 

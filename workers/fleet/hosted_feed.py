@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
 import structlog
 
 from online_svm.errors import OnlineSVMError
-from online_svm.refit.task import Refitter
 from workers.broker.connection import Connection
 from workers.broker.permissions import Checks
 from workers.broker.store import Store
@@ -19,7 +18,7 @@ from workers.engine.answer import Outcome
 from workers.engine.assembly import assemble
 from workers.engine.downstream import SECONDS
 from workers.engine.loop import Engine
-from workers.engine.pace import Ready, SharedPace
+from workers.engine.pace import SharedPace
 from workers.engine.preflight import Preflight
 from workers.engine.read_ahead import InputReader
 from workers.engine.service import commands_of, retention
@@ -31,6 +30,7 @@ from workers.feed.stored_settings import effective_settings
 from workers.fleet.leases import FeedLease
 from workers.fleet.replay_budget import ReplayBudget
 from workers.fleet.shared_reader import Wanted
+from workers.refit.pooled_refitter import PooledRefitter
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
@@ -67,8 +67,8 @@ cluster, or is set aside."""
 Need = Literal["turn", "input", "refit", "gate", "recovery", "nothing"]
 """What a feed needs to go on."""
 
-Refits = Callable[[WorkerSettings, Telemetry], AbstractContextManager[Refitter]]
-"""Opens what computes the refits of a feed with these settings."""
+Refits = Callable[[WorkerSettings, Telemetry], PooledRefitter]
+"""Returns what computes the refits of a feed with these settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +228,11 @@ class HostedFeed:
         if engine.is_recovering:
             self.stage = "starting"
             return "recovery"
+        if engine.has_to_take_refit:  # also before there is input: the answer to it then comes soon
+            return "refit" if engine.waits_for_refit else "turn"
         if engine.input.is_spent:
             return "input"
-        if self.open_at > time.monotonic():
-            return "gate"
-        return "refit" if engine.waits_for_refit else "turn"
+        return "gate" if self.open_at > time.monotonic() else "turn"
 
     def end(self) -> None:
         """Leave a snapshot, where there is something new and the grace period is not over."""
@@ -295,7 +295,6 @@ class HostedFeed:
         store.register()
         yield
         refits = self._opened.enter_context(shared.refits(used, self._telemetry))
-        ready = refits if isinstance(refits, Ready) else None
         small = {
             "batch": min(used.batch, SLICE),
             "batch_bytes": min(used.batch_bytes, BATCH_BYTES),
@@ -304,7 +303,7 @@ class HostedFeed:
             store, used.model_copy(update=small), refits, shared.stop, shared.writer, self.lease,
             self._committed, shared.accept_environment,
             begins=found.state is None, telemetry=self._telemetry,
-            pace=SharedPace(ready, SLICE),
+            pace=SharedPace(refits, SLICE),
         )  # fmt: skip
         self.engine = engine
         while not engine.recover_some():
@@ -323,6 +322,9 @@ class HostedFeed:
 
     def _work(self) -> Need:
         engine = self._running
+        if engine.has_to_take_refit:
+            engine.take_refit()
+            return self.need()
         if not engine.may_answer():
             if not engine.is_recovering:
                 self.open_at = time.monotonic() + SECONDS

@@ -24,8 +24,12 @@ log = structlog.get_logger("online_svm.worker")
 SERVE = 0.01
 """Seconds of answering before the loop looks at what arrived meanwhile."""
 
-AWAIT = 0.002
-"""Seconds between two looks at refits that feeds wait for."""
+AWAIT = 0.05
+"""Seconds between two looks at refits that feeds wait for. A result wakes the loop; one that is
+awaited for so long gets more of the processor."""
+
+REPLAY = 0.002
+"""Seconds between two looks at refits that replays wait for."""
 
 STARTS = 4
 """Feeds that are taken over at a time; the others wait without using memory."""
@@ -242,8 +246,10 @@ class FeedLoop:
         is_waiting = self._wanting and self._reader.has_room
         if len(self._turns) or is_waiting or (self._starting and not is_stalled):
             return 0.0
-        if self._awaiting or self._starting:
-            return min(longest, AWAIT)
+        if self._starting:
+            return min(longest, REPLAY)
+        if self._awaiting:
+            longest = min(longest, AWAIT)
         if self._gated:
             longest = min(longest, SECONDS)
         if self._aside:

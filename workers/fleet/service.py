@@ -3,11 +3,10 @@
 import platform
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 
 import structlog
 
-from online_svm.refit.task import Refitter
 from workers.broker import permissions
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
@@ -17,7 +16,7 @@ from workers.config.redis_servers import CLUSTER, kind_of
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
 from workers.engine.answer import Outcome
-from workers.engine.assembly import load_compiler, refitter
+from workers.engine.assembly import load_compiler
 from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
@@ -31,6 +30,7 @@ from workers.fleet.selection import Selection
 from workers.fleet.shared_reader import SharedReader
 from workers.fleet.watch import FleetWatch
 from workers.refit.pool import RefitPool
+from workers.refit.pooled_refitter import PooledRefitter
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
@@ -53,6 +53,7 @@ def run(
     observe: Callable[[str, Outcome], None] | None = None,
     watch: FleetWatch | None = None,
     look: float = LOOK,
+    pool: RefitPool | None = None,
 ) -> None:
     """Answer the selected feeds until the stop is requested; then leave snapshots.
 
@@ -80,6 +81,8 @@ def run(
         Is told what the process does.
     look : float
         Seconds between two looks at the list of feeds.
+    pool : RefitPool, optional
+        Computes the refits, where others use it too; by default one of its own does.
 
     Raises
     ------
@@ -97,7 +100,7 @@ def run(
         )
     with ExitStack() as opened:
         shared = opened.enter_context(
-            _sharing(settings, url, stop, name, accept_environment, observe)
+            _sharing(settings, url, stop, name, accept_environment, observe, pool)
         )
         if selection.patterns:
             shared.checks.check(permissions.of_patterns())
@@ -182,10 +185,10 @@ def _sharing(
     name: str | None,
     accept_environment: bool,
     observe: Callable[[str, Outcome], None] | None,
+    pool: RefitPool | None,
 ) -> Iterator[Shared]:
     """Check the server; open what all feeds share."""
-    given = "refit_processes" in settings.model_fields_set
-    refits = _Refits(settings.refit_processes if given else None, settings.refit_memory, stop)
+    refits = _Refits(settings, stop, pool)
     is_cluster = kind_of(url) == CLUSTER
     # On a cluster a feed waits for its node aside, so that the feeds of other nodes go on.
     timeout, haste = (REPLY, HASTE) if is_cluster else (TIMEOUT, 0.0)
@@ -223,31 +226,33 @@ class _Refits:
 
     Parameters
     ----------
-    processes : int, optional
-        Of the pool; by default one less than there are cores.
-    memory : int
-        Bytes that its learners may take together.
+    settings : WorkerSettings
+        Of the process: how many processes the pool has, and how much memory.
     stop : Stop
+    pool : RefitPool or None
+        That of others, to use in its place.
     """
 
-    def __init__(self, processes: int | None, memory: int, stop: Stop) -> None:
-        self._processes, self._memory, self._stop = processes, memory, stop
-        self._pool: RefitPool | None = None
+    def __init__(self, settings: WorkerSettings, stop: Stop, pool: RefitPool | None) -> None:
+        self._settings, self._stop, self._given = settings, stop, pool
+        self._own: RefitPool | None = None
 
-    def __call__(
-        self, settings: WorkerSettings, told: Telemetry
-    ) -> AbstractContextManager[Refitter]:
-        if settings.predictor.lag == 0:
-            # The next answer waits for each refit wherever it is computed.
-            return refitter(settings, self._stop, telemetry=told)
-        if self._pool is None:
-            self._pool = RefitPool(self._processes, self._stop, self._memory)
-        return self._pool.refitter(settings.predictor, told)
+    def __call__(self, settings: WorkerSettings, told: Telemetry) -> PooledRefitter:
+        pool = self._given or self._own
+        if pool is None:
+            pool = self._own = self._begun()
+        return pool.refitter(settings.predictor, told, self._stop)
 
     def close(self) -> None:
         """End the processes."""
-        if self._pool is not None:
-            self._pool.close()
+        if self._own is not None:
+            self._own.close()
+
+    def _begun(self) -> RefitPool:
+        settings = self._settings
+        given = "refit_processes" in settings.model_fields_set
+        processes = settings.refit_processes if given else None
+        return RefitPool(processes, self._stop, settings.refit_memory)
 
 
 def _ignore(_feed: str, _outcome: Outcome) -> None:

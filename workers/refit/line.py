@@ -1,6 +1,7 @@
 """A learner of a pool, and the requests for it: they are answered in order, one at a time."""
 
 from collections import deque
+from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +34,8 @@ class Line:
     state : bytes or None
         Of the learner to continue from.
     observer : RefitObserver
+    wake : callable
+        Called when there is a reply, by the thread that computes.
 
     Attributes
     ----------
@@ -57,10 +60,14 @@ class Line:
     """
 
     def __init__(
-        self, config: PredictorConfig, state: bytes | None, observer: RefitObserver
+        self,
+        config: PredictorConfig,
+        state: bytes | None,
+        observer: RefitObserver,
+        wake: Callable[[], None],
     ) -> None:
         self._key = str(next(_KEYS)).encode()
-        self.log, self.observer = LearnerLog(config, state), observer
+        self.log, self.observer, self.wake = LearnerLog(config, state), observer, wake
         self.waiting: deque[Message] = deque()
         self.replies: deque[Reply] = deque()
         self.failure: RefitFailed | None = None

@@ -78,7 +78,10 @@ class RefitPool:
         return [process.pid for process in self._processes if process.pid is not None]
 
     def refitter(
-        self, config: PredictorConfig, observer: RefitObserver | None = None
+        self,
+        config: PredictorConfig,
+        observer: RefitObserver | None = None,
+        stop: Stop | None = None,
     ) -> PooledRefitter:
         """Return the refitter of one feed; `close` gives up what it holds.
 
@@ -87,8 +90,10 @@ class RefitPool:
         config : PredictorConfig
         observer : RefitObserver, optional
             Is told how long each refit took, and when a process fails; from any thread.
+        stop : Stop, optional
+            Of the process that waits for results, where the pool has another; each result wakes it.
         """
-        return PooledRefitter(config, self._schedule, self._stop, observer)
+        return PooledRefitter(config, self._schedule, stop or self._stop, observer)
 
     def close(self) -> None:
         """End all processes; results that are awaited do not come."""

@@ -43,7 +43,7 @@ class PooledRefitter(Refitter, Background):
         self.is_patient = False
         self._unsent: list[Message] = []  # submitted tasks that were not begun
         self._asked_since: float | None = None  # when a result was first asked for in vain
-        self._line = Line(config, None, self._observer)
+        self._line = Line(config, None, self._observer, stop.wake)
 
     def __enter__(self) -> Self:
         return self
@@ -141,7 +141,7 @@ class PooledRefitter(Refitter, Background):
         # A refit that is being computed is not interrupted: its process has other learners too.
         self.close()
         self._asked_since = None
-        self._line = Line(self._config, state, self._observer)
+        self._line = Line(self._config, state, self._observer, self._stop.wake)
 
     def _awaited(self) -> Reply:
         """Wait for the next reply."""

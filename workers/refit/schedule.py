@@ -96,6 +96,7 @@ class Schedule:
             else:
                 line.replies.append(reply)
             self.changed.notify_all()
+        line.wake()
 
     def finish(self, line: Line) -> None:
         """Let the next request of a line take its turn."""

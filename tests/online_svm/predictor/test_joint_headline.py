@@ -54,7 +54,7 @@ def test_the_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_did() -
     config = config_of(classes=DECLARED, refit_lag=0)
     predictor = OnlinePredictor(config)
     predictor.step_many(X[:120], labels[:120])  # a refit has just taken effect
-    active = predictor._active
+    active = predictor.active
     assert active is not None
     assert isinstance(active.headline, JointHeadline)
     mixture = Mixture.from_state(active.headline._mixture.state(), N_COMPONENTS, SHARE)
@@ -91,7 +91,7 @@ def test_the_weights_outlive_a_refit() -> None:
     weights = []
     for x, label in zip(X, labels, strict=True):
         predictor.step_many(x[None], [label])
-        active = predictor._active
+        active = predictor.active
         if active is not None and isinstance(active.headline, JointHeadline):
             weights.append((active.version, active.headline._mixture.weights))
     refits = [k for k, (a, b) in enumerate(pairwise(weights)) if a[0] != b[0]]

@@ -364,7 +364,7 @@ def test_a_missing_value_counts_as_the_training_mean() -> None:
     with_gap, filled = OnlinePredictor(config), OnlinePredictor(config)
     with_gap.step_many(X, labels)
     filled.step_many(X, labels)
-    active = filled._active
+    active = filled.active
     assert active is not None
     mean = active.result.scaling.fill
     gap = with_gap.step(Example([X[0, 0], None, X[0, 2]]))

@@ -249,7 +249,7 @@ def test_a_probability_is_learned_and_counted_but_not_scored() -> None:
     warm = [p.status == "ok" for p in rows(answers)]
     scored = sum(1 for y, ok in zip(labels, warm, strict=True) if ok and y is not None)
     assert report.scored == scored < 150
-    active = predictor._active
+    active = predictor.active
     assert active is not None
     trains = training_mask("interleaved", 0, 150, 0.7)
     outside = [y for y, t in zip(labels, trains, strict=True) if y is not None and not t]

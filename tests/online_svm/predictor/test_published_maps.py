@@ -80,7 +80,7 @@ def test_a_published_map_is_the_map_fitted_on_the_calibration_scores(
         config_of(name, evidential_model=model, classes=declared, refit_lag=0)
     )
     predictor.step_many(X[:120], labels[:120])  # a refit has just taken effect
-    active = predictor._active
+    active = predictor.active
     assert active is not None
     scores, codes = active.calibration.scores.copy(), active.calibration.codes.copy()
     answers = [predictor.step(Example(x)) for x in X[120:]]

@@ -67,9 +67,9 @@ def test_scores_are_those_of_machines_fitted_one_by_one_without_each_fold(n_clas
         scaler.transform(X[held]), codes[held], fold_numbers(140, 240, 3), n_classes,
         scaler.transform(X[240:]),
     )  # fmt: skip
-    assert predictor._active is not None
-    np.testing.assert_allclose(predictor._active.calibration.scores, own, atol=2e-5)
-    found = predictor._active.score(X[240:])
+    assert predictor.active is not None
+    np.testing.assert_allclose(predictor.active.calibration.scores, own, atol=2e-5)
+    found = predictor.active.score(X[240:])
     np.testing.assert_allclose(found, mean, atol=2e-5)
     if n_classes == 2:
         platt = PlattScaling().fit(own[:, 0], codes[held] == 1)
@@ -81,11 +81,11 @@ def test_the_whole_window_and_what_was_learned_since_calibrates() -> None:
     X, _, labels = stream(130)
     predictor = OnlinePredictor(config_of(refit_lag=15, window=80))
     predictor.step_many(X[:95], labels[:95])
-    assert predictor._active is not None
-    assert len(predictor._active.calibration.codes) == 80
-    assert len(predictor._active.training_columns) == 80
+    assert predictor.active is not None
+    assert len(predictor.active.calibration.codes) == 80
+    assert len(predictor.active.training_columns) == 80
     predictor.step_many(X[95:], labels[95:])
-    assert len(predictor._active.calibration.codes) == 80  # the newest `window`
+    assert len(predictor.active.calibration.codes) == 80  # the newest `window`
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -582,8 +582,8 @@ def test_what_is_left_of_a_batch_is_answered_together_with_what_comes_next(store
     running.finish_commit()
     # Batches end where an answer waits for a refit, and are whole elsewhere.
     ends = [int(note.split()[1]) for note in notes if note.startswith("commit")]
-    assert ends[-5:] == [199, 263, 299, 363, 399]
-    assert payloads(store)[0][-1][0] == b"399-0"
+    assert ends[-5:] == [200, 264, 300, 364, 400]
+    assert payloads(store)[0][-1][0] == b"400-0"
 
 
 def test_the_last_answers_of_a_backlog_go_out_before_a_refit_begins(store):

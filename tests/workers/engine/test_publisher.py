@@ -27,13 +27,23 @@ def test_the_newest_state_is_that_of_the_predictor_at_its_n(store):
     assert found.config_hash == store.state().agreement.config_hash
 
 
-# Refits freeze after 10, 20, 30, 40 examples and then each 20; the first state is of the warm-up.
+SPARSE = CONFIG.model_copy(update={"committee": "single", "refit_every": 1000})
+"""Refits after 10, 20, 40 and 80 of the first hundred examples."""
+
+
+# A batch of 10 ends early where a refit is due; the state of the new model follows before the next.
+# One that is due while another is being sent, as after 30 examples, follows later, newer.
 @pytest.mark.parametrize(
-    ("every", "expected"), [(1000, [10, 20, 30, 40, 60, 80]), (5, [*range(10, 91, 10)])]
+    ("config", "every", "expected"),
+    [
+        (CONFIG, 1000, [10, 14, 20, 28, 40, 56, 60, 80]),
+        (SPARSE, 1000, [10, 20, 40, 80]),
+        (SPARSE, 5, [10, 20, 40, 60, 70, 80]),
+    ],
 )
-def test_a_state_follows_each_new_model_and_each_so_many_examples(store, every, expected):
+def test_a_state_follows_each_new_model_and_each_so_many_examples(store, config, every, expected):
     push(store, examples(95))
-    running, seen = engine(store, every=every), []
+    running, seen = engine(store, every=every, config=config), []
     while running.position.seq < 90:
         answer_batch(running)
         found = store.publication()

@@ -220,9 +220,9 @@ def test_refits_in_a_pool_of_processes_give_the_bytes_of_refits_of_their_own(
     for store in alone:
         answer_alone(store, COUNT, settings(**lagging))
     given = settings(**lagging, refit_processes=1)
-    with running([f"{feed}-?"], redis_url, settings=given):
+    with running([f"{feed}-?"], redis_url, settings=given, pool=None):
         wait_until(lambda: all(has_answered(store, 70) for store in together))
-    with running([f"{feed}-?"], redis_url, settings=given):  # from snapshots
+    with running([f"{feed}-?"], redis_url, settings=given, pool=None):  # from snapshots
         wait_until(lambda: all(has_answered(store, COUNT) for store in together))
     assert [contents(store) for store in together] == [contents(store) for store in alone]
 

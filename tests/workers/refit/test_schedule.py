@@ -12,7 +12,7 @@ from workers.refit.seat import Seat
 
 
 def line():
-    return Line(BASE, None, NobodyLooks())
+    return Line(BASE, None, NobodyLooks(), lambda: None)
 
 
 def ask(schedule, *lines):

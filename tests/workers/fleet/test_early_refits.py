@@ -1,0 +1,148 @@
+"""Many feeds in one process, whose refits take effect at once: no feed waits for another's."""
+
+import pytest
+from held_refits import held_refits, slow_refits
+from many_feeds import (
+    answer_alone,
+    contents,
+    entries,
+    has_answered,
+    push,
+    running,
+    settings,
+    wait_until,
+)
+
+from workers.broker.store import Store
+
+COUNT = 130
+
+MODES = {
+    "refit_lag = 0": {"refit_lag": 0},
+    "early refits": {"refit_lag": None, "early_until": None},
+}
+
+
+@pytest.fixture
+def feeds(embedded_url, feed):
+    """Make stores of feeds on the server, of which each begins with the name of the test's feed."""
+    stores = []
+
+    def make(*suffixes):
+        stores.extend(Store(embedded_url, f"{feed}-{suffix}", block_ms=20) for suffix in suffixes)
+        return stores[-len(suffixes) :]
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_where_refits_are_slow_feeds_have_the_bytes_of_workers_of_their_own(
+    feeds, embedded_url, feed, monkeypatch, batch, mode
+):
+    given = settings(**MODES[mode], batch=batch)
+    together, alone = feeds("a", "b"), feeds("alone-a", "alone-b")
+    for seed, stores in enumerate(zip(together, alone, strict=True)):
+        for store in stores:
+            push(store, entries(COUNT, seed))
+            store.register()
+    for store in alone:
+        answer_alone(store, COUNT, settings(**MODES[mode]), inline=True)
+    with slow_refits(monkeypatch, 0.02), running([f"{feed}-?"], embedded_url, settings=given):
+        wait_until(lambda: all(has_answered(store, COUNT) for store in together))
+    assert [contents(store) for store in together] == [contents(store) for store in alone]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_feed_is_answered_while_a_refit_that_takes_effect_at_once_runs_for_another(
+    feeds, embedded_url, monkeypatch, mode
+):
+    given = settings(**MODES[mode], snapshot_every=1000)
+    new, settled, alone = feeds("new", "settled", "alone")
+    push(settled, entries(45, 0))
+    with running([new.keys.feed, settled.keys.feed], embedded_url, settings=given):
+        wait_until(lambda: has_answered(settled, 45))
+        with held_refits(monkeypatch) as held:
+            push(new, entries(30, 1))
+            assert held.wait(30.0)
+            wait_until(lambda: has_answered(new, 10), seconds=20.0)  # they need no refit
+            for i, fields in enumerate(entries(5, 2)):
+                push(settled, [fields], first=46 + i)
+                wait_until(lambda i=i: has_answered(settled, 46 + i), seconds=20.0)
+            assert not has_answered(new, 12), "the refit was to be held all the time"
+        wait_until(lambda: has_answered(new, 30))
+    push(alone, entries(30, 1))
+    answer_alone(alone, 30, settings(**MODES[mode]), inline=True)
+    assert contents(new) == contents(alone)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_feed_is_answered_while_another_is_replayed_through_such_refits(
+    feeds, embedded_url, monkeypatch, mode
+):
+    given = settings(**MODES[mode], snapshot_every=1000)
+    killed, settled, alone = feeds("killed", "settled", "alone")
+    names = [killed.keys.feed, settled.keys.feed]
+    push(settled, entries(45, 0))
+    with running(names, embedded_url, settings=given):
+        wait_until(lambda: has_answered(settled, 45))
+    push(killed, entries(40, 1))
+    with running(names[:1], embedded_url, settings=given, grace=0.0):
+        wait_until(lambda: has_answered(killed, 40))
+    assert killed.state().snapshot is None
+    with held_refits(monkeypatch) as held, running(names, embedded_url, settings=given):
+        assert held.wait(30.0)
+        for i, fields in enumerate(entries(5, 2)):
+            push(settled, [fields], first=46 + i)
+            wait_until(lambda i=i: has_answered(settled, 46 + i), seconds=20.0)
+        push(killed, entries(30, 3), first=41)
+        assert not has_answered(killed, 41), "the refit was to be held all the time"
+    with running(names, embedded_url, settings=given):
+        wait_until(lambda: has_answered(killed, 70))
+    push(alone, [*entries(40, 1), *entries(30, 3)])
+    answer_alone(alone, 70, settings(**MODES[mode]), inline=True)
+    assert contents(killed) == contents(alone)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_feed_that_is_stopped_again_and_again_at_such_refits_has_the_same_bytes(
+    feeds, embedded_url, monkeypatch, mode
+):
+    given = settings(**MODES[mode], snapshot_every=15)
+    store, alone = feeds("a", "alone")
+    for each in (store, alone):
+        push(each, entries(COUNT, 4))
+    with slow_refits(monkeypatch, 0.02):
+        for reached, grace in (
+            (10, 10.0),
+            (20, 0.0),
+            (35, 0.0),
+            (41, 10.0),
+            (60, 0.0),
+            (COUNT, 10.0),
+        ):
+            with running(
+                [store.keys.feed, f"{alone.keys.feed}-none"],
+                embedded_url,
+                settings=given,
+                grace=grace,
+            ):
+                wait_until(lambda reached=reached: has_answered(store, reached))
+    answer_alone(alone, COUNT, settings(**MODES[mode]), inline=True)
+    assert contents(store) == contents(alone)
+
+
+def test_a_hot_feed_whose_every_batch_ends_at_a_refit_leaves_snapshots(
+    feeds, embedded_url, monkeypatch
+):
+    (store,) = feeds("hot")
+    push(store, entries(COUNT, 5))
+    given = settings(refit_lag=0, refit_every=10, snapshot_every=15)
+    with (
+        slow_refits(monkeypatch, 0.02),
+        running([store.keys.feed, f"{store.keys.feed}-none"], embedded_url, settings=given),
+    ):
+        wait_until(lambda: has_answered(store, COUNT))
+        assert store.state().previous.n > 90
