@@ -14,6 +14,7 @@ blocks of a caller begin and end changes no bit of any answer.
 What a refit is given depends on the examples alone and on no answer. So it is submitted as soon as
 its examples have come, be they answered yet or not, and in line behind the refit before it: that
 gives it more time where it is computed elsewhere. When it is computed changes nothing.
+Its result is taken when the next answer, or a snapshot, needs it, and is waited for only then.
 
 Where `on_drift` acts on alarms, it does depend on answers. Then it is submitted when its last
 example was learned. An alarm withdraws the refits under way, and the schedule begins anew with the
