@@ -382,7 +382,7 @@ class Engine:
 
         They are committed while the refit runs. None if there are none.
         """
-        return self._predictor.until_wait or None
+        return self._predictor.until_wait or None if self._predictor.is_refitting else None
 
     def _is_snapshot_due(self, reached: Position) -> bool:
         is_due = reached.seq - self._snapshot_seq >= self._snapshot_every
