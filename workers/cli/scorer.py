@@ -25,6 +25,14 @@ MaxAge = Annotated[
         show_default=False,
     ),
 ]
+MaxWait = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="Answer no more a request that waited for so many seconds; default any time.",
+        show_default=False,
+    ),
+]
 Batch = Annotated[int, typer.Option(min=1, max=4096, help="Requests answered at once, at most.")]
 Keep = Annotated[int, typer.Option(min=1, max=86_400, help="Seconds that an answer is kept.")]
 ClaimAfter = Annotated[
@@ -65,6 +73,7 @@ def scorer(
     config: Config = None,
     max_stale: MaxStale = 2000,
     max_age: MaxAge = _DEFAULT.max_age,
+    max_wait: MaxWait = _DEFAULT.max_wait,
     batch: Batch = _DEFAULT.batch,
     keep: Keep = _DEFAULT.keep,
     claim_after: ClaimAfter = _DEFAULT.claim_after,
@@ -90,7 +99,9 @@ def scorer(
         }
         known = load(given, config, is_whole=False, feed=feed)
         logs.configure(known.log_format)
-    settings = ScorerSettings(max_stale, max_age, keep, claim_after, batch, known.wait_redis)
+    settings = ScorerSettings(
+        max_stale, max_age, keep, claim_after, batch, max_wait, known.wait_redis
+    )
     url, counts = known.url or attached_url(), ScorerCounts()
     with serving_scorer(feed, counts, known.metrics):
         service.run(feed, url, settings, name, accept_environment, counts=counts)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from workers.broker.pipeline import Sent
 from workers.broker.request_queue import Asked, Reply, Request, RequestQueue, Standing
 from workers.config.settings import Limits
+from workers.feed.position import parse_id
 from workers.feed.publication import Publication
 from workers.fleet.scorer.counts import ScorerCounts
 from workers.fleet.scorer.newest_state import Held, NewestState
@@ -193,12 +194,24 @@ class Scorer:
         if self.counts.stale is not None:
             none = unavailable(requests, limits, "stale", self.counts.stale)
             return none, held.publication, len(none)
-        fit = [request for request in requests if request.deliveries < MOST_DELIVERIES]
-        unfit = [request for request in requests if request.deliveries >= MOST_DELIVERIES]
-        tried = f"{MOST_DELIVERIES - 1} scorers ended, or were cut off, while they had it"
-        given_up = unavailable(unfit, limits, "failed", tried)
+        given_up = {
+            i: why for i, r in enumerate(requests) if (why := self._why_not(r, standing.now))
+        }
+        fit = [request for i, request in enumerate(requests) if i not in given_up]
         replies = answered(held.state, held.publication.seq, fit, limits) if fit else []
-        return [*replies, *given_up], held.publication, len(given_up)
+        for i, (code, reason) in given_up.items():
+            replies += unavailable([requests[i]], limits, code, reason)
+        return replies, held.publication, len(given_up)
+
+    def _why_not(self, request: Request, now: int) -> tuple[str, str] | None:
+        """Return code and reason of a request that is not answered any more; None of others."""
+        most = self._settings.max_wait
+        if request.deliveries >= MOST_DELIVERIES:
+            tried = MOST_DELIVERIES - 1
+            return "failed", f"{tried} scorers ended, or were cut off, while they had it"
+        if most is not None and now - parse_id(request.entry[0])[0] > 1000 * most:
+            return "late", f"it waited for more than {most:g} s"
+        return None
 
     def _too_old(self, held: Held, standing: Standing) -> str | None:
         """Return why a state may not answer any more; None while it may."""

@@ -19,6 +19,8 @@ class ScorerSettings:
         Seconds after which the requests of a scorer that does not answer are taken over.
     batch : int
         Requests answered at once, at most.
+    max_wait : float or None
+        Seconds that a request may have waited, by the time in its ID; None for any number.
     wait : float
         Seconds to wait for Redis, and for a feed that does not exist yet, at the start.
     """
@@ -28,4 +30,5 @@ class ScorerSettings:
     keep: int = 60
     claim_after: float = 5.0
     batch: int = 256
+    max_wait: float | None = None
     wait: float = 0.0

@@ -53,6 +53,7 @@ UNAVAILABLE_CODES: dict[str, str] = {
     "no_state": "No state was published yet, or the feed is being begun anew.",
     "stale": "The newest published state is older than the scorers may answer with.",
     "failed": "Scorers ended several times while they had this request.",
+    "late": "It waited longer than the scorers let a request wait (`--max-wait`).",
 }
 """Codes of requests that have no answer."""
 

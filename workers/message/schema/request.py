@@ -47,7 +47,7 @@ class UnavailableMessage(Message):
     v: Literal[2] = Field(2, description="Version of this schema.")
     status: Literal["unavailable"] = Field("unavailable", description="Always `unavailable`.")
     id: str | None = Field(None, description="The request's id, if it could be read.")
-    code: Literal["no_state", "stale", "failed"] = Field(
+    code: Literal["no_state", "stale", "failed", "late"] = Field(
         description="Why; see the table of codes of requests."
     )
     reason: str = Field(description="The same for a person.")

@@ -658,3 +658,30 @@ def test_large_requests_that_were_read_together_take_bounded_memory(desk, monkey
         assert time.monotonic() < deadline
     assert max(sizes) <= (1 << 20) + (1 << 19) + 100
     assert all(desk.reply(id)["status"] == "ok" for id in sent)
+
+
+def test_a_request_that_waited_too_long_is_told_so_and_those_behind_it_are_answered(desk):
+    desk.learn(60)
+    now = int(desk.store.call("TIME")[0]) * 1000
+    old = ("id", "old", "x", "[1,2,3]")
+    desk.store.call("XADD", desk.store.keys.requests, f"{now - 3_600_000}-0", *old)
+    (good,) = desk.asker.send([b"[1,2,3]"])
+    scorer = desk.scorer(max_wait=1800.0)
+    assert scorer.turn() == 2
+    assert UnavailableMessage.model_validate(desk.reply("old")).code == "late"
+    assert (desk.reply(good)["status"], scorer.counts.unavailable) == ("ok", 1)
+    desk.store.call("XADD", desk.store.keys.requests, "99999999999999-0", "id", "z", "x", "[1,2,3]")
+    assert scorer.turn() == 1
+    assert desk.reply("z")["status"] == "ok", "an ID of the future has not waited"
+
+
+def test_the_largest_batch_is_written_by_one_script(desk):
+    desk.learn(60)
+    scorer = desk.scorer(batch=4096)
+    ids = desk.asker.send([b"[1,2,3]"] * 9000)
+    while desk.waiting() != (0, 0):
+        scorer.turn()
+    scorer.finish()
+    assert scorer.counts.written == 9000
+    assert len(set(ids)) == 9000
+    assert desk.store.call("EXISTS", *map(desk.store.keys.reply, ids)) == 9000
