@@ -88,13 +88,15 @@ class FeedFollower:
         view.has_begun, self._epoch = fields[0] is not None, epoch
         view.exists = view.has_begun or bool(self._store.types())
         is_new = seq > view.seq or not view.is_loaded
-        view.holder, view.n = holder(self._store), n
+        before, view.holder, view.n = view.holder, holder(self._store), n
         self._sample(fields[3] or b"0-0", seq)
         if is_new or (self.viewers and not self._is_deep):
             self._read_reports()
             self._read_answers()
             self._read_alarms()
             view.version += 1
+        if is_new or self.viewers or view.holder != before:
+            self._read_events()
         view.is_loaded, view.problem = True, ""
 
     def _restart(self) -> None:
@@ -140,8 +142,13 @@ class FeedFollower:
             view.alarms = deque([*view.alarms, *news], maxlen=MOST_ALARMS)
             kept = newest(self._store, keys.raised, len(view.alarms))
             view.committed = commit_times(kept)
-        events = events_of(self._news(keys.events, MOST_EVENTS))
-        view.events = deque([*view.events, *events], maxlen=MOST_EVENTS)
+
+    def _read_events(self) -> None:
+        """Read events: what people say, and what ends a worker, comes without answers."""
+        view = self.view
+        if news := list(events_of(self._news(self._store.keys.events, MOST_EVENTS))):
+            view.events = deque([*view.events, *news], maxlen=MOST_EVENTS)
+            view.version += 1
 
     def _news(self, stream: str, most: int) -> list[tuple[bytes, Any]]:
         """Return the entries of a stream since the last, the newest at first, with payloads."""

@@ -126,6 +126,13 @@ class FeedView:
         self.version += 1
 
     @property
+    def failure(self) -> str:
+        """Why no worker has the feed, where the last one said so; empty otherwise."""
+        if self.holder is not None or not self.events or self.events[-1].code != "failed":
+            return ""
+        return self.events[-1].detail
+
+    @property
     def last_sample(self) -> Sample | None:
         """The newest sample."""
         return self.samples[-1] if self.samples else None

@@ -32,6 +32,7 @@ class Row:
 
     feed: str
     state: str
+    failure: str
     rate: float
     lag: int
     lag_is_at_least: bool
@@ -76,6 +77,7 @@ def row_of(view: FeedView) -> Row:
     return Row(
         feed=view.feed,
         state=state_of(view),
+        failure=safe(view.failure, 200),
         rate=sample.rate if sample else 0.0,
         lag=sample.waiting if sample else 0,
         lag_is_at_least=view.waiting_is_at_least,
@@ -139,7 +141,7 @@ def _line(row: Row, choice: Choice) -> str:
     kind = "good" if row.state in ("running", "idle") else "bad" if row.state != "loading" else ""
     cells = (
         f'<a href="{link}">{safe(row.feed, 64)}</a>',
-        f'<span class="{kind}">{row.state}</span>',
+        f'<span class="{kind}" title="{row.failure}">{row.state}</span>',
         f'<span class="{"bad" * (row.open_alarms > 0)}">{row.open_alarms:,}, {row.alarms:,}</span>',
         f"{probability(row.accuracy)} / {probability(row.announced)}",
         rate(row.rate),

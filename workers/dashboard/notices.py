@@ -49,15 +49,21 @@ def of_feed(view: FeedView) -> str:
     if view.holder is None and not view.has_begun:
         return _note(
             "No worker has begun this feed.",
-            f"Nothing is answered until one does: <code>online-svm worker {safe(view.feed)}</code>",
+            f"Nothing is answered until one does: <code>online-svm worker {safe(view.feed)}</code>"
+            f"{_failure(view)}",
         )
     if view.holder is None:
         return _note(
             "No worker holds this feed.",
             "Nothing is answered until one does: "
-            f"<code>online-svm worker {safe(view.feed)}</code>. What was answered is below.",
+            f"<code>online-svm worker {safe(view.feed)}</code>. What was answered is below."
+            f"{_failure(view)}",
         )
     return ""
+
+
+def _failure(view: FeedView) -> str:
+    return f" The last one ended with: {safe(view.failure, 300)}" if view.failure else ""
 
 
 def _note(title: str, words: str) -> str:

@@ -7,9 +7,11 @@ from dashboard_feed import answer
 from fault_redis import Server
 
 from workers.broker.feed_reader import FeedReader
+from workers.dashboard.excerpt import Choice
 from workers.dashboard.feed_follower import FeedFollower
-from workers.dashboard.feeds_table import state_of
+from workers.dashboard.feeds_table import state_of, table
 from workers.dashboard.follower import Follower
+from workers.dashboard.notices import of_feed
 from workers.fleet.shard import Shard
 
 
@@ -127,7 +129,8 @@ def test_only_what_is_new_is_read_of_answers_and_reports(mail, follower, monkeyp
     assert sum(n for stream, n in counted if stream == mail.keys.met) == 1
     counted.clear()
     follower.update()
-    assert [stream for stream, n in counted if stream != mail.keys.input] == []
+    counted = [(stream, n) for stream, n in counted if stream != mail.keys.input]
+    assert counted == [(mail.keys.events, 0)]
     assert len(follower.view.answers) == len(follower.view.reports) == 21
 
 
@@ -225,6 +228,34 @@ def test_alarms_of_an_entry_are_read_one_by_one(mail, follower):
     mail.put(mail.keys.alarms, "1000-0", {"v": 2, "seq": 6, "alarms": [alarm, alarm | {"n": 8}]})
     follower.update()
     assert [(one.n, one.name) for one in follower.view.alarms] == [(7, "<b>"), (8, "<b>")]
+
+
+def test_why_a_worker_gave_a_feed_up_is_told_although_no_answer_came(mail, follower):
+    mail.hold()
+    mail.answer()
+    follower.update()
+    assert of_feed(follower.view) == ""
+    mail.store.call("DEL", mail.keys.lease)
+    mail.put(mail.keys.events, "*", {"code": "failed", "detail": "WrongKeyType: <b>dlq</b>"})
+    follower.update()
+    assert "The last one ended with: WrongKeyType: &lt;b&gt;dlq" in of_feed(follower.view)
+    assert 'title="WrongKeyType: &lt;b&gt;dlq' in table([follower.view], Choice())
+    mail.hold()
+    follower.update()
+    assert follower.view.failure == ""
+
+
+def test_what_somebody_notes_is_read_at_once_where_somebody_looks(mail, follower):
+    mail.answer()
+    follower.viewers = 1
+    follower.update()
+    before = follower.view.version
+    follower.update()
+    assert follower.view.version == before
+    mail.put(mail.keys.events, "*", {"code": "note", "detail": "deployed v2", "n": 1})
+    follower.update()
+    assert follower.view.version == before + 1
+    assert follower.view.events[-1].is_note
 
 
 def test_fifty_feeds_at_a_hundred_examples_a_second_cost_under_half_a_core(own_redis, feeds):
