@@ -82,7 +82,12 @@ class TrueLabels:
         self._input = store.keys.input
         self._spelled: Callable[[str], str | None] = _as_sent
 
-    def of(self, entries: "Sequence[Entry]", messages: Sequence[Any]) -> Iterator[Truth]:
+    def of(
+        self,
+        entries: "Sequence[Entry]",
+        messages: Sequence[Any],
+        given: "Sequence[Entry] | None" = None,
+    ) -> Iterator[Truth]:
         """Yield the truth of each answer.
 
         Parameters
@@ -91,10 +96,14 @@ class TrueLabels:
             Of `out`, in the order of their IDs.
         messages : sequence
             Their payloads, parsed.
+        given : sequence of (bytes, list), optional
+            The input of the feed from the first to the last of them, where it was read before.
         """
         if entries and not self._begun:  # not before: a reader may follow a feed that has not begun
             self._begin()
-        found = self._inputs(entries[0][0], entries[-1][0]) if entries else iter(())
+        found: Iterator[Entry] = iter(given or ())
+        if entries and given is None:
+            found = self._inputs(entries[0][0], entries[-1][0])
         sent = next(found, None)
         for (entry_id, _), message in zip(entries, messages, strict=True):
             while sent is not None and parse_id(sent[0]) < parse_id(entry_id):

@@ -6,33 +6,25 @@ After a kill the disk says where to go on, not Redis: what was written is left o
 is still there.
 """
 
-import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
 
-from workers import failpoints
-from workers.admin.answers import answer, payload
 from workers.admin.erase.record import erased_of
 from workers.broker.batch_size import Entry
-from workers.broker.redis_errors import UnknownGroup
 from workers.broker.store import Store
-from workers.errors import BadConfiguration, InputLost, WorkerError
+from workers.errors import BadConfiguration, InputLost
 from workers.feed.position import parse_id, previous_id
-from workers.history.archive import rows
+from workers.history.archive.acknowledgement import GROUP, Acknowledgement
 from workers.history.archive.continuity import BegunAnew, last_archived
+from workers.history.archive.gathering import Gathered, Gatherer
+from workers.history.archive.held import HeldRows
 from workers.history.archive.identity import claim
-from workers.history.archive.layout import KINDS, OF_ENTRIES
-from workers.history.archive.rows import Row
 from workers.history.archive.writer import ArchiveWriter
-from workers.history.true_labels import TrueLabels
 from workers.stop import Stop
-
-GROUP = "archive"
-"""Consumer group of `out` where none is named: the `downstream_group` of the worker."""
 
 EVERY = 30.0
 """Seconds that rows of a feed that is followed wait for more, at most."""
@@ -40,8 +32,8 @@ EVERY = 30.0
 HELD_ROWS = 20_000
 """Answers that are held in memory, about, before they are written."""
 
-HELD_BYTES = 1 << 24
-"""Bytes of all rows, likewise; as objects they take several times as much."""
+HELD_BYTES = 1 << 23
+"""Bytes of all rows, likewise."""
 
 _IDLE = 0.5  # seconds between two looks at a feed that has nothing new
 
@@ -75,6 +67,14 @@ class Archiver:
     group : str
     accept_gap : bool
         Go on where answers or input were trimmed before they were archived.
+    takes_group : bool
+        Take the group from an archive that was given up.
+
+    Attributes
+    ----------
+    done : Archived
+    begins_after : bytes
+        The last answer that was on disk before, or the one before the first that is kept.
 
     Raises
     ------
@@ -83,22 +83,26 @@ class Archiver:
     """
 
     def __init__(
-        self, store: Store, directory: Path, group: str = GROUP, accept_gap: bool = False
+        self,
+        store: Store,
+        directory: Path,
+        group: str = GROUP,
+        accept_gap: bool = False,
+        takes_group: bool = False,
     ) -> None:
         self._store, self._directory, self._group = store, directory, group
         self._accept_gap = accept_gap
         self.done = Archived()
         state = store.state()
         if state is None:
-            feed = store.keys.feed
-            raise BadConfiguration(f"feed {feed!r} has no answers yet: online-svm worker {feed}")
+            raise no_answers(store.keys.feed)
         self.identity = claim(directory, store.keys.feed, state.agreement)
-        self._reads_input = "join" not in json.loads(state.agreement.config)
+        self._gatherer = Gatherer(store, state)
         self._writer = ArchiveWriter(directory)
-        self._truths = TrueLabels(store)
         self._seq = last_archived(store, state, directory)
-        self._has_group = False
+        self._group_moves = Acknowledgement(store, group, self.identity.archive, takes_group)
         self._begin()
+        self.begins_after = self._after
 
     def run(self, stop: Stop, follow: bool = False, every: float = EVERY) -> None:
         """Archive what is answered: to the present end, or until a stop is requested.
@@ -121,7 +125,7 @@ class Archiver:
             elif not follow:
                 break
             else:
-                if not self._held["answers"]:
+                if not self._held.count("answers"):
                     since = time.monotonic()
                 stop.wait(_IDLE)
         self._flush()
@@ -131,8 +135,7 @@ class Archiver:
         self._after = self._writer.last["answers"]
         if self._seq is None:  # what is older than all kept answers is no part of the archive
             self._after = previous_id(self._end("XRANGE", "-", "+"))
-        self._held: dict[str, list[Row]] = {kind: [] for kind in KINDS}
-        self._bytes = 0
+        self._held = HeldRows()
 
     def _end(self, command: str, begin: str, end: str) -> bytes:
         """Return the first entry of `out` in an order; b"0-0" without any."""
@@ -144,59 +147,30 @@ class Archiver:
         if upto != b"+" and parse_id(upto) <= parse_id(self._after):
             return False
         for page in self._store.pages(self._store.keys.out, self._after, upto):
-            self._take(page)
-            if len(self._held["answers"]) >= HELD_ROWS or self._bytes >= HELD_BYTES:
+            if self._take(page):
                 return True
             if stop.requested:
                 break
         return False
 
+    def _take(self, page: Sequence[Entry]) -> bool:
+        """Hold the rows of a page of answers, or of the first; return whether that is enough."""
+        found = self._gatherer.gather(self._after, page)
+        self._check_gap(found.messages)
+        if self._gatherer.reads_input:
+            self._check_input(found)
+        self._held.add(found.rows)
+        self._after = found.ids[-1]
+        is_much = self._held.count("answers") >= HELD_ROWS or self._held.bytes >= HELD_BYTES
+        return is_much or len(found.ids) < len(page)
+
     def _is_due(self, since: float, every: float) -> bool:
         """Return whether to write what is held: it is old, or Redis may soon have no room."""
-        held = len(self._held["answers"])
+        held = self._held.count("answers")
         if not held:
             return False
         is_much = 2 * held >= self._store.length(self._store.keys.out)
         return is_much or time.monotonic() - since >= every
-
-    def _take(self, page: Sequence[Entry]) -> None:
-        """Hold the rows of a page of answers, with all that belongs to them."""
-        keys, upto = self._store.keys, page[-1][0]
-        messages = [answer(entry) for entry in page]
-        self._check_gap(messages)
-        given = self._between(keys.input, page) if self._reads_input else []
-        if self._reads_input:
-            self._check_input(page, given)
-        truths = self._truths.of(page, messages)
-        found: dict[str, list[Row | None]] = {
-            "input": [rows.of_input(entry) for entry in given],
-            "labels": [
-                rows.of_label(entry[0], message, truth)
-                for entry, message, truth in zip(page, messages, truths, strict=True)
-            ],
-            "reports": [
-                rows.of_report(entry[0], payload(entry), answer(entry))
-                for entry in self._between(keys.met, page)
-            ],
-            "alarms": [
-                rows.of_alarm(entry[0], payload(entry))
-                for entry in self._between(keys.alarms, page)
-            ],
-            "answers": [
-                rows.of_answer(entry[0], payload(entry), message)
-                for entry, message in zip(page, messages, strict=True)
-            ],
-        }
-        for kind, of_kind in found.items():
-            known = [row for row in of_kind if row is not None]
-            self._held[kind] += known
-            self._bytes += sum(map(rows.size_of, known))
-        self._after = upto
-
-    def _between(self, stream: str, page: Sequence[Entry]) -> list[Entry]:
-        """Return the entries of a stream after the last page and up to the end of this one."""
-        pages: Iterator[list[Entry]] = self._store.pages(stream, self._after, page[-1][0])
-        return [entry for each in pages for entry in each]
 
     def _check_gap(self, messages: Sequence[dict[str, object]]) -> None:
         """Raise InputLost if answers are missing before or between these, and BegunAnew if fewer.
@@ -219,7 +193,7 @@ class Archiver:
         erased = {entry.seq for entry in erased_of(self._store).entries.values()}
         return erased.issuperset(seqs)
 
-    def _check_input(self, page: Sequence[Entry], given: Sequence[Entry]) -> None:
+    def _check_input(self, found: Gathered) -> None:
         """Count the answers whose input is gone. Only before all archived input may any be.
 
         Raises
@@ -227,12 +201,12 @@ class Archiver:
         InputLost
             If it was archived up to some entry, and is gone after that.
         """
-        held = {entry[0] for entry in given}
-        gone = [entry[0] for entry in page if entry[0] not in held]
+        held = set(found.given)
+        gone = [at for at in found.ids if at not in held]
         if not gone:
             return
-        has_begun = self._held["input"] or self._writer.last["input"] != b"0-0"
-        if has_begun or (given and parse_id(given[0][0]) < parse_id(gone[-1])):
+        has_begun = self._held.count("input") or self._writer.last["input"] != b"0-0"
+        if has_begun or (found.given and parse_id(found.given[0]) < parse_id(gone[-1])):
             self._lost(f"the input of {len(gone):,} answers up to {gone[-1].decode()}")
         self.done.missing += len(gone)
 
@@ -247,53 +221,21 @@ class Archiver:
 
     def _flush(self) -> None:
         """Write what is held, then acknowledge it; what was erased meanwhile is not written."""
-        erased = {at.decode() for at in erased_of(self._store).entries}
-        held = dict(self._held)
-        for kind in OF_ENTRIES:
-            held[kind] = [row for row in held[kind] if row["entry"] not in erased]
-        answers, inputs = len(held["answers"]), len(held["input"])
+        tables = self._held.tables(erased_of(self._store).entries)
+        answers, inputs = (
+            tables[kind].num_rows if kind in tables else 0 for kind in ("answers", "input")
+        )
         if answers:
-            self._writer.add(held)
+            self._writer.add(tables)
         self._begin()
         self._acknowledge()
         self.done.answers += answers
         self.done.inputs += inputs
 
     def _acknowledge(self) -> None:
-        """Move the consumer group behind the last answer that is on disk."""
-        out = self._store.keys.out
-        if not self._store.length(out):
-            return
-        last = self._writer.last["answers"]
-        if not self._has_group:
-            self._join_group(last)
-        try:
-            self._store.call("XGROUP", "SETID", out, self._group, last)
-        except UnknownGroup:  # it was dropped meanwhile
-            self._join_group(last)
-        if failpoints.chosen is not None:
-            failpoints.chosen.reach("archive-acknowledged")
+        self._group_moves.move(self._writer.last["answers"])
 
-    def _join_group(self, last: bytes) -> None:
-        """Make the group, and this archive its only consumer.
 
-        Raises
-        ------
-        BadConfiguration
-            If it is another's.
-        """
-        out, own = self._store.keys.out, self.identity.archive.encode()
-        try:
-            self._store.call("XGROUP", "CREATE", out, self._group, last)
-        except WorkerError as error:
-            if "BUSYGROUP" not in str(error):
-                raise
-        consumers = self._store.call("XINFO", "CONSUMERS", out, self._group)
-        names = [dict(zip(flat[::2], flat[1::2], strict=True))[b"name"] for flat in consumers]
-        if any(name != own for name in names):
-            raise BadConfiguration(
-                f"the consumer group {self._group!r} of {out} has another consumer: an archive "
-                "needs one of its own, --group NAME (and the worker --downstream-group NAME)"
-            )
-        self._store.call("XGROUP", "CREATECONSUMER", out, self._group, own)
-        self._has_group = True
+def no_answers(feed: str) -> BadConfiguration:
+    """Return the error for a feed that no worker has begun."""
+    return BadConfiguration(f"feed {feed!r} has no answers yet: online-svm worker {feed}")

@@ -6,7 +6,7 @@ that is not UTF-8, and numbers that do not fit their column, are left out of the
 them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from workers.feed.position import parse_id
@@ -92,12 +92,6 @@ def of_label(entry_id: bytes, message: Mapping[str, Any], truth: "Truth") -> Row
         return None
     known = {"id": _text(message.get("id")), "label": truth.label}
     return _located(entry_id) | known | {"is_late": False}
-
-
-def size_of(row: Row) -> int:
-    """Return about how many bytes a row has."""
-    fields: Sequence[bytes] = row.get("fields", ())
-    return 100 + len(row.get("payload", "")) + sum(map(len, fields))
 
 
 def _located(entry_id: bytes) -> Row:

@@ -7,8 +7,10 @@ feed of few examples has one part a day.
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +26,16 @@ from workers.history.archive.layout import (
     temporaries,
 )
 from workers.history.archive.parquet import arrow, last_row, opened
-from workers.history.archive.rows import Row, schema
+from workers.history.archive.rows import schema
 
 PART_ROWS = 50_000
 """Rows beyond which no rows are added to a part."""
 
 PART_BYTES = 1 << 25
 """Bytes of a part in memory, likewise; so this bounds what the writer holds."""
+
+GROUP_ROWS = 8192
+"""Rows of a row group, about: a part is written group by group."""
 
 
 class ArchiveWriter:
@@ -56,8 +61,8 @@ class ArchiveWriter:
                 left.unlink()
         self.last = {kind: self._last(kind) for kind in KINDS}
 
-    def add(self, rows: Mapping[str, Sequence[Row]]) -> None:
-        """Add rows of all kinds, in the order of their entries; those on disk already are left out.
+    def add(self, tables: Mapping[str, Any]) -> None:
+        """Add rows by kind, in the order of their entries; those on disk already are left out.
 
         When it returns all are on disk, whatever happens next.
 
@@ -66,11 +71,10 @@ class ArchiveWriter:
         BadConfiguration
             If they cannot be written. What is on disk stays whole.
         """
-        new: dict[str, dict[str, list[Row]]] = {}
-        for kind in KINDS:
-            for row in rows.get(kind, ()):
-                if self._is_new(kind, row):
-                    new.setdefault(_day(row), {}).setdefault(kind, []).append(row)
+        new: dict[str, dict[str, Any]] = {}
+        for kind, table in tables.items():
+            for day, of_day in self._days(kind, table):
+                new.setdefault(day, {})[kind] = of_day
         for day in sorted(new):  # a whole day before the next: answers are never ahead of input
             for kind in KINDS:
                 if kind in new[day]:
@@ -80,33 +84,44 @@ class ArchiveWriter:
         """Replace a part by a table, or drop it where that has no rows."""
         with _writing(part):
             if table.num_rows:
-                self._write(part, table)
+                self._write(part, table.to_batches(), table.schema)
             else:
                 part.unlink()
                 _sync(part.parent)
 
-    def _is_new(self, kind: str, row: Row) -> bool:
-        return parse_id(row["entry"].encode()) > parse_id(self.last[kind])
+    def _days(self, kind: str, table: Any) -> Iterator[tuple[str, Any]]:
+        """Yield the rows of each day that are not on disk."""
+        entries = [text.encode() for text in table.column("entry").to_pylist()]
+        begin = bisect_right(entries, parse_id(self.last[kind]), key=parse_id)
+        for day, of_day in groupby(entries[begin:], key=day_of):
+            count = len(list(of_day))
+            yield day, table.slice(begin, count)
+            begin += count
 
-    def _add(self, kind: str, day: str, rows: Sequence[Row]) -> None:
+    def _add(self, kind: str, day: str, table: Any) -> None:
         """Write rows of one day."""
-        table = self.pyarrow.Table.from_pylist(rows, schema=self._schemas[kind])
+        first, last = (table.column("entry")[place].as_py().encode() for place in (0, -1))
         part = self._small_part(kind, day, table)
+        held: Iterator[Any] = iter(())
         if part is None:
             place = self._directory / f"kind={kind}" / f"day={day}"
-            part = place / part_name(rows[0]["entry"].encode())
+            part = place / part_name(first)
             with _writing(place):
                 _make(place)
         else:
-            table = self.pyarrow.concat_tables([self.read(part), table])
+            held = self._batches(part)
         with _writing(part):
-            self._write(part, table)
-        self.last[kind] = rows[-1]["entry"].encode()
+            self._write(part, chain(held, table.to_batches()), table.schema)
+        self.last[kind] = last
 
     def read(self, part: Path) -> Any:
         """Return a part as a table."""
         with opened(part, ("entry",)) as source:
-            return source.read()
+            return source.read(use_threads=False)
+
+    def _batches(self, part: Path) -> Iterator[Any]:
+        with opened(part, ("entry",)) as source:
+            yield from source.iter_batches(GROUP_ROWS, use_threads=False)
 
     def _small_part(self, kind: str, day: str, table: Any) -> Path | None:
         """Return the last part of a day if there is room in it, and it has these columns alone."""
@@ -119,11 +134,15 @@ class ArchiveWriter:
         has_room = held.num_rows + table.num_rows <= PART_ROWS and size + table.nbytes <= PART_BYTES
         return of_day[-1] if has_room and columns.equals(self._schemas[kind]) else None
 
-    def _write(self, part: Path, table: Any) -> None:
+    def _write(self, part: Path, batches: Iterable[Any], schema: Any) -> None:
+        """Write batches of rows; only the rows of one group are held meanwhile."""
+        pq = self.pyarrow.parquet
         partial = part.with_name(f".{part.name}.{secrets.token_hex(4)}.tmp")
         try:
             with partial.open("xb") as target:
-                self.pyarrow.parquet.write_table(table, target, compression="zstd")
+                with pq.ParquetWriter(target, schema, compression="zstd") as sink:
+                    for table in self._groups(batches):
+                        sink.write_table(table)
                 _reach("archive-written")
                 target.flush()
                 os.fsync(target.fileno())
@@ -134,14 +153,21 @@ class ArchiveWriter:
         _reach("archive-renamed")
         _sync(part.parent)
 
+    def _groups(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield tables of about `GROUP_ROWS` rows."""
+        held: list[Any] = []
+        for batch in batches:
+            held.append(batch)
+            if sum(each.num_rows for each in held) >= GROUP_ROWS:
+                yield self.pyarrow.Table.from_batches(held)
+                held = []
+        if held:
+            yield self.pyarrow.Table.from_batches(held)
+
     def _last(self, kind: str) -> bytes:
         """Return the last entry of a kind on disk."""
         found = parts(self._directory, kind)
         return str(last_row(found[-1], ["entry"])[0]).encode() if found else b"0-0"
-
-
-def _day(row: Row) -> str:
-    return day_of(row["entry"].encode())
 
 
 def _reach(name: str) -> None:

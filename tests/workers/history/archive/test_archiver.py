@@ -18,9 +18,10 @@ from archived_feed import BEGIN, DAY, HOSTILE, answering, archive, push, rows_of
 from processes import Process  # noqa: E402
 
 from workers.admin.reset import reset  # noqa: E402
+from workers.broker import feed_reader  # noqa: E402
 from workers.errors import BadConfiguration, InputLost  # noqa: E402
 from workers.failpoints import EXIT_CODE, OF_ARCHIVE  # noqa: E402
-from workers.history.archive import writer  # noqa: E402
+from workers.history.archive import gathering, held, writer  # noqa: E402
 from workers.history.archive.archiver import Archiver  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402
 from workers.history.archive.layout import feed_directory  # noqa: E402
@@ -216,10 +217,8 @@ def test_a_feed_that_was_begun_anew_with_its_configuration_is_another_archive_to
             with answering(embedded_url, feed) as (_, answer_again, _engine):
                 push(store, 50, 80)
                 answer_again()
-            if not is_following:
-                archiver = Archiver(store, directory)
             with pytest.raises(BadConfiguration, match="was begun anew after"):
-                archiver.run(Stop())
+                (archiver if is_following else Archiver(store, directory)).run(Stop())
     assert len(rows_of(tmp_path, feed, "answers")) == 40
 
 
@@ -231,6 +230,35 @@ def test_a_feed_that_answers_the_same_input_again_has_the_same_archive(answered,
         answer()
         assert archive(store, tmp_path).answers == 20
         assert_whole(store, tmp_path)
+
+
+def test_large_input_is_held_in_parts(answered, tmp_path, monkeypatch):
+    """A page has a thousand answers, and each of their entries may have a MiB."""
+    most = []
+    hold = held.HeldRows.add
+
+    def watched(self, rows):
+        most.append(len(rows["input"]))
+        hold(self, rows)
+
+    monkeypatch.setattr(held.HeldRows, "add", watched)
+    monkeypatch.setattr(gathering, "MOST_INPUT", 1)
+    monkeypatch.setattr(feed_reader, "PAGE_BYTES", 500)
+    done = archive(answered, tmp_path)
+    assert (done.answers, done.inputs, done.missing) == (100, 100, 0)
+    assert 1 <= max(most[1:]) < 20
+    assert_whole(answered, tmp_path)
+
+
+def test_an_archive_takes_the_group_of_one_that_was_given_up(answered, tmp_path):
+    archive(answered, tmp_path / "one")
+    with pytest.raises(BadConfiguration, match="If that consumer was given up for good: --take"):
+        archive(answered, tmp_path / "two")
+    assert archive(answered, tmp_path / "two", takes_group=True).answers == 100
+    assert_whole(answered, tmp_path / "two")
+    assert archive(answered, tmp_path / "two").answers == 0
+    with pytest.raises(BadConfiguration, match="has another consumer"):
+        archive(answered, tmp_path / "one")
 
 
 def test_text_of_a_producer_is_data(embedded_url, feed, tmp_path):
