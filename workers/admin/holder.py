@@ -9,12 +9,20 @@ class FeedInUse(BadConfiguration):
     """A live worker holds the feed."""
 
 
-def check_not_in_use(store: Store, force: bool) -> None:
-    """Raise FeedInUse if a live worker holds the feed and `force` is not set."""
+def check_not_in_use(store: Store, force: bool | None = None) -> None:
+    """Raise FeedInUse if a live worker holds the feed.
+
+    Parameters
+    ----------
+    store : Store
+    force : bool, optional
+        Do not. None where nothing can be forced.
+    """
     name = holder(store)
     if name is not None and not force:
+        way = "" if force is None else ", or --force"
         raise FeedInUse(
-            f"feed {store.keys.feed!r} is held by {name!r}: stop that worker first, or --force"
+            f"feed {store.keys.feed!r} is held by {name!r}: stop that worker first{way}"
         )
 
 

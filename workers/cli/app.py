@@ -62,6 +62,7 @@ _MUST_FINISH = (
     "worker",
     "combine",
     "push",
+    "archive",
     "verify",
     "repair",
     "fork",

@@ -10,10 +10,45 @@ from workers.plural import counted
 
 if TYPE_CHECKING:
     from workers.broker.store import Store
-    from workers.history.archive.archiver import Archived
+    from workers.history.archive.archiver import Archived, Archiver
     from workers.stop import Stop
 
 _POLL = 0.5  # seconds between two looks at a feed that has not begun
+
+To = Annotated[
+    Path,
+    typer.Option(
+        "--to", metavar="DIR", help="The archive; it goes on with one.", show_default=False
+    ),
+]
+Follow = Annotated[
+    bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C or SIGTERM.")
+]
+Every = Annotated[
+    float,
+    typer.Option(
+        "--every",
+        metavar="SECONDS",
+        min=0.0,
+        help="With --follow: write what is new after so long, at the latest.",
+    ),
+]
+Group = Annotated[
+    str,
+    typer.Option(
+        "--group",
+        help="Consumer group of the answers that is moved behind what is on disk. A worker "
+        "with --downstream block --downstream-group NAME trims nothing before that.",
+    ),
+]
+TakeGroup = Annotated[
+    bool,
+    typer.Option("--take-group", help="Take that group from an archive that was given up."),
+]
+AcceptGap = Annotated[
+    bool,
+    typer.Option("--accept-gap", help="Go on where entries were trimmed before they came here."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -23,38 +58,12 @@ def register(app: typer.Typer) -> None:
 
 def archive(
     feed: Feed,
-    to: Annotated[
-        Path,
-        typer.Option(
-            "--to", metavar="DIR", help="The archive; it goes on with one.", show_default=False
-        ),
-    ],
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C or SIGTERM.")
-    ] = False,
-    every: Annotated[
-        float,
-        typer.Option(
-            "--every",
-            metavar="SECONDS",
-            min=0.0,
-            help="With --follow: write what is new after so long, at the latest.",
-        ),
-    ] = 30.0,
-    group: Annotated[
-        str,
-        typer.Option(
-            "--group",
-            help="Consumer group of the answers that is moved behind what is on disk. A worker "
-            "with --downstream block --downstream-group NAME trims nothing before that.",
-        ),
-    ] = "archive",
-    accept_gap: Annotated[
-        bool,
-        typer.Option(
-            "--accept-gap", help="Go on where entries were trimmed before they came here."
-        ),
-    ] = False,
+    to: To,
+    follow: Follow = False,
+    every: Every = 30.0,
+    group: Group = "archive",
+    take_group: TakeGroup = False,
+    accept_gap: AcceptGap = False,
     redis: Redis = None,
     config: Config = None,
     json: Json = False,
@@ -67,28 +76,34 @@ def archive(
     from workers.broker.store import Store
     from workers.history.archive.archiver import Archiver
     from workers.history.archive.identity import locked
-    from workers.history.archive.layout import feed_directory
+    from workers.history.archive.layout import place_of
     from workers.history.archive.parquet import arrow
     from workers.stop import Stop, signals
 
     arrow()  # before anything is waited for
-    stop = Stop()
+    stop, directory = Stop(), place_of(to, feed)
     with signals(stop), Store(redis_url(redis, config), feed, stop) as store:
-        directory = feed_directory(to, feed)
-        if follow and not _has_begun(store, stop):
+        if not _has_begun(store, stop, follow):
             return
         with locked(directory):
-            archiver = Archiver(store, directory, group, accept_gap)
+            archiver = Archiver(store, directory, group, accept_gap, take_group)
             if follow:
                 store.be_patient()
-            try:
-                archiver.run(stop, follow, every)
-            finally:
-                done = archiver.done
-                if not json:
-                    note(describe(done, directory))
+                note(_beginning(archiver, directory))
+            _run(archiver, stop, directory, follow, every)
     if json:
-        show_json({"feed": feed, "directory": str(directory)} | _plain(done))
+        show_json({"feed": feed, "directory": str(directory)} | _plain(archiver.done))
+
+
+def _run(archiver: "Archiver", stop: "Stop", directory: Path, follow: bool, every: float) -> None:
+    """Archive, and say what was added: after an error too, if anything was."""
+    try:
+        archiver.run(stop, follow, every)
+    except BaseException:
+        if archiver.done.answers:
+            note(describe(archiver.done, directory))
+        raise
+    note(describe(archiver.done, directory))
 
 
 def describe(done: "Archived", directory: Path) -> str:
@@ -106,14 +121,33 @@ def describe(done: "Archived", directory: Path) -> str:
     return text
 
 
+def _beginning(archiver: "Archiver", directory: Path) -> str:
+    before = archiver.was_archived
+    where = "the oldest answer that is kept" if before is None else f"answer {before + 1:,}"
+    return f"archiving to {directory}, from {where} on"
+
+
 def _plain(done: "Archived") -> dict[str, int]:
     return {"answers": done.answers, "input": done.inputs, "input_missing": done.missing}
 
 
-def _has_begun(store: "Store", stop: "Stop") -> bool:
-    """Wait until a feed has a state; return False if a stop was requested before."""
+def _has_begun(store: "Store", stop: "Stop", follow: bool) -> bool:
+    """Return whether a feed has a state; wait for it if it is to be followed.
+
+    Raises
+    ------
+    BadConfiguration
+        If it has none and is not to be followed.
+    """
+    from workers.history.archive.archiver import no_answers
+
+    if store.state() is not None:
+        return True
+    if not follow:
+        raise no_answers(store.keys.feed)
+    note(f"waiting for feed {store.keys.feed!r} to begin")
     store.be_patient()
-    while store.state() is None:
-        if stop.wait(_POLL):
-            return False
-    return True
+    while not stop.wait(_POLL):
+        if store.state() is not None:
+            return True
+    return False

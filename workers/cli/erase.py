@@ -109,11 +109,9 @@ def _opened(path: Path, feed: str) -> "Iterator[Copies]":
     from workers.errors import BadConfiguration
     from workers.history.archive.erasure import ErasableArchive
     from workers.history.archive.identity import locked
-    from workers.history.archive.layout import IDENTITY, feed_directory
     from workers.history.archive.reader import Archive
 
-    own = feed_directory(path, feed)
-    archive = Archive(own if (own / IDENTITY).is_file() else path)
+    archive = Archive(path, feed)
     if archive.identity.feed != feed:
         raise BadConfiguration(f"{path}: is the archive of feed {archive.identity.feed!r}")
     with locked(archive.directory):

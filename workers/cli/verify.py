@@ -80,7 +80,7 @@ def verify(
             from workers.history.archive.reader import Archive
             from workers.history.archive.verification import verify_archive
 
-            found = verify_archive(store, Archive(Path(input)))
+            found = verify_archive(store, Archive(Path(input), feed))
         else:
             reading = reading_of(
                 format, label, prob, no_label, no_header, features, drop, id, na, data_dir, slice

@@ -99,7 +99,7 @@ def erase(store: Store, person: str, copies: Copies | None = None) -> Erasure:
         return _erase_copies(store.keys.feed, sent, copies)
     state = feed_state(store)
     settings_of(store.keys.feed, state)  # a combination has none
-    check_not_in_use(store, force=False)
+    check_not_in_use(store)
     with holding(store.url, store.keys.lease, WRITER, _LEASE, Stop(), _LEASE):
         return _erase(store, feed_state(store), sent, copies)
 

@@ -73,8 +73,8 @@ class Archiver:
     Attributes
     ----------
     done : Archived
-    begins_after : bytes
-        The last answer that was on disk before, or the one before the first that is kept.
+    was_archived : int or None
+        The `seq` of the last answer that was on disk before; None without any.
 
     Raises
     ------
@@ -101,8 +101,8 @@ class Archiver:
         self._writer = ArchiveWriter(directory)
         self._seq = last_archived(store, state, directory)
         self._group_moves = Acknowledgement(store, group, self.identity.archive, takes_group)
+        self.was_archived = self._seq
         self._begin()
-        self.begins_after = self._after
 
     def run(self, stop: Stop, follow: bool = False, every: float = EVERY) -> None:
         """Archive what is answered: to the present end, or until a stop is requested.

@@ -100,8 +100,14 @@ def is_archive(path: Path) -> bool:
     return path.is_dir() and ((path / IDENTITY).is_file() or any(_feeds_below(path)))
 
 
-def find(path: Path) -> Path:
-    """Return the directory of one feed: the given one, or the only one below it.
+def place_of(root: Path, feed: str) -> Path:
+    """Return where the archive of a feed is below `root`, or is to be: there, or `root` itself."""
+    own = feed_directory(root, feed)
+    return root if (root / IDENTITY).is_file() and not (own / IDENTITY).is_file() else own
+
+
+def find(path: Path, feed: str | None = None) -> Path:
+    """Return the directory of one feed: the given one, the feed's below it, or the only one there.
 
     Raises
     ------
@@ -110,6 +116,8 @@ def find(path: Path) -> Path:
     """
     if (path / IDENTITY).is_file():
         return path
+    if feed is not None and (feed_directory(path, feed) / IDENTITY).is_file():
+        return feed_directory(path, feed)
     found = sorted(_feeds_below(path)) if path.is_dir() else []
     if len(found) == 1:
         return found[0]

@@ -23,7 +23,9 @@ class Archive:
     Parameters
     ----------
     path : Path
-        Its directory, or that above it where it is the only one there.
+        Its directory, or that above it.
+    feed : str, optional
+        Which of several there; without it there must be one alone.
 
     Attributes
     ----------
@@ -36,8 +38,8 @@ class Archive:
         If it is no archive.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.directory = layout.find(path)
+    def __init__(self, path: Path, feed: str | None = None) -> None:
+        self.directory = layout.find(path, feed)
         found = read_identity(self.directory)
         assert found is not None  # `find` saw it
         self.identity: Identity = found

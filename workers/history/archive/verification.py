@@ -5,8 +5,9 @@ in Redis, whatever Redis still keeps.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 from workers.admin.erase.learned_again import learn_again
@@ -38,7 +39,7 @@ def verify_archive(store: Store, archive: Archive) -> Verification:
     state, record = feed_state(store), erased_of(store)
     _check(store, state, archive, record)
     comparison = _ArchivedComparison(store, state, archive)
-    pages = _joined(archive.inputs(), store, store.keys.input, archive, state)
+    pages = _joined(archive.inputs, store, store.keys.input, archive, state)
     for page in pages if record.base is None else comparison.around(record, record.base, pages):
         comparison.check(comparison.answer(page))
     return comparison.result()
@@ -60,6 +61,20 @@ def _check(store: Store, state: FeedState, archive: Archive, record: Erased) -> 
             f"{archive.directory}: does not begin with the first entry of feed {feed!r}, so its "
             f"history cannot be answered again: online-svm verify {feed} checks what Redis keeps"
         )
+    _check_erased(archive, record)
+
+
+def _check_erased(archive: Archive, record: Erased) -> None:
+    """Raise BadConfiguration if the archive has entries that were erased from the feed."""
+    if not record.entries:
+        return
+    pages = archive.pages("answers", ())
+    left = sum(at in record.entries for page in pages for at, _ in page)
+    if left:
+        raise BadConfiguration(
+            f"{archive.directory}: has {left:,} answers that were erased from the feed: online-svm "
+            f"erase {archive.identity.feed} --id ID --archive DIR erases them there too"
+        )
 
 
 class _ArchivedComparison(Comparison):
@@ -70,7 +85,7 @@ class _ArchivedComparison(Comparison):
         self._state, self._archive = state, archive
         kinds = zip(store.keys.outputs, ("answers", "reports", "alarms"), strict=False)
         self._entries = {
-            stream: _Ahead(_joined(archive.payloads(kind), store, stream, archive, state))
+            stream: _Ahead(_joined(partial(archive.payloads, kind), store, stream, archive, state))
             for stream, kind in kinds
         }
 
@@ -152,10 +167,26 @@ class _Ahead:
 
 
 def _joined(
-    archived: Iterator[list[Entry]], store: Store, stream: str, archive: Archive, state: FeedState
+    archived: Callable[[bytes, bytes], Iterator[list[Entry]]],
+    store: Store,
+    stream: str,
+    archive: Archive,
+    state: FeedState,
 ) -> Iterator[list[Entry]]:
-    """Yield the archived pages of a stream, then what Redis has of it after the archive's end."""
-    yield from archived
-    end, cursor = archive.end, state.position.cursor
-    if parse_id(end) < parse_id(cursor):
-        yield from store.pages(stream, end, cursor)
+    """Yield the archived pages of a stream, then what Redis has of it after the archive's end.
+
+    The archive may grow meanwhile, and Redis give up what is in it: a page of Redis is whole if
+    nothing after its beginning was archived when it was read.
+    """
+    cursor, after = state.position.cursor, b"0-0"
+    while after != cursor:
+        page = next(store.pages(stream, after, cursor), None)
+        end = min(archive.end, cursor, key=parse_id)
+        if parse_id(end) > parse_id(after):
+            yield from archived(after, end)
+            after = end
+        elif page is None:
+            return
+        else:
+            yield page
+            after = page[-1][0]

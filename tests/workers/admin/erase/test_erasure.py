@@ -298,7 +298,7 @@ def test_a_feed_at_work_is_left_alone(feed_of_person):
     store = feed_of_person
     with (
         holding(store.url, store.keys.lease, "other", 5.0, Stop(), 1.0),
-        pytest.raises(FeedInUse, match="is held by 'other'"),
+        pytest.raises(FeedInUse, match=r"is held by 'other': stop that worker first$"),
     ):
         erase(store, PERSON)
     assert len(stream(store, "input")) == 100

@@ -407,7 +407,11 @@ def test_the_command_follows_a_feed_until_it_is_stopped(embedded_url, feed, tmp_
                 time.sleep(0.05)
         process.terminate()
         assert process.wait() == 0
-        assert "100 answers added" in process.stderr.read()
+        said = process.stderr.read()
+        assert (
+            f"archiving to {tmp_path}/feed={feed}, from the oldest answer that is kept on" in said
+        )
+        assert "100 answers added" in said
         assert_whole(store, tmp_path)
 
 

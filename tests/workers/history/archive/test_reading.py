@@ -8,13 +8,18 @@ pa = pytest.importorskip("pyarrow", reason="pip install 'online-svm[archive]'")
 
 from archived_feed import answering, archive, push, stream  # noqa: E402
 
-from workers.admin.verify import verify  # noqa: E402
+from workers.admin.erase.erasure import erase  # noqa: E402
+from workers.admin.verify import Comparison, verify  # noqa: E402
+from workers.broker import feed_reader  # noqa: E402
+from workers.broker.feed_reader import FeedReader  # noqa: E402
+from workers.broker.store import Store  # noqa: E402
 from workers.cli import app as cli  # noqa: E402
 from workers.cli.backtest import _archived  # noqa: E402
 from workers.config.settings import WorkerSettings  # noqa: E402
 from workers.dashboard.report.past_archive import read_archive  # noqa: E402
 from workers.dashboard.report.past_feed import NothingKept, read_past  # noqa: E402
 from workers.errors import BadConfiguration  # noqa: E402
+from workers.history.archive import reader  # noqa: E402
 from workers.history.archive.layout import feed_directory, find, is_archive  # noqa: E402
 from workers.history.archive.reader import Archive  # noqa: E402
 from workers.history.archive.verification import verify_archive  # noqa: E402
@@ -105,6 +110,84 @@ def test_what_came_after_the_archive_is_verified_from_redis(answered, archived):
     assert found.is_identical
     assert found.answers == 150
     assert verify(answered).is_identical
+
+
+@pytest.mark.parametrize("begins", [0, 60])
+def test_what_is_archived_and_trimmed_meanwhile_is_verified_too(
+    embedded_url, feed, tmp_path, monkeypatch, begins
+):
+    """A worker that waits for its archive trims what is on disk, also while it is verified."""
+    with answering(embedded_url, feed) as (store, answer, _):
+        push(store, 0, 60)
+        answer()
+        archive(store, tmp_path)
+        push(store, 60, 120)
+        answer()
+    recompute = Comparison.answer
+
+    def meanwhile(self, entries):
+        found = recompute(self, entries)
+        if self.position.seq >= begins and not done:
+            done.append(archive(store, tmp_path).answers)
+            for key in (store.keys.input, *store.keys.outputs):
+                store.call("XTRIM", key, "MAXLEN", "=", 0)
+        return found
+
+    done = []
+    monkeypatch.setattr(Comparison, "answer", meanwhile)
+    monkeypatch.setattr(feed_reader, "PAGE", 20)
+    monkeypatch.setattr(FeedReader.pages, "__defaults__", (b"+", 20))
+    monkeypatch.setattr(reader, "PAGE", 20)
+    with Store(embedded_url, feed) as store:
+        found = verify_archive(store, Archive(tmp_path))
+    assert done == [60]
+    assert (found.is_identical, found.answers) == (True, 120)
+
+
+def test_erased_entries_that_the_archive_still_has_are_named(answered, archived):
+    erase(answered, "id-7")
+    with pytest.raises(BadConfiguration, match="has 1 answers that were erased from the feed"):
+        verify_archive(answered, archived)
+
+
+def test_a_directory_of_several_archives_is_searched_for_that_of_the_feed(
+    answered, archived, run, tmp_path, embedded_url
+):
+    other = f"{answered.keys.feed}-other"
+    with answering(embedded_url, other) as (store, answer, _):
+        push(store, 0, 20)
+        answer()
+        archive(store, tmp_path / "cold")
+    code, out, said = run("verify", other, "--input", tmp_path / "cold")
+    assert (code, out.splitlines()[-1]) == (0, "identical"), said
+    code, _, said = run("report", tmp_path / "cold")
+    assert (code, "name one of them" in said) == (2, True)
+    code, _, said = run("erase", other, "--id", "id-3", "--archive", tmp_path / "cold", "--yes")
+    assert (code, "1 entry of feed" in said) == (0, True), said
+
+
+def test_the_directory_of_a_feed_may_be_named_to_go_on_with(answered, archived, run):
+    code, _, said = run("archive", answered.keys.feed, "--to", archived.directory)
+    assert (code, f"0 answers added to {archived.directory}" in said) == (0, True)
+    assert not list(archived.directory.glob("feed=*"))
+    code, _, said = run("archive", "another", "--to", archived.directory)
+    assert (code, "feed 'another' has no answers yet" in said) == (2, True)
+    assert not list(archived.directory.glob("feed=*"))
+
+
+def test_a_feed_that_has_not_begun_leaves_no_directory(run, tmp_path, feed):
+    code, _, said = run("archive", feed, "--to", tmp_path / "cold")
+    assert (code, "has no answers yet: online-svm worker" in said) == (2, True)
+    assert not (tmp_path / "cold").exists()
+
+
+def test_nothing_is_said_to_be_added_where_an_error_was_the_first(
+    answered, archived, run, tmp_path
+):
+    code, _, said = run("archive", answered.keys.feed, "--to", tmp_path / "second")
+    assert code == 2
+    assert "has another consumer" in said
+    assert "added" not in said
 
 
 @pytest.mark.parametrize(("kind", "column"), [("answers", "payload"), ("input", "fields")])
