@@ -119,7 +119,7 @@ class PredictorState:
         """Whether the learner was given anything since it began."""
         return self._pending is not None or (self._active is not None and not self._is_stale)
 
-    def restore(self, data: bytes) -> None:
+    def restore(self, data: bytes | memoryview) -> None:
         """Continue from a snapshot of a predictor with the same configuration.
 
         Raises

@@ -64,8 +64,10 @@ class StreamMonitors:
     """
 
     def __init__(self, config: MonitorConfig, seed: int = 0, *, in_order: bool = True) -> None:
-        self._config = config
-        self._tests = MonitorSet(config, seed, in_order=in_order)
+        self._begin(config, MonitorSet(config, seed, in_order=in_order))
+
+    def _begin(self, config: MonitorConfig, tests: MonitorSet) -> None:
+        self._config, self._tests = config, tests
         self._open: dict[tuple[str | None, ...], Alarm] = {}
         self._acted: list[int] = []  # examples learned at the first alarm of each change
         self.raised = 0
@@ -204,9 +206,11 @@ class StreamMonitors:
         """
         header, arrays = state
         in_order = config.maturity == "horizon"
-        restored = cls(config, config.seed, in_order=in_order)
         tests = under("tests", arrays)
-        restored._tests = MonitorSet.from_state(tests, config, config.seed, in_order=in_order)
+        restored = cls.__new__(cls)
+        restored._begin(
+            config, MonitorSet.from_state(tests, config, config.seed, in_order=in_order)
+        )
         restored._load(header)
         return restored
 

@@ -61,7 +61,7 @@ def write(members: Mapping[str, Sequence[Buffer]]) -> bytes | None:
     return b"".join((*pieces, whole, _end(len(members), len(whole), at)))
 
 
-def read(data: bytes) -> dict[str, memoryview] | None:
+def read(data: Buffer) -> dict[str, memoryview] | None:
     """Return the members of an archive that `write` gave, by name, without copying them.
 
     None for any other bytes: for archives of another form, and for damaged ones.
@@ -111,7 +111,7 @@ def _end(count: int, size: int, at: int) -> bytes:
     return _END.pack(b"PK\5\6", 0, 0, count, count, size, at, 0)
 
 
-def _end_of(data: bytes) -> tuple[int, int, int]:
+def _end_of(data: Buffer) -> tuple[int, int, int]:
     """Return the number of entries of the directory, its size and place, as the end says."""
     if len(data) < _END.size:
         return 0, 0, 0
@@ -119,9 +119,9 @@ def _end_of(data: bytes) -> tuple[int, int, int]:
     return fields[4], fields[5], fields[6]
 
 
-def _name(text: bytes, flags: int) -> str | None:
+def _name(text: Buffer, flags: int) -> str | None:
     """Return the name of a member; None where it is no text of the form that `flags` says."""
     try:
-        return text.decode("utf-8" if flags == _UTF8 else "ascii")
+        return str(text, "utf-8" if flags == _UTF8 else "ascii")
     except UnicodeDecodeError:
         return None

@@ -49,7 +49,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, np.dtyp
     return archive.write(members) or _written_by_zipfile(members)
 
 
-def unpack(data: bytes) -> State:
+def unpack(data: archive.Buffer) -> State:
     """Return the header and the arrays of an archive made by `pack`.
 
     Raises
@@ -96,7 +96,7 @@ def _written_by_zipfile(members: Mapping[str, Sequence[archive.Buffer]]) -> byte
     return target.getvalue()
 
 
-def _read_by_zipfile(data: bytes) -> dict[str, archive.Buffer]:
+def _read_by_zipfile(data: archive.Buffer) -> dict[str, archive.Buffer]:
     """Return the members of an archive that others wrote, or say what is wrong with it."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as found:

@@ -113,6 +113,13 @@ class Connection:
         """Return the replies to commands, all sent before the first reply is read; see `call`."""
         return [self.receive(sent) for sent in [self.send(*command) for command in commands]]
 
+    def send_all(self, commands: Iterable[Sequence[Argument]]) -> list[Sent]:
+        """Send a few small commands, as `send`, with one call of the system where possible."""
+        if self._last is None:
+            return [self.send(*command) for command in commands]
+        with self._last.together():
+            return [self.send(*command) for command in commands]
+
     def send(
         self,
         *command: Argument,

@@ -119,8 +119,9 @@ class FeedReader:
     def types(self) -> dict[str, str]:
         """Return the type of each key of the feed that exists."""
         expected = self.expected_types()
-        sent = {key: self._connection.send("TYPE", key) for key in expected}
-        found = {key: self._connection.receive(asked).decode() for key, asked in sent.items()}
+        sent = self._connection.send_all([("TYPE", key) for key in expected])
+        kinds = (self._connection.receive(each).decode() for each in sent)
+        found = dict(zip(expected, kinds, strict=True))
         return {key: kind for key, kind in found.items() if kind != "none"}
 
     def expected_types(self) -> dict[str, str]:

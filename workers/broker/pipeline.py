@@ -10,7 +10,8 @@ where a node of a cluster sent it on to another, and WAIT behind it, where repli
 import os
 import time
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,7 @@ class Pipeline:
         self.client: Any = client
         self._unread: deque[Sent] = deque()
         self._callbacks: dict[Argument, Any] = {}  # what redis-py makes of a reply, by the command
+        self._held: list[bytes] | None = None  # commands that are to be written at once
         self._is_closed = False
 
     def send(self, sent: Sent) -> None:
@@ -140,6 +142,20 @@ class Pipeline:
     def awaits(self, sent: Sent) -> bool:
         """Return whether a command that was sent here has no reply yet."""
         return sent in self._unread
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Write small commands that are sent within the block at its end, at once."""
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            if held and not self._is_closed:
+                try:
+                    self.client.connection.send_packed_command((b"".join(held),))
+                except redis.RedisError:
+                    self.close()
 
     def read_until(self, upto: Sent) -> None:
         """Read replies up to that of `upto`, and keep each with its command."""
@@ -251,7 +267,11 @@ class Pipeline:
                 connection.send_packed_command(packer.pack(*command))
                 return
         # Its type hint says a tuple of one.
-        connection.send_packed_command((pack_command(command),))  # type: ignore[arg-type]
+        packed = pack_command(command)  # type: ignore[arg-type]
+        if self._held is None:
+            connection.send_packed_command((packed,))
+        else:
+            self._held.append(packed)
 
 
 def _reach(side: str, sent: Sent) -> None:

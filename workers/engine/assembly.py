@@ -21,9 +21,10 @@ from workers.engine.loop import Engine, Observer
 from workers.engine.ownership import HeldLease
 from workers.engine.pace import OwnPace, Pace
 from workers.engine.publisher import Publisher
-from workers.engine.recovery import Recovery
+from workers.engine.recovery import Fetched, Recovery, none_fetched
 from workers.engine.telemetry import Telemetry
 from workers.feed.agreement import agreement
+from workers.feed.state import Agreement
 from workers.refit.background import Background
 from workers.refit.child import Child
 from workers.refit.observed import ObservedRefitter
@@ -53,27 +54,32 @@ def assemble(
     begins: bool = True,
     telemetry: Telemetry | None = None,
     pace: Pace | None = None,
+    ours: Agreement | None = None,
+    fetched: Fetched | None = None,
 ) -> Engine:
     """Return an engine that has taken over the feed of `store`; see `Engine` and `Recovery`.
 
-    With a pace, one that shares its process: it has still to take the feed over, in steps.
+    With a pace, one that shares its process: it has still to take the feed over, in steps. `ours`
+    is the agreement of these settings, where it is known; for `fetched` see `Recovery`.
     """
     told = telemetry or Telemetry()
+    config, limits = settings.predictor, settings.limits
     recovery = Recovery(
         store,
-        agreement(settings.predictor, settings.limits),
-        settings.limits,
-        lambda: _fresh(settings.predictor, refits),
+        ours or agreement(config, limits),
+        limits,
+        lambda: _fresh(config, refits),
         writer,
         stop,
         accept_environment,
         told,
         pace or OwnPace(),
+        fetched or none_fetched,
     )
     return Engine(
         store,
         recovery,
-        settings.limits,
+        limits,
         stop,
         batch=settings.batch,
         snapshot_every=settings.snapshot_every,

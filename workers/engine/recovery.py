@@ -19,7 +19,7 @@ from workers.config.settings import Limits
 from workers.engine import snapshots
 from workers.engine.answer import process
 from workers.engine.pace import OwnPace, Pace
-from workers.engine.snapshots import KeptSnapshots
+from workers.engine.snapshots import KeptSnapshots, LoadedSnapshot
 from workers.engine.telemetry import Telemetry
 from workers.errors import (
     InputLost,
@@ -37,6 +37,10 @@ from workers.feed.state import Agreement, FeedState, Pointer
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
+
+Fetched = Callable[[Pointer, str], LoadedSnapshot | None]
+"""Returns the snapshot that a pointer names, of a configuration with this hash, if it was read
+and checked before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,11 @@ class Recovered:
     config_hash: str
 
 
+def none_fetched(_pointer: Pointer, _config_hash: str) -> LoadedSnapshot | None:
+    """Know of no snapshot that was read before."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Recovery:
     """Takes over a feed, at the start and whenever the engine has to read its position again.
@@ -86,6 +95,7 @@ class Recovery:
     telemetry : Telemetry
     pace : Pace
         How many entries are answered again at once.
+    fetched : Fetched
     """
 
     store: Store
@@ -97,6 +107,7 @@ class Recovery:
     accept_environment: bool = False
     telemetry: Telemetry = field(default_factory=Telemetry)
     pace: Pace = field(default_factory=OwnPace)
+    fetched: Fetched = none_fetched
 
     def __call__(self, begins: bool = False) -> Recovered:
         """Take over the feed; with `begins` it may be created. See `steps`."""
@@ -176,7 +187,10 @@ class Recovery:
         predictor, recent = self.new_predictor(), RecentIds(self.limits.dedupe_window)
         if pointer is None:
             return START, predictor, recent
-        stored = snapshots.read(self.store, pointer, state.agreement.config_hash)
+        config_hash = state.agreement.config_hash
+        stored = self.fetched(pointer, config_hash)
+        if stored is None:
+            stored = snapshots.read(self.store, pointer, config_hash)
         try:
             predictor.restore(recent.restore_from(stored.body))
         except InvalidSnapshot as error:

@@ -33,7 +33,7 @@ class LoadedSnapshot:
     """A snapshot that was read and passed its checks."""
 
     position: Position
-    body: bytes
+    body: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,18 @@ class KeptSnapshots:
 
 
 def encode(
-    feed: str, config_hash: str, position: Position, body: bytes, part_bytes: int = PART_BYTES
+    feed: str,
+    config_hash: str,
+    position: Position,
+    body: bytes | memoryview,
+    part_bytes: int = PART_BYTES,
 ) -> tuple[Pointer, bytes]:
     """Return the pointer to a snapshot and its bytes; parts have at most `part_bytes`.
 
     Examples
     --------
     >>> pointer, data = encode("f", "c0ffee", Position(b"9-1", 3, 2, bytes(32)), b"learned")
-    >>> decode(data, pointer, "f", "c0ffee").body
+    >>> bytes(decode(data, pointer, "f", "c0ffee").body)
     b'learned'
     """
     header = {
@@ -87,8 +91,10 @@ def parts_of(size: int, part_bytes: int = PART_BYTES) -> int:
     return max(1, -(-size // part_bytes))
 
 
-def decode(data: bytes, pointer: Pointer, feed: str, config_hash: str) -> LoadedSnapshot:
-    """Return the position and the predictor's bytes of a snapshot.
+def decode(
+    data: bytes | memoryview, pointer: Pointer, feed: str, config_hash: str
+) -> LoadedSnapshot:
+    """Return the position and the predictor's bytes of a snapshot, which are not copied.
 
     Raises
     ------
@@ -97,7 +103,7 @@ def decode(data: bytes, pointer: Pointer, feed: str, config_hash: str) -> Loaded
     """
     if sha256(data).hexdigest() != pointer.sha256:
         raise InvalidStoredSnapshot("its SHA-256 is not the one recorded: it is damaged")
-    header, body = _split(data)
+    header, body = _split(memoryview(data))
     if header.get("format") != FORMAT:
         raise InvalidStoredSnapshot(
             f"it has format {header.get('format')!r}, this version reads {FORMAT}: upgrade"
@@ -146,15 +152,15 @@ def move_to(
     return SnapshotMove(pointer, previous, going, b"" if keep_input else trim, marks)
 
 
-def _split(data: bytes) -> tuple[dict[str, Any], bytes]:
+def _split(data: memoryview) -> tuple[dict[str, Any], memoryview]:
     start = len(MAGIC) + _LENGTH
-    if not data.startswith(MAGIC) or len(data) < start:
+    if data[: len(MAGIC)] != MAGIC or len(data) < start:
         raise InvalidStoredSnapshot("it is not a snapshot of this program")
     length = int.from_bytes(data[len(MAGIC) : start], "big")
     if length > min(_MAX_HEADER, len(data) - start):
         raise InvalidStoredSnapshot("its header is longer than it may be")
     try:
-        header = json.loads(data[start : start + length])
+        header = json.loads(bytes(data[start : start + length]))
     except (ValueError, RecursionError) as error:
         raise InvalidStoredSnapshot(f"its header is unreadable: {error}") from error
     if not isinstance(header, dict):

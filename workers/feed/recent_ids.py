@@ -52,7 +52,7 @@ class RecentIds:
         ids = orjson.dumps(self._seqs)
         return b"".join((len(ids).to_bytes(_LENGTH, "big"), ids, body))
 
-    def restore_from(self, body: bytes) -> bytes:
+    def restore_from(self, body: bytes | memoryview) -> bytes | memoryview:
         """Restore the ids from the result of `prepend_to`; return the body without them.
 
         Raises
@@ -68,7 +68,7 @@ class RecentIds:
         self._seqs = self._checked(body[_LENGTH:start])
         return body[start:]
 
-    def _checked(self, text: bytes) -> dict[str, int]:
+    def _checked(self, text: bytes | memoryview) -> dict[str, int]:
         try:
             found = orjson.loads(text)
         except orjson.JSONDecodeError as error:

@@ -21,15 +21,18 @@ from workers.engine.loop import Engine
 from workers.engine.pace import SharedPace
 from workers.engine.preflight import Preflight
 from workers.engine.read_ahead import InputReader
+from workers.engine.recovery import Fetched as Found
 from workers.engine.service import commands_of, retention
+from workers.engine.snapshots import LoadedSnapshot
 from workers.engine.telemetry import Telemetry
 from workers.errors import Fenced, Stopped, Unavailable, WorkerError
-from workers.feed.agreement import agreement
 from workers.feed.keys import FeedKeys
-from workers.feed.stored_settings import effective_settings
+from workers.feed.state import Pointer
 from workers.fleet.leases import FeedLease
 from workers.fleet.replay_budget import ReplayBudget
+from workers.fleet.settled_settings import SettledSettings
 from workers.fleet.shared_reader import Wanted
+from workers.fleet.snapshot_fetcher import Fetched, SnapshotFetcher
 from workers.refit.pooled_refitter import PooledRefitter
 from workers.stop import Stop
 
@@ -91,6 +94,8 @@ class Shared:
     checks : Checks
         Of the permissions of each feed.
     replays : ReplayBudget
+    settled : SettledSettings
+    fetcher : SnapshotFetcher
     accept_environment : bool
     """
 
@@ -103,6 +108,8 @@ class Shared:
     observe: Callable[[str, Outcome], None]
     checks: Checks
     replays: ReplayBudget
+    settled: SettledSettings
+    fetcher: SnapshotFetcher
     accept_environment: bool = False
 
 
@@ -283,9 +290,9 @@ class HostedFeed:
     def _starting(self) -> Iterator[None]:
         """Check the feed, and take it over, as a lone worker does: see `engine.service.run`."""
         shared, store = self._shared, self._store
+        fetched = shared.fetcher.fetch(self.feed)
         state = preflight.find(store, shared.server)
-        used = effective_settings(self._settings, self.feed, state.state)
-        ours = agreement(used.predictor, used.limits)
+        used, ours = shared.settled.of(self._settings, self.feed, state.state)
         # The take-over reads the snapshots itself.
         known = Preflight("", state.state, ())
         found = preflight.check(store, ours, shared.accept_environment, known, state)
@@ -295,15 +302,13 @@ class HostedFeed:
         store.register()
         yield
         refits = self._opened.enter_context(shared.refits(used, self._telemetry))
-        small = {
-            "batch": min(used.batch, SLICE),
-            "batch_bytes": min(used.batch_bytes, BATCH_BYTES),
-        }
+        while not fetched.done():
+            yield
         engine = assemble(
-            store, used.model_copy(update=small), refits, shared.stop, shared.writer, self.lease,
+            store, used, refits, shared.stop, shared.writer, self.lease,
             self._committed, shared.accept_environment,
             begins=found.state is None, telemetry=self._telemetry,
-            pace=SharedPace(refits, SLICE),
+            pace=SharedPace(refits, SLICE), ours=ours, fetched=_once(fetched.result()),
         )  # fmt: skip
         self.engine = engine
         while not engine.recover_some():
@@ -370,3 +375,15 @@ class HostedFeed:
         self._shared.replays.forget(self.feed)
         self.engine, self._steps = None, iter(())
         self._opened.close()
+
+
+def _once(fetched: Fetched | None) -> Found:
+    """Return what gives a snapshot that was fetched, once, where it is the one that is wanted."""
+    held = [] if fetched is None else [fetched]
+
+    def take(pointer: Pointer, config_hash: str) -> LoadedSnapshot | None:
+        found = held.pop() if held else None
+        is_wanted = found is not None and found[:2] == (pointer, config_hash)
+        return found.snapshot if found is not None and is_wanted else None
+
+    return take

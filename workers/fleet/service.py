@@ -20,14 +20,16 @@ from workers.engine.assembly import load_compiler
 from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
-from workers.fleet.hosted_feed import HostedFeed, Shared
+from workers.fleet.hosted_feed import BATCH_BYTES, SLICE, HostedFeed, Shared
 from workers.fleet.leases import Leases
 from workers.fleet.loop import FeedLoop
 from workers.fleet.outages import HASTE, REPLY, Outages
 from workers.fleet.registry_watch import RegistryWatch
 from workers.fleet.replay_budget import ReplayBudget
 from workers.fleet.selection import Selection
+from workers.fleet.settled_settings import SettledSettings
 from workers.fleet.shared_reader import SharedReader
+from workers.fleet.snapshot_fetcher import SnapshotFetcher
 from workers.fleet.watch import FleetWatch
 from workers.refit.pool import RefitPool
 from workers.refit.pooled_refitter import PooledRefitter
@@ -194,6 +196,7 @@ def _sharing(
     timeout, haste = (REPLY, HASTE) if is_cluster else (TIMEOUT, 0.0)
     commands = Connection(url, stop, settings.wait_redis, timeout)
     reads = Connection(url, stop, settings.wait_redis, timeout)
+    fetcher = SnapshotFetcher(url, stop.wake)
     try:
         with FeedReader(url, "any", connections=(commands, reads)) as any_feed:
             server = any_feed.server()
@@ -213,9 +216,12 @@ def _sharing(
                 observe or _ignore,
                 checks,
                 ReplayBudget(settings.replay_budget),
+                SettledSettings(SLICE, BATCH_BYTES),
+                fetcher,
                 accept_environment,
             )
     finally:
+        fetcher.close()
         refits.close()
         commands.close()
         reads.close()

@@ -54,12 +54,15 @@ class Schedule:
     def abandon(self, line: Line) -> None:
         """Let nothing more of a line be computed, and its learner be given up."""
         with self.changed:
+            # Where nothing was ever asked of it, no process has to hear of its end.
+            was_used = line.seat is not None or line.is_under_way or line in self._turns
             line.is_over = True
             line.waiting.clear()
             if line in self._turns:
                 self._turns.remove(line)
             self._give_up(line)
-            self.changed.notify_all()
+            if was_used:
+                self.changed.notify_all()
 
     def take(self, seat: Seat) -> tuple[Line, Message] | None:
         """Wait for work; return the request to compute, None if there are only learners to forget.

@@ -1,6 +1,7 @@
 """Tests of one family: which there are, and how the level is shared among them."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
@@ -59,15 +60,22 @@ class Family:
     def level(self, number: int) -> float:
         """Return the level of a test, by its number."""
         scope = self.parts[number].scope
+        return self._level(scope, sum(part.scope == scope for part in self.parts[: number + 1]))
+
+    def _level(self, scope: FindingScope, place: int) -> float:
+        """Return the level of the k-th test of a scope."""
         if scope == "overall":
             return self._levels[scope]
-        place = sum(part.scope == scope for part in self.parts[: number + 1])
         return self._levels[scope] / (place * _HARMONIC)
 
     @property
     def levels(self) -> list[float]:
         """Levels of all tests."""
-        return [self.level(number) for number in range(len(self.parts))]
+        found, places = [], Counter[str]()
+        for part in self.parts:
+            places[part.scope] += 1
+            found.append(self._level(part.scope, places[part.scope]))
+        return found
 
     def index(self, part: Part) -> int | None:
         """Return the number of a test; None where there is none."""

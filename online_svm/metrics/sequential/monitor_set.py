@@ -45,10 +45,15 @@ class MonitorSet:
     """
 
     def __init__(self, config: MonitorConfig, seed: int = 0, *, in_order: bool = True) -> None:
-        self._calibration = CalibrationMonitor(*_calibration(config))
-        self._exchangeability: ExchangeabilityMonitor | None = None
-        if in_order:
-            self._exchangeability = ExchangeabilityMonitor(*_exchangeability(config), seed)
+        self._set(
+            CalibrationMonitor(*_calibration(config)),
+            ExchangeabilityMonitor(*_exchangeability(config), seed) if in_order else None,
+        )
+
+    def _set(
+        self, calibration: CalibrationMonitor, exchangeability: ExchangeabilityMonitor | None
+    ) -> None:
+        self._calibration, self._exchangeability = calibration, exchangeability
 
     def update(self, rows: ScoredRows, since: int = 0) -> list[Finding]:
         """Add rows, in order; return what was found, in order.
@@ -107,14 +112,16 @@ class MonitorSet:
         InvalidSnapshot, LookupError
             If an array is absent or does not fit.
         """
-        restored = cls(config, seed, in_order=in_order)
-        restored._calibration = CalibrationMonitor.from_state(
+        calibration = CalibrationMonitor.from_state(
             under("calibration", state), *_calibration(config)
         )
+        exchangeability = None
         if in_order:
-            restored._exchangeability = ExchangeabilityMonitor.from_state(
+            exchangeability = ExchangeabilityMonitor.from_state(
                 under("exchangeability", state), *_exchangeability(config), seed
             )
+        restored = cls.__new__(cls)
+        restored._set(calibration, exchangeability)
         return restored
 
 

@@ -170,3 +170,28 @@ def test_a_reply_that_does_not_come_in_time_is_a_failure_of_that_name(redis_url)
         connection.call("XREAD", "BLOCK", 0, "STREAMS", "none", "$")
     assert connection.retries == {"timeout": 1}
     connection.close()
+
+
+def test_commands_sent_together_go_at_once_and_each_has_its_reply(connection, monkeypatch):
+    connection.call("PING")
+    link, writes = connection._last.client.connection, []
+    write = link.send_packed_command
+    monkeypatch.setattr(
+        link, "send_packed_command", lambda packed: (writes.append(packed), write(packed))
+    )
+    sent = connection.send_all([("ECHO", f"{i}") for i in range(5)])
+    assert [connection.receive(each) for each in sent] == [b"0", b"1", b"2", b"3", b"4"]
+    assert len(writes) == 1
+    assert connection.call("ECHO", "alone") == b"alone"
+
+
+def test_commands_sent_together_over_a_broken_connection_fail_and_later_ones_do_not(
+    connection, redis_url
+):
+    connection.call("PING")
+    connection._last.client.connection._sock.shutdown(socket.SHUT_RDWR)
+    sent = connection.send_all([("ECHO", "a"), ("ECHO", "b")])
+    for each in sent:
+        with pytest.raises(Unavailable):
+            connection.receive(each)
+    assert connection.call("ECHO", "again") == b"again"
