@@ -356,16 +356,27 @@ class Engine:
 
     def snapshot(self) -> None:
         """Commit a snapshot of the present position, unless there is one already."""
+        self.send_snapshot()
+        self.finish_snapshot()
+
+    def send_snapshot(self) -> None:
+        """Begin what `snapshot` does: `finish_snapshot` is the next call, before any other."""
         self.finish_commit()
         is_ahead = self.is_recovering or self._reached != self.position
         if is_ahead or self._commits.newest == self.position.cursor:
             return  # the predictor is ahead of the commit, or there is nothing new
         pointers_only = Commit(self._ownership.epoch, self.position, self.position)
-        sent = self._send(pointers_only, with_snapshot=True)
+        self._pending = self._send(pointers_only, with_snapshot=True), None
+
+    def finish_snapshot(self) -> None:
+        """Wait until the snapshot that was sent is committed, if one was."""
+        if self._pending is None:
+            return
+        pending, self._pending = self._pending, None
         try:
-            self._confirm(sent)
+            self._confirm(pending[0])
         except Unavailable:
-            self._pending = sent, None  # it may be confirmed later
+            self._pending = pending  # it may be confirmed later
             raise
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")

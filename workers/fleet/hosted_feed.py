@@ -164,6 +164,7 @@ class HostedFeed:
         self._steps: Iterator[None] = iter(())
         self._failed = 0
         self._is_permitted = self._is_spoilt = False
+        self._ending: str | None = None  # what is noted once it is given up
         self._cost = _FIRST_COST  # seconds an entry
         telemetry.opened(self._store)
 
@@ -241,16 +242,40 @@ class HostedFeed:
             return "input"
         return "gate" if self.open_at > time.monotonic() else "turn"
 
+    @property
+    def stop_order(self) -> tuple[bool, int]:
+        """When it leaves its snapshot at a graceful stop: the longest replays would come first.
+
+        Those that wait for a refit come last: it is computed meanwhile.
+        """
+        if self.stage != "working":
+            return True, 0
+        return not self.may_snapshot, -self._running.unsaved
+
     def end(self) -> None:
         """Leave a snapshot, where there is something new and the grace period is not over."""
-        if self.stage == "working" and not self._is_spoilt:
-            self._telemetry.enter("stopping")
-            stop = self._shared.stop
-            if stop.age >= _FOR_SNAPSHOTS * stop.grace:
-                log.warning("stopped without a snapshot", feed=self.feed)
-                self._store.note("stopped", "without a snapshot: the grace period is nearly over")
-            elif self._attempt(lambda: self._then(self._running.snapshot)) != "nothing":
-                self._store.note("stopped", f"seq {self._running.position.seq}")
+        self.begin_end()
+        self.finish_end()
+
+    def begin_end(self) -> None:
+        """Begin what `end` does: `finish_end` is the next call, before any other."""
+        if self.stage != "working" or self._is_spoilt:
+            return
+        self._telemetry.enter("stopping")
+        stop = self._shared.stop
+        if self._running.unsaved == 0:
+            self._ending = f"seq {self._running.position.seq}"
+        elif stop.age >= _FOR_SNAPSHOTS * stop.grace:
+            log.warning("stopped without a snapshot", feed=self.feed)
+            self._ending = "without a snapshot: the grace period is nearly over"
+        elif self._attempt(lambda: self._then(self._running.send_snapshot)) != "nothing":
+            self._ending = f"seq {self._running.position.seq}"
+
+    def finish_end(self) -> None:
+        """Wait for the snapshot, and give the feed up."""
+        ending = self._ending
+        if ending is not None and self._attempt(self._finish_snapshot) != "nothing":
+            self._store.note("stopped", ending)
         if self.stage == "waiting":
             log.warning("stopped without a snapshot", feed=self.feed, reason=self.reason)
         self._give_up()
@@ -345,6 +370,9 @@ class HostedFeed:
     def _committed(self, outcome: Outcome) -> None:
         self._shared.replays.note(self.feed, self._running.unsaved)
         self._shared.observe(self.feed, outcome)
+
+    def _finish_snapshot(self) -> Need:
+        return self._then(self._running.finish_snapshot)
 
     def _keep(self) -> None:
         self._running.snapshot()

@@ -103,8 +103,15 @@ class FeedLoop:
     def end(self) -> None:
         """Leave a snapshot of each feed, within the grace period, and give up the leases."""
         self._confirm(all_of_them=True)
-        for hosted in self.feeds.values():
-            hosted.end()
+        # While Redis stores the snapshot of one feed, that of the next is made.
+        ending: HostedFeed | None = None
+        for hosted in sorted(self.feeds.values(), key=lambda each: each.stop_order):
+            hosted.begin_end()
+            if ending is not None:
+                ending.finish_end()
+            ending = hosted
+        if ending is not None:
+            ending.finish_end()
         leases = [hosted.lease for hosted in self.feeds.values() if hosted.lease is not None]
         self._leases.release(leases)
 

@@ -1,0 +1,72 @@
+"""A graceful stop of many feeds: snapshots within the grace period, the longest replays first."""
+
+import time
+
+import pytest
+from many_feeds import answer_alone, contents, entries, has_answered, push, running, settings
+from many_feeds import wait_until as wait
+
+from workers.broker.store import Store
+from workers.engine.loop import Engine
+
+
+@pytest.fixture
+def stores(embedded_url, feed):
+    opened = [Store(embedded_url, f"{feed}-{i}", block_ms=20) for i in range(4)]
+    yield opened
+    for store in opened:
+        store.close()
+
+
+def said(store):
+    newest = store.call("XREVRANGE", store.keys.events, "+", "-", "COUNT", 1)
+    return newest[0][1][1].decode()
+
+
+def test_feeds_leave_snapshots_by_the_length_of_their_replays_until_the_grace_period_ends(
+    stores, embedded_url, feed, monkeypatch
+):
+    counts = [20, 80, 40, 60]
+    given = settings(snapshot_every=1000)
+    send = Engine.send_snapshot
+
+    def slow(engine):
+        time.sleep(0.5)
+        send(engine)
+
+    with running([store.keys.feed for store in stores], embedded_url, settings=given, grace=1.0):
+        for seed, (store, count) in enumerate(zip(stores, counts, strict=True)):
+            push(store, entries(count, seed))
+        wait(lambda: all(map(has_answered, stores, counts)))
+        monkeypatch.setattr(Engine, "send_snapshot", slow)
+        began = time.monotonic()
+    assert time.monotonic() - began < 3.0
+    monkeypatch.undo()
+    kept = [store.state().snapshot is not None for store in stores]
+    assert kept == [False, True, False, True]
+    told = ["without a snapshot" in said(store) for store in stores]
+    assert told == [True, False, True, False]
+    with running([store.keys.feed for store in stores], embedded_url, settings=given):
+        for seed, (store, count) in enumerate(zip(stores, counts, strict=True)):
+            push(store, entries(20, seed + 10), first=count + 1)
+        wait(lambda: all(has_answered(s, n + 20) for s, n in zip(stores, counts, strict=True)))
+    for seed, (store, count) in enumerate(zip(stores, counts, strict=True)):
+        with Store(embedded_url, f"{feed}.alone-{seed}", block_ms=20) as alone:
+            push(alone, [*entries(count, seed), *entries(20, seed + 10)])
+            answer_alone(alone, count + 20, settings())
+            assert contents(alone) == contents(store)
+
+
+def test_a_feed_with_nothing_new_needs_no_snapshot_and_is_not_said_to_lack_one(
+    stores, embedded_url, feed
+):
+    store = stores[0]
+    push(store, entries(30, 0))
+    names = [store.keys.feed, f"{feed}-none"]
+    with running(names, embedded_url):
+        wait(lambda: has_answered(store, 30))
+    before = store.state().snapshot
+    with running(names, embedded_url, grace=0.0):
+        wait(lambda: store.state().epoch == 2 and '"began"' in said(store))
+    assert store.state().snapshot == before
+    assert "seq 30" in said(store)
