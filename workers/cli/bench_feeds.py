@@ -13,11 +13,12 @@ from workers.cli.progress import stage_progress
 def feeds(
     parts: Annotated[
         str | None,
-        typer.Option("--parts", metavar="NAME,...", help="Only these: idle, learning, busy."),
+        typer.Option("--parts", metavar="NAME,...", help="Only these: idle, learning, busy, new."),
     ] = None,
     idle: Annotated[int, typer.Option(min=3, max=10_000, help="Feeds at rest.")] = 1000,
     learning: Annotated[int, typer.Option(min=3, max=10_000, help="Feeds that learn.")] = 50,
     busy: Annotated[int, typer.Option(min=2, max=10_000, help="Feeds with a steady rate.")] = 200,
+    new: Annotated[int, typer.Option(min=1, max=5_000, help="New feeds, beside as many.")] = 20,
     rate: Annotated[float, typer.Option(min=0.1, help="Examples a second of each.")] = 5.0,
     seconds: Annotated[
         float, typer.Option(min=1, max=3600, help="Of load; twice as many on one feed alone.")
@@ -38,14 +39,22 @@ def feeds(
     idle: memory of a feed at rest, the processor time of all of them, and the time from the command
     until each has answered, after a graceful stop and after a kill. learning: memory of a feed that
     learns. busy: how long answers take, and the processor time of an example, beside one feed alone
-    at the rate of each, and at that of all. The makers of the load run on the same machine.
+    at the rate of each, and at that of all. new: how long answers of feeds take beside as many new
+    ones, four times as fast, whose refits take effect at once. The makers of the load run on the
+    same machine.
     """
     from workers.lab.bench.feeds.measure import PARTS, Sizes
     from workers.lab.bench.feeds.run import run
 
     names = chosen("--parts", parts, ",", tuple(PARTS))
     sizes = Sizes(
-        idle=idle, learning=learning, busy=busy, rate=rate, short=seconds, long=2 * seconds
+        idle=idle,
+        learning=learning,
+        busy=busy,
+        new=new,
+        rate=rate,
+        short=seconds,
+        long=2 * seconds,
     )
     with stage_progress() as tell:
         for part in run(sizes, results, names, tell):

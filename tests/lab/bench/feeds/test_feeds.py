@@ -22,13 +22,13 @@ from workers.lab.bench.processes import python, worker
 from workers.lab.bench.processor_time import family
 
 SMALL = measure.Sizes(
-    idle=4, learning=3, busy=3, rate=10.0, window=60, refit_every=20, replayed=5,
+    idle=4, learning=3, busy=3, new=2, rate=10.0, window=60, refit_every=20, replayed=5,
     rest=0.5, short=1.0, long=1.0,
 )  # fmt: skip
 FIGURES = dict.fromkeys(
     (
         "mb_a_feed", "share", "start_stopped_s", "p99_ms_many", "p99_ms_alone",
-        "processor_us_many", "processor_us_alone_fast",
+        "processor_us_many", "processor_us_alone_fast", "p50_ms_beside", "p50_ms_alone",
     ),
     1.0,
 )  # fmt: skip
@@ -45,9 +45,9 @@ def test_what_was_measured_is_kept_and_held_against_its_bounds(tmp_path, monkeyp
         monkeypatch.setitem(measure.PARTS, name, partial(part, name))
     results = tmp_path / "feeds.jsonl"
     parts = list(run.run(SMALL, results))
-    assert [part.name for part in parts] == asked == ["idle", "learning", "busy"]
+    assert [part.name for part in parts] == asked == ["idle", "learning", "busy", "new"]
     assert list(map(str, run.run(SMALL, results))) == list(map(str, parts))
-    assert len(asked) == 3, "nothing is measured twice"
+    assert len(asked) == 4, "nothing is measured twice"
     assert not parts[0].holds
     bounds = {check.name: check.bound for part in parts for check in part.checks}
     assert bounds["MB of an idle feed"] == 3.0
@@ -55,7 +55,7 @@ def test_what_was_measured_is_kept_and_held_against_its_bounds(tmp_path, monkeyp
     assert bounds["MB of a feed that learns"] == pytest.approx(5.0096)
     larger = next(iter(run.run(measure.Sizes(), results)))
     assert [check.bound for check in larger.checks] == [3.0, 2.0, 10.0]
-    assert len(asked) == 4
+    assert len(asked) == 5
 
 
 def test_copies_of_a_feed_go_on_as_it_does_under_a_steady_load(embedded_url):

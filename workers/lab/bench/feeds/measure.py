@@ -21,6 +21,9 @@ MB = 1e6
 WATCHED = 20
 """Feeds whose answers are timed, at most."""
 
+HASTE = 4
+"""Times as many examples as others get that new feeds get."""
+
 LOOK = 0.05
 """Seconds between two looks at how far feeds are."""
 
@@ -45,6 +48,8 @@ class Sizes:
         Feeds whose memory is measured as they learn.
     busy : int
         Feeds that are answered at `rate` each.
+    new : int
+        Feeds without a model, `HASTE` times as fast, beside as many that are answered at `rate`.
     rate : float
         Examples a second of each of them.
     window, refit_every : int
@@ -58,6 +63,7 @@ class Sizes:
     idle: int = 1000
     learning: int = 50
     busy: int = 200
+    new: int = 20
     rate: float = 5.0
     window: int = 2000
     refit_every: int = 250
@@ -73,7 +79,7 @@ class Sizes:
             "classes": "a,b",
             "window": self.window,
             "refit-every": self.refit_every,
-            "max-feeds": max(self.idle, self.busy, self.learning),
+            "max-feeds": max(self.idle, self.busy, self.learning, 2 * self.new),
         }
         return tuple(f"--{name}={value}" for name, value in settings.items())
 
@@ -156,10 +162,33 @@ def busy(sizes: Sizes, tell: Tell) -> Figures:
     return found
 
 
+def new(sizes: Sizes, tell: Tell) -> Figures:
+    """Answer feeds at a rate each, alone and then beside new ones, each refit of which is early."""
+    feeds = copies.names(sizes.new)
+    others = [feed.replace("feeds", "new") for feed in feeds]
+    beside = [feed for i in range(HASTE) for feed in (*feeds[i::HASTE], *others)]
+    found = Figures()
+    with (
+        _filled(sizes, feeds, tell) as (url, rows),
+        _started(url, sizes, [*feeds, *others], rows[0]) as (process, _),
+    ):
+        tell(f"feeds begin their refits at different times: {len(feeds)}")
+        _stagger(url, process, feeds, rows, sizes.refit_every)
+        for name, all_of_them in (("alone", feeds), ("beside", beside)):
+            rate = sizes.rate * len(all_of_them)
+            tell(f"{len(set(all_of_them))} feeds, {rate:g} examples a second for {sizes.short:g} s")
+            load = steady(url, process, all_of_them, feeds, rows, rate, sizes.short)
+            for q in (50, 90, 99):
+                found[f"p{q}_ms_{name}"] = 1e3 * float(np.percentile(load.seconds, q))
+            found[f"late_ms_{name}"] = 1e3 * load.late
+    return found
+
+
 PARTS: dict[str, Callable[[Sizes, Tell], Figures]] = {
     "idle": idle,
     "learning": learning,
     "busy": busy,
+    "new": new,
 }
 """What can be measured, by name."""
 

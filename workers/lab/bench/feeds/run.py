@@ -102,4 +102,9 @@ def _busy(sizes: Sizes, found: Figures) -> list[Check]:
     ]
 
 
-_CHECKS = {"idle": _idle, "learning": _learning, "busy": _busy}
+def _new(sizes: Sizes, found: Figures) -> list[Check]:
+    slower = found["p50_ms_beside"] / found["p50_ms_alone"]
+    return [Check(f"median beside {sizes.new} new feeds / without them", slower, 2.0)]
+
+
+_CHECKS = {"idle": _idle, "learning": _learning, "busy": _busy, "new": _new}
