@@ -28,7 +28,7 @@ from workers.engine.snapshots import PART_BYTES
 from workers.engine.telemetry import Telemetry
 from workers.errors import BatchChanged, PositionMoved, Stopped, Unavailable
 from workers.feed.commit import Commit
-from workers.feed.position import END, LAST_ID, START, Position
+from workers.feed.position import END, LAST_ID, START
 from workers.refit.background import Background, NoBackground
 from workers.stop import Stop
 
@@ -131,8 +131,15 @@ class Engine:
 
     @property
     def waits_for_refit(self) -> bool:
-        """Whether the next entry can be answered only once a refit is finished."""
-        return self._recovery.pace.room(self._predictor) == 0
+        """Whether the next entry can be answered only once a refit is finished.
+
+        Where a snapshot is due, that waits for what it needs, too. Else a feed that always has
+        input would leave none: the next refit begins with the entries that follow.
+        """
+        pace, predictor = self._recovery.pace, self._predictor
+        if self._is_overdue:
+            return not pace.may_snapshot(predictor)
+        return pace.room(predictor) == 0
 
     @property
     def epoch(self) -> int:
@@ -268,7 +275,7 @@ class Engine:
         if not self._predictor.is_waiting:
             return
         self._predictor.activate_if_due()
-        if self._is_snapshot_due(self._reached):
+        if self._is_snapshot_due():
             self.snapshot()
         self._publish()
 
@@ -317,8 +324,8 @@ class Engine:
             self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
             outcome.met, outcome.dlq, alarms=outcome.alarms,
         )  # fmt: skip
-        is_due = self._is_snapshot_due(self._reached)
-        self._pending, self._answered = (self._send(commit, is_due), outcome), None
+        sent = self._send(commit, with_snapshot=self._is_snapshot_due())
+        self._pending, self._answered = (sent, outcome), None
         self._publish()
 
     def finish_commit(self) -> bool:
@@ -395,9 +402,12 @@ class Engine:
         """
         return self._predictor.until_wait or None if self._predictor.is_refitting else None
 
-    def _is_snapshot_due(self, reached: Position) -> bool:
-        is_due = reached.seq - self._snapshot_seq >= self._snapshot_every
-        return is_due and self._recovery.pace.may_snapshot(self._predictor)
+    @property
+    def _is_overdue(self) -> bool:
+        return self._reached.seq - self._snapshot_seq >= self._snapshot_every
+
+    def _is_snapshot_due(self) -> bool:
+        return self._is_overdue and self._recovery.pace.may_snapshot(self._predictor)
 
     def _send(self, commit: Commit, with_snapshot: bool) -> SentCommit:
         """Send a commit; with a snapshot of the predictor, which stands at its end."""

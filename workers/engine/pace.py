@@ -14,7 +14,10 @@ class Pace(Protocol):
         """Return how many entries may be answered now; None for any number."""
 
     def may_snapshot(self, predictor: OnlinePredictor) -> bool:
-        """Return whether a snapshot may be taken now, which needs the result of a refit."""
+        """Return whether a snapshot may be taken now.
+
+        It needs the result of the refit under way, and the state of the learner.
+        """
 
 
 class OwnPace(Pace):
@@ -37,11 +40,15 @@ class OwnPace(Pace):
 
 
 class Ready(Protocol):
-    """Refits that say whether their next result is there."""
+    """Refits that say what is there."""
 
     @property
     def is_ready(self) -> bool:
         """Whether `result()` would not wait."""
+
+    @property
+    def has_state(self) -> bool:
+        """Whether `state()` would not wait once all results are taken; else it is prepared."""
 
 
 class SharedPace(Pace):
@@ -58,7 +65,7 @@ class SharedPace(Pace):
     --------
     >>> from online_svm.config import PredictorConfig
     >>> class Slow:
-    ...     is_ready = False
+    ...     is_ready = has_state = False
     >>> SharedPace(Slow(), 64).room(OnlinePredictor(PredictorConfig(refit_lag=0)))
     10
     """
@@ -74,4 +81,6 @@ class SharedPace(Pace):
 
     @override
     def may_snapshot(self, predictor: OnlinePredictor) -> bool:
-        return not predictor.is_refitting or self._refits.is_ready
+        # Asked for first, the state comes right behind the result.
+        has_state = self._refits.has_state
+        return has_state and (self._refits.is_ready or not predictor.is_refitting)

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from online_svm.config import PredictorConfig
 from workers.errors import RefitFailed
-from workers.refit.child import FORGET, SELECT, Message
+from workers.refit.child import FORGET, SELECT, STATE, Message
 from workers.refit.learner_log import LearnerLog
 from workers.refit.observer import RefitObserver
 from workers.trouble import Trouble
 
 if TYPE_CHECKING:
     from workers.refit.seat import Seat
+
+FETCH: Message = (STATE, b"for the log")
+"""A request for the state of the learner that has no reply: its log holds the state then."""
 
 _KEYS = count()
 

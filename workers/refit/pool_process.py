@@ -6,7 +6,7 @@ import structlog
 
 from workers.errors import RefitFailed, Stopped
 from workers.refit.child import STATE, WEIGH, WEIGHT, Message, begin
-from workers.refit.line import Line, Reply
+from workers.refit.line import FETCH, Line, Reply
 from workers.refit.pipe import ChildFailed, ChildPipe
 from workers.refit.process_refitter import ATTEMPTS
 from workers.refit.schedule import Schedule
@@ -80,7 +80,8 @@ class PoolProcess:
         reply = self._tried(line, request)
         if isinstance(reply, Reply):
             _note(line, request, reply)
-        self._schedule.reply(line, reply)
+        if request != FETCH or isinstance(reply, RefitFailed):
+            self._schedule.reply(line, reply)
         try:
             if isinstance(reply, Reply) and not line.is_over:
                 self._house(line)
@@ -88,6 +89,8 @@ class PoolProcess:
             log.warning("a refit process failed", reason=str(error), attempt=1)
             self._end()
         self._schedule.finish(line)
+        if request == FETCH:
+            line.wake()
 
     def _house(self, line: Line) -> None:
         """Fetch the state of a learner whose log is long, and set others down if need be."""

@@ -11,7 +11,7 @@ from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from workers.errors import Stopped
 from workers.refit.background import Background
 from workers.refit.child import STATE, TASK, Message
-from workers.refit.line import Line, Reply
+from workers.refit.line import FETCH, Line, Reply
 from workers.refit.observer import NobodyLooks, RefitObserver
 from workers.refit.schedule import Schedule
 from workers.stop import Stop
@@ -43,6 +43,7 @@ class PooledRefitter(Refitter, Background):
         self.is_patient = False
         self._unsent: list[Message] = []  # submitted tasks that were not begun
         self._asked_since: float | None = None  # when a result was first asked for in vain
+        self._is_fetching = False  # the state, since the last task
         self._line = Line(config, None, self._observer, stop.wake)
 
     def __enter__(self) -> Self:
@@ -76,8 +77,24 @@ class PooledRefitter(Refitter, Background):
                     self._schedule.hurry()
         return is_ready
 
+    @property
+    def has_state(self) -> bool:
+        """Whether `state` would return or raise at once, if all results were taken.
+
+        If not, the state is fetched behind the tasks that were submitted, and is there until the
+        next one.
+        """
+        self.begin()
+        if self._is_current() or self._line.failure is not None:
+            return True
+        if not self._is_fetching:
+            self._is_fetching = True
+            self._schedule.add(self._line, FETCH)
+        return self._schedule.failure is not None
+
     @override
     def submit(self, task: RefitTask) -> None:
+        self._is_fetching = False
         self._unsent.append((TASK, task.state()))
         if not self.is_patient:
             self.begin()
@@ -112,14 +129,12 @@ class PooledRefitter(Refitter, Background):
     @override
     def state(self) -> bytes:
         assert not self._unsent
-        log = self._line.log
-        with self._schedule.changed:
-            is_current = self._line.is_idle and not log.tasks
-        if not is_current:
+        if not self._is_current():
             self._schedule.add(self._line, (STATE, b""))
             return self._awaited().body
-        assert log.state is not None
-        return log.state
+        state = self._line.log.state
+        assert state is not None
+        return state
 
     @override
     def withdraw(self) -> None:
@@ -140,8 +155,13 @@ class PooledRefitter(Refitter, Background):
     def _begin_anew(self, state: bytes | None) -> None:
         # A refit that is being computed is not interrupted: its process has other learners too.
         self.close()
-        self._asked_since = None
+        self._asked_since, self._is_fetching = None, False
         self._line = Line(self._config, state, self._observer, self._stop.wake)
+
+    def _is_current(self) -> bool:
+        """Return whether the log holds the state after the last task."""
+        with self._schedule.changed:
+            return self._line.is_idle and not self._line.log.tasks
 
     def _awaited(self) -> Reply:
         """Wait for the next reply."""

@@ -78,6 +78,28 @@ def test_a_feed_is_answered_while_a_refit_that_takes_effect_at_once_runs_for_ano
     assert contents(new) == contents(alone)
 
 
+def test_a_snapshot_that_is_due_holds_up_nobody_while_the_pool_is_busy_and_is_left_afterwards(
+    feeds, embedded_url, monkeypatch
+):
+    new, settled = feeds("new", "settled")
+    push(settled, entries(45, 0))
+    names, given = [new.keys.feed, settled.keys.feed], settings(snapshot_every=47)
+    with running(names, embedded_url, settings=given):
+        wait_until(lambda: has_answered(settled, 45))
+        with held_refits(monkeypatch) as held:
+            push(new, entries(12, 1))
+            assert held.wait(30.0)
+            for i, fields in enumerate(entries(5, 2)):
+                push(settled, [fields], first=46 + i)
+                wait_until(lambda i=i: has_answered(settled, 46 + i), seconds=20.0)
+            assert settled.state().snapshot is None
+        wait_until(lambda: has_answered(new, 12))
+        for i, fields in enumerate(entries(5, 3)):
+            push(settled, [fields], first=51 + i)
+            wait_until(lambda i=i: has_answered(settled, 51 + i))
+        assert settled.state().snapshot.n < 55
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_feed_is_answered_while_another_is_replayed_through_such_refits(
     feeds, embedded_url, monkeypatch, mode

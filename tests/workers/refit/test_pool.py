@@ -47,10 +47,10 @@ def refitter(pool):
         yield made
 
 
-def ready(refitter, seconds=30.0):
+def ready(refitter, seconds=30.0, attribute="is_ready"):
     """Return whether a result comes within some seconds, asked for without waiting."""
     deadline = time.monotonic() + seconds
-    while not refitter.is_ready:
+    while not getattr(refitter, attribute):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.005)
@@ -131,6 +131,24 @@ def test_whether_a_result_is_there_is_asked_without_waiting(refitter, tasks, exp
     assert ready(refitter)
     assert refitter.result().state() == results[1]
     assert not refitter.is_ready
+
+
+def test_whether_the_state_is_there_is_asked_without_waiting_and_brings_it_behind_the_tasks(
+    refitter, tasks, expected
+):
+    results, states = expected
+    assert refitter.has_state, "there is nothing to fetch yet"
+    refitter.submit(tasks[0])
+    refitter.submit(tasks[1])
+    assert not refitter.has_state
+    assert ready(refitter, attribute="has_state")
+    assert refitter.result().state() == results[0]
+    assert refitter.result().state() == results[1]
+    assert refitter._line.log.state == refitter.state() == states[1]
+    refitter.submit(tasks[2])
+    assert not refitter.has_state, "that of before is old"
+    assert refitter.result().state() == results[2]
+    assert refitter.state() == states[2]
 
 
 def test_killed_processes_are_replaced_and_no_byte_of_any_feed_changes(
