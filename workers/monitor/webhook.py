@@ -101,6 +101,9 @@ class Webhook:
                 log.warning("alarms cannot be read; trying again", feed=one.feed, reason=str(error))
                 if isinstance(error, Unavailable):
                     self._ended.wait(next(self._pauses))
+            except Exception:  # the alarms of the other feeds are posted all the same
+                wait = one.next_wait()
+                log.exception("a fault of the program", feed=one.feed)
             self._place(one, wait)
         self._redis.close()
 

@@ -12,6 +12,7 @@ from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.fleet.watch import FleetWatch
 from workers.monitor.webhook import Webhooks
+from workers.monitor.webhook_post import Receiver
 
 FOR_EVER = 3600.0
 """Seconds between two looks: what is posted then was told of."""
@@ -123,6 +124,23 @@ def test_a_feed_that_is_taken_over_while_an_alarm_is_refused_is_not_posted_any_m
         time.sleep(0.2)
         assert len(received.requests) == seen
         assert pending(store) == 1, "it is left to whoever has the feed now"
+
+
+def test_a_fault_at_one_feed_leaves_the_others_their_alarms(feeds, redis_url, monkeypatch):
+    broken, sound = feeds("broken", "sound")
+    deliver = Receiver.post
+
+    def post(self, sent):
+        if sent.key.startswith(broken.keys.feed):
+            raise ZeroDivisionError
+        deliver(self, sent)
+
+    monkeypatch.setattr(Receiver, "post", post)
+    for store in (broken, sound):
+        raise_alarms(store, 3, first=2)
+    with receiving() as received, posting(redis_url, received) as webhook:
+        begun(webhook, broken, sound)
+        assert {message["feed"] for message in received.wait(3)} == {sound.keys.feed}
 
 
 def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, system_url):
