@@ -30,6 +30,8 @@ from workers.fleet.shard import Shard
 from workers.history.archive.archiver import GROUP
 from workers.monitor.metrics import Present, WorkerMetrics
 from workers.monitor.view import FeedView
+from workers.monitor.webhook import Webhook
+from workers.monitor.webhook_post import Receiver
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -323,16 +325,13 @@ class _Seen:
         return FeedView(1, 1, 0, 0.0, report, {"guarantee": "exact"})
 
 
-class _Webhook:
-    delivered = silenced = lost = 0
-    failures = {"status 500": 1}  # noqa: RUF012  (nothing changes it)
-
-
 def exported():
     """Return the names of all series that a worker and a scorer export."""
     registry = CollectorRegistry()
     metrics = WorkerMetrics("f", registry)
-    registry.register(Present("f", metrics, _Seen(), _Webhook()))
+    metrics.posts = Webhook("redis://127.0.0.1:1", Receiver("http://127.0.0.1:1/")).add("f")
+    metrics.posts.failures["status 500"] = 1
+    registry.register(Present("f", metrics, _Seen()))
     metrics.committed(Commit(1, START, START), 0.1)
     registry.register(ScorerMetrics("f", ScorerCounts(n=1)))
     names = {sample.name for family in registry.collect() for sample in family.samples}
