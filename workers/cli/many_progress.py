@@ -3,24 +3,26 @@
 import sys
 import time
 from collections import Counter
+from threading import Lock
 from typing import TYPE_CHECKING, TextIO
 
 from typing_extensions import override
 
+from workers.cli.progress import EVERY, log_alarms, print_alarms
+from workers.cli.ticker import Ticker
 from workers.plural import counted
 
 if TYPE_CHECKING:
     from workers.engine.answer import Outcome
-
-EVERY = 2.0
-"""Seconds between two lines."""
 
 SHOWN = 3
 """Feeds that a line names: those with the most answers since the last one."""
 
 
 class ManyProgress:
-    """Prints the progress of many feeds; call it with each feed's committed outcomes.
+    """Prints the progress of many feeds and their alarms; call it with each committed outcome.
+
+    A thread of its own prints the line that is due when no outcome follows.
 
     Parameters
     ----------
@@ -35,27 +37,45 @@ class ManyProgress:
         self._feeds: set[str] = set()
         self._answers: Counter[str] = Counter()  # since the last line
         self._total = self._rejected = 0
+        self._lock, self._ticker = Lock(), Ticker(self._tell_what_is_due, every)
 
     def __call__(self, feed: str, outcome: "Outcome") -> None:
-        """Count an outcome, and print a line if one is due."""
-        self._feeds.add(feed)
-        self._answers[feed] += len(outcome.ids)
-        self._total += len(outcome.ids)
-        self._rejected += len(outcome.dlq)
-        elapsed = time.monotonic() - self._told
-        if elapsed >= self._every:
-            self._tell(sum(self._answers.values()) / elapsed)
+        """Count an outcome, print its alarms, and print a line if one is due."""
+        with self._lock:
+            self._feeds.add(feed)
+            self._answers[feed] += len(outcome.ids)
+            self._total += len(outcome.ids)
+            self._rejected += len(outcome.dlq)
+            for _, payload in outcome.alarms:
+                self._write_alarms(feed, payload)
+            self._tell_if_due()
+        self._ticker.start()
 
     def close(self) -> None:
         """Print what was done, unless there was no input."""
+        self._ticker.close()
         if self._total:
             self._tell(None)
+
+    def _tell_what_is_due(self) -> None:
+        with self._lock:
+            self._tell_if_due()
+
+    def _tell_if_due(self) -> None:
+        """Print a line if the last one is old, and no longer true."""
+        elapsed = time.monotonic() - self._told
+        answers = self._answers.total()
+        if answers and elapsed >= self._every:
+            self._tell(answers / elapsed)
 
     def _tell(self, rate: float | None) -> None:
         """Tell how much was answered; without a rate, for the last time."""
         self._write(self._answers.most_common(SHOWN), rate)
         self._told = time.monotonic()
         self._answers.clear()
+
+    def _write_alarms(self, feed: str, payload: bytes) -> None:
+        print_alarms(feed, payload, self._target)
 
     def _write(self, most: list[tuple[str, int]], rate: float | None) -> None:
         rejected = f", {self._rejected:,} rejected" if self._rejected else ""
@@ -70,6 +90,10 @@ class ManyProgress:
 
 class LoggedProgress(ManyProgress):
     """Logs the progress of many feeds as events, each figure a field of its own."""
+
+    @override
+    def _write_alarms(self, feed: str, payload: bytes) -> None:
+        log_alarms(feed, payload)
 
     @override
     def _write(self, most: list[tuple[str, int]], rate: float | None) -> None:

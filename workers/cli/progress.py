@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from threading import Event, Lock, Thread, Timer
+from threading import Lock, Timer
 from typing import TYPE_CHECKING, TextIO
 
 from typing_extensions import override
 
+from workers.cli.ticker import Ticker
 from workers.printable import printable
 
 if TYPE_CHECKING:
@@ -25,6 +26,24 @@ EVERY = 2.0
 _ALARM_FIELDS = (
     "n", "kind", "scope", "name", "monitor", "since", "estimate", "lower", "upper", "action",
 )  # fmt: skip
+
+
+def print_alarms(feed: str, payload: bytes, target: TextIO) -> None:
+    """Print a line for each alarm of one answer."""
+    from workers.cli.alarms import lines
+
+    for text in lines(payload):
+        print(printable(f"{feed}: alarm: {text}"), file=target, flush=True)
+
+
+def log_alarms(feed: str, payload: bytes) -> None:
+    """Log an event for each alarm of one answer."""
+    import orjson
+    import structlog
+
+    for alarm in orjson.loads(payload)["alarms"]:
+        told = {name: alarm[name] for name in _ALARM_FIELDS}
+        structlog.get_logger("online_svm.worker").warning("alarm", feed=feed, **told)
 
 
 class WorkerProgress:
@@ -48,8 +67,7 @@ class WorkerProgress:
         self._rejected = 0
         self._last: Outcome | None = None
         self._validity: LabelReport | None = None
-        self._lock, self._ended = Lock(), Event()
-        self._thread: Thread | None = None
+        self._lock, self._ticker = Lock(), Ticker(self._tell_what_is_due, every)
 
     def __call__(self, outcome: "Outcome") -> None:
         """Count an outcome, print its alarms, and print a line if one is due."""
@@ -64,22 +82,17 @@ class WorkerProgress:
             for _, payload in outcome.alarms:
                 self._write_alarms(payload)
             self._tell_if_due()
-        if self._thread is None:
-            self._thread = Thread(target=self._run, name="progress", daemon=True)
-            self._thread.start()
+        self._ticker.start()
 
     def close(self) -> None:
         """Print the final position, unless there was no input."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._ticker.close()
         if self._last is not None:
             self._tell(self._last, None)
 
-    def _run(self) -> None:
-        while not self._ended.wait(self._every):
-            with self._lock:
-                self._tell_if_due()
+    def _tell_what_is_due(self) -> None:
+        with self._lock:
+            self._tell_if_due()
 
     def _tell_if_due(self) -> None:
         """Print a line if the last one is old, and no longer true."""
@@ -93,10 +106,7 @@ class WorkerProgress:
         self._told, self._seq = time.monotonic(), outcome.after.seq
 
     def _write_alarms(self, payload: bytes) -> None:
-        from workers.cli.alarms import lines
-
-        for text in lines(payload):
-            print(printable(f"{self._feed}: alarm: {text}"), file=self._target, flush=True)
+        print_alarms(self._feed, payload, self._target)
 
     def _write(self, at: "Position", rate: float | None) -> None:
         counts = f"{at.seq:,} answered, {at.n:,} learned{self._rejections()}"
@@ -122,12 +132,7 @@ class LoggedProgress(WorkerProgress):
 
     @override
     def _write_alarms(self, payload: bytes) -> None:
-        import orjson
-        import structlog
-
-        for alarm in orjson.loads(payload)["alarms"]:
-            told = {name: alarm[name] for name in _ALARM_FIELDS}
-            structlog.get_logger("online_svm.worker").warning("alarm", feed=self._feed, **told)
+        log_alarms(self._feed, payload)
 
     @override
     def _write(self, at: "Position", rate: float | None) -> None:

@@ -66,7 +66,13 @@ class RegistryWatch:
                 self._warn(str(error))
             except WrongKeyType:
                 self._warn("the list of feeds is not a set; delete that key", key=REGISTRY)
-        return self._selection.of(self._known)
+        found = self._selection.of(self._known)
+        if self._selection.patterns and not found and self._cursor == b"0":
+            self._warn(
+                "no feed is answered yet: none that is listed matches; a push lists its feed",
+                patterns=" ".join(self._selection.patterns),
+            )
+        return found
 
     def _read_page(self) -> None:
         reply = self._connection.evaluate(_PAGE, [REGISTRY], [self._cursor, self._page, _LONGEST])

@@ -1,5 +1,6 @@
 """Which feeds a process answers: names, patterns over the list of feeds, and whose share it is."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
@@ -11,6 +12,7 @@ _LONGEST = 256
 
 _WILD = frozenset("*?[")
 _ALLOWED = frozenset("*?[]!-._")
+_SET = re.compile(r"\[!?\]?[^\]]*\]")
 
 
 class Selection:
@@ -102,6 +104,8 @@ def _check(pattern: str) -> None:
             f"pattern {pattern[:80]!r}: names of feeds have letters, digits, '.', '_' and '-'; "
             f"'*', '?' and '[...]' stand for some of them, in {_LONGEST} characters at most"
         )
+    if "[" in _SET.sub("", pattern):
+        raise InvalidFeedName(f"pattern {pattern[:80]!r}: a '[' has no ']'")
 
 
 def _all(_feed: str) -> bool:
