@@ -163,8 +163,19 @@ def check_whole(feed: str, stored: Agreement) -> None:
         )
 
 
-def check_environment(feed: str, stored: Agreement, ours: Agreement) -> None:
-    """Raise EnvironmentChanged, with every difference, unless the environments are equal."""
+_ACCEPTING = (
+    "use --accept-environment, which recomputes what is kept and compares the bytes "
+    "before it goes on"
+)
+
+
+def check_environment(
+    feed: str, stored: Agreement, ours: Agreement, accepting: str = _ACCEPTING
+) -> None:
+    """Raise EnvironmentChanged, with every difference, unless the environments are equal.
+
+    `accepting` says what to do where that is wanted.
+    """
     if stored.environment == ours.environment:
         return
     before, now = json.loads(stored.environment), json.loads(ours.environment)
@@ -175,8 +186,7 @@ def check_environment(feed: str, stored: Agreement, ours: Agreement) -> None:
     ]
     raise EnvironmentChanged(
         f"feed {feed!r} was computed in another environment: {'; '.join(changes)}. Go back to that "
-        "one, or use --accept-environment, which recomputes what is kept and compares the bytes "
-        "before it goes on"
+        f"one, or {accepting}"
     )
 
 

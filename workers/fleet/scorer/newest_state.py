@@ -23,6 +23,11 @@ from workers.trouble import Trouble
 AGAIN = 1.0
 """Seconds after which a state that could not be used is tried again."""
 
+_ACCEPTING = (
+    "let the worker go on in this one first; or use --accept-environment, and answers may differ "
+    "from the worker's in their last digits"
+)
+
 log = structlog.get_logger("online_svm.scorer")
 
 
@@ -136,7 +141,7 @@ class NewestState:
                 f"feed {name!r} is a combination: scorers answer feeds of an SVM"
             )
         if not self._accepts:
-            check_environment(name, feed.agreement, agreement(*stored))
+            check_environment(name, feed.agreement, agreement(*stored), _ACCEPTING)
         return stored
 
     def _refuse(self, standing: Standing, reason: str) -> None:
