@@ -259,17 +259,26 @@ class HostedFeed:
 
     def begin_end(self) -> None:
         """Begin what `end` does: `finish_end` is the next call, before any other."""
-        if self.stage != "working" or self._is_spoilt:
+        if not self._can_snapshot():
             return
         self._telemetry.enter("stopping")
         stop = self._shared.stop
         if self._running.unsaved == 0:
             self._ending = f"seq {self._running.position.seq}"
         elif stop.age >= _FOR_SNAPSHOTS * stop.grace:
-            log.warning("stopped without a snapshot", feed=self.feed)
-            self._ending = "without a snapshot: the grace period is nearly over"
+            self._end_without("the grace period is nearly over")
         elif self._attempt(lambda: self._then(self._running.send_snapshot)) != "nothing":
             self._ending = f"seq {self._running.position.seq}"
+        elif not self._can_snapshot() and self.stage == "working":
+            self._end_without("a refit, or Redis, was awaited in vain")
+
+    def _can_snapshot(self) -> bool:
+        """Return whether the predictor is known to hold what is committed."""
+        return self.stage == "working" and not self._is_spoilt
+
+    def _end_without(self, reason: str) -> None:
+        log.warning("stopped without a snapshot", feed=self.feed, reason=reason)
+        self._ending = f"without a snapshot: {reason}"
 
     def finish_end(self) -> None:
         """Wait for the snapshot, and give the feed up."""
