@@ -2,12 +2,22 @@
 
 import json
 import os
-import struct
 import time
 from pathlib import Path
 
 import pytest
 from archived_feed import answering, entry, push, stream
+from erase_traces import (
+    AT,
+    CHANGES,
+    KEPT,
+    PERSON,
+    TRACES,
+    VALUE,
+    push_with_person,
+    stored,
+    traces_in,
+)
 
 from workers.admin.erase import erasure
 from workers.admin.erase.erasure import erase
@@ -20,34 +30,6 @@ from workers.cli import app as cli
 from workers.errors import BadConfiguration
 from workers.feed.position import OUT, chain
 from workers.stop import Stop
-
-PERSON = "person-7"
-VALUE = 3.141592653
-TRACES = (PERSON.encode(), b"3.141592653", struct.pack("<d", VALUE))
-AT = entry(50)[0].encode()
-KEPT = {"keep_input": True, "snapshot_every": 40}
-CHANGES = KEPT | {"dedupe_window": 60}
-
-
-def push_with_person(store, begin=0, end=100):
-    """Push entries; the fiftieth is the person's."""
-    for i in range(begin, end):
-        at, fields = entry(i)
-        if i == 50:
-            fields = {"x": f"[{VALUE}, 2]", "y": "b", "id": PERSON}
-        store.call(
-            "XADD", store.keys.input, at, *(part for pair in fields.items() for part in pair)
-        )
-
-
-def stored(store):
-    """Return the bytes of every key of the server, as Redis dumps them."""
-    keys = store.call("KEYS", "*")
-    return b"\n".join([*keys, *(store.call("DUMP", key) for key in keys)])
-
-
-def traces_in(data):
-    return [trace for trace in TRACES if trace in data]
 
 
 def others(store, name):

@@ -1,0 +1,88 @@
+"""An erasure may end at any call to Redis: the feed can go on, and the same command finishes it."""
+
+import pytest
+from archived_feed import answering, entry, push, stream
+from erase_traces import KEPT, PERSON, push_with_person, stored, traces_in
+
+from workers.admin.erase.erasure import erase
+from workers.admin.erase.record import erased_of
+from workers.admin.verify import verify
+from workers.broker.store import Store
+
+CHANGES = KEPT | {"horizon": 20}
+
+
+class Cut(BaseException):
+    """The process ends here."""
+
+
+class CutStore(Store):
+    """A store that ends at its n-th call, before or after Redis has done it."""
+
+    left, is_done_first = 10**9, False
+
+    def call(self, *command):
+        return self._counted(super().call, *command)
+
+    def run(self, script, keys, args):
+        return self._counted(super().run, script, keys, args)
+
+    def append(self, stream, entries):
+        return self._counted(super().append, stream, entries)
+
+    def _counted(self, do, *arguments):
+        self.left -= 1
+        if self.left == 0:
+            if self.is_done_first:
+                do(*arguments)
+            raise Cut
+        return do(*arguments)
+
+
+def saved(store):
+    return {key: store.call("DUMP", key) for key in store.call("KEYS", "*")}
+
+
+def put_back(store, keys):
+    store.call("FLUSHALL")
+    for key, data in keys.items():
+        store.call("RESTORE", key, 0, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_done_first", [False, True])
+def test_wherever_it_ends_the_feed_goes_on_and_the_next_one_finishes_it(
+    own_redis, feed, is_done_first
+):
+    with answering(own_redis.url, feed, **CHANGES) as (store, answer, _):
+        store.call("CONFIG", "SET", "rdbcompression", "no")  # DUMP shows the bytes
+        push_with_person(store)
+        at, fields = entry(100)
+        store.call("XADD", store.keys.input, at, "x", fields["x"], "id", PERSON)  # waits
+        store.call("XADD", store.keys.requests, "*", "x", "[3.141592653]", "id", PERSON)
+        answer()
+    with CutStore(own_redis.url, feed) as store:
+        before, nth, erased = saved(store), 0, False
+        while not erased:
+            nth += 1
+            put_back(store, before)
+            store.left, store.is_done_first = nth, is_done_first
+            try:
+                erase(store, PERSON)
+                erased = True
+            except Cut:
+                pass
+            store.left = 10**9
+            assert verify(store).is_identical, nth
+            if nth % 7 == 0:  # a worker takes it over as it is
+                with answering(own_redis.url, feed, **CHANGES) as (_, answer, _engine):
+                    push(store, 101, 104)
+                    answer()
+                assert verify(store).is_identical, nth
+            if erased_of(store).is_unfinished or traces_in(stored(store)):
+                erase(store, PERSON)
+            assert not erased_of(store).is_unfinished
+            assert traces_in(stored(store)) == [], nth
+            seqs = {at for at, _ in stream(store, "out")}
+            assert entry(50)[0].encode() not in seqs
+        assert nth > 30
