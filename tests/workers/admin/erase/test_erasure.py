@@ -26,6 +26,7 @@ from workers.admin.erase.streams import without
 from workers.admin.holder import FeedInUse
 from workers.admin.verify import verify, verify_history
 from workers.broker.lease import holding
+from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.errors import BadConfiguration
 from workers.feed.position import OUT, chain
@@ -299,8 +300,8 @@ def test_an_id_that_is_no_text_is_erased_as_a_shell_gives_it(feed_of_person):
     with answering(feed_of_person.url, feed_of_person.keys.feed, **CHANGES) as (store, answer, _):
         store.call("XADD", store.keys.input, "*", "x", f'["{VALUE}"]', "id", b"a\xff", "y", "a")
         answer()
-    assert erase(store, os.fsdecode(b"a\xff")).entries == 1
-    kept = b"".join(store.call("DUMP", key) for key in keys_of(store))
+    assert erase(feed_of_person, os.fsdecode(b"a\xff")).entries == 1
+    kept = b"".join(feed_of_person.call("DUMP", key) for key in keys_of(feed_of_person))
     assert f'["{VALUE}"]'.encode() not in kept
 
 
@@ -312,8 +313,10 @@ def test_a_dead_letter_alone_is_found_by_its_whole_id(feed_of_person):
         answer()
         for one in (store.keys.input, store.keys.out):
             store.call("XTRIM", one, "MAXLEN", "=", 0)
-    assert erase(store, "one\nid=two").entries == 1
-    heads = [dict(zip(f[::2], f[1::2], strict=True))[b"head"] for _, f in stream(store, "dlq")]
+    assert erase(feed_of_person, "one\nid=two").entries == 1
+    heads = [
+        dict(zip(f[::2], f[1::2], strict=True))[b"head"] for _, f in stream(feed_of_person, "dlq")
+    ]
     assert [head.split(b"id=", 1)[1] for head in heads[-2:]] == [
         b"two\nid=one\ny=a\n",
         b"two\ny=a\n",
@@ -329,6 +332,7 @@ def test_an_id_that_occurs_often_is_counted_in_one_pass(feed_of_person):
         answer()
         seqs = {at: json.loads(f[1])["seq"] for at, f in stream(store, "out")}
         often = [at for at, f in stream(store, "input") if f[3] == b"often"]
+    store = feed_of_person
     erase(store, "other-31")
     store.call("XTRIM", store.keys.out, "MAXLEN", "=", 5)
     assert erase(store, "often").entries == len(often) == 20
@@ -394,3 +398,30 @@ def test_it_counts_for_any_redis_as_before(redis_url, feed):
         store.call("XTRIM", store.keys.input, "MAXLEN", "=", 0)  # all is answered: nothing is lost
         go_on(store, 140, 160)
         assert store.state().position.seq == 160
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_an_example_that_waits_for_its_label_waits_on_while_its_input_is_kept(
+    redis_url, feed, is_kept
+):
+    changes = KEPT | {"horizon": 50}
+    with answering(redis_url, feed, **changes) as (store, answer, _):
+        push(store, 0, 30)
+        last = int(stream(store, "input")[-1][0].split(b"-")[0])
+        store.call("XADD", store.keys.input, f"{last + 1}-0", "x", "[1,2]", "id", "waits")
+        push(store, 31, 36)
+        answer()
+    with Store(redis_url, feed) as store:
+        if not is_kept:
+            store.call("XTRIM", store.keys.input, "MINID", entry(31)[0])
+        erase(store, "id-33")
+    with answering(redis_url, feed, **changes) as (store, answer, _):
+        last = int(stream(store, "input")[-1][0].split(b"-")[0])
+        store.call("XADD", store.keys.input, f"{last + 1}-0", "for", "waits", "y", "b")
+        answer()
+        said = json.loads(stream(store, "out")[-1][1][1])
+        assert verify(store).is_identical
+    if is_kept:
+        assert (said["status"], said["example"]) == ("label", "waits")
+    else:
+        assert (said["status"], said["code"]) == ("rejected", "unknown_id")
