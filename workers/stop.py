@@ -48,6 +48,7 @@ class Stop:
         self.grace = grace
         self._since = float("inf")
         self._bell, self.wakeup_fd = os.pipe()
+        self._poll, self._waited_for = select.poll(), set[int]()
         # Not at exit: background threads may still wait then.
         weakref.finalize(self, _close, self._bell, self.wakeup_fd).atexit = False
         os.set_blocking(self._bell, False)
@@ -90,18 +91,24 @@ class Stop:
     def wait_for(self, descriptors: Iterable[int], seconds: float) -> set[int]:
         """Wait until a descriptor can be read, `wake` or a request is called, or the time is over.
 
+        One thread at a time may call it.
+
         Returns
         -------
         set of int
             The descriptors that can be read, or that are broken.
         """
-        poll = select.poll()
-        for descriptor in (self._bell, *descriptors):
-            poll.register(descriptor, select.POLLIN)
-        ready = {descriptor for descriptor, _ in poll.poll(max(0.0, seconds) * 1000)}
+        wanted = {self._bell, *descriptors}
+        for descriptor in self._waited_for - wanted:
+            self._poll.unregister(descriptor)
+        for descriptor in wanted - self._waited_for:
+            self._poll.register(descriptor, select.POLLIN)
+        self._waited_for = wanted
+        ready = {descriptor for descriptor, _ in self._poll.poll(max(0.0, seconds) * 1000)}
         if self._bell in ready and not self.requested:
             self._silence()
-        return ready - {self._bell}
+        ready.discard(self._bell)
+        return ready
 
     def wake(self) -> None:
         """End a wait in `wait_for` that another thread is in, or its next one."""

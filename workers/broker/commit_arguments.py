@@ -39,17 +39,20 @@ class Trimming(NamedTuple):
 
 def added_by(commit: Commit) -> list[Added | None]:
     """Return what a commit adds to `out`, `met`, `alarms` and `dlq`, as the kept bytes count it."""
-    pairs = (commit.met, commit.alarms)
-    sizes = [
-        (sum(map(len, commit.out)), len(commit.out), commit.ids),
-        *((sum(len(p) for _, p in each), len(each), [i for i, _ in each]) for each in pairs),
-        (
-            sum(len(each.code) + len(each.reason) + len(each.head) for each in commit.dlq),
-            len(commit.dlq),
-            [each.id for each in commit.dlq],
-        ),
-    ]
-    return [Added(counted(size, count), ids[-1]) if count else None for size, count, ids in sizes]
+    met, alarms = (
+        _added([len(payload) for _, payload in each], each[-1][0]) if each else None
+        for each in (commit.met, commit.alarms)
+    )
+    dlq = None
+    if commit.dlq:
+        sizes = [len(each.code) + len(each.reason) + len(each.head) for each in commit.dlq]
+        dlq = _added(sizes, commit.dlq[-1].id)
+    out = _added([len(payload) for payload in commit.out], commit.ids[-1]) if commit.ids else None
+    return [out, met, alarms, dlq]
+
+
+def _added(sizes: Sequence[int], last: bytes) -> Added:
+    return Added(counted(sum(sizes), len(sizes)), last)
 
 
 def arguments_of(commit: Commit, trimming: Trimming, reads_input: bool) -> list[Argument]:

@@ -253,6 +253,10 @@ class Store(FeedReader):
         """Poll for the reply to a commit briefly, before `confirm` blocks."""
         self._connection.spin()
 
+    def has_reply(self, sent: Sent) -> bool:
+        """Return whether `confirm` need not wait: the reply was read, or there will be none."""
+        return self._connection.has_reply(sent)
+
     def confirm(self, commit: Commit, sent: Sent) -> None:
         """Wait until a commit is done; send it again if its reply was lost.
 

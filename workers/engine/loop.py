@@ -328,6 +328,11 @@ class Engine:
         self._pending, self._answered = (sent, outcome), None
         self._publish()
 
+    @property
+    def may_confirm(self) -> bool:
+        """Whether `finish_commit` need not wait: the reply to the pending commit was read."""
+        return self._pending is None or self._store.has_reply(self._pending[0].sent)
+
     def finish_commit(self) -> bool:
         """Wait for the pending commit; return False if the position had to be read again.
 

@@ -117,7 +117,7 @@ class StreamBytes:
         marks = before[first:]
         if total - marks[-1].n >= bound // _PARTS:
             marks = (*marks, Mark(total, added.last))
-        return replace(self, total=total, marks=marks)
+        return type(self)(total, marks)
 
     def room_from(self, bound: int, is_done: Callable[[bytes], bool]) -> Self:
         """Return the count without what may go: entries up to a mark that are done with.
@@ -139,6 +139,8 @@ def _first_within(marks: Sequence[Mark], total: int, bound: int) -> int:
 
     The last place where there is none: what one commit wrote is never trimmed by it.
     """
+    if total - bound <= marks[0].n:  # nearly always
+        return 0
     found = bisect_left(marks, total - bound, key=lambda mark: mark.n)
     return min(found, len(marks) - 1)
 
@@ -165,9 +167,8 @@ class KeptBytes:
     def after(self, added: Sequence[Added | None], bounds: Bounds, is_held: bool = False) -> Self:
         """Return the counts after a commit; all but dead letters may be held by a consumer."""
         held = (is_held, is_held, is_held, False)
-        found = map(StreamBytes.after, self.streams, added, bounds, held)
-        out, met, alarms, dlq = found
-        return replace(self, streams=(out, met, alarms, dlq))
+        out, met, alarms, dlq = map(StreamBytes.after, self.streams, added, bounds, held)
+        return type(self)((out, met, alarms, dlq))
 
     def with_stream(self, place: int, stream: StreamBytes) -> Self:
         """Return the counts with another one at a place of `NAMES`."""
@@ -186,10 +187,11 @@ class KeptBytes:
     def changes(self, stored: Self) -> dict[str, bytes]:
         """Return the fields of `st` that differ from what is stored."""
         found = {}
-        if any(a.total != b.total for a, b in zip(self.streams, stored.streams, strict=True)):
-            found["written"] = b" ".join(b"%d" % stream.total for stream in self.streams)
+        totals = [stream.total for stream in self.streams]
+        if totals != [stream.total for stream in stored.streams]:
+            found["written"] = b"%d %d %d %d" % tuple(totals)
         for name, now, was in zip(NAMES, self.streams, stored.streams, strict=True):
-            if now.marks != was.marks:
+            if now.marks is not was.marks and now.marks != was.marks:
                 found[f"marks_{name}"] = encode_marks(now.marks)
         return found
 

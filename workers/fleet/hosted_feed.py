@@ -193,6 +193,11 @@ class HostedFeed:
         """Wait for the commit that was sent last."""
         return self._attempt(lambda: self._then(self._running.finish_commit))
 
+    @property
+    def may_confirm(self) -> bool:
+        """Whether `finish_commit` need not wait."""
+        return self.engine is None or self.engine.may_confirm
+
     def check_ownership(self) -> Need:
         """After a lost lease or connection, check that the feed is still this process's."""
         return self._attempt(lambda: self._then(self._running.check_ownership))

@@ -1,9 +1,9 @@
 """The loop of a process of many feeds: one thread serves them all, and waits for all at once.
 
 A turn: answer feeds that have input, in fair turns, for a few milliseconds; do a step of those that
-are taken over; confirm the commits that were sent; leave snapshots that bound the replays after a
-kill; let the blocked reads cover the feeds that wait for input; wait until something arrives. No
-feed waits for the refit, the consumers, the lease or the recovery of another.
+are taken over; confirm the commits whose replies have come; leave snapshots that bound the replays
+after a kill; let the blocked reads cover the feeds that wait for input; wait until something
+arrives. No feed waits for the refit, the consumers, the lease or the recovery of another.
 """
 
 import time
@@ -34,6 +34,9 @@ REPLAY = 0.002
 STARTS = 4
 """Feeds that are taken over at a time; the others wait without using memory."""
 
+UNCONFIRMED = 1.0
+"""Seconds without the reply to a commit after which the loop waits for it, and for nothing else."""
+
 CHECKS = 20
 """Idle feeds whose input is checked each second: with a thousand, each is once in 50 s."""
 
@@ -60,7 +63,7 @@ class FeedLoop:
         self._outages = outages
         self.feeds: dict[str, HostedFeed] = {}
         self._turns: FairTurns[str] = FairTurns()
-        self._sent: dict[str, HostedFeed] = {}  # a commit of theirs may be unconfirmed
+        self._sent: dict[str, float] = {}  # since when a commit of theirs may be unconfirmed
         self._wanting: dict[str, Wanted] = {}  # input that no read covers yet
         self._awaiting: set[str] = set()  # they wait for a refit
         self._gated: set[str] = set()  # they wait for their consumers
@@ -187,7 +190,7 @@ class FeedLoop:
             need = hosted.work()
             now = time.perf_counter()
             self._turns.charge(feed, now - began, need == "turn")
-            self._sent[feed] = hosted
+            self._sent[feed] = time.monotonic()
             self._place(hosted, need)
             if now >= end:
                 return
@@ -208,10 +211,19 @@ class FeedLoop:
         self._stalled = self._stalled + 1 if was_short else 0
 
     def _confirm(self, all_of_them: bool = False) -> None:
-        """Wait for the commits of feeds that have nothing else to do; all were sent before."""
-        for feed, hosted in list(self._sent.items()):
-            if feed in self._turns and not all_of_them:
-                continue  # its next commit confirms this one
+        """Confirm the commits of feeds that have nothing else to do, where the replies have come.
+
+        While Redis works on one, the others are served. A reply that does not come is waited for
+        at last, which tries again, or finds what is wrong.
+        """
+        long_ago = time.monotonic() - UNCONFIRMED
+        for feed, since in list(self._sent.items()):
+            hosted = self.feeds[feed]
+            if not all_of_them:
+                if feed in self._turns:
+                    continue  # its next commit confirms this one
+                if not hosted.may_confirm and since > long_ago:
+                    continue
             del self._sent[feed]
             if hosted.stage == "working":
                 self._place(hosted, hosted.finish_commit())
@@ -234,7 +246,10 @@ class FeedLoop:
 
     def _wait(self, longest: float) -> None:
         """Wait until something arrives or changes; take what arrived."""
-        ready = self._shared.stop.wait_for(self._reader.descriptors, self._patience(longest))
+        commands = self._shared.connections[0]
+        descriptors = [*self._reader.descriptors, *commands.descriptors]
+        ready = self._shared.stop.wait_for(descriptors, self._patience(longest))
+        commands.read_arrived(ready)
         arrived, quiet = self._reader.arrivals(ready)
         for wanted, entries, may_be_more in arrived:
             hosted = self.feeds.get(wanted.feed)
@@ -259,6 +274,8 @@ class FeedLoop:
             longest = min(longest, AWAIT)
         if self._gated:
             longest = min(longest, SECONDS)
+        if self._sent:
+            longest = min(longest, UNCONFIRMED)
         if self._aside:
             first = min(self.feeds[feed].retry_at for feed in self._aside)
             longest = min(longest, first - time.monotonic())

@@ -7,7 +7,7 @@ stay blocked. The entries that a blocked read returns are few; a feed that has m
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +22,10 @@ from workers.stop import Stop
 TOGETHER = 64
 """Streams of one read: a wake-up by any of them costs Redis some 60 microseconds."""
 
-SPARE = 8
+FEW = 8
+"""Streams of one read of busy ones: that costs Redis some 10 microseconds."""
+
+SPARE = 64
 """Connections beyond those that all streams need: so many busy parts are covered on their own."""
 
 QUIET = 5
@@ -37,7 +40,7 @@ COUNT = 16
 LIMIT = 1 << 23
 """Bytes of the reply to a blocked read; beyond them each of its streams is read alone."""
 
-BUSY = 1.0
+BUSY = 5.0
 """Seconds since its last entry for which a stream counts as busy."""
 
 
@@ -84,6 +87,7 @@ class _Cover:
     wanted: list[Wanted]
     count: int
     until: float  # by `time.monotonic`: a reply that has not come then does not come
+    is_busy: bool
 
 
 class SharedReader:
@@ -118,15 +122,16 @@ class SharedReader:
         self._url, self._stop, self._reads, self._block_ms = url, stop, reads, block_ms
         self._haste = haste
         self._together, self._spare = together, spare
-        self._covers: list[_Cover] = []
+        self._covers: dict[int, _Cover] = {}  # by their descriptors
+        self._broken: list[_Cover] = []  # they could not be sent
+        self._covered = self._covered_busy = 0  # streams
         self._free: list[Connection] = []
         self._busy: dict[str, float] = {}  # when a stream was last read, by its key
 
     @property
-    def descriptors(self) -> list[int]:
+    def descriptors(self) -> Collection[int]:
         """What can be read once something arrives, or a connection breaks."""
-        found = (cover.connection.descriptor(cover.sent) for cover in self._covers)
-        return [descriptor for descriptor in found if descriptor is not None]
+        return self._covers.keys()
 
     @property
     def has_room(self) -> bool:
@@ -143,9 +148,20 @@ class SharedReader:
             part.append(one)
         if busy and quiet and self._room() < 2:
             busy, quiet = busy + quiet, []
-        for part, block in ((busy, self._block_ms), (quiet, QUIET * self._block_ms)):
-            for first in range(0, len(part), self._together):
-                self._begin(part[first : first + self._together], block)
+        for first in range(0, len(busy), few := self._few(len(busy))):
+            self._begin(busy[first : first + few], self._block_ms, is_busy=True)
+        for first in range(0, len(quiet), self._together):
+            part = quiet[first : first + self._together]
+            self._begin(part, QUIET * self._block_ms, is_busy=False)
+
+    def _few(self, more: int) -> int:
+        """Return how many busy streams one read covers, where so many more are to be covered.
+
+        Each entry ends a read, and all its streams are asked for again. So they are few, but not so
+        few that the reads of busy streams take more than half of the spare connections.
+        """
+        busy = self._covered_busy + more
+        return min(self._together, max(FEW, -(-2 * busy // max(self._spare, 1))))
 
     def arrivals(self, readable: Iterable[int] = ()) -> tuple[list[Arrival], list[Wanted]]:
         """Return what came, and those for which nothing came; none of them is covered any more.
@@ -155,31 +171,39 @@ class SharedReader:
         readable : iterable of int
             Those of `descriptors` that can be read.
         """
-        ready, now = set(readable), time.monotonic()
-        for one in self._covers:
-            if now > one.until:
-                one.connection.close()
-        ended = [one for one in self._covers if _is_over(one, ready)]
+        now = time.monotonic()
+        overdue = [descriptor for descriptor, one in self._covers.items() if now > one.until]
+        for descriptor in overdue:
+            self._covers[descriptor].connection.close()
+        over = dict.fromkeys((*readable, *overdue))
+        ended, self._broken = self._broken, []
+        ended += [self._covers.pop(one) for one in over if one in self._covers]
         arrived: list[Arrival] = []
         quiet: list[Wanted] = []
-        if ended:
-            self._covers = [one for one in self._covers if one not in ended]
         for cover in ended:
+            self._count(cover, -1)
             self._finish(cover, arrived, quiet)
         return arrived, quiet
 
     def close(self) -> None:
         """Give up the connections."""
-        for connection in (*self._free, *(cover.connection for cover in self._covers)):
+        covers = (*self._covers.values(), *self._broken)
+        for connection in (*self._free, *(cover.connection for cover in covers)):
             connection.close()
-        self._covers, self._free = [], []
+        self._covers, self._broken, self._free = {}, [], []
+        self._covered = self._covered_busy = 0
+
+    def _count(self, cover: _Cover, sign: int) -> None:
+        """Note that a read covers its streams from now on, or no more."""
+        self._covered += sign * len(cover.wanted)
+        self._covered_busy += sign * len(cover.wanted) * cover.is_busy
 
     def _room(self) -> int:
         """Return how many more reads may begin, beyond those that full ones would need."""
-        covered = sum(len(cover.wanted) for cover in self._covers)
-        return self._spare + covered // self._together - len(self._covers)
+        begun = len(self._covers) + len(self._broken)
+        return self._spare + self._covered // self._together - begun
 
-    def _begin(self, wanted: Sequence[Wanted], longest: int) -> None:
+    def _begin(self, wanted: Sequence[Wanted], longest: int, is_busy: bool) -> None:
         connection = self._free.pop() if self._free else self._connection()
         count = min(COUNT, *(one.input.count for one in wanted))
         # The last one ends soon, so that feeds that wait for room are covered with its own.
@@ -190,7 +214,13 @@ class SharedReader:
             limit=LIMIT,
         )  # fmt: skip
         until = time.monotonic() + block / 1000 + TIMEOUT
-        self._covers.append(_Cover(connection, sent, list(wanted), count, until))
+        cover = _Cover(connection, sent, list(wanted), count, until, is_busy)
+        self._count(cover, 1)
+        descriptor = connection.descriptor(sent)
+        if descriptor is None:
+            self._broken.append(cover)
+        else:
+            self._covers[descriptor] = cover
 
     def _connection(self) -> Connection:
         # No patience: where a read fails, the commands of the feeds wait for Redis.
@@ -222,9 +252,3 @@ class SharedReader:
                 continue
             self._busy[one.key] = now
             arrived.append(Arrival(one, entries, len(entries) >= cover.count))
-
-
-def _is_over(cover: _Cover, readable: set[int]) -> bool:
-    """Return whether a read ended: its reply can be read, or it failed."""
-    descriptor = cover.connection.descriptor(cover.sent)
-    return descriptor is None or descriptor in readable

@@ -62,6 +62,22 @@ def payloads(store):
     ]
 
 
+def test_a_commit_may_be_confirmed_without_a_wait_once_its_reply_was_read(own_redis, feed):
+    stop = Stop()
+    with Store(own_redis.url, feed, block_ms=20) as store, Store(own_redis.url, "other") as other:
+        push(store, rows(2))
+        running = engine(store)
+        assert running.may_confirm, "there is nothing to confirm"
+        other.call("CLIENT", "PAUSE", 200, "WRITE")
+        running.answer(running.next_now(2) or running.input.next_batch(running.cursor))
+        assert not running.may_confirm
+        while not running.may_confirm:
+            store._connection.read_arrived(stop.wait_for(store._connection.descriptors, 10.0))
+        assert running.position.seq == 0
+        assert running.finish_commit()
+        assert running.position.seq == 2
+
+
 @pytest.fixture
 def another(redis_url, feed):
     """Make stores of further feeds on the same server."""

@@ -112,3 +112,42 @@ def test_a_broken_connection_is_counted_and_its_feeds_are_quiet(redis_url, feeds
     assert broken.arrivals() == ([], asked)
     assert reads.failures == 1
     broken.close()
+
+
+def awakened(reader, stores, number):
+    """Give each stream an entry, and read it; return what is to be covered again."""
+    again = []
+    for store in stores:
+        store.call("XADD", store.keys.input, f"{number}-0", "x", "[1]")
+    deadline = time.monotonic() + 10.0
+    while len({one.feed for one in again}) < len(stores) and time.monotonic() < deadline:
+        arrived, quiet = next_of(reader)
+        again += [wanted(stores[int(one.wanted.feed[-1])], b"%d-0" % number) for one in arrived]
+        reader.cover(quiet)
+    return again
+
+
+def test_streams_that_had_entries_are_covered_by_reads_of_a_few(redis_url, feeds, monkeypatch):
+    monkeypatch.setattr(shared_reader, "FEW", 4)
+    stop, stores = Stop(), feeds[:10]
+    with_room = SharedReader(redis_url, stop, Connection(redis_url, stop), together=64, spare=64)
+    with_room.cover([wanted(store) for store in stores])
+    assert len(with_room.descriptors) == 1
+    again = awakened(with_room, stores, 1)
+    with_room.cover(again)
+    assert len(with_room.descriptors) == 3
+    stores[0].call("XADD", stores[0].keys.input, "2-0", "x", "[1]")
+    arrived, quiet = next_of(with_room)
+    assert [one.wanted for one in arrived] == [again[0]]
+    assert len(quiet) == 3
+    with_room.close()
+
+
+def test_where_connections_are_few_reads_of_busy_streams_cover_more(redis_url, feeds, monkeypatch):
+    monkeypatch.setattr(shared_reader, "FEW", 4)
+    stop, stores = Stop(), feeds[:10]
+    narrow = SharedReader(redis_url, stop, Connection(redis_url, stop), together=64, spare=2)
+    narrow.cover([wanted(store) for store in stores])
+    narrow.cover(awakened(narrow, stores, 1))
+    assert len(narrow.descriptors) == 1
+    narrow.close()
