@@ -34,7 +34,7 @@ class BinningCalibrator(WeightedCountsMap, PointMap):
     def _predict(self, scores: Floats) -> Floats:
         if not len(self.totals_):
             return np.full(len(scores), 0.5)
-        inside = np.searchsorted(self.edges_, scores, side="left")
+        inside = self.edges_.searchsorted(scores, side="left")
         return np.asarray((self.positives_ / self.totals_)[inside], dtype=np.float64)
 
     def _state(self) -> Arrays:

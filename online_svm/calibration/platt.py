@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from online_svm.calibration import sigmoid
 from online_svm.calibration.fitted_map import PointMap, WeightedMap
+from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.storage.arrays import read_floats, read_ints
 from online_svm.types import Arrays, Bools, Floats, Weights
@@ -61,9 +62,9 @@ class PlattCalibrator(WeightedMap, PointMap):
             self._set_optimum(scores, positive, weights, (high, low))
 
     def _predict(self, scores: Floats) -> Floats:
-        with np.errstate(over="ignore"):  # an infinite product is a probability of 0 or 1
-            line = self.A_ * scores + self.B_
-        return np.asarray(expit(-line), dtype=np.float64)
+        log_odds = np.empty(len(scores))
+        _write_log_odds(scores, self.A_, self.B_, log_odds)
+        return np.asarray(expit(log_odds), dtype=np.float64)
 
     def _state(self) -> Arrays:
         options = (METHODS.index(self.method), TARGETS.index(self.targets), self.wrong_sign_)
@@ -129,3 +130,10 @@ def _check_finite_optimum(scores: Floats, positive: Bools) -> None:
         reason = "scores: they separate the classes, and raw targets have no finite optimum"
     if reason:
         raise InvalidInput(f'{reason}; use targets="platt"')
+
+
+@jit
+def _write_log_odds(scores: Floats, slope: float, offset: float, log_odds: Floats) -> None:
+    """Write -(slope score + offset); an infinite one is a probability of 0 or 1."""
+    for i in range(len(scores)):
+        log_odds[i] = -(slope * scores[i] + offset)

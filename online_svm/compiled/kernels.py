@@ -26,6 +26,8 @@ KernelName = Literal["linear", "poly", "rbf", "cauchy"]
 Shape = tuple[int, float, float, int]  # code, gamma, coef0, degree: what compiled code is given
 
 LINEAR, POLY, RBF, WIDE_RBF, CAUCHY, WIDE_CAUCHY = range(6)
+_CODES: dict[KernelName, int] = {"linear": LINEAR, "poly": POLY, "rbf": RBF, "cauchy": CAUCHY}
+_WIDE_CODES = _CODES | {"rbf": WIDE_RBF, "cauchy": WIDE_CAUCHY}
 BLOCK = 128  # points at a time: with 20 features, 20 KiB that stay in the first-level cache
 
 LOG2_E = 1.4426950408889634
@@ -91,18 +93,14 @@ class Kernel:
     @property
     def shape(self) -> Shape:
         """The parameters in the form the compiled functions take."""
-        codes = {
-            "linear": LINEAR,
-            "poly": POLY,
-            "rbf": WIDE_RBF if self.wide else RBF,
-            "cauchy": WIDE_CAUCHY if self.wide else CAUCHY,
-        }
-        return codes[self.name], float(self.gamma), float(self.coef0), int(self.degree)
+        code = (_WIDE_CODES if self.wide else _CODES)[self.name]
+        return code, float(self.gamma), float(self.coef0), int(self.degree)
 
     @property
     def dtype(self) -> type[np.float32] | type[np.float64]:
         """The least type that holds the kernel's values as they are."""
-        return np.float32 if self.shape[0] in (RBF, CAUCHY) else np.float64
+        is_narrow = self.name in ("rbf", "cauchy") and not self.wide
+        return np.float32 if is_narrow else np.float64
 
     def __call__(self, U: Floats, V: Floats) -> Floats:
         """Return the matrix k(u_i, v_j), shape (m, n), of two sets of points given as rows."""

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.compiled.jit import jit
+from online_svm.compiled.jit import inner, jit
 from online_svm.errors import InvalidInput
 from online_svm.metrics.scores import CLIP
 from online_svm.storage.arrays import read_floats, read_ints
@@ -289,7 +289,7 @@ def _add(
         sums[BRIER] += _brier(probabilities[i], true)
 
 
-@jit
+@inner
 def _brier(probabilities: Floats, true: int) -> float:
     first = 1 if len(probabilities) == 2 else 0  # of two equal squares only one counts
     total = 0.0

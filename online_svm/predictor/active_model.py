@@ -79,6 +79,8 @@ class ActiveModel:
             taxonomy, config.taxonomy_bins, view.n_known, len(view.classes), config.window
         )
         self.headline = headline_of(config, view.n_known)
+        self._published = [name for name in config.published if name != MIXED]
+        self._interval_maps = interval_maps(config)
         self.maps: dict[str, ClassMap] = {}
         self.calibration_version = 0
         self.learned = 0  # examples since the activation
@@ -260,11 +262,7 @@ class ActiveModel:
 
     def _probabilities(self, rows: Floats, scores: Floats) -> dict[str, Floats]:
         """Return what each published map gives to scaled rows and their scores, but for mixed."""
-        return {
-            name: self._padded(self._by_map(name, rows, scores))
-            for name in self.config.published
-            if name != MIXED
-        }
+        return {name: self._padded(self._by_map(name, rows, scores)) for name in self._published}
 
     def _by_map(self, name: str, rows: Floats, scores: Floats) -> Floats:
         """Return what one map gives, for the known classes."""
@@ -276,7 +274,7 @@ class ActiveModel:
 
     def _map_intervals(self, scores: Floats) -> dict[str, Floats] | None:
         """Return the intervals of the maps that give one; nothing is known of unseen labels."""
-        names = interval_maps(self.config)
+        names = self._interval_maps
         if not names:
             return None
         unseen = np.tile([0.0, 1.0], (len(scores), len(self.view.classes) - self.view.n_known, 1))

@@ -62,9 +62,9 @@ class Answering(RefitCycle):
             block = order.part(begin, self._end_of_block(order, begin, due))
             block, answered = self._answer_until_acted(block)
             answers += answered
-            if block.gaps.any():
+            if not block.learns_all and block.gaps.any():
                 self._gaps.unlabelled = int(block.before[block.gaps][-1])
-            if _acted_at(answered) is not None:
+            if self._acts and _acted_at(answered) is not None:
                 self._begin_anew(self.n)
             if self.n == due:
                 self._change()
@@ -81,7 +81,7 @@ class Answering(RefitCycle):
         before = self._copies() if self._acts and len(block) > 1 else None
         self.n = block.after
         answers = self._answer(block, lacks=lacks)
-        n = _acted_at(answers)
+        n = _acted_at(answers) if self._acts else None
         stop = len(block) if n is None else int(np.searchsorted(block.before, n))
         if before is None or stop == len(block):
             return block, answers
@@ -96,12 +96,12 @@ class Answering(RefitCycle):
         The first row with a probability changes the guarantee, and so does the first without a
         label.
         """
-        stop = len(order) if due is None else int(np.searchsorted(order.before, due))
+        stop = len(order) if due is None else int(order.before.searchsorted(due))
         if self._active is None:
             return stop
         if self.config.learner == "psvm" and not self._active.has_probabilities:
             stop = begin + _with_first(~np.isnan(order.probs[begin:stop]))
-        if not self._gaps.lies_in_window(self.n):
+        if not (order.learns_all or self._gaps.lies_in_window(self.n)):
             stop = begin + _with_first(order.gaps[begin:stop])
         return stop
 
@@ -177,8 +177,12 @@ class Answering(RefitCycle):
             self._windows.update(rows)
         if self._monitors is None or not len(rows):
             return []
+        if len(rows) < len(columns):
+            learned = learned[columns >= 0]
+        alarms = self._monitors.update(rows, learned, self._since)
+        if not alarms:
+            return alarms
         names = SliceNames(self.config.slices, self._slices)
-        alarms = self._monitors.update(rows, learned[columns >= 0], self._since)
         return [names.of_alarm(alarm) for alarm in alarms]
 
     def _watched(self, block: PredictionBlock | None, alarms: Sequence[Alarm]) -> Watched:

@@ -155,7 +155,7 @@ def _find_bins(edges: Floats, scores: Floats, bins: Ints) -> None:
         bins[g] = low
 
 
-@jit
+@inner
 def _count(
     bins: Ints, column: int, first_hits: Ints, totals: Ints, hits: Ints, change: int
 ) -> None:
@@ -208,7 +208,7 @@ def _answer(
     return gone
 
 
-@jit
+@inner
 def _of_class(bounds: Floats, y: int) -> tuple[float, float]:
     """Return the interval of class y from those of the lists, of which the last is for the rest."""
     if len(bounds) == 2 and y < 2:

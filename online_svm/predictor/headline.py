@@ -33,7 +33,7 @@ class HeadlineAnswers:
         >>> HeadlineAnswers(half, half, half).labels().tolist()
         [1]
         """
-        labels: Ints = np.argmax(self.point, axis=1).astype(np.int64)
+        labels: Ints = self.point.argmax(axis=1).astype(np.int64, copy=False)
         return labels
 
 

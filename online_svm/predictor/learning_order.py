@@ -66,6 +66,8 @@ class LearningOrder:
         Codes of the values of the slices.
     late : LateRows or None
         None where a label comes with its example.
+    learns_all : bool
+        Whether each row is learned; then none is a gap.
     given : ndarray of shape (m, n_classes, 3), or None
         Answers to be scored in place of the own ones; see `given_columns`.
 
@@ -84,6 +86,7 @@ class LearningOrder:
     gaps: Bools
     before: Ints
     slices: Ints
+    learns_all: bool
     late: LateRows | None = None
     given: Floats | None = None
 
@@ -98,10 +101,16 @@ class LearningOrder:
         given: Floats | None = None,
     ) -> Self:
         """Return the order in which a row is learned right after its answer; n were before."""
-        learns = (codes >= 0) | ~np.isnan(probs)
+        learns = codes >= 0
+        learns_all = bool(learns.all())
+        if learns_all:  # most batches
+            before = np.arange(n, n + len(codes))
+        else:
+            learns |= ~np.isnan(probs)
+            learns_all = bool(learns.all())
+            before = n + np.cumsum(learns) - learns
         of_rows = np.empty((len(X), 0), dtype=np.int64) if slices is None else slices
-        before = n + np.cumsum(learns) - learns
-        return cls(X, codes, probs, learns, ~learns, before, of_rows, given=given)
+        return cls(X, codes, probs, learns, ~learns, before, of_rows, learns_all, given=given)
 
     @classmethod
     def of_steps(cls, steps: Sequence[Step], codes: Ints, n: int) -> Self:
@@ -123,6 +132,7 @@ class LearningOrder:
             gaps,
             n + np.cumsum(learns) - learns,
             np.array([example.slices for example in examples], dtype=np.int64),
+            bool(learns.all()),
             LateRows(examples, answers, opens),
         )
 
@@ -136,26 +146,30 @@ class LearningOrder:
 
     def part(self, begin: int, stop: int) -> "LearningOrder":
         """Return rows begin ... stop - 1; the arrays are views."""
+        if begin == 0 and stop == len(self):
+            return self
         late = None if self.late is None else self.late.part(begin, stop)
         return self._taken(slice(begin, stop), late)
 
     def learned(self) -> "LearningOrder":
         """Return the rows that are learned, without what else happens."""
-        return self if self.learns.all() and self.late is None else self._taken(self.learns)
+        return self if self.learns_all and self.late is None else self._taken(self.learns)
 
     def computed(self, answers: Bools) -> "LearningOrder":
         """Return the rows that a model has to do with: what is answered or learned."""
         return self._taken(self.learns | answers)
 
     def _taken(self, chosen: slice | Bools, late: LateRows | None = None) -> "LearningOrder":
+        learns = self.learns[chosen]
         return LearningOrder(
             self.X[chosen],
             self.codes[chosen],
             self.probs[chosen],
-            self.learns[chosen],
+            learns,
             self.gaps[chosen],
             self.before[chosen],
             self.slices[chosen],
+            self.learns_all or bool(learns.all()),
             late,
             None if self.given is None else self.given[chosen],
         )

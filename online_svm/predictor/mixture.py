@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.compiled.jit import jit
+from online_svm.compiled.jit import inner, jit
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.storage.arrays import read_floats
@@ -147,7 +147,7 @@ def _mix(components: Floats, columns: Ints, logs: Floats, share: float, mixed: F
             _learn(logs, parts[:, columns[i]], share)
 
 
-@jit
+@inner
 def _clip(values: Floats, clipped: Floats) -> None:
     """Raise what is below the floor to it, and scale the rest so that the sum stays one."""
     floor = min(FLOOR, 0.5 / len(values))
@@ -162,7 +162,7 @@ def _clip(values: Floats, clipped: Floats) -> None:
         clipped[y] = floor if values[y] < floor else values[y] * factor
 
 
-@jit
+@inner
 def _learn(logs: Floats, given: Floats, share: float) -> None:
     """Multiply each weight by what its component gave the label; then move the share."""
     top = -math.inf

@@ -202,9 +202,8 @@ class OnlinePredictor(LateAnswering):
             raise InvalidInput("given: the setting given_answers is off")
         if len(X) != len(labels):
             raise InvalidInput(f"labels: {len(labels)} for {len(X)} rows; give one for each row")
-        has_label = np.array([label is not None for label in labels], dtype=np.bool_)
         are_taken = self.config.learner == "psvm"
-        probs = checked_probabilities(probabilities, has_label, are_taken=are_taken)
+        probs = checked_probabilities(probabilities, labels, are_taken=are_taken)
         if self.late is not None:
             self.late.accept_many(X, labels, probs, ids, times, self.slice_codes(slices, len(X)))
             return self.answer_accepted(schema)

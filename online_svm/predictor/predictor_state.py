@@ -34,6 +34,7 @@ class PredictorState:
 
     def __init__(self, config: PredictorConfig, refitter: Refitter | None = None) -> None:
         self.config = config
+        self._dense_until = config.dense_until  # it follows from other settings
         self._refitter = _inline(config) if refitter is None else refitter
         self._reset()
 

@@ -66,12 +66,12 @@ class RecentHeadline:
     def answer(self, scores: Floats, venn: VennAnswers, columns: Ints) -> HeadlineAnswers:
         """Mix rows in turn; each labelled one is learned after its answer."""
         inner = self._inner.answer(scores, venn, columns).point
-        components = np.empty((1 + len(SIZES), *inner.shape))
-        components[:] = inner
-        of_known = columns if inner.shape[1] == 2 else np.where(columns < 2, columns, -1)
-        for said, recent in zip(components[1:], self._recent, strict=True):
-            said[:, :2] = recent.answer(scores, of_known, inner[:, :2])
-        return held_answers(self._mixture.answer(components, columns), venn)
+        known, unseen = inner[:, :2], inner[:, 2:]
+        of_known = np.where(columns < 2, columns, -1) if unseen.shape[1] else columns
+        said = [recent.answer(scores, of_known, known) for recent in self._recent]
+        if unseen.shape[1]:
+            said = [np.concatenate([values, unseen], axis=1) for values in said]
+        return held_answers(self._mixture.answer([inner, *said], columns), venn)
 
     def state(self) -> Arrays:
         """Return the weights, the recent scores and maps, and the other headline."""

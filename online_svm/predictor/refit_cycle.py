@@ -30,7 +30,7 @@ class RefitCycle(PredictorState):
     def _next_freeze(self) -> int:
         """Return the number of learned examples at the next freeze; alarms begin the count anew."""
         config, since = self.config, self._since
-        return since + next_refit(self._frozen - since, config.refit_every, config.dense_until)
+        return since + next_refit(self._frozen - since, config.refit_every, self._dense_until)
 
     def _activation_of(self, freeze: int) -> int:
         """Return the number of learned examples at which a refit frozen at `freeze` is active."""

@@ -129,6 +129,8 @@ class StreamMonitors:
         alarms : sequence of Alarm
             They are open from the examples on that raised them: the block is cut there.
         """
+        if not alarms:
+            return [] if block is None else [self._marked(block)]
         found: list[PredictionBlock | Alarm] = []
         begin, size = 0, 0 if block is None else len(block)
         for n, raised in groupby(alarms, key=lambda alarm: alarm.n):
@@ -166,10 +168,10 @@ class StreamMonitors:
         """
         if guarantee == "none":
             return guarantee, reason
-        broken = self._newest("exchangeability")
+        broken = self._newest("exchangeability") if self._open else None
         if broken is not None:
             return "none", _reason(broken)
-        off = self._newest("calibration")
+        off = self._newest("calibration") if self._open else None
         if off is None:
             return guarantee, self._proviso if guarantee == "exact" else reason
         return "approximate", "; ".join(filter(None, (reason, _reason(off))))

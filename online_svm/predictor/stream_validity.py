@@ -33,17 +33,17 @@ class StreamValidity:
 
     def update(self, block: PredictionBlock, columns: Ints) -> None:
         """Add the labelled rows of `block`; `columns` holds their true class columns, or -1."""
-        self.scored += int(np.count_nonzero(columns >= 0))
         # Contiguous, or the code would be compiled again for each layout.
         lower, upper = np.ascontiguousarray(block.lower), np.ascontiguousarray(block.upper)
         least, most = np.ascontiguousarray(block.venn_lower), np.ascontiguousarray(block.venn_upper)
         own, none = block.svm_label, NO_INTERVAL
         self.headline.update_unchecked(block.point, lower, upper, block.label, own, columns)
-        predicted = np.argmax(block.venn_point, axis=1)
+        predicted = block.venn_point.argmax(axis=1)
         self.venn.update_unchecked(block.venn_point, least, most, predicted, own, columns)
         for name, probabilities in block.maps.items():
-            predicted = np.argmax(probabilities, axis=1)
+            predicted = probabilities.argmax(axis=1)
             self.maps[name].update_unchecked(probabilities, none, none, predicted, own, columns)
+        self.scored = self.headline.scored
 
     def report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples."""

@@ -71,7 +71,9 @@ class Scaling:
         if np.count_nonzero(missing):
             scaled = np.where(missing, (self.fill - self.mean) / self.width, scaled)
         limit = self.limit.item()
-        return scaled if limit == math.inf else np.clip(scaled, -limit, limit)
+        if limit < math.inf:
+            np.minimum(np.maximum(scaled, -limit, out=scaled), limit, out=scaled)
+        return scaled
 
 
 def mean_and_width(X: Floats) -> tuple[Floats, Floats]:

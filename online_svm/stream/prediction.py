@@ -99,8 +99,11 @@ class PredictionBlock:
 
     def row(self, i: int) -> "Prediction":
         """Return the prediction of the i-th example of the block."""
-        values = {column.name: _VALUES[column.kind](self, column, i) for column in COLUMNS}
-        return Prediction(status=self.status, **values)
+        return Prediction(status=self.status, **self.row_values(i))
+
+    def row_values(self, i: int) -> dict[str, Any]:
+        """Return the columns of the i-th example by name, in the order of a message."""
+        return {name: value(self, column, i) for name, value, column in _ROW_VALUES}
 
 
 _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, Ints))
@@ -328,3 +331,5 @@ _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
     "pairs_by_map": _pairs_by_map,
 }
 """From a block to one row of a column of each kind."""
+
+_ROW_VALUES = tuple((column.name, _VALUES[column.kind], column) for column in COLUMNS)

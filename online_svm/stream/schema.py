@@ -188,7 +188,7 @@ class FeatureSchema:
         `names` name the features where the schema does not yet.
         """
         bad = invalid_values(vector, self.allows_missing)
-        if bad.any():
+        if np.count_nonzero(bad):
             first = int(np.argmax(bad))
             shown = self.shown(first) if names is None else repr(names[first])
             raise value_error(float(vector[first]), shown)

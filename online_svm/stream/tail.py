@@ -23,6 +23,9 @@ class Tail:
     >>> tail.drop_before(12)
     >>> tail.since(12), tail.first, tail.stop
     (array([7, 8]), 12, 14)
+    >>> tail.extend(1)[0] = 9
+    >>> tail.held, len(tail)
+    (array([7, 8, 9]), 3)
     """
 
     def __init__(self, items: NDArray[Any], first: int = 0) -> None:

@@ -1,5 +1,7 @@
 """What rows are learned from: labels, and in the place of some an annotator's probabilities."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from online_svm.errors import InvalidInput
@@ -7,14 +9,14 @@ from online_svm.types import Bools, Floats
 
 
 def checked_probabilities(
-    probabilities: Floats | None, has_label: Bools, *, are_taken: bool
+    probabilities: Floats | None, labels: Sequence[str | None], *, are_taken: bool
 ) -> Floats:
     """Return the probability of each row, NaN where it has none.
 
     Parameters
     ----------
     probabilities : ndarray of shape (m,), optional
-    has_label : ndarray of bool, shape (m,)
+    labels : sequence of (str or None), length m
     are_taken : bool
         Whether the learner can learn from a probability.
 
@@ -26,15 +28,15 @@ def checked_probabilities(
 
     Examples
     --------
-    >>> has_label = np.array([True, False])
-    >>> checked_probabilities(None, has_label, are_taken=False)
+    >>> checked_probabilities(None, ["a", None], are_taken=False)
     array([nan, nan])
-    >>> checked_probabilities(np.array([0.5, 0.5]), has_label, are_taken=True)
+    >>> checked_probabilities(np.array([0.5, 0.5]), ["a", None], are_taken=True)
     Traceback (most recent call last):
     online_svm.errors.InvalidInput: probabilities: row 0 has a label as well; give one of the two
     """
     if probabilities is None:
-        return np.full(len(has_label), np.nan)
+        return np.full(len(labels), np.nan)
+    has_label = np.array([label is not None for label in labels], dtype=np.bool_)
     probs = np.asarray(probabilities, dtype=np.float64)
     if probs.shape != has_label.shape:
         raise InvalidInput(

@@ -3,7 +3,6 @@
 import numpy as np
 from typing_extensions import override
 
-from online_svm.calibration.one_against_all import both_classes
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.stream.tail import Tail
@@ -130,12 +129,20 @@ class AbersSet(VennSet):
 
 def _two_classes(pairs: Floats) -> tuple[Floats, Floats, Floats]:
     """Return point, lower and upper probability of both classes, each of shape (m, 2)."""
-    positive = pairs[:, 0]
-    negative = 1.0 - positive
-    lower, upper = np.empty(positive.shape), np.empty(positive.shape)
-    lower[:, 0], lower[:, 1] = negative[:, 1], positive[:, 0]
-    upper[:, 0], upper[:, 1] = negative[:, 0], positive[:, 1]
-    return both_classes(0.5 * (positive[:, 0] + positive[:, 1])), lower, upper
+    point, lower, upper = (np.empty((len(pairs), 2)) for _ in range(3))
+    _write_two_classes(pairs, point, lower, upper)
+    return point, lower, upper
+
+
+@jit
+def _write_two_classes(pairs: Floats, point: Floats, lower: Floats, upper: Floats) -> None:
+    """Write point, lower and upper probability of both classes."""
+    for i in range(len(pairs)):
+        p0, p1 = pairs[i, 0]
+        mean = 0.5 * (p0 + p1)
+        point[i, 0], point[i, 1] = 1.0 - mean, mean
+        lower[i, 0], lower[i, 1] = 1.0 - p1, p0
+        upper[i, 0], upper[i, 1] = 1.0 - p0, p1
 
 
 def _normalised(pairs: Floats) -> tuple[Floats, Floats, Floats]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from online_svm.calibration.diagram import TiedCounts, pool_ties
-from online_svm.compiled.jit import jit
+from online_svm.compiled.jit import inner, jit
 from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.sorted_scores import place
 
@@ -239,7 +239,7 @@ def isotonic_pair(lists: PooledScores, g: int, score: float, work: Ints, pair: F
         pair[label] = hit / total
 
 
-@jit
+@inner
 def _push(hits: Ints, totals: Ints, top: int, hit: int, total: int) -> int:
     """Push a block, pooled with those before it whose mean is not lower; return the new top."""
     while top >= 0 and hits[top] * total >= hit * totals[top]:
@@ -250,7 +250,7 @@ def _push(hits: Ints, totals: Ints, top: int, hit: int, total: int) -> int:
     return top + 1
 
 
-@jit
+@inner
 def _pool(lists: PooledScores, g: int, b: int) -> None:
     """Pool the scores of bucket b to blocks."""
     hits, totals, top = lists.block_hits[g, b], lists.block_totals[g, b], -1
@@ -259,7 +259,7 @@ def _pool(lists: PooledScores, g: int, b: int) -> None:
     lists.blocks[g, b] = top + 1
 
 
-@jit
+@inner
 def _rank(lists: PooledScores, g: int, score: float) -> int:
     """Return the place in `order` of the bucket of a score: the last that begins at most there."""
     order = lists.order[g]
@@ -273,7 +273,7 @@ def _rank(lists: PooledScores, g: int, score: float) -> int:
     return low
 
 
-@jit
+@inner
 def _split(lists: PooledScores, g: int, rank: int) -> int:
     """Move the upper half of a full bucket to a free one, which comes right after it."""
     order, last = lists.order[g], lists.in_use[g]
@@ -292,7 +292,7 @@ def _split(lists: PooledScores, g: int, rank: int) -> int:
     return int(after)
 
 
-@jit
+@inner
 def _free(lists: PooledScores, g: int, rank: int) -> None:
     """Give up an empty bucket."""
     order, last = lists.order[g], lists.in_use[g] - 1

@@ -99,7 +99,7 @@ def svm_classes(scores: Floats) -> Ints:
     """Return the index of the SVM's own class for scores of shape (n, 1) or (n, K)."""
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).astype(np.int64)
-    largest: Ints = np.argmax(scores, axis=1).astype(np.int64)
+    largest: Ints = scores.argmax(axis=1).astype(np.int64, copy=False)
     return largest
 
 

@@ -78,7 +78,7 @@ def decode_columns(
         X = _features(columns, schema)
     except (InvalidExample, ValueError, TypeError, KeyError):
         return None
-    if invalid_values(X, False).any():
+    if np.count_nonzero(invalid_values(X, False)):
         return None
     return X, labels, probabilities, slices, ids, times
 

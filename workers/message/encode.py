@@ -35,7 +35,8 @@ def encode_block(
     """Return the payloads of a block of predictions, as `PredictionMessage` describes them.
 
     Each column is serialized in one call and split at the commas; its parts fill one template for
-    the block. The bytes are those of a dict serialized for each row, a few times faster.
+    the block. The bytes are those of a dict serialized for each row, a few times faster. A single
+    row is serialized as such a dict.
 
     Parameters
     ----------
@@ -52,12 +53,25 @@ def encode_block(
     ValueError
         If a number to be published is not finite.
     """
+    if len(block) == 1 and not extra:
+        return [_encode_row(block, int(seqs[0]), ids[0])]
     extra = extra or {}
     texts = [id_parts(ids), integers(np.asarray(seqs, dtype=np.int64))]
     for encode in _ENCODERS if block.status == "ok" else _COUNT_ENCODERS:
         texts += encode(block)
     template = _template(block, tuple(extra))
     return [template % row for row in zip(*texts, *extra.values(), strict=True)]
+
+
+def _encode_row(block: PredictionBlock, seq: int, id: str | None) -> bytes:
+    values = block.row_values(0)
+    if values["map_intervals"] is None:
+        del values["map_intervals"]
+    # Neither a map nor a number has this text, but for a number that JSON cannot hold.
+    if b"null" in orjson.dumps([values[name] for name in _NUMBERS if name in values]):
+        raise ValueError("a prediction holds a number that is not finite")
+    sent = {} if id is None else {"id": id}
+    return orjson.dumps({"v": VERSION, "status": block.status, **sent, "seq": seq, **values})
 
 
 Encoder = Callable[[PredictionBlock], list[list[bytes]]]
@@ -186,6 +200,11 @@ _ENCODINGS: dict[Kind, _Encoding] = {
     "pairs_by_map": _Encoding(partial(_maps_placeholder, placeholder=b"[[%b]]"), _map_encoder),
 }
 
+_NUMBERS = [
+    column.name
+    for column in COLUMNS
+    if column.kind in ("list", "pairs", "lists_by_map", "pairs_by_map")
+]
 _CONSTANT = [column.name for column in COLUMNS if column.kind == "constant"]
 _BY_MAP = [column.name for column in COLUMNS if column.kind.endswith("_by_map")]
 _constants = attrgetter(*_CONSTANT)

@@ -44,6 +44,8 @@ class BetProcesses:
         Tests begun, of each process.
     found : ndarray of int of shape (n_processes,)
         Those of them that rejected.
+    has_rejected : bool
+        Whether a process rejected at the last row that was added.
     """
 
     def __init__(self, tolerances: Sequence[float], levels: Sequence[float]) -> None:
@@ -55,6 +57,7 @@ class BetProcesses:
         self.ages: Ints = np.zeros(m, dtype=np.int64)
         self.tests: Ints = np.ones(m, dtype=np.int64)
         self.found: Ints = np.zeros(m, dtype=np.int64)
+        self.has_rejected = False
         self._set_limits()
 
     def _set_limits(self) -> None:
@@ -113,7 +116,7 @@ class BetProcesses:
         int
             The row after the last one that was added. What was `rejected` at it has to `restart`.
         """
-        return bet_until(
+        stop, self.has_rejected = bet_until(
             values,
             begin,
             self._tolerances,
@@ -124,6 +127,7 @@ class BetProcesses:
             self.ages,
             self._wealth,
         )
+        return stop
 
     def restart(self, process: int, rest: int = 0) -> None:
         """Begin the next test of a process that rejected, after it rested for some rows."""

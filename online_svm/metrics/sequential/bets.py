@@ -70,7 +70,7 @@ def bet_until(
     waiting: Floats,
     ages: Ints,
     wealth: Floats,
-) -> int:
+) -> tuple[int, bool]:
     """Advance processes by rows from `begin` on, up to the first at which one reaches its limit.
 
     Parameters
@@ -88,6 +88,8 @@ def bet_until(
     -------
     int
         The row after the last one used.
+    bool
+        Whether a process reached its limit at it.
     """
     shares = np.empty(len(ages))
     for j in range(len(ages)):
@@ -106,5 +108,5 @@ def bet_until(
             wealth[j] = max(waiting[j], 0.0) + bet_on(value, tolerances[j], each, sizes, stakes[j])
             is_reached |= wealth[j] >= limits[j]
         if is_reached:
-            return i + 1
-    return len(values)
+            return i + 1, True
+    return len(values), False

@@ -93,7 +93,8 @@ class CalibrationMonitor:
                     self._since = [int(part.n[at]) if n < 0 else n for n in self._since]
                 next_at = self._bets.update(values, at)
                 self._sums.update(values[at:next_at], part.n[at:next_at])
-                found += self._found(begin + next_at - 1)
+                if self._bets.has_rejected:
+                    found += self._found(begin + next_at - 1)
                 at = next_at
         return found
 

@@ -39,7 +39,7 @@ def calibration_values(rows: ScoredRows, columns: Columns, width: int) -> Floats
     - A category, or a bin of probability: of the second of two classes; of more classes, of the
       SVM's own.
     """
-    values = np.full((len(rows), width), np.nan)
+    values = np.empty((len(rows), width))
     point = np.ascontiguousarray(rows.point)
     of_second = len(rows.classes) == 2
     _fill(values, point, rows.own, rows.columns, rows.category, of_second, *columns)
@@ -59,6 +59,7 @@ def _fill(
     of_category: Ints,
     of_bin: Ints,
 ) -> None:
+    values[:] = np.nan
     for i in range(len(point)):
         values[i, overall] = np.float64(truth[i] == own[i]) - point[i, own[i]]
         for k in range(point.shape[1]):

@@ -94,6 +94,7 @@ class ExchangeabilityMonitor:
         self._since = [-1] * m
         self._labels: tuple[str | None, ...] = ()
         self._classes = self._tests = np.full(CLASSES, -1, dtype=np.int64)
+        self._n_classes = 0  # with a test
         self._rows = np.zeros(1, dtype=np.int64)
         self._left = self._first_fit
         self._has_scorer = False
@@ -161,12 +162,13 @@ class ExchangeabilityMonitor:
             if label is not None:
                 self._add(Part("class", label))
         tests = [j for j, part in enumerate(self._family.parts) if part.scope == "class"][:CLASSES]
+        self._n_classes = len(tests)
         numbers = {self._family.parts[j].name: c for c, j in enumerate(tests)}
         self._tests = np.array(tests + [-1] * (CLASSES - len(tests)), dtype=np.int64)
         self._classes = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
 
     def _values(self, X: Floats, labels: Ints) -> Floats:
-        values = np.full((len(X), len(self._family.parts)), np.nan)
+        values = np.empty((len(X), len(self._family.parts)))
         rank_rows(
             X,
             labels,
@@ -179,7 +181,7 @@ class ExchangeabilityMonitor:
             self._places,
             self._trees,
             self._tests,
-            int(np.count_nonzero(self._tests >= 0)),
+            self._n_classes,
             values,
         )
         return values
@@ -188,7 +190,9 @@ class ExchangeabilityMonitor:
         """Bet on rows until something is found; return how many were used, and what was found."""
         if -1 in self._since:
             self._since = [int(n[0]) if since < 0 else since for since in self._since]
-        used, found = self._bets.update(values), []
+        used, found = self._bets.update(values), list[Finding]()
+        if not self._bets.has_rejected:
+            return used, found
         for j in np.flatnonzero(self._bets.rejected).tolist():
             found.append(
                 Finding(

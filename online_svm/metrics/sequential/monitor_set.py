@@ -71,8 +71,7 @@ class MonitorSet:
         return sorted(found, key=lambda finding: finding.row)
 
     def _calibrated(self, rows: ScoredRows, since: int) -> list[Finding]:
-        later = rows.n >= since
-        if later.all():
+        if not since or (later := rows.n >= since).all():
             return self._calibration.update(rows)
         places = np.flatnonzero(later)
         found = self._calibration.update(rows.taken(later))

@@ -42,6 +42,7 @@ def rank_rows(
 ) -> None:
     """Score and rank rows, fill the values that are bet on, and gather what the next fit needs."""
     counts, means, squares = moments
+    values[:] = np.nan
     logs, ranked_scores = np.empty(n_classes), np.empty(OF_CLASS + 1)
     common = int(np.argmax(scorer[0]))
     for i in range(len(X)):

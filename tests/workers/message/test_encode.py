@@ -1,6 +1,7 @@
 """Payloads: the same bytes as the slow way through the schema gives."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -41,6 +42,18 @@ def test_a_block_is_encoded_as_its_rows_are_through_the_schema(block, data):
             assert getattr(parsed, field) == getattr(message, field), field
 
 
+@settings(max_examples=100, deadline=None)
+@given(block=blocks(), data=st.data())
+def test_a_row_alone_is_encoded_as_it_is_among_others(block, data):
+    names = data.draw(st.lists(ids, min_size=len(block), max_size=len(block)))
+    among = encode_block(block, block.n, names)
+    alone = [
+        encode_block(block.part(i, i + 1), block.n[i : i + 1], names[i : i + 1])
+        for i in range(len(block))
+    ]
+    assert [[payload] for payload in among] == alone
+
+
 def warming_block(m=3, map_intervals=None):
     empty = np.empty((m, 0))
     none = np.full(m, -1)
@@ -65,21 +78,26 @@ def test_a_warming_block_is_encoded_through_the_schema_too(map_intervals):
     assert ("map_intervals" in orjson.loads(payloads[1])) == (map_intervals is not None)
 
 
-def test_a_number_that_is_not_finite_is_never_published():
-    block = warming_block(1)
-    values = np.array([[0.5, math.nan]])
-    one = np.zeros(1, dtype=np.int64)
-    broken = PredictionBlock(
-        status="ok", classes=("a", "b"), n=one, label=one, svm_label=one, point=values,
-        lower=values, upper=values,
-        venn_point=values, venn_lower=values, venn_upper=values,
-        maps={}, map_intervals=None, scores=values[:, :1],
-        category=one, category_size=one, model=1, calibration=1, taxonomy=1,
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize(
+    "name", ["point", "lower", "upper", "venn_lower", "venn_upper", "scores", "maps"]
+)
+def test_a_number_that_is_not_finite_is_never_published(name, m):
+    fine, ones = np.full((m, 2), 0.5), np.ones(m, dtype=np.int64)
+    block = PredictionBlock(
+        status="ok", classes=("a", "b"), n=ones, label=ones, svm_label=ones, point=fine,
+        lower=fine, upper=fine,
+        venn_point=fine, venn_lower=fine, venn_upper=fine,
+        maps={"platt": fine}, map_intervals=None, scores=fine,
+        category=ones, category_size=ones, model=1, calibration=1, taxonomy=1,
         guarantee="exact", reason=None, method="venn", interval_level=None,
     )  # fmt: skip
-    assert encode_block(block, [0], [None])
+    values = fine.copy()
+    values[-1, 0] = math.nan
+    broken = replace(block, **{name: {"platt": values} if name == "maps" else values})
+    assert encode_block(block, range(m), [None] * m)
     with pytest.raises(ValueError, match="not finite"):
-        encode_block(broken, [0], [None])
+        encode_block(broken, range(m), [None] * m)
 
 
 @given(id_=ids, reason_=st.text(st.characters(exclude_categories=["Cs"])))

@@ -36,6 +36,17 @@ def test_the_wealth_is_the_sum_over_starts_directions_and_sizes():
     assert math.exp(bets.log_wealth[0]) == pytest.approx(plain_wealth(values, 0.03), rel=1e-12)
 
 
+def test_a_rejection_is_told_at_its_row_and_not_after_a_new_beginning():
+    bets = BetProcesses([0.02, 0.02], [0.01, 0.01])
+    values = np.full((60, 2), np.nan)
+    values[:, 1] = 0.5
+    at = bets.update(values)
+    assert (at < 60, bets.has_rejected, bets.rejected.tolist()) == (True, True, [False, True])
+    bets.restart(1)
+    assert bets.update(values[:1]) == 1
+    assert not bets.has_rejected
+
+
 def test_a_bet_never_has_more_than_the_whole_stake():
     bets = BetProcesses([0.0], [1e-12])
     bets.update(np.zeros((10_000, 1)))  # no bet wins or loses: the wealth is the stake
