@@ -305,6 +305,8 @@ class Engine:
             If it still does not answer. Then call it again.
         """
         if not self.is_recovering:
+            # A read for the old one may be on its way.
+            self.input = InputReader(self._store, self._batch)
             self._commit_answered()
             self.check_ownership()
             self.finish_commit()

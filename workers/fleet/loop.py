@@ -281,7 +281,7 @@ class FeedLoop:
             longest = min(longest, first - time.monotonic())
         if self._outages:
             longest = min(longest, self._outages.patience())
-        return longest
+        return min(longest, self._reader.patience)
 
     def _place(self, hosted: HostedFeed, need: Need) -> None:
         """Note what a feed needs."""

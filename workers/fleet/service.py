@@ -23,6 +23,7 @@ from workers.fast_imports import importing
 from workers.fleet.hosted_feed import BATCH_BYTES, SLICE, HostedFeed, Shared
 from workers.fleet.leases import Leases
 from workers.fleet.loop import FeedLoop
+from workers.fleet.node_reader import NodeReader
 from workers.fleet.outages import HASTE, REPLY, Outages
 from workers.fleet.registry_watch import RegistryWatch
 from workers.fleet.replay_budget import ReplayBudget
@@ -116,7 +117,11 @@ def run(
             Leases(url, shared.writer, settings.lease, stop.wake, **at_a_time)
         )
         reads = shared.connections[1]
-        reader = SharedReader(url, stop, reads, settings.block_ms, **at_a_time, haste=haste)
+        reader = (
+            NodeReader(url, stop, reads, settings.block_ms, haste)
+            if is_cluster
+            else SharedReader(url, stop, reads, settings.block_ms)
+        )
         opened.callback(reader.close)
         looks = Connection(url, stop, 0.0, REPLY if is_cluster else TIMEOUT, haste)
         opened.callback(looks.close)

@@ -6,6 +6,7 @@ at most, and those that were busy a moment ago are covered apart from the quiet 
 stay blocked. The entries that a blocked read returns are few; a feed that has more is read alone.
 """
 
+import math
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from workers.broker.batch_size import Entry
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
+from workers.broker.nodes import nodes_of
 from workers.broker.pipeline import Sent
 from workers.engine.read_ahead import InputReader
 from workers.errors import Stopped, Unavailable, WorkerError
@@ -125,7 +127,7 @@ class SharedReader:
         self._covers: dict[int, _Cover] = {}  # by their descriptors
         self._broken: list[_Cover] = []  # they could not be sent
         self._covered = self._covered_busy = 0  # streams
-        self._free: list[Connection] = []
+        self._free: dict[str | None, list[Connection]] = {}  # by the node that they lead to
         self._busy: dict[str, float] = {}  # when a stream was last read, by its key
 
     @property
@@ -137,6 +139,11 @@ class SharedReader:
     def has_room(self) -> bool:
         """Whether another read may begin; else one ends within `SHORT` milliseconds."""
         return self._room() > 0
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which `arrivals` is to be called, whatever can be read."""
+        return math.inf
 
     def cover(self, wanted: Iterable[Wanted]) -> None:
         """Wait for the input of these feeds, which no read covers yet; there must be room."""
@@ -188,9 +195,10 @@ class SharedReader:
     def close(self) -> None:
         """Give up the connections."""
         covers = (*self._covers.values(), *self._broken)
-        for connection in (*self._free, *(cover.connection for cover in covers)):
+        free = (connection for some in self._free.values() for connection in some)
+        for connection in (*free, *(cover.connection for cover in covers)):
             connection.close()
-        self._covers, self._broken, self._free = {}, [], []
+        self._covers, self._broken, self._free = {}, [], {}
         self._covered = self._covered_busy = 0
 
     def _count(self, cover: _Cover, sign: int) -> None:
@@ -204,7 +212,8 @@ class SharedReader:
         return self._spare + self._covered // self._together - begun
 
     def _begin(self, wanted: Sequence[Wanted], longest: int, is_busy: bool) -> None:
-        connection = self._free.pop() if self._free else self._connection()
+        free = self._free.get(nodes_of(self._url).place(wanted[0].key))
+        connection = free.pop() if free else self._connection()
         count = min(COUNT, *(one.input.count for one in wanted))
         # The last one ends soon, so that feeds that wait for room are covered with its own.
         block = longest if self._room() > 1 else min(longest, SHORT)
@@ -229,7 +238,8 @@ class SharedReader:
 
     def _finish(self, cover: _Cover, arrived: list[Arrival], quiet: list[Wanted]) -> None:
         """Add what a read that ended brought."""
-        self._free.append(cover.connection)
+        at = nodes_of(self._url).place(cover.wanted[0].key)
+        self._free.setdefault(at, []).append(cover.connection)
         try:
             reply = cover.connection.receive(cover.sent)
         except (Unavailable, Stopped):
