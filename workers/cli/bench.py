@@ -14,6 +14,7 @@ import typer
 from workers.cli.bench_feeds import feeds
 from workers.cli.bench_fleet import fleet_model
 from workers.cli.bench_monitors import monitors
+from workers.cli.bench_nodes import nodes
 from workers.cli.bench_policies import policies
 from workers.cli.chosen import chosen
 from workers.cli.common import DataDir, Json, note, show_json, wide_console
@@ -66,6 +67,7 @@ def register(app: typer.Typer) -> None:
         watching,
         scorers,
         feeds,
+        nodes,
         fleet_model,
     ):
         group.command(command.__name__.replace("_", "-"))(command)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.scale
 def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_path):
     with running_cluster(tmp_path) as cluster:
         names = [cluster.feed_on(place) for place in range(3)]
-        names += [f"{names[0]}-a", f"{names[1]}-b", f"{names[2]}-c"]
+        names += [f"{names[0]}-{i}" for i in range(77)]  # more than have blocked reads
         stores = [Store(cluster.url, name, block_ms=20) for name in names]
         for seed, store in enumerate(stores):
             push(store, entries(60, seed))
