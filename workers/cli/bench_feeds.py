@@ -13,7 +13,9 @@ from workers.cli.progress import stage_progress
 def feeds(
     parts: Annotated[
         str | None,
-        typer.Option("--parts", metavar="NAME,...", help="Only these: idle, learning, busy, new."),
+        typer.Option(
+            "--parts", metavar="NAME,...", help="Only these: idle, learning, busy, new, sizes."
+        ),
     ] = None,
     idle: Annotated[int, typer.Option(min=3, max=10_000, help="Feeds at rest.")] = 1000,
     learning: Annotated[int, typer.Option(min=3, max=10_000, help="Feeds that learn.")] = 50,
@@ -37,13 +39,15 @@ def feeds(
 
     Feeds have a window of 2,000 examples with 20 features, and are copies of one that was filled.
     idle: memory of a feed at rest, the processor time of all of them, and the time from the command
-    until each has answered, after a graceful stop and after a kill. learning: memory of a feed that
-    learns. busy: how long answers take, and the processor time of an example, beside one feed alone
-    at the rate of each, and at that of all. new: how long answers of feeds take beside as many new
-    ones, four times as fast, whose refits take effect at once. The makers of the load run on the
-    same machine.
+    until each has answered, after a graceful stop and after a kill, and that of a graceful stop.
+    learning: memory of a feed that learns. busy: how long answers take, and the processor time of
+    an example, beside one feed alone at the rate of each, and at that of all. new: how long answers
+    of feeds take beside as many new ones, four times as fast, whose refits take effect at once.
+    sizes: for 1, 4, 16, 200 and 1,000 feeds the rate in full load, what limits it, latency at 100
+    examples a second over all feeds, memory. The makers of the load run on the same machine.
     """
-    from workers.lab.bench.feeds.measure import PARTS, Sizes
+    from workers.lab.bench.feeds.harness import Sizes
+    from workers.lab.bench.feeds.measure import PARTS
     from workers.lab.bench.feeds.run import run
 
     names = chosen("--parts", parts, ",", tuple(PARTS))

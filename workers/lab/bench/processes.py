@@ -47,6 +47,11 @@ class Measured:
         self.process.kill()
         self.process.wait()
 
+    def stop(self, seconds: float = _STOP_SECONDS) -> None:
+        """Ask the process to stop, and wait until it has."""
+        self.process.terminate()
+        self.process.wait(seconds)
+
     @property
     def said(self) -> str:
         """The last lines of its standard error."""

@@ -16,22 +16,28 @@ from workers.cli import app as cli
 from workers.engine import snapshots
 from workers.errors import BadConfiguration
 from workers.lab.bench.feed import stream
-from workers.lab.bench.feeds import copies, measure, run
+from workers.lab.bench.feeds import by_number, copies, harness, measure, run
 from workers.lab.bench.feeds.load import steady
 from workers.lab.bench.processes import python, worker
 from workers.lab.bench.processor_time import family
 
-SMALL = measure.Sizes(
+SMALL = harness.Sizes(
     idle=4, learning=3, busy=3, new=2, rate=10.0, window=60, refit_every=20, replayed=5,
-    rest=0.5, short=1.0, long=1.0,
+    rest=0.5, short=1.0, long=1.0, counts=(1, 3), backlog=60, moderate=40.0, steady=0.5,
 )  # fmt: skip
 FIGURES = dict.fromkeys(
     (
-        "mb_a_feed", "share", "start_stopped_s", "p99_ms_many", "p99_ms_alone",
+        "mb_a_feed", "share", "start_stopped_s", "stop_s", "p99_ms_many", "p99_ms_alone",
         "processor_us_many", "processor_us_alone_fast", "p50_ms_beside", "p50_ms_alone",
     ),
     1.0,
 )  # fmt: skip
+BY_NUMBER = (
+    "rate", "median_ms", "p99_ms", "processor_us_full", "redis_us_full", "share_thread",
+    "share_refits", "share_redis", "share_machine", "share_memory", "processor_us_moderate",
+    "redis_us_moderate", "mb", "mb_of_refits", "processors",
+)  # fmt: skip
+FIGURES |= {f"{name}_{count}": 1.0 for name in BY_NUMBER for count in SMALL.counts}
 
 
 def test_what_was_measured_is_kept_and_held_against_its_bounds(tmp_path, monkeypatch):
@@ -45,17 +51,18 @@ def test_what_was_measured_is_kept_and_held_against_its_bounds(tmp_path, monkeyp
         monkeypatch.setitem(measure.PARTS, name, partial(part, name))
     results = tmp_path / "feeds.jsonl"
     parts = list(run.run(SMALL, results))
-    assert [part.name for part in parts] == asked == ["idle", "learning", "busy", "new"]
+    every = ["idle", "learning", "busy", "new", "sizes"]
+    assert [part.name for part in parts] == asked == every
     assert list(map(str, run.run(SMALL, results))) == list(map(str, parts))
-    assert len(asked) == 4, "nothing is measured twice"
+    assert len(asked) == 5, "nothing is measured twice"
     assert not parts[0].holds
     bounds = {check.name: check.bound for part in parts for check in part.checks}
     assert bounds["MB of an idle feed"] == 3.0
     assert bounds["s to start 4 after a stop"] == pytest.approx(0.04)
     assert bounds["MB of a feed that learns"] == pytest.approx(5.0096)
-    larger = next(iter(run.run(measure.Sizes(), results)))
-    assert [check.bound for check in larger.checks] == [3.0, 2.0, 10.0]
-    assert len(asked) == 5
+    larger = next(iter(run.run(harness.Sizes(), results)))
+    assert [check.bound for check in larger.checks] == [3.0, 2.0, 10.0, 10.0]
+    assert len(asked) == 6
 
 
 def test_copies_of_a_feed_go_on_as_it_does_under_a_steady_load(embedded_url):
@@ -93,7 +100,7 @@ def out(url, feed):
 def test_the_command_prints_what_is_kept(tmp_path, capsys, as_json):
     results = tmp_path / "feeds.jsonl"
     kept = run.KeptLines(results, ("part", "sizes"), dict, dict)
-    kept.add(run.key_of("busy", measure.Sizes()), FIGURES)
+    kept.add(run.key_of("busy", harness.Sizes()), FIGURES)
     options = ["--parts", "busy", "--results", str(results), *(["--json"] if as_json else [])]
     with pytest.raises(SystemExit) as ended:
         cli.main(["bench", "feeds", *options])
@@ -142,3 +149,32 @@ def test_a_small_run_measures_each_part(tmp_path):
     assert parts["idle"]["mb"] > 50
     assert parts["learning"]["mb_of_refits"] > 50
     assert parts["busy"]["p99_ms_many"] >= parts["busy"]["median_ms_many"] > 0
+    assert parts["idle"]["stop_s"] > 0
+    assert parts["idle"]["stop_unsaved"] == 0
+    assert set(parts["sizes"]) >= {f"{name}_{n}" for name in BY_NUMBER for n in SMALL.counts}
+    assert parts["sizes"]["rate_3"] > 0
+    assert parts["sizes"]["p99_ms_3"] >= parts["sizes"]["median_ms_3"] > 0
+
+
+def test_what_limits_is_what_has_no_time_left():
+    idle = dict.fromkeys(("thread", "refits", "redis", "machine", "memory"), 0.1)
+
+    def limit(**shares):
+        return by_number.limit(
+            {f"share_{name}": share for name, share in (idle | shares).items()}, 2
+        )
+
+    assert limit(thread=0.95, machine=0.99, redis=0.5) == "the thread of the process"
+    assert limit(redis=0.97, thread=0.95) == "Redis"
+    assert limit(refits=0.93, thread=0.6) == "refits"
+    assert limit(memory=0.95, thread=0.6) == "memory"
+    assert limit(thread=0.8, refits=0.5, machine=0.97) == "the 2 processors together"
+    assert limit(thread=0.5) == "none alone; most of all the thread of the process"
+
+
+def test_the_table_has_a_line_a_number_of_feeds_and_json_says_what_limits():
+    part = run.Part("sizes", SMALL, FIGURES)
+    lines = list(part.lines())
+    assert [line.split("|")[1].strip() for line in lines] == ["feeds", "---", "1", "3"]
+    assert len({line.count("|") for line in lines}) == 1
+    assert part.plain()["limits"] == {"1": "memory", "3": "memory"}

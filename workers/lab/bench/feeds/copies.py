@@ -5,6 +5,7 @@ the snapshot, under another name are a feed that goes on from where the first on
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import islice
 
 import orjson
@@ -13,6 +14,7 @@ from workers.broker.client import TIMEOUT, client
 from workers.broker.store import Store
 from workers.engine import snapshots
 from workers.feed.keys import REGISTRY, FeedKeys
+from workers.feed.state import Pointer
 from workers.lab.bench.feed import Pairs
 from workers.lab.bench.feed import push as push_all
 from workers.lab.bench.processes import python, worker
@@ -34,20 +36,34 @@ def names(count: int) -> list[str]:
     return [f"bench-feeds-{number:04d}" for number in range(count)]
 
 
-def fill(url: str, examples: Pairs, options: Sequence[str]) -> None:
-    """Let a worker answer examples and stop, with a snapshot: the feed that is copied."""
-    with Store(url, TEMPLATE) as store:
-        push_all(store, examples)
-        key = store.keys.state
-        with python(*worker(TEMPLATE, url, options)) as process:
-            process.wait_until(lambda: int(store.call("HGET", key, "seq") or 0) == len(examples))
-        for stream in (store.keys.out, store.keys.met, store.keys.events):
-            store.call("XTRIM", stream, "MAXLEN", KEPT)
+def fill(
+    url: str,
+    examples: Pairs,
+    options: Sequence[str],
+    feeds: Sequence[str] = (TEMPLATE,),
+    step: int = 0,
+) -> None:
+    """Let a process answer examples and stop, with snapshots: the feeds that are copied.
+
+    Each next feed answers `step` examples more than the one before it, of which the last answers
+    all.
+    """
+    counts = [len(examples) - step * i for i in reversed(range(len(feeds)))]
+    with ExitStack() as opened:
+        stores = [opened.enter_context(Store(url, feed)) for feed in feeds]
+        for store, count in zip(stores, counts, strict=True):
+            push_all(store, examples[:count])
+        first, *others = worker(feeds[0], url, options)[3:]
+        with python("-m", "workers.cli", "worker", first, *feeds[1:], *others) as process:
+            process.wait_until(lambda: answered(url, feeds) == counts)
+        for store in stores:
+            for stream in (store.keys.out, store.keys.met, store.keys.events):
+                store.call("XTRIM", stream, "MAXLEN", KEPT)
 
 
-def copy(url: str, feeds: Sequence[str]) -> None:
-    """Copy the filled feed, and list the copies."""
-    with Store(url, TEMPLATE) as store:
+def copy(url: str, feeds: Sequence[str], template: str = TEMPLATE) -> None:
+    """Copy a filled feed, and list the copies."""
+    with Store(url, template) as store:
         state, own = store.state(), store.keys
         assert state is not None
         pointer, config_hash = state.snapshot, state.agreement.config_hash
@@ -69,13 +85,13 @@ def copy(url: str, feeds: Sequence[str]) -> None:
 
 def push(url: str, feeds: Sequence[str], examples: Pairs) -> None:
     """Push the same examples to each of the feeds, one after the other in turn."""
+    sent = ((FeedKeys(feed).input, row) for row in map(fields, examples) for feed in feeds)
     with client(url, TIMEOUT) as connected:
-        for row in examples:
-            for some in _pages(feeds):
-                with connected.pipeline(transaction=False) as pipeline:
-                    for feed in some:
-                        pipeline.execute_command("XADD", FeedKeys(feed).input, "*", *fields(row))
-                    pipeline.execute()
+        while page := list(islice(sent, 500)):
+            with connected.pipeline(transaction=False) as pipeline:
+                for key, row in page:
+                    pipeline.execute_command("XADD", key, "*", *row)
+                pipeline.execute()
 
 
 def fields(example: tuple[list[float], str]) -> tuple[bytes | str, ...]:
@@ -98,9 +114,10 @@ def answered(url: str, feeds: Sequence[str]) -> list[int]:
         return [int(seq or 0) for seq in pipeline.execute()]
 
 
-def _pages(feeds: Sequence[str]) -> list[list[str]]:
-    left = iter(feeds)
-    pages = []
-    while page := list(islice(left, 500)):
-        pages.append(page)
-    return pages
+def unsaved(url: str, feeds: Sequence[str]) -> int:
+    """Return how many feeds have answered entries that their newest snapshot lacks."""
+    with client(url, TIMEOUT) as connected, connected.pipeline(transaction=False) as pipeline:
+        for feed in feeds:
+            pipeline.execute_command("HMGET", FeedKeys(feed).state, "cursor", "snapshot")
+        found = pipeline.execute()
+    return sum(at is None or Pointer.parse(at).cursor != cursor for cursor, at in found)

@@ -14,6 +14,8 @@ from workers.lab.bench.feeds.copies import fields
 from workers.lab.bench.processes import Measured, WorkerEnded
 
 _WAIT_MS = 500
+_TOGETHER = 64
+"""Streams of answers in one read: Redis looks at each of them when one has something."""
 _LAST_SECONDS = 60.0
 
 
@@ -91,7 +93,7 @@ def steady(
 
 
 class _Answers:
-    """A thread that notes when each answer can be read.
+    """Threads that note when each answer can be read.
 
     Attributes
     ----------
@@ -101,30 +103,42 @@ class _Answers:
 
     def __init__(self, url: str, feeds: Sequence[str]) -> None:
         self.at: dict[tuple[str, bytes], float] = {}
-        self._client: Any = client(url, TIMEOUT)
-        self._feeds = {FeedKeys(feed).out.encode(): feed for feed in feeds}
-        self._last = dict.fromkeys(self._feeds, b"$")
-        self._is_over = False
-        self._thread = threading.Thread(target=self._read, name="answers", daemon=True)
+        self._url, self._is_over = url, False
+        groups = [feeds[first : first + _TOGETHER] for first in range(0, len(feeds), _TOGETHER)]
+        self._threads = [
+            threading.Thread(target=self._read, args=(self._newest(group),), daemon=True)
+            for group in groups
+        ]
 
     def __enter__(self) -> "_Answers":
-        for key in self._feeds:
-            newest = self._client.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1)
-            self._last[key] = newest[0][0] if newest else b"0-0"
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._is_over = True
-        self._thread.join()
-        self._client.close()
+        for thread in self._threads:
+            thread.join()
 
-    def _read(self) -> None:
-        while not self._is_over:
-            reply = self._client.execute_command(
-                "XREAD", "BLOCK", _WAIT_MS, "STREAMS", *self._last.keys(), *self._last.values()
-            )
-            now = time.perf_counter()
-            for key, entries in reply or ():
-                self._last[key] = entries[-1][0]
-                self.at.update(((self._feeds[key], entry[0]), now) for entry in entries)
+    def _newest(self, feeds: Sequence[str]) -> dict[bytes, tuple[str, bytes]]:
+        """Return each feed and the ID of its newest answer, by the key of its answers."""
+        found = {}
+        with client(self._url, TIMEOUT) as connected:
+            for feed in feeds:
+                key = FeedKeys(feed).out
+                newest: Any = connected.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1)
+                found[key.encode()] = feed, newest[0][0] if newest else b"0-0"
+        return found
+
+    def _read(self, last: dict[bytes, tuple[str, bytes]]) -> None:
+        with client(self._url, TIMEOUT) as connected:
+            while not self._is_over:
+                cursors = [cursor for _, cursor in last.values()]
+                reply: Any = connected.execute_command(
+                    "XREAD", "BLOCK", _WAIT_MS, "STREAMS", *last, *cursors
+                )
+                now = time.perf_counter()
+                for key, entries in reply or ():
+                    feed = last[key][0]
+                    last[key] = feed, entries[-1][0]
+                    self.at.update(((feed, entry[0]), now) for entry in entries)

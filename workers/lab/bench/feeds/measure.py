@@ -3,18 +3,30 @@
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from workers.broker import embedded
-from workers.lab.bench.feed import Pairs, stream
+from workers.broker.store import Store
+from workers.lab.bench.feed import stream
+from workers.lab.bench.feeds import by_number as numbers
 from workers.lab.bench.feeds import copies
+from workers.lab.bench.feeds.harness import (
+    PHASES,
+    Sizes,
+    answer,
+    filled,
+    processor_seconds,
+    settled,
+    stagger,
+    started,
+    wait_for_refits,
+)
 from workers.lab.bench.feeds.load import steady
-from workers.lab.bench.processes import Measured, WorkerEnded, python, resident, worker
-from workers.lab.bench.processor_time import family, seconds_of
+from workers.lab.bench.processes import resident
+from workers.lab.bench.processor_time import family
 from workers.lab.bench.report import Tell
 
 MB = 1e6
@@ -24,91 +36,40 @@ WATCHED = 20
 HASTE = 4
 """Times as many examples as others get that new feeds get."""
 
-LOOK = 0.05
-"""Seconds between two looks at how far feeds are."""
-
-MOST_SECONDS = 600.0
-"""For what a process is to answer, on a busy machine."""
-
-REST_SHARE = 0.1
-"""Seconds of processor time in one second below which a process counts as at rest."""
-
 Figures = dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How large a run is.
-
-    Attributes
-    ----------
-    idle : int
-        Feeds that wait for input.
-    learning : int
-        Feeds whose memory is measured as they learn.
-    busy : int
-        Feeds that are answered at `rate` each.
-    new : int
-        Feeds without a model, `HASTE` times as fast, beside as many that are answered at `rate`.
-    rate : float
-        Examples a second of each of them.
-    window, refit_every : int
-        Settings of all feeds.
-    replayed : int
-        Entries of each feed that were answered after its snapshot when its process is killed.
-    rest, short, long : float
-        Seconds: of watching idle feeds; of load; of load on one feed alone.
-    """
-
-    idle: int = 1000
-    learning: int = 50
-    busy: int = 200
-    new: int = 20
-    rate: float = 5.0
-    window: int = 2000
-    refit_every: int = 250
-    replayed: int = 20
-    rest: float = 30.0
-    short: float = 60.0
-    long: float = 120.0
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The settings, as the command takes them."""
-        settings = {
-            "classes": "a,b",
-            "window": self.window,
-            "refit-every": self.refit_every,
-            "max-feeds": max(self.idle, self.busy, self.learning, 2 * self.new),
-        }
-        return tuple(f"--{name}={value}" for name, value in settings.items())
 
 
 def idle(sizes: Sizes, tell: Tell) -> Figures:
     """Start a process on many feeds, let it rest, kill it, and start it again."""
     feeds = copies.names(sizes.idle)
-    with _filled(sizes, feeds, tell) as (url, rows):
+    with filled(sizes, feeds, tell) as (url, rows):
         tell("two feeds at rest")
-        with _started(url, sizes, feeds[:2], rows[0]) as (process, _):
-            two = _settled(process)
+        with started(url, sizes, feeds[:2], rows[0]) as (process, _):
+            two = settled(process)
         tell(f"{len(feeds):,} feeds begin after a graceful stop")
-        with _started(url, sizes, feeds, rows[1]) as (process, stopped):
-            taken = _processor_seconds(process)
-            many = _settled(process)
+        with started(url, sizes, feeds, rows[1]) as (process, stopped):
+            taken = processor_seconds(process)
+            many = settled(process)
             tell(f"{len(feeds):,} feeds at rest for {sizes.rest:g} s")
-            before = _processor_seconds(process)
+            before = processor_seconds(process)
             time.sleep(sizes.rest)
-            share = (_processor_seconds(process) - before) / sizes.rest
+            share = (processor_seconds(process) - before) / sizes.rest
             tell(f"{sizes.replayed} more entries to each")
-            _answer(url, process, feeds, rows[2 : 2 + sizes.replayed])
+            answer(url, process, feeds, rows[2 : 2 + sizes.replayed])
             process.kill()
         tell(f"{len(feeds):,} feeds begin after a kill")
-        with _started(url, sizes, feeds, rows[-1]) as (process, killed):
-            process.kill()
+        with started(url, sizes, feeds, rows[-1]) as (process, killed):
+            tell(f"{len(feeds):,} feeds that all have changed stop")
+            began = time.perf_counter()
+            process.stop()
+            stop = time.perf_counter() - began
+        unsaved = copies.unsaved(url, feeds)
     return {
         "start_stopped_s": stopped,
         "start_stopped_processor_s": taken,
         "start_killed_s": killed,
+        "stop_s": stop,
+        "stop_unsaved": unsaved,
         "share": share,
         "mb": many / MB,
         "mb_of_two": two / MB,
@@ -127,12 +88,12 @@ def _learned(sizes: Sizes, count: int, tell: Tell) -> tuple[int, int]:
     """Return the bytes of a process whose feeds have learned, and those of its refit processes."""
     feeds, rows_each = copies.names(count), 5 * sizes.refit_every // 2
     with (
-        _filled(sizes, feeds, tell) as (url, rows),
-        _started(url, sizes, feeds, rows[0]) as (process, _),
+        filled(sizes, feeds, tell) as (url, rows),
+        started(url, sizes, feeds, rows[0]) as (process, _),
     ):
         tell(f"{count} feeds learn {rows_each} examples each")
-        _answer(url, process, feeds, rows[1:rows_each])
-        taken = _settled(process)
+        answer(url, process, feeds, rows[1:rows_each])
+        taken = settled(process)
         return taken, sum(map(resident, family(process.pid))) - taken
 
 
@@ -146,15 +107,15 @@ def busy(sizes: Sizes, tell: Tell) -> Figures:
         ("many", feeds, total, sizes.short),
     ):
         with (
-            _filled(sizes, some, tell) as (url, rows),
-            _started(url, sizes, some, rows[0]) as (process, _),
+            filled(sizes, some, tell) as (url, rows),
+            started(url, sizes, some, rows[0]) as (process, _),
         ):
             tell(f"feeds begin their refits at different times: {len(some)}")
-            _stagger(url, process, some, rows, sizes.refit_every)
+            stagger(url, process, some, rows, sizes.refit_every)
             tell(f"{len(some)} feeds, {rate:g} examples a second for {seconds:g} s")
-            before = _processor_seconds(process)
+            before = processor_seconds(process)
             load = steady(url, process, some, some[:WATCHED], rows, rate, seconds)
-            used = (_processor_seconds(process) - before) / load.sent
+            used = (processor_seconds(process) - before) / load.sent
         found[f"p99_ms_{name}"] = 1e3 * float(np.percentile(load.seconds, 99.0))
         found[f"median_ms_{name}"] = 1e3 * statistics.median(load.seconds)
         found[f"processor_us_{name}"] = 1e6 * used
@@ -169,11 +130,11 @@ def new(sizes: Sizes, tell: Tell) -> Figures:
     beside = [feed for i in range(HASTE) for feed in (*feeds[i::HASTE], *others)]
     found = Figures()
     with (
-        _filled(sizes, feeds, tell) as (url, rows),
-        _started(url, sizes, [*feeds, *others], rows[0]) as (process, _),
+        filled(sizes, feeds, tell) as (url, rows),
+        started(url, sizes, [*feeds, *others], rows[0]) as (process, _),
     ):
         tell(f"feeds begin their refits at different times: {len(feeds)}")
-        _stagger(url, process, feeds, rows, sizes.refit_every)
+        stagger(url, process, feeds, rows, sizes.refit_every)
         for name, all_of_them in (("alone", feeds), ("beside", beside)):
             rate = sizes.rate * len(all_of_them)
             tell(f"{len(set(all_of_them))} feeds, {rate:g} examples a second for {sizes.short:g} s")
@@ -184,92 +145,44 @@ def new(sizes: Sizes, tell: Tell) -> Figures:
     return found
 
 
+def by_number(sizes: Sizes, tell: Tell) -> Figures:
+    """Measure a process with each number of feeds, which are copies of feeds between refits."""
+    templates = [f"{copies.TEMPLATE}-{number}" for number in range(PHASES)]
+    step = sizes.refit_every // PHASES
+    learned = sizes.window + sizes.refit_every + step * (PHASES - 1)
+    rows = stream(learned + sizes.window)
+    feeds, found = copies.names(max(sizes.counts)), Figures()
+    with embedded.temporary(shutil.which("redis-server")) as server:
+        url = server.url
+        tell(f"{PHASES} feeds learn {learned:,} examples")
+        copies.fill(url, rows[:learned], sizes.options, templates, step)
+        tell(f"{len(feeds):,} copies of them")
+        for number, template in enumerate(templates):
+            copies.copy(url, feeds[number::PHASES], template)
+        for count in sizes.counts:
+            tell(f"{count:,} feeds in one process")
+            some = feeds[:count]
+            with (
+                started(url, sizes, some, rows[learned]) as (process, _),
+                Store(url, feeds[0]) as store,
+            ):
+                measured = numbers.measure(
+                    process, store, some, rows[learned:], sizes.backlog, sizes.moderate,
+                    sizes.steady, partial(wait_for_refits, process),
+                )  # fmt: skip
+            measured["processors"] = numbers.cores()
+            found |= {f"{name}_{count}": value for name, value in measured.items()}
+    return found
+
+
 PARTS: dict[str, Callable[[Sizes, Tell], Figures]] = {
     "idle": idle,
     "learning": learning,
     "busy": busy,
     "new": new,
+    "sizes": by_number,
 }
 """What can be measured, by name."""
-
-
-@contextmanager
-def _filled(sizes: Sizes, feeds: Sequence[str], tell: Tell) -> Iterator[tuple[str, Pairs]]:
-    """Give a Redis with feeds whose windows are full, and examples that they have not seen."""
-    learned = sizes.window + sizes.refit_every
-    rows = stream(learned + 4 * sizes.refit_every + sizes.replayed)
-    # The system's own where there is one, as in production.
-    with embedded.temporary(shutil.which("redis-server")) as server:
-        tell(f"a feed learns {learned:,} examples")
-        copies.fill(server.url, rows[:learned], sizes.options)
-        tell(f"{len(feeds):,} copies of it")
-        copies.copy(server.url, feeds)
-        yield server.url, rows[learned:]
-
-
-@contextmanager
-def _started(
-    url: str, sizes: Sizes, feeds: Sequence[str], row: tuple[list[float], str]
-) -> Iterator[tuple[Measured, float]]:
-    """Run a process on feeds; yield it, and the seconds until each had answered an entry."""
-    expected = [seq + 1 for seq in copies.answered(url, feeds)]
-    copies.push(url, feeds, [row])
-    first, *others = worker(feeds[0], url, sizes.options)[3:]
-    began = time.perf_counter()
-    with python("-m", "workers.cli", "worker", first, *feeds[1:], *others) as process:
-        _until(url, process, feeds, expected)
-        yield process, time.perf_counter() - began
-
-
-def _answer(url: str, process: Measured, feeds: Sequence[str], rows: Pairs) -> None:
-    """Push examples to each feed, and wait for the answers."""
-    expected = [seq + len(rows) for seq in copies.answered(url, feeds)]
-    copies.push(url, feeds, rows)
-    _until(url, process, feeds, expected)
-
-
-def _until(url: str, process: Measured, feeds: Sequence[str], expected: list[int]) -> None:
-    deadline = time.monotonic() + MOST_SECONDS
-    while copies.answered(url, feeds) != expected:
-        process.check()
-        if time.monotonic() > deadline:
-            raise WorkerEnded(f"feeds were not answered in {MOST_SECONDS:g} s: {process.said}")
-        time.sleep(LOOK)
-
-
-def _stagger(
-    url: str, process: Measured, feeds: Sequence[str], rows: Pairs, refit_every: int
-) -> None:
-    """Bring each feed elsewhere between two refits; wait until all refits are done."""
-    for number in range(1, refit_every):
-        later = [feed for i, feed in enumerate(feeds) if i * refit_every // len(feeds) >= number]
-        if later:
-            copies.push(url, later, [rows[number]])
-    total = [0]
-    while total[-1] != sum(copies.answered(url, feeds)):
-        total.append(sum(copies.answered(url, feeds)))
-        time.sleep(10 * LOOK)
-    before = float("-inf")
-    while (now := _processor_seconds(process)) - before > REST_SHARE:
-        process.check()
-        before = now
-        time.sleep(1.0)
-
-
-def _settled(process: Measured) -> int:
-    """Return the bytes that a process holds, once they stay as they are."""
-    before = 0
-    for _ in range(20):
-        time.sleep(20 * LOOK)
-        now = resident(process.pid)
-        if abs(now - before) < 0.002 * now:
-            break
-        before = now
-    return now
-
-
-def _processor_seconds(process: Measured) -> float:
-    return sum(map(seconds_of, family(process.pid)))
 
 
 def _each(many: int, two: int, count: int) -> float:

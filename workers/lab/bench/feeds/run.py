@@ -5,10 +5,16 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+from workers.config.settings import WorkerSettings
 from workers.lab.bench.feed import FEATURES
-from workers.lab.bench.feeds.measure import PARTS, Figures, Sizes
+from workers.lab.bench.feeds import by_number
+from workers.lab.bench.feeds.harness import Sizes
+from workers.lab.bench.feeds.measure import PARTS, Figures
 from workers.lab.bench.kept_lines import KeptLines, Key
 from workers.lab.bench.report import Check, Checked, Tell, silent
+
+GRACE: float = WorkerSettings.model_fields["grace"].default
+"""Seconds in which a process that is asked to stop has ended."""
 
 _NAMES = ("part", "sizes")
 
@@ -36,10 +42,16 @@ class Part(Checked):
 
     def values(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
-        return {"part": self.name, "figures": self.figures}
+        values = {"part": self.name, "figures": self.figures}
+        if self.name == "sizes":
+            values["limits"] = by_number.limits(self.figures, self.sizes.counts)
+        return values
 
     def lines(self) -> Iterator[str]:
         """Yield each figure."""
+        if self.name == "sizes":
+            yield from by_number.table(self.figures, self.sizes.counts)
+            return
         for name, value in self.figures.items():
             yield f"{f'{self.name}: {name}':<42}{value:>17,.2f}"
 
@@ -75,7 +87,8 @@ def run(
 
 def key_of(part: str, sizes: Sizes) -> Key:
     """Return the key under which a part is kept."""
-    return part, "/".join(f"{value:g}" for value in astuple(sizes))
+    parts = (value if isinstance(value, tuple) else (value,) for value in astuple(sizes))
+    return part, "/".join("+".join(f"{number:g}" for number in part) for part in parts)
 
 
 def _idle(sizes: Sizes, found: Figures) -> list[Check]:
@@ -85,6 +98,7 @@ def _idle(sizes: Sizes, found: Figures) -> list[Check]:
         Check("MB of an idle feed", found["mb_a_feed"], 3.0),
         Check(f"% of a core, {sizes.idle:,} idle feeds", 100.0 * found["share"], 2.0 * part),
         Check(f"s to start {sizes.idle:,} after a stop", found["start_stopped_s"], 10.0 * part),
+        Check(f"s to stop {sizes.idle:,}", found["stop_s"], GRACE),
     ]
 
 
@@ -107,4 +121,8 @@ def _new(sizes: Sizes, found: Figures) -> list[Check]:
     return [Check(f"median beside {sizes.new} new feeds / without them", slower, 2.0)]
 
 
-_CHECKS = {"idle": _idle, "learning": _learning, "busy": _busy, "new": _new}
+def _sizes(_sizes: Sizes, _found: Figures) -> list[Check]:
+    return []  # figures of the machine, without a goal
+
+
+_CHECKS = {"idle": _idle, "learning": _learning, "busy": _busy, "new": _new, "sizes": _sizes}
