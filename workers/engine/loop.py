@@ -465,15 +465,21 @@ class Engine:
         else:
             self.reload()
 
-    def idle(self) -> None:
+    def idle(self, is_checked: bool = False) -> None:
         """Do what is due while no input comes.
+
+        Parameters
+        ----------
+        is_checked : bool
+            Whether the input was checked a moment ago, as each commit does.
 
         Raises
         ------
         InputLost
             If the input is no longer the stream that this feed answers.
         """
-        self._check_input()
+        if not is_checked:
+            self._check_input()
         self._publish()
 
     def _check_input(self) -> None:

@@ -160,6 +160,7 @@ class HostedFeed:
         self.lease: FeedLease | None = None
         self.engine: Engine | None = None
         self.covered: InputReader | None = None
+        self._idle_at = b""  # the cursor when it was idle last
         self._opened = ExitStack()
         self._steps: Iterator[None] = iter(())
         self._failed = 0
@@ -203,8 +204,10 @@ class HostedFeed:
         return self._attempt(lambda: self._then(self._running.check_ownership))
 
     def idle(self) -> Need:
-        """Do what is due while no input comes."""
-        return self._attempt(lambda: self._then(self._running.idle))
+        """Do what is due while no input comes. What was committed since was checked thereby."""
+        engine = self._running
+        is_checked, self._idle_at = engine.cursor != self._idle_at, engine.cursor
+        return self._attempt(lambda: self._then(lambda: engine.idle(is_checked)))
 
     @property
     def may_snapshot(self) -> bool:

@@ -109,6 +109,19 @@ def reason(store):
     return newest[0][1][1].decode() if newest else ""
 
 
+def test_input_that_is_made_anew_while_a_feed_is_idle_is_noticed(feeds, redis_url, feed):
+    gone, good = feeds("gone", "good")
+    for store in (gone, good):
+        push(store, entries(10, 0))
+    with running([gone.keys.feed, good.keys.feed], redis_url):
+        wait_until(lambda: has_answered(gone, 10) and has_answered(good, 10))
+        gone.call("DEL", gone.keys.input)
+        push(gone, entries(1, 1))
+        wait_until(lambda: "InputLost" in reason(gone))
+        push(good, entries(1, 1), first=11)
+        wait_until(lambda: has_answered(good, 11))
+
+
 def test_a_feed_that_was_set_aside_goes_on_once_it_is_repaired(feeds, redis_url, feed, monkeypatch):
     monkeypatch.setattr("workers.fleet.hosted_feed.FIRST_RETRY", 0.2)
     (store,) = feeds("wrong")
