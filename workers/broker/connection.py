@@ -128,13 +128,18 @@ class Connection:
         most_cuts: int | None = None,
         key: str | None = None,
         replicas: int = 0,
+        is_large: bool = False,
     ) -> Sent:
         """Send a command; `receive` returns its reply later, or raises its error.
 
-        With `replicas` it has a reply once so many replicas acknowledged what it wrote.
+        With `replicas` it has a reply once so many replicas acknowledged what it wrote. Of one that
+        `is_large` the arguments are not copied; they may be views of memory.
         """
         name = name or str(command[0]).lower()
-        sent = Sent(command, name, limit=limit, most_cuts=most_cuts, key=key, replicas=replicas)
+        sent = Sent(
+            command, name, limit=limit, most_cuts=most_cuts, key=key, is_large=is_large,
+            replicas=replicas,
+        )  # fmt: skip
         self._transmit(sent)
         return sent
 
@@ -216,11 +221,16 @@ class Connection:
         return self.receive_script(script, self.send_script(script, keys, args, replicas))
 
     def send_script(
-        self, script: Script, keys: Sequence[str], args: Sequence[Argument], replicas: int = 0
+        self,
+        script: Script,
+        keys: Sequence[str],
+        args: Sequence[Argument],
+        replicas: int = 0,
+        is_large: bool = False,
     ) -> Sent:
         """Send a call of a script, as `send`."""
         called = ("EVALSHA", script.sha1, len(keys), *keys, *args)
-        return self.send(*called, name=script.name, replicas=replicas)
+        return self.send(*called, name=script.name, replicas=replicas, is_large=is_large)
 
     def receive_script(self, script: Script, sent: Sent) -> Any:
         """Return the reply to a call of a script, as `receive`."""
@@ -228,7 +238,10 @@ class Connection:
             return self.receive(sent)
         except UnknownScript:
             text = ("EVAL", script.text, *sent.command[2:])
-            return self.receive(self.send(*text, name=script.name, replicas=sent.replicas))
+            again = self.send(
+                *text, name=script.name, replicas=sent.replicas, is_large=sent.is_large
+            )
+            return self.receive(again)
 
     def failures_about(self, key: str) -> tuple[str | None, int]:
         """Return where a key is, and the failures there: equal ones mean that none came between.

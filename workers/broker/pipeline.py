@@ -28,7 +28,7 @@ Argument = bytes | memoryview | str | int | float
 _SPIN_SECONDS = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
 
 
-# Bytes beyond which an argument is sent as it is; packing would copy it several times.
+# Bytes beyond which an argument of a large command is sent as it is; packing would copy it.
 _LARGE = 1 << 16
 
 _GIVEN_UP = "the connection was given up before the reply"
@@ -65,6 +65,8 @@ class Sent:
         Cuts after which the command is not sent again; None for any number.
     key : str or None
         A key of the slot that the command is about, if it names none itself.
+    is_large : bool
+        Whether its arguments may be large, or views of memory: they are sent without a copy.
     replicas : int
         Replicas that must have acknowledged what the server wrote so far, by this command too,
         before there is a reply.
@@ -88,6 +90,7 @@ class Sent:
     cuts: int = 0
     most_cuts: int | None = None
     key: str | None = None
+    is_large: bool = False
     replicas: int = 0
     url: str = ""
     is_asking: bool = False
@@ -123,7 +126,7 @@ class Pipeline:
         try:
             if sent.is_asking:
                 self._write(("ASKING",))
-            self._write(sent.command)
+            self._write(sent.command, sent.is_large)
             if sent.replicas:
                 self._write(("WAIT", sent.replicas, _WAIT_MS))
         except redis.RedisError as error:
@@ -257,15 +260,12 @@ class Pipeline:
         self.client.close()
         self.client.connection_pool.disconnect()
 
-    def _write(self, command: tuple[Argument, ...]) -> None:
+    def _write(self, command: tuple[Argument, ...], is_large: bool = False) -> None:
         connection = self.client.connection
-        for argument in command:
-            if isinstance(argument, memoryview) or (
-                isinstance(argument, bytes) and len(argument) > _LARGE
-            ):
-                packer: Any = PythonRespSerializer(_LARGE, connection.encoder.encode)
-                connection.send_packed_command(packer.pack(*command))
-                return
+        if is_large:
+            packer: Any = PythonRespSerializer(_LARGE, connection.encoder.encode)
+            connection.send_packed_command(packer.pack(*command))
+            return
         # Its type hint says a tuple of one.
         packed = pack_command(command)  # type: ignore[arg-type]
         if self._held is None:

@@ -192,7 +192,7 @@ class Store(FeedReader):
         text, keys = pointer.encode(), pointer.keys(self.keys)
         return [
             self._connection.send_script(
-                _PUT, [self.keys.state, key], [text, _UNREFERENCED_SECONDS, part]
+                _PUT, [self.keys.state, key], [text, _UNREFERENCED_SECONDS, part], is_large=True
             )
             for key, part in zip(keys, _parts(data, len(keys)), strict=True)
         ]
@@ -218,7 +218,7 @@ class Store(FeedReader):
         """
         keys = new.keys(self.keys)
         for key, part in zip(keys, _parts(data, len(keys)), strict=True):
-            self._connection.send("SET", key, part, "EX", _UNREFERENCED_SECONDS)
+            self._connection.send("SET", key, part, "EX", _UNREFERENCED_SECONDS, is_large=True)
         going = [] if before is None else before.keys(self.keys)
         scripted = [self.keys.state, self.keys.published, *keys]
         scripted += [key for key in going if key not in keys]
