@@ -10,6 +10,7 @@ from online_svm.predictor.learning_order import LearningOrder
 from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.refit_cycle import RefitCycle
 from online_svm.predictor.slice_names import SliceNames
+from online_svm.predictor.waits import Waits
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Guarantee
@@ -49,7 +50,7 @@ class Answering(RefitCycle):
             self.config, self.n, schema, self._active, self._mixture, guarantee, reason
         )
 
-    def _follow(self, order: LearningOrder) -> Answers:
+    def _follow(self, order: LearningOrder) -> Waits[Answers]:
         """Answer and learn rows in this order, in blocks between which the answering changes."""
         held = order.learned()
         self._examples.append(held.X, held.codes, held.probs, len(self.labels.labels))
@@ -57,19 +58,26 @@ class Answering(RefitCycle):
         begin = 0
         while begin < len(order):
             self._freeze_what_is_held()
+            if self.is_waiting:
+                yield
             self.activate_if_due()
-            due = self._next_change()
-            block = order.part(begin, self._end_of_block(order, begin, due))
-            block, answered = self._answer_until_acted(block)
+            block, answered = self._answer_block(order, begin)
             answers += answered
-            if not block.learns_all and block.gaps.any():
-                self._gaps.unlabelled = int(block.before[block.gaps][-1])
-            if self._acts and _acted_at(answered) is not None:
-                self._begin_anew(self.n)
-            if self.n == due:
-                self._change()
             begin += len(block)
         return answers
+
+    def _answer_block(self, order: LearningOrder, begin: int) -> tuple[LearningOrder, Answers]:
+        """Answer and learn the rows from `begin` on up to where the answering changes next."""
+        due = self._next_change()
+        block = order.part(begin, self._end_of_block(order, begin, due))
+        block, answered = self._answer_until_acted(block)
+        if not block.learns_all and block.gaps.any():
+            self._gaps.unlabelled = int(block.before[block.gaps][-1])
+        if self._acts and _acted_at(answered) is not None:
+            self._begin_anew(self.n)
+        if self.n == due:
+            self._change()
+        return block, answered
 
     def _answer_until_acted(self, block: LearningOrder) -> tuple[LearningOrder, Answers]:
         """Answer a block up to the first row whose alarm is acted on; return what was answered.

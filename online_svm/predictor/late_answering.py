@@ -11,6 +11,7 @@ from online_svm.predictor.label_steps import Correction, Step
 from online_svm.predictor.late_scores import open_terms, scored_answers
 from online_svm.predictor.learning_order import LearningOrder
 from online_svm.predictor.pending_examples import give
+from online_svm.predictor.waits import Waits
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import (
     LateLabelReport,
@@ -23,13 +24,15 @@ from online_svm.stream.scored_rows import ScoredRows
 class LateAnswering(Answering):
     """The part of an `OnlinePredictor` that answers rows whose labels come late."""
 
-    def _follow_steps(self, steps: Sequence[Step]) -> Answers:
+    def _follow_steps(self, steps: Sequence[Step]) -> Waits[Answers]:
         learned = [step.example.label for step in steps if step.example and step.kind == "learn"]
         order = LearningOrder.of_steps(steps, self.labels.codes(learned), self.n)
-        return self._follow(order) if len(order) else []
+        return (yield from self._follow(order)) if len(order) else []
 
-    def _relabel(self, correction: Correction) -> None:
+    def _relabel(self, correction: Correction) -> Waits[None]:
         """Give a learned example another label, for the next refit."""
+        if self.is_waiting:
+            yield
         self.activate_if_due()  # by the labels of before
         (code,) = self.labels.codes([correction.label])
         self._examples.relabel(correction.n, int(code), len(self.labels.labels))

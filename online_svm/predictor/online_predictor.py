@@ -31,6 +31,7 @@ from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.answering import Answers
 from online_svm.predictor.late_answering import LateAnswering
 from online_svm.predictor.learning_order import LearningOrder, report_counts
+from online_svm.predictor.waits import Waits, finished
 from online_svm.stream.example import Example
 from online_svm.stream.given_answer import GivenAnswer, given_columns
 from online_svm.stream.label_counts import Done
@@ -198,6 +199,28 @@ class OnlinePredictor(LateAnswering):
             If the lengths differ, a probability cannot be learned, or answers were given and
             `given_answers` is off.
         """
+        return finished(
+            self.steps_of_many(
+                X, labels, probabilities, schema, ids=ids, times=times, slices=slices, given=given
+            )
+        )
+
+    def steps_of_many(
+        self,
+        X: Floats,
+        labels: Sequence[str | None],
+        probabilities: Floats | None = None,
+        schema: FeatureSchema | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        times: Sequence[int] | None = None,
+        slices: Sequence[SliceValue | None] | None = None,
+        given: Sequence[GivenAnswer | None] | None = None,
+    ) -> Waits[Answers]:
+        """Do what `step_many` does in steps: pause where an answer needs the result of a refit.
+
+        Between two steps nothing may be asked of the predictor but `is_waiting`.
+        """
         if given is not None and not self.config.given_answers:
             raise InvalidInput("given: the setting given_answers is off")
         if len(X) != len(labels):
@@ -206,13 +229,14 @@ class OnlinePredictor(LateAnswering):
         probs = checked_probabilities(probabilities, labels, are_taken=are_taken)
         if self.late is not None:
             self.late.accept_many(X, labels, probs, ids, times, self.slice_codes(slices, len(X)))
-            return self.answer_accepted(schema)
+            return (yield from self.steps_of_accepted(schema))
         if schema is not None and len(X):
             self.schema = schema
         codes = self.labels.codes(labels)
         said = None if given is None else given_columns(given, len(self.schema.classes))
         of_rows = self.slice_codes(slices, len(X))
-        return self._follow(LearningOrder.at_once(X, codes, probs, self.n, of_rows, said))
+        order = LearningOrder.at_once(X, codes, probs, self.n, of_rows, said)
+        return (yield from self._follow(order))
 
     def slice_codes(self, slices: Sequence[SliceValue | None] | None, count: int) -> Ints:
         """Return the codes of the slices of accepted rows, in order, shape (count, n_slices).
@@ -234,6 +258,10 @@ class OnlinePredictor(LateAnswering):
         As `step_many` does. A report follows the block of those that were answered before the
         example whose learning completed it.
         """
+        return finished(self.steps_of_accepted(schema))
+
+    def steps_of_accepted(self, schema: FeatureSchema | None = None) -> Waits[Answers]:
+        """Do what `answer_accepted` does in steps, as `steps_of_many` does."""
         assert self.late is not None
         steps = self.late.take_steps()
         if schema is not None and any(step.kind == "answer" for step in steps):
@@ -243,7 +271,7 @@ class OnlinePredictor(LateAnswering):
         begin = 0
         for i, step in enumerate(steps):
             if step.correction is not None:
-                answers += self._follow_steps(steps[begin:i])
-                self._relabel(step.correction)
+                answers += yield from self._follow_steps(steps[begin:i])
+                yield from self._relabel(step.correction)
                 begin = i + 1
-        return answers + self._follow_steps(steps[begin:])
+        return answers + (yield from self._follow_steps(steps[begin:]))

@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from online_svm.errors import InvalidExample
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.waits import Waits, finished
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from workers.config.settings import Limits, Payload
@@ -81,9 +82,20 @@ def process(
     recent : RecentIds, optional
         Must be at the same position as `predictor`. Without it, no entry counts as a repeat.
     """
+    return finished(processing(predictor, limits, before, entries, recent))
+
+
+def processing(
+    predictor: OnlinePredictor,
+    limits: Limits,
+    before: Position,
+    entries: Sequence[tuple[bytes, Fields]],
+    recent: RecentIds | None = None,
+) -> Waits[Outcome]:
+    """Do what `process` does in steps, as `OnlinePredictor.steps_of_many` does."""
     recent, decoded = recent or RecentIds(0), decode(entries, predictor.schema, limits)
     if predictor.late is not None:
-        return _process_late(predictor, limits, before, entries, recent, decoded)
+        return (yield from _processing_late(predictor, limits, before, entries, recent, decoded))
     decoded, repeats = admit(decoded, before.seq, recent, predictor.labels, limits.max_classes)
     out, dead_letters = _answer_others(decoded, repeats, before, entries)
     met: list[tuple[bytes, bytes]] = []
@@ -91,7 +103,7 @@ def process(
     raised: dict[int, list[Alarm]] = {}  # by the position of their entry
     done = 0
     probabilities = decoded.probability_column()
-    answers = predictor.step_many(
+    answers = yield from predictor.steps_of_many(
         decoded.X,
         decoded.labels,
         probabilities,
@@ -112,14 +124,14 @@ def process(
     return _outcome(predictor.n, before, entries, out, met, raised, dead_letters, reports)
 
 
-def _process_late(
+def _processing_late(
     predictor: OnlinePredictor,
     limits: Limits,
     before: Position,
     entries: Sequence[tuple[bytes, Fields]],
     recent: RecentIds,
     decoded: Decoded,
-) -> Outcome:
+) -> Waits[Outcome]:
     """Do what `process` does where labels may come late.
 
     An entry may complete several reports. The last of them is published: it covers the others.
@@ -141,7 +153,7 @@ def _process_late(
     reports: dict[int, ValidityReport] = {}
     raised: dict[int, list[Alarm]] = {}
     done = 0
-    for answer in predictor.answer_accepted(decoded.schema):
+    for answer in (yield from predictor.steps_of_accepted(decoded.schema)):
         if isinstance(answer, ValidityReport):
             reports[admitted.position(answer.n)] = answer
         elif isinstance(answer, Alarm):

@@ -14,10 +14,11 @@ from collections.abc import Callable, Generator, Sequence
 
 import structlog
 
+from online_svm.predictor.waits import Waits
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine.answer import Outcome, process
+from workers.engine.answer import Outcome, processing
 from workers.engine.commit_writer import CommitWriter, SentCommit
 from workers.engine.downstream import Gate, OpenGate
 from workers.engine.ownership import HeldLease, Ownership
@@ -115,6 +116,7 @@ class Engine:
         self._observe = observe or _ignore
         self.position = START
         self._pending: tuple[SentCommit, Outcome | None] | None = None
+        self._answering: Waits[Outcome] | None = None  # it is paused, for a refit
         self._answered: Outcome | None = None  # its commit was not sent yet
         self._recovering: Generator[None, None, None] | None = None
         self._begin_recovery(begins)
@@ -137,7 +139,7 @@ class Engine:
         input would leave none: the next refit begins with the entries that follow.
         """
         pace, predictor = self._recovery.pace, self._predictor
-        if self._is_overdue:
+        if self._is_overdue and self._answering is None:
             return not pace.may_snapshot(predictor)
         return pace.room(predictor) == 0
 
@@ -159,7 +161,8 @@ class Engine:
     @property
     def may_snapshot(self) -> bool:
         """Whether a snapshot may be left now, without a wait for a refit."""
-        return not self.is_recovering and self._recovery.pace.may_snapshot(self._predictor)
+        is_between = not self.is_recovering and self._answering is None
+        return is_between and self._recovery.pace.may_snapshot(self._predictor)
 
     def recover_some(self) -> bool:
         """Do a step of taking over the feed; return whether that is finished.
@@ -177,7 +180,7 @@ class Engine:
         return self._recovering is None
 
     def _begin_recovery(self, begins: bool) -> None:
-        self._pending, self._answered = None, None
+        self._pending, self._answering, self._answered = None, None, None
         self._recovering = self._taking_over(begins)
         if not self._in_steps:
             while not self.recover_some():
@@ -274,6 +277,9 @@ class Engine:
         """Let a refit that the next entry needs take effect; wait for it if it is not finished."""
         if not self._predictor.is_waiting:
             return
+        if self._answering is not None:
+            self._go_on()
+            return
         self._predictor.activate_if_due()
         if self._is_snapshot_due():
             self.snapshot()
@@ -289,12 +295,28 @@ class Engine:
         """
         # If no more input is known, these answers are committed before a refit begins.
         self._refits.is_patient = self.input.is_at_the_end
-        began = time.perf_counter()
-        self._answered = process(
+        self._answering = processing(
             self._predictor, self._limits, self._reached, entries, self._recent
         )
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Answer the entries under way, up to where one needs a refit that is not finished.
+
+        Few have to: a batch ends where a refit is known to take effect. But an entry may let many
+        waiting examples be learned at once, and an alarm may begin a new schedule of refits.
+        """
+        assert self._answering is not None
+        began = time.perf_counter()
+        try:
+            next(self._answering)
+            while not self.waits_for_refit:
+                next(self._answering)
+        except StopIteration as ended:
+            self._answering, self._answered = None, ended.value
         self._telemetry.answered(time.perf_counter() - began)
-        self._commit_answered()
+        if self._answering is None:
+            self._commit_answered()
 
     def resume(self) -> None:
         """Go on where Redis did not answer: send what was answered, and see whose the feed is.
@@ -376,7 +398,8 @@ class Engine:
     def send_snapshot(self) -> None:
         """Begin what `snapshot` does: `finish_snapshot` is the next call, before any other."""
         self.finish_commit()
-        is_ahead = self.is_recovering or self._reached != self.position
+        is_ahead = self.is_recovering or self._answering is not None
+        is_ahead = is_ahead or self._reached != self.position
         if is_ahead or self._commits.newest == self.position.cursor:
             return  # the predictor is ahead of the commit, or there is nothing new
         pointers_only = Commit(self._ownership.epoch, self.position, self.position)

@@ -14,10 +14,11 @@ import structlog
 
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.waits import Waits
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.engine import snapshots
-from workers.engine.answer import process
+from workers.engine.answer import Outcome, processing
 from workers.engine.pace import OwnPace, Pace
 from workers.engine.snapshots import KeptSnapshots, LoadedSnapshot
 from workers.engine.telemetry import Telemetry
@@ -213,15 +214,33 @@ class Recovery:
         for page in store.pages(store.keys.input, position.cursor, target.cursor):
             left = page
             while left:
-                if self.stop.requested:
-                    raise Stopped("stopped during the replay")
+                self._check_stop()
                 room = self.pace.room(predictor)
                 part, left = left[:room], left[room:] if room is not None else []
                 if part:
-                    position = process(predictor, self.limits, position, part, recent).after
+                    answering = processing(predictor, self.limits, position, part, recent)
+                    position = (yield from self._answered(answering, predictor)).after
                     self.telemetry.replaying(position.seq - begin, total)
                 yield
         return position
+
+    def _answered(
+        self, answering: Waits[Outcome], predictor: OnlinePredictor
+    ) -> Generator[None, None, Outcome]:
+        """Answer entries; where one needs a refit, go on once it is finished."""
+        while True:
+            try:
+                next(answering)
+            except StopIteration as ended:
+                outcome: Outcome = ended.value
+                return outcome
+            while self.pace.room(predictor) == 0:
+                self._check_stop()
+                yield
+
+    def _check_stop(self) -> None:
+        if self.stop.requested:
+            raise Stopped("stopped during the replay")
 
 
 def check_same(feed: str, computed: Position, committed: Position) -> None:

@@ -20,14 +20,16 @@ COUNT = 200
 
 
 class Unfinished(InlineRefitter):
-    """A refitter whose results are there only while it is allowed."""
+    """A refitter that has a result, the next one, only when that is allowed."""
 
-    def __init__(self, config):
-        super().__init__(config)
-        self.is_finished = False
+    is_finished = False
+
+    def allow(self):
+        self.is_finished = True
 
     def result(self):
         assert self.is_finished, "it was waited for"
+        self.is_finished = False
         return super().result()
 
 
@@ -61,9 +63,8 @@ def test_so_many_examples_as_it_says_are_answered_without_a_wait(mode, size):
         if predictor.is_waiting:
             assert predictor.until_wait == 0
             waits += 1
-            refits.is_finished = True
+            refits.allow()
             predictor.activate_if_due()
-            refits.is_finished = False
         assert predictor.until_wait > 0
         rows = slice(predictor.n, min(predictor.n + min(size, predictor.until_wait), COUNT))
         found += predictor.step_many(X[rows], labels[rows])
@@ -119,3 +120,28 @@ def test_a_refit_that_is_due_is_calibrated_by_the_labels_of_before_a_correction(
         for p in (asked, plain)
     ]
     assert flat(later[0]) == flat(later[1])
+
+
+@pytest.mark.parametrize("mode", [*MODES, "time"])
+def test_steps_pause_before_each_wait_and_give_the_same_answers(mode):
+    if mode == "time":  # an example may let many others be learned
+        late = {"refit_lag": 0, "horizon": 40, "horizon_in": "time"}
+        config, times = PredictorConfig.model_validate(BASE | late), np.arange(COUNT) ** 2 // 40
+    else:
+        config, times = config_of(mode), None
+    X, labels = data()
+    refits = Unfinished(config)
+    predictor = OnlinePredictor(config, refits)
+    given = {} if times is None else {"times": times.tolist()}
+    steps, pauses = predictor.steps_of_many(X, labels, **given), 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            found = ended.value
+            break
+        assert predictor.is_waiting
+        pauses += 1
+        refits.allow()
+    assert pauses > 4
+    assert flat(found) == flat(OnlinePredictor(config).step_many(X, labels, **given))

@@ -168,3 +168,35 @@ def test_a_hot_feed_whose_every_batch_ends_at_a_refit_leaves_snapshots(
     ):
         wait_until(lambda: has_answered(store, COUNT))
         assert store.state().previous.n > 90
+
+
+def timed(count, seed):
+    """Return entries that come a second apart, but for a pause of a minute before the 41st."""
+    times = [1000 * i + 60_000 * (i >= 40) for i in range(count)]
+    return [
+        (*fields, "time", str(at)) for fields, at in zip(entries(count, seed), times, strict=True)
+    ]
+
+
+def test_a_feed_is_answered_while_one_entry_of_another_waits_for_a_refit_in_its_midst(
+    feeds, embedded_url, monkeypatch
+):
+    """After a pause the horizon of forty examples passes at once: three refits are due within."""
+    late = {"horizon": 40_000, "horizon_in": "time", "refit_lag": 0, "snapshot_every": 1000}
+    new, settled, alone = feeds("new", "settled", "alone")
+    given = {new.keys.feed: settings(**late), settled.keys.feed: settings(snapshot_every=1000)}
+    push(settled, entries(45, 0))
+    push(new, timed(60, 1)[:40])
+    with running([*given], embedded_url, settings_of=given.__getitem__):
+        wait_until(lambda: has_answered(settled, 45) and has_answered(new, 40))
+        with held_refits(monkeypatch) as held:
+            push(new, timed(60, 1)[40:], first=41)
+            assert held.wait(30.0)
+            for i, fields in enumerate(entries(5, 2)):
+                push(settled, [fields], first=46 + i)
+                wait_until(lambda i=i: has_answered(settled, 46 + i), seconds=20.0)
+            assert not has_answered(new, 41), "the refit was to be held all the time"
+        wait_until(lambda: has_answered(new, 60))
+    push(alone, timed(60, 1))
+    answer_alone(alone, 60, settings(**late), inline=True)
+    assert contents(new) == contents(alone)

@@ -40,7 +40,7 @@ _PARTS: list[Part] = [
     (KernelModel, "scores", "score"),
     (CommitteeModel, "scores", "score"),
     (ActiveModel, "answer", "calibrated probabilities"),
-    (OnlinePredictor, "step_many", "learn, validity"),
+    (OnlinePredictor, "_answer_block", "learn, validity"),
     (answering, "encode_answers", "encode"),
     (answering, "encode_report", "encode"),
     (answering, "chain", "digest"),
