@@ -1,15 +1,15 @@
 """`backtest`: several configurations over one recorded history."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.common import Config, Json, Redis, feed_store, note, show, writing
+from workers.cli.backtest_source import Entries, FileOptions, opened_source
+from workers.cli.common import Config, Json, Redis, note, show, writing
 from workers.cli.reading import (
     Arrays,
     DataDir,
@@ -22,24 +22,13 @@ from workers.cli.reading import (
     Prob,
     Shuffle,
     Width,
-    reading_of,
-    selected,
-    with_summary,
 )
 from workers.plural import counted
 
 if TYPE_CHECKING:
-    from workers.config.settings import WorkerSettings
     from workers.history.backtest.configurations import Configuration
     from workers.history.backtest.kept_results import KeptResults
     from workers.history.backtest.run import Compute, Finished
-    from workers.push.rows import Reading
-
-Entries = Iterable[Sequence[bytes]]
-
-HEAD = 1000
-"""Rows that are looked at before it is told how they are read."""
-
 
 Source = Annotated[
     str,
@@ -161,139 +150,22 @@ def backtest(
     have: --config, the environment, the defaults. A file needs no Redis.
     """
     from workers.config import settings as known
-    from workers.errors import BadConfiguration
-    from workers.history.archive.layout import is_archive
     from workers.history.backtest import configurations as compared
     from workers.history.backtest.kept_results import KeptResults
 
-    if curves is not None:
-        _check(curves)
-    if ray is not None and processes is not None:
-        raise BadConfiguration("give --processes or --ray, not both: Ray knows its processors")
+    _check(curves, ray, processes)
     sections = compared.sections_of(configs, set or ())
     given = known.load({} if redis is None else {"redis": redis}, config, is_whole=False)
     kept = None if out is None else KeptResults(out)
-    archived = not feed and is_archive(Path(source))
-    if archived or feed or not _is_readable(source):
-        for_files = {
-            "--format": format, "--label": label, "--prob": prob, "--no-header": no_header,
-            "--features": features, "--drop": drop, "--id": id, "--na": na, "--arrays": arrays,
-            "--shuffle": shuffle, "--data-dir": data_dir,
-        }  # fmt: skip
-        _refuse(source, for_files)
-        opened = (
-            nullcontext(_archived(source, given))
-            if archived
-            else _feed_history(source, redis, config, given, feed)
-        )
-        with opened as (base, entries):
-            chosen = compared.configurations(base, sections)
-            finished = _finished(chosen, islice(entries, limit), kept, processes, ray, answers)
-    else:
-        chosen = compared.configurations(given, sections)
-        reading = reading_of(
-            format, label, prob, False, no_header, features, drop, id, na, data_dir, None
-        )
-        entries = _source_history(source, reading, arrays, shuffle, limit)
+    how = FileOptions(
+        format, label, prob, no_header, features, drop, id, na, arrays, shuffle, data_dir
+    )
+    with opened_source(source, feed, how, limit, redis, config, given) as (base, entries):
+        chosen = compared.configurations(base, sections)
         finished = _finished(chosen, entries, kept, processes, ray, answers)
     _tell(finished, json)
     if curves is not None:
-        from workers.history.backtest.curves import draw_curves
-
-        with writing(curves):
-            draw_curves(finished, curves)
-        note(f"curves in {curves}")
-
-
-def _is_readable(source: str) -> bool:
-    """Return whether `push` would read a source: a file, standard input, or a data set by name."""
-    from workers.push.datasets import NAMES
-    from workers.push.named_sets import comes_with_river
-
-    looks_like_a_path = "/" in source or Path(source).suffix != ""
-    is_there = source == "-" or Path(source).exists() or looks_like_a_path
-    return is_there or source in NAMES or comes_with_river(source)
-
-
-def _source_history(
-    source: str, reading: "Reading", arrays: bool, shuffle: int | None, limit: int | None
-) -> Entries:
-    """Return the entries that `push` would send of a source; say how it is read."""
-    from workers.push.ingest import encoded
-    from workers.push.rows import Layout
-    from workers.push.sources import rows
-
-    layout = Layout()
-    chosen, _ = selected(rows(source, reading, layout), shuffle, 0, limit)
-    return (encoded(row, arrays) for row in with_summary(chosen, layout, arrays, HEAD))
-
-
-@contextmanager
-def _feed_history(
-    name: str,
-    redis: str | None,
-    config: Path | None,
-    given: "WorkerSettings",
-    is_meant: bool,
-) -> "Iterator[tuple[WorkerSettings, Entries]]":
-    """Yield the settings to start from and the entries of a feed.
-
-    Raises
-    ------
-    BadConfiguration
-        If there is no such feed, or an option is given that is for files.
-    """
-    from workers.errors import BadConfiguration, EmbeddedNotRunning
-    from workers.feed.keys import FeedKeys
-    from workers.history.backtest.feed_history import FeedHistory
-
-    FeedKeys(name)
-    try:
-        with feed_store(name, redis, config) as store:
-            history = FeedHistory(store)
-            yield history.settings(given), _told(history.entries(), history, name)
-    except EmbeddedNotRunning as error:
-        if is_meant:
-            raise
-        raise BadConfiguration(
-            f"{name}: no such file or data set, so it would be a feed; {error}"
-        ) from None
-
-
-def _refuse(name: str, for_files: dict[str, Any]) -> None:
-    """Raise BadConfiguration if an option for files is given where the source is none."""
-    from workers.errors import BadConfiguration
-
-    for option, value in for_files.items():
-        if value not in (None, False):
-            raise BadConfiguration(
-                f"{option} is for a file, and {name} is none: it is taken for a feed, whose "
-                "entries are answered as they are"
-            )
-
-
-def _archived(source: str, given: "WorkerSettings") -> "tuple[WorkerSettings, Entries]":
-    """Return the settings to start from and the entries of an archive."""
-    from workers.errors import BadConfiguration
-    from workers.feed.stored_settings import stored_settings
-    from workers.history.archive.reader import Archive
-    from workers.history.backtest.recording import Identified
-
-    archive = Archive(Path(source))
-    stored = stored_settings(archive.identity.feed, archive.identity.agreement)
-    if stored is None:
-        raise BadConfiguration(f"{source}: is of a combination: backtest its sources")
-    return given.over(*stored), (Identified(*e) for page in archive.inputs() for e in page)
-
-
-def _told(entries: Iterator[list[bytes]], history: Any, name: str) -> Iterator[list[bytes]]:
-    """Pass the entries on, and say at the end what is missing before them."""
-    yield from entries
-    if history.trimmed:
-        note(
-            f"feed {name} no longer has its {counted(history.trimmed, 'oldest entry', 'oldest')} "
-            "entries: the history begins after them (a worker with --keep-input keeps all)"
-        )
+        _draw(finished, curves)
 
 
 def _finished(
@@ -382,16 +254,28 @@ def _tell(finished: "Sequence[Finished]", json: bool) -> None:
         print(orjson.dumps(plain | one.result.model_dump(mode="json")).decode(), flush=True)
 
 
-def _check(curves: Path) -> None:
-    """Refuse a picture that could not be drawn, before anything is computed.
+def _draw(finished: "Sequence[Finished]", curves: Path) -> None:
+    from workers.history.backtest.curves import draw_curves
+
+    with writing(curves):
+        draw_curves(finished, curves)
+    note(f"curves in {curves}")
+
+
+def _check(curves: Path | None, ray: str | None, processes: int | None) -> None:
+    """Refuse options that could not be followed, before anything is computed.
 
     Raises
     ------
     BadConfiguration
-        For another kind of file, or a directory that does not exist.
+        For a picture of another kind, one in no directory, or two ways to share the work.
     """
     from workers.errors import BadConfiguration
 
+    if ray is not None and processes is not None:
+        raise BadConfiguration("give --processes or --ray, not both: Ray knows its processors")
+    if curves is None:
+        return
     if curves.suffix.lower() != ".png":
         raise BadConfiguration(f"--curves {curves}: give a name that ends in .png")
     if not curves.parent.is_dir():

@@ -146,4 +146,5 @@ def _write(path: Path, data: bytes) -> None:
             os.fsync(target.fileno())
         partial.replace(path)
     except OSError as error:
+        partial.unlink(missing_ok=True)
         raise BadConfiguration(f"{path}: cannot be written: {error.strerror or error}") from None

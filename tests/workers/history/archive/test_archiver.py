@@ -4,6 +4,7 @@ import json
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -19,13 +20,15 @@ from processes import Process  # noqa: E402
 
 from workers.admin.reset import reset  # noqa: E402
 from workers.broker import feed_reader  # noqa: E402
+from workers.broker.store import Store  # noqa: E402
 from workers.errors import BadConfiguration, InputLost  # noqa: E402
 from workers.failpoints import EXIT_CODE, OF_ARCHIVE  # noqa: E402
+from workers.feed.position import parse_id  # noqa: E402
 from workers.history.archive import gathering, held, writer  # noqa: E402
 from workers.history.archive.archiver import Archiver  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402
 from workers.history.archive.layout import feed_directory  # noqa: E402
-from workers.history.archive.reader import Archive  # noqa: E402
+from workers.history.archive.reader import Archive, last_answer  # noqa: E402
 from workers.history.archive.verification import verify_archive  # noqa: E402
 from workers.stop import Stop  # noqa: E402
 
@@ -388,6 +391,52 @@ def test_a_feed_that_waits_for_its_archive_loses_nothing_to_it(embedded_url, fee
     assert held == list(range(300))
     reports = [json.loads(e[1][1])["n"] for page in found.payloads("reports") for e in page]
     assert reports == list(range(10, 271, 10))
+
+
+@pytest.mark.chaos
+def test_a_worker_trims_nothing_that_a_killed_paused_or_slow_archive_has_not_written(
+    embedded_url, feed, tmp_path
+):
+    """Both are the real commands; Redis keeps a hundred answers of 1,200."""
+    rng, total = random.Random(7), 1200
+    place = feed_directory(tmp_path, feed)
+    command = (*COMMAND, feed, "--to", str(tmp_path), "--redis", embedded_url, "--follow")
+    worker = (
+        *(sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url),
+        *("--downstream", "block", "--downstream-group", "archive", "--retain-out", "100"),
+        *("--snapshot-every", "100", "--batch", "16", "--window", "60", "--refit-every", "20"),
+        *("--committee", "single", "--metrics-every", "10"),
+    )
+    with Store(embedded_url, feed) as store, Process(worker, stderr=subprocess.DEVNULL):
+        push(store, 0, total, step=60_000)
+        sent = stream(store, "input")
+        deadline = time.monotonic() + 240
+        while not (last := last_answer(place) if place.is_dir() else None) or last[2] < total - 1:
+            while not store.length(store.keys.out):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            with Process((*command, "--every", "0.1"), stderr=subprocess.DEVNULL) as process:
+                before = acknowledged(store)
+                while acknowledged(store) == before:  # it has begun to write
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+                time.sleep(rng.random())
+                process.send_signal(signal.SIGSTOP)
+                on_disk = last_answer(place)[0] if last_answer(place) else b"0-0"
+                time.sleep(rng.random())
+                for name in ("input", "out"):  # what comes next on disk is still there
+                    after = store.call("XRANGE", getattr(store.keys, name), b"(" + on_disk, "+")
+                    following = [at for at, _ in sent if parse_id(at) > parse_id(on_disk)]
+                    assert [at for at, *_ in after] == following[: len(after)], name
+                    assert bool(after) == bool(following) or name == "out"
+                process.kill()
+                process.wait()
+        assert store.length(store.keys.out) < 300
+        assert store.length(store.keys.input) < 1000
+    found = Archive(place)
+    assert [e for page in found.inputs() for e in page] == sent
+    seqs = [json.loads(e[1][1])["seq"] for page in found.payloads("answers") for e in page]
+    assert seqs == list(range(total))
 
 
 def test_the_command_follows_a_feed_until_it_is_stopped(embedded_url, feed, tmp_path):

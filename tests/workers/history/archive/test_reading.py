@@ -14,7 +14,7 @@ from workers.broker import feed_reader  # noqa: E402
 from workers.broker.feed_reader import FeedReader  # noqa: E402
 from workers.broker.store import Store  # noqa: E402
 from workers.cli import app as cli  # noqa: E402
-from workers.cli.backtest import _archived  # noqa: E402
+from workers.cli.backtest_source import _archived  # noqa: E402
 from workers.config.settings import WorkerSettings  # noqa: E402
 from workers.dashboard.report.past_archive import read_archive  # noqa: E402
 from workers.dashboard.report.past_feed import NothingKept, read_past  # noqa: E402
