@@ -7,7 +7,6 @@ import numpy as np
 
 from online_svm.predictor.published_maps import ClassMap
 from online_svm.storage.arrays import check_floats, check_indices, nest, read_ints, require, under
-from online_svm.stream.tail import Tail
 from online_svm.types import Arrays, Floats, Ints
 
 EVERY = 50
@@ -46,10 +45,10 @@ class RecentMap:
         self._forget(1)
 
     def _forget(self, n_scores: int) -> None:
-        self._n_scores = n_scores
-        self._scores = Tail(np.empty((0, n_scores)))
-        self._columns = Tail(np.empty(0, dtype=np.int64))
-        self._since = 0  # the last fit
+        self._scores = np.empty((0, n_scores))
+        self._columns = np.empty(0, dtype=np.int64)
+        self._later: list[tuple[Floats, Ints]] = []  # less than `EVERY` labelled rows
+        self._since = 0  # labels learned since the last fit
         self._map: ClassMap | None = None
 
     def answer(self, scores: Floats, columns: Ints, otherwise: Floats) -> Floats:
@@ -68,7 +67,7 @@ class RecentMap:
         -------
         ndarray of shape (m, K)
         """
-        if scores.shape[1] != self._n_scores:
+        if scores.shape[1] != self._scores.shape[1]:
             self._forget(scores.shape[1])
         found = []
         begin = 0
@@ -96,21 +95,30 @@ class RecentMap:
 
     def _learn(self, scores: Floats, columns: Ints) -> None:
         labelled = columns >= 0
-        if not labelled.all():
-            scores, columns = scores[labelled], columns[labelled]
-        self._scores.append(scores)
-        self._columns.append(columns)
-        self._scores.drop_before(self._scores.stop - self._size)
-        self._columns.drop_before(self._columns.stop - self._size)
-        self._since += len(columns)
+        joining = int(np.count_nonzero(labelled))
+        if not joining:
+            return
+        whole = joining == len(columns)
+        self._later.append((scores, columns) if whole else (scores[labelled], columns[labelled]))
+        self._since += joining
         if self._since == EVERY:
-            self._map, self._since = self._fit(self._scores.held, self._columns.held), 0
+            self._keep()
+            self._map, self._since = self._fit(self._scores, self._columns), 0
+
+    def _keep(self) -> None:
+        """Join what was learned since the last call to the rows that are kept."""
+        scores = [self._scores, *(scores for scores, _ in self._later)]
+        columns = [self._columns, *(columns for _, columns in self._later)]
+        self._scores = np.concatenate(scores)[-self._size :]
+        self._columns = np.concatenate(columns)[-self._size :]
+        self._later = []
 
     def state(self) -> Arrays:
         """Return the scores, the class columns and the map."""
+        self._keep()
         arrays: Arrays = {
-            "scores": self._scores.held,
-            "columns": self._columns.held,
+            "scores": self._scores,
+            "columns": self._columns,
             "since": np.array([self._since], dtype=np.int64),
         }
         if self._map is not None:
@@ -135,8 +143,7 @@ class RecentMap:
         require(n <= size, "columns")
         check_floats(state, "scores", (n, 1 if n_classes == 2 else n_classes))
         check_indices(state, "columns", (n,), n_classes)
-        recent._n_scores = state["scores"].shape[1]
-        recent._scores, recent._columns = Tail(state["scores"]), Tail(state["columns"])
+        recent._scores, recent._columns = state["scores"], state["columns"]
         recent._since = int(read_ints(state, "since", 1)[0])
         require(0 <= recent._since < EVERY, "since")
         fitted = under("map", state)

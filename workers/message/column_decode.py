@@ -115,7 +115,7 @@ def _may_be_layout(fields: Fields) -> bool:
 
 def _columns(batch: Sequence[Fields], schema: FeatureSchema) -> Columns | None:
     """Return the values field by field if all entries have the same known fields, else None."""
-    if len(set(map(type, batch))) != 1 or len(set(map(len, batch))) != 1:
+    if len(batch) > 1 and not _are_alike(batch):
         return None
     if not _may_be_layout(batch[0]):
         return None
@@ -127,6 +127,11 @@ def _columns(batch: Sequence[Fields], schema: FeatureSchema) -> Columns | None:
     return columns if frozenset(columns) in layouts else None
 
 
+def _are_alike(batch: Sequence[Fields]) -> bool:
+    """Return whether all entries are of one type, with as many fields."""
+    return len(set(map(type, batch))) == 1 and len(set(map(len, batch))) == 1
+
+
 def _by_name(batch: Sequence[Any]) -> Columns:
     return {name: [fields[name] for fields in batch] for name in batch[0]}
 
@@ -134,8 +139,10 @@ def _by_name(batch: Sequence[Any]) -> Columns:
 def _by_place(batch: Sequence[Any]) -> Columns:
     """Return the columns of flat lists that have the same names in the same places."""
     flat = list(zip(*batch, strict=True))
-    names = [column[0] for column in flat[::2]]
-    if any(flat[2 * i].count(name) != len(batch) for i, name in enumerate(names)):
+    names = batch[0][::2]
+    if len(batch) > 1 and any(
+        flat[2 * i].count(name) != len(batch) for i, name in enumerate(names)
+    ):
         raise ValueError("names differ")
     if len(set(names)) != len(names):
         raise ValueError("a name is there twice")

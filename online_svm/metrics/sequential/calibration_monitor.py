@@ -85,10 +85,11 @@ class CalibrationMonitor:
     def update(self, rows: ScoredRows) -> list[Finding]:
         """Add rows, in order; return what was found, in order."""
         found: list[Finding] = []
+        count = len(rows)
         for begin, stop in self._with_known_parts(rows):
-            part = rows if stop - begin == len(rows) else rows.part(begin, stop)
+            part = rows if stop - begin == count else rows.part(begin, stop)
             values, at = self._values(part), 0
-            while at < len(part):
+            while at < stop - begin:
                 if -1 in self._since:
                     self._since = [int(part.n[at]) if n < 0 else n for n in self._since]
                 next_at = self._bets.update(values, at)

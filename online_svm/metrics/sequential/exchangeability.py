@@ -128,7 +128,8 @@ class ExchangeabilityMonitor:
         InvalidInput
             If rows have more or fewer features than those before.
         """
-        if rows.X is None or not len(rows):
+        count = len(rows)
+        if rows.X is None or not count:
             return []
         X = np.ascontiguousarray(rows.X[:, :FEATURES])
         if not self._counts.shape[1]:
@@ -140,8 +141,8 @@ class ExchangeabilityMonitor:
         self._know(rows.classes)
         found: list[Finding] = []
         begin = 0
-        while begin < len(rows):
-            part = slice(begin, min(len(rows), begin + self._left))
+        while begin < count:
+            part = slice(begin, min(count, begin + self._left))
             values = self._values(X[part], self._classes[rows.columns[part]])
             used, new = self._bet(values, rows.n[part], begin)
             found += new

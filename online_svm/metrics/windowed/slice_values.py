@@ -42,9 +42,11 @@ class SliceValues:
         sent : sequence of m (tuple of (str or None), or None)
             Without it, `count` examples have no values.
         """
-        rows = [None] * count if sent is None else sent
-        found = np.full((len(rows), len(self._codes)), -1, dtype=np.int64)
-        for row, values in enumerate(rows):
+        size = count if sent is None else len(sent)
+        if not self._codes:
+            return np.empty((size, 0), dtype=np.int64)
+        found = np.full((size, len(self._codes)), -1, dtype=np.int64)
+        for row, values in enumerate(sent or ()):
             for j, value in enumerate(values or ()):
                 if value is not None:
                     found[row, j] = self._code(j, value)

@@ -72,12 +72,13 @@ class WindowRing:
 
     def add(self, rows: ScoredRows) -> None:
         """Add rows, each in the place of the oldest."""
-        if not len(rows):
+        count = len(rows)
+        if not count:
             return
         self._admit(rows.classes)
         codes = rows.slices
         if codes is None:
-            codes = np.full((len(rows), len(self.codes)), -1, dtype=np.int64)
+            codes = np.full((count, len(self.codes)), -1, dtype=np.int64)
         _add_rows(
             self.count,
             1.0 - 2.0 / (self.size + 1.0),  # the mean age of a weight is that in the window
@@ -89,7 +90,7 @@ class WindowRing:
             np.ascontiguousarray(rows.upper),
             np.ascontiguousarray(codes),
         )
-        self.count += len(rows)
+        self.count += count
 
     def _admit(self, classes: Classes) -> None:
         """Make room for the classes of rows to come, and note which is which."""

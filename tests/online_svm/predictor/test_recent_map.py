@@ -123,3 +123,14 @@ def test_a_headline_of_two_classes_is_mixed_with_sigmoids_of_the_recent_scores()
     np.testing.assert_array_equal(
         again.answer(scores, venn, columns).point, headline.answer(scores, venn, columns).point
     )
+
+
+def test_rows_that_wait_for_the_next_fit_are_fewer_than_it_learns_and_all_labelled() -> None:
+    recent, (scores, columns, otherwise) = recent_map(), sample(400)
+    none = np.full(400, -1)
+    for i in range(400):
+        recent.answer(scores[i : i + 1], none[i : i + 1], otherwise[i : i + 1])
+        recent.answer(scores[i : i + 1], columns[i : i + 1], otherwise[i : i + 1])
+        assert len(recent._later) < EVERY
+        assert all((learned >= 0).all() for _, learned in recent._later)
+    assert recent.state()["since"][0] == np.count_nonzero(columns >= 0) % EVERY
