@@ -138,14 +138,12 @@ def _by_name(batch: Sequence[Any]) -> Columns:
 
 def _by_place(batch: Sequence[Any]) -> Columns:
     """Return the columns of flat lists that have the same names in the same places."""
-    flat = list(zip(*batch, strict=True))
     names = batch[0][::2]
-    if len(batch) > 1 and any(
-        flat[2 * i].count(name) != len(batch) for i, name in enumerate(names)
-    ):
+    if any(fields[::2] != names for fields in batch[1:]):
         raise ValueError("names differ")
     if len(set(names)) != len(names):
         raise ValueError("a name is there twice")
+    flat = list(zip(*batch, strict=True))
     return dict(zip(names, flat[1::2], strict=True))
 
 
