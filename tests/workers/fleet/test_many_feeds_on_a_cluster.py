@@ -1,5 +1,7 @@
 """Many feeds on a Redis Cluster, in one process: the answers are the same."""
 
+from contextlib import closing
+
 import pytest
 from many_feeds import (
     answer_alone,
@@ -11,9 +13,12 @@ from many_feeds import (
     settings,
     wait_until,
 )
+from posted_alarms import raise_alarms
 from redis_cluster import running_cluster
 
 from workers.broker.store import Store
+from workers.fleet.watch import FleetWatch
+from workers.monitor.webhook import Webhooks
 
 pytestmark = pytest.mark.scale
 
@@ -26,8 +31,18 @@ def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_pat
         for seed, store in enumerate(stores):
             push(store, entries(60, seed))
             store.register()
-        with running(["*"], cluster.url):
+        webhooks = Webhooks(cluster.url)
+        posts = settings(alarm_url="http://127.0.0.1:1/")
+        watch = FleetWatch(webhooks=webhooks)
+        with running(["*"], cluster.url, settings=posts, watch=watch), closing(webhooks):
             wait_until(lambda: all(has_answered(store, 60) for store in stores))
+            for store in stores:
+                raise_alarms(store, 1, first=10**15)
+            told = [record.posts for record in watch.feeds.values()]
+            wait_until(lambda: all(one.failures["ConnectionRefusedError"] for one in told))
+            assert len(told) == len(stores)
+            for store in stores:  # so that the outputs are those of a feed without alarms
+                store.call("DEL", store.keys.alarms)
             for seed, store in enumerate(stores):
                 push(store, entries(20, 10 + seed), first=61)
             wait_until(lambda: all(has_answered(store, 80) for store in stores))
