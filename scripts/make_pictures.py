@@ -18,6 +18,7 @@ from threading import Thread
 import numpy as np
 import orjson
 
+from workers.admin.attention import note
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.demo.run import warm_up
@@ -60,6 +61,8 @@ def main() -> None:
         page = stack.enter_context(running("dashboard", "--redis", url, "--port", "0", "--json"))
         assert page.stdout is not None
         address = orjson.loads(page.stdout.readline())["url"]
+        with Store(url, "payments") as store:
+            note(store, "half of the labels by lot", BEFORE)
         rest = data["payments"][BEFORE:]
         Thread(target=push_slowly, args=(rest, url, "payments"), daemon=True).start()
         photograph(browser, address)

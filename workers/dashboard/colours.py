@@ -9,6 +9,6 @@ ANNOUNCED = "#0072B2"  # blue
 BAND = "#56B4E9"  # sky blue
 OTHER = "#009E73"  # bluish green
 ALARM = "#CC79A7"  # reddish purple
-NOTED = "#767676"  # grey, with a text beside it
+NOTED = "#7D7D7D"  # grey, with a text beside it
 
 BAND_ALPHA = 0.3
