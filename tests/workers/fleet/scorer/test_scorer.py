@@ -1,6 +1,7 @@
 """Scorers: each request is answered once, by the newest state, as the worker itself would."""
 
 import json
+import random
 import re
 import time
 from dataclasses import replace
@@ -687,3 +688,48 @@ def test_the_largest_batch_is_written_by_one_script(desk):
     assert scorer.counts.written == 9000
     assert len(set(ids)) == 9000
     assert desk.store.call("EXISTS", *map(desk.store.keys.reply, ids)) == 9000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_in_any_order_of_deaths_take_overs_and_lost_groups_a_request_has_one_answer(desk, seed):
+    """Scorers take steps by chance; two of them even have one name."""
+    dice, sent, first = random.Random(seed), [], {}
+    desk.learn(60)
+
+    def scorer():
+        name, batch = dice.choice("aabc"), dice.choice((2, 5))
+        return desk.scorer(name, batch, claim_after=0.001, keep=3600)
+
+    at_work = [scorer() for _ in range(3)]
+
+    def step():
+        kind = dice.choice(("send", "turn", "turn", "turn", "finish", "die", "learn", "lose"))
+        who = dice.randrange(3)
+        if kind == "send":
+            sent.extend(desk.asker.send([b"[1,2,3]", b"[1]"] * dice.randrange(1, 7)))
+        elif kind == "learn":
+            desk.learn(10)
+        elif kind == "lose" and dice.random() < 0.3:
+            desk.store.call("XGROUP", "DESTROY", desk.store.keys.requests, "scorers")
+        elif kind == "die":
+            at_work[who]._queue.read()  # what it had read ahead, and this, is never answered by it
+            at_work[who] = scorer()
+        elif kind in ("turn", "finish"):
+            getattr(at_work[who], kind)()
+        for id in sent:
+            found = desk.store.call("LRANGE", desk.store.keys.reply(id), 0, -1)
+            assert len(found) <= 1
+            if found:
+                assert first.setdefault(id, found) == found, "an answer has changed"
+
+    for _ in range(60):
+        step()
+    at_work[0]._queue.begin()
+    deadline = time.monotonic() + 60
+    while desk.waiting() != (0, 0):
+        assert time.monotonic() < deadline, desk.waiting()
+        for one in at_work:
+            one.turn()
+    for one in at_work:
+        one.finish()
+    assert all(desk.store.call("LLEN", desk.store.keys.reply(id)) == 1 for id in sent)
