@@ -35,6 +35,9 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
         # The consumer group marks the cursor, which is gone; the next worker creates it again.
         _drop_group(store)
     gone = int(store.call("DEL", *dropped))
+    # While a slot moves, a scan sees the keys of one of its two nodes alone.
+    while left := [*store.snapshot_keys(), *store.published_keys()]:
+        gone += int(store.call("DEL", *left))
     if not store.types():
         store.call("SREM", REGISTRY, keys.feed)
     return gone
