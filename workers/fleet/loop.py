@@ -14,6 +14,7 @@ import structlog
 from workers.engine.downstream import SECONDS
 from workers.errors import WrongKeyType
 from workers.fleet.deficit import FairTurns
+from workers.fleet.full_collections import FullCollections
 from workers.fleet.hosted_feed import HostedFeed, Need, Shared
 from workers.fleet.leases import Leases
 from workers.fleet.outages import Outages
@@ -73,6 +74,7 @@ class FeedLoop:
         self._aside: set[str] = set()
         self._idle: deque[str] = deque()  # in the order in which their input is checked
         self._checked_at = time.monotonic()
+        self._collections = FullCollections()
         self._failures, self._stalled = self._count_failures(), 0
 
     def add(self, hosted: HostedFeed) -> None:
@@ -106,6 +108,7 @@ class FeedLoop:
 
     def end(self) -> None:
         """Leave a snapshot of each feed, within the grace period, and give up the leases."""
+        self._collections.allow()
         self._confirm(all_of_them=True)
         # While Redis stores the snapshot of one feed, that of the next is made.
         ending: HostedFeed | None = None
@@ -205,7 +208,9 @@ class FeedLoop:
                 self.feeds[feed].begin()
                 self._starting.append(feed)
         if not self._starting:
+            self._collections.allow()
             return
+        self._collections.put_off()
         hosted = self.feeds[self._starting.popleft()]
         began = time.perf_counter()
         self._place(hosted, hosted.start_some())
