@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -39,6 +40,30 @@ if TYPE_CHECKING:
     from workers.push.sources import Row
 
 
+Skip = Annotated[int, typer.Option(min=0, help="Rows to leave out at the start.")]
+Limit = Annotated[
+    int | None, typer.Option(min=0, help="Rows to push, at most.", show_default=False)
+]
+Rate = Annotated[
+    float | None, typer.Option(min=1e-3, help="Rows a second, at most.", show_default=False)
+]
+HighWaterEntries = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Wait while N entries or more are beyond the worker's cursor, until half of them "
+        "are answered; 0 never waits.",
+    ),
+]
+HighWaterBytes = Annotated[
+    int,
+    typer.Option(
+        min=0, metavar="N", help="The same for N bytes of them: names and values of fields."
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("push")(push)
@@ -62,29 +87,11 @@ def push(
     na: Na = None,
     arrays: Arrays = False,
     shuffle: Shuffle = None,
-    skip: Annotated[int, typer.Option(min=0, help="Rows to leave out at the start.")] = 0,
-    limit: Annotated[
-        int | None, typer.Option(min=0, help="Rows to push, at most.", show_default=False)
-    ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(min=1e-3, help="Rows a second, at most.", show_default=False),
-    ] = None,
-    high_water: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Wait while N entries or more are beyond the worker's cursor, until half of them "
-            "are answered; 0 never waits.",
-        ),
-    ] = HIGH_WATER,
-    high_water_bytes: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="N", help="The same for N bytes of them: names and values of fields."
-        ),
-    ] = HIGH_WATER_BYTES,
+    skip: Skip = 0,
+    limit: Limit = None,
+    rate: Rate = None,
+    high_water: HighWaterEntries = HIGH_WATER,
+    high_water_bytes: HighWaterBytes = HIGH_WATER_BYTES,
     data_dir: DataDir = None,
 ) -> None:
     """Append examples to the input of a feed, or with --labels FILE the labels of earlier ones.
@@ -93,14 +100,7 @@ def push(
     columns of the source. After Ctrl-C it prints how many rows Redis accepted, and the --skip to
     continue with.
     """
-    from workers.config.redis_url import check_url
-    from workers.feed.keys import FeedKeys
-    from workers.push.ingest import PushInterrupted
-
-    FeedKeys(feed)  # check the name and the settings before reading a large file
-    given = given_url(redis, config)
-    if given:
-        check_url(given)
+    given = _checked(feed, redis, config)
     reading = reading_of(
         format, label, prob, no_label, no_header, features, drop, id, na, data_dir, slice
     )
@@ -108,15 +108,19 @@ def push(
         reading = _of_labels(reading)
     name, chosen = _one_of(source, labels), _Chosen(shuffle, skip, limit)
     plan = _planned(name, reading, chosen, arrays, rate, high_water)
-    began = time.monotonic()
-    try:
-        sent = _pushed(plan, given or embedded_url(), feed, _Marks(high_water, high_water_bytes))
-    except PushInterrupted as interrupted:
-        note(_resume_hint(interrupted.sent, interrupted.unsure, skip, limit))
-        raise
-    seconds = time.monotonic() - began
-    what = "row" if labels is None else "label"
-    note(f"{counted(sent, what)} pushed to feed {feed!r} in {seconds:.1f} s")
+    _push(plan, given or embedded_url(), feed, _Marks(high_water, high_water_bytes), limit)
+
+
+def _checked(feed: str, redis: str | None, config: Path | None) -> str | None:
+    """Check name and URL of a feed, before a large file is read; return the URL that is given."""
+    from workers.config.redis_url import check_url
+    from workers.feed.keys import FeedKeys
+
+    FeedKeys(feed)
+    given = given_url(redis, config)
+    if given:
+        check_url(given)
+    return given
 
 
 class _Chosen(NamedTuple):
@@ -178,6 +182,21 @@ def _planned(
     if not reading.labels_only:
         rows = with_summary(rows, layout, arrays, chunk)
     return _Plan(rows, total, chosen.skip, reading.labels_only, arrays, chunk, rate)
+
+
+def _push(plan: _Plan, url: str, feed: str, marks: _Marks, limit: int | None) -> None:
+    """Push the rows, and say how many; after Ctrl-C, how to go on."""
+    from workers.push.ingest import PushInterrupted
+
+    began = time.monotonic()
+    try:
+        sent = _pushed(plan, url, feed, marks)
+    except PushInterrupted as interrupted:
+        note(_resume_hint(interrupted.sent, interrupted.unsure, plan.skipped, limit))
+        raise
+    seconds = time.monotonic() - began
+    what = "label" if plan.are_labels else "row"
+    note(f"{counted(sent, what)} pushed to feed {feed!r} in {seconds:.1f} s")
 
 
 def _pushed(plan: _Plan, url: str, feed: str, marks: _Marks) -> int:

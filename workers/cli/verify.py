@@ -27,7 +27,7 @@ from workers.plural import counted
 from workers.printable import printable
 
 if TYPE_CHECKING:
-    from workers.admin.verify import Difference, Verification
+    from workers.admin.verification import Difference, Verification
 
 SHOWN = 3  # differences shown: the later ones usually follow from the first
 
