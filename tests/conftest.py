@@ -19,6 +19,7 @@ from hypothesis import settings
 
 from workers.broker import embedded
 from workers.broker.store import Store
+from workers.cli import app as cli
 from workers.config.environment import PREFIX
 from workers.push.datasets import DataNotFound, load
 
@@ -79,6 +80,19 @@ def store(redis_url, feed):
     """The store of a feed that does not exist yet."""
     with Store(redis_url, feed, block_ms=20) as store:
         yield store
+
+
+@pytest.fixture
+def run_command(capsys):
+    """Run `online-svm` in this process; return exit code, standard output, standard error."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*map(str, arguments)])
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

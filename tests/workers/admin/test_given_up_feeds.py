@@ -15,7 +15,6 @@ from workers.admin.backup import Backup
 from workers.admin.restore import restore
 from workers.admin.verify import verify
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.config.settings import WorkerSettings
 from workers.engine.answer import process
 from workers.engine.assembly import assemble, refitter
@@ -39,16 +38,9 @@ def redis_url(embedded_url):
 
 
 @pytest.fixture
-def run(capsys, redis_url):
+def run(run_command, redis_url):
     """Return a function that runs a command, and returns its code, output and errors."""
-
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, "--redis", redis_url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
 
 
 def loaded(url, directory, name):

@@ -10,7 +10,6 @@ from processes import Process
 
 from online_svm.stream.alarm import Alarm
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.message.encode import encode_alarms
 
 OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, 0.0625, 0.03, 0.09)
@@ -29,14 +28,8 @@ def alarmed(embedded_url, feed):
 
 
 @pytest.fixture
-def run(embedded_url, capsys):
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, "--redis", embedded_url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+def run(run_command, embedded_url):
+    return lambda *arguments: run_command(*arguments, "--redis", embedded_url)
 
 
 def test_alarms_are_told_in_words_the_newest_last(alarmed, run):

@@ -13,7 +13,6 @@ from online_svm.config import PredictorConfig
 from workers.admin.verification import Difference
 from workers.broker.lease import Holder
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.cli import export as export_module
 from workers.cli import verify as verify_module
 from workers.cli.common import note, show
@@ -25,16 +24,9 @@ HOSTILE = "\x1b[2J\x9b1m\u202e\nfeed forged\r\x00\x7f"
 
 
 @pytest.fixture
-def run(capsys, redis_url):
+def run(run_command, redis_url):
     """Run a command on the test's Redis; return exit code, standard output, standard error."""
-
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, "--redis", redis_url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
 
 
 def message(seq, label, classes=("a", "b"), **more):

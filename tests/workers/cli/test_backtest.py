@@ -27,16 +27,9 @@ PATIENCE = 60  # seconds, for a machine that does much else
 
 
 @pytest.fixture
-def run(capsys):
+def run(run_command):
     """Run the command in this process; return exit code, standard output, standard error."""
-
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["backtest", *arguments])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+    return lambda *arguments: run_command("backtest", *arguments)
 
 
 def figures(text):

@@ -46,16 +46,9 @@ def redis_url():
 
 
 @pytest.fixture
-def run(capsys, redis_url):
+def run(run_command, redis_url):
     """Run a command on the test's Redis; return exit code, standard output, standard error."""
-
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, "--redis", redis_url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
 
 
 def push_phishing(feed, *more):

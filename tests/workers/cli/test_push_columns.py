@@ -6,7 +6,6 @@ import signal
 import orjson
 import pytest
 
-from workers.cli import app as cli
 from workers.push import ingest
 from workers.push.ingest import PushInterrupted, PushStopped, push
 from workers.push.rows import Layout
@@ -17,16 +16,9 @@ TEXT = "pid,name,age,fare,kind\n1,Ann,39,NA,ham\n2,Bob,,8.5,spam\n3,Cy,n/a,1,\n"
 
 
 @pytest.fixture
-def run(capsys, redis_url):
+def run(run_command, redis_url):
     """Run a command on the test's Redis; return exit code, standard output, standard error."""
-
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, "--redis", redis_url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
 
 
 @pytest.fixture

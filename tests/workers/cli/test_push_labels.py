@@ -5,21 +5,16 @@ from fault_feed import drain, engine, push
 from late_feed import flat, history, settings
 
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.cli.late_label_text import late_label_lines
 from workers.cli.tail import line
 
 
 @pytest.fixture
-def run(capsys, redis_url):
+def run(run_command, redis_url):
     """Run a command on the test's Redis; return exit code, standard output, standard error."""
 
     def invoke(*arguments, with_redis=True):
-        url = ("--redis", redis_url) if with_redis else ()
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, *url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
+        return run_command(*arguments, *(("--redis", redis_url) if with_redis else ()))
 
     return invoke
 

@@ -23,7 +23,6 @@ from workers.admin.status import COUNTED
 from workers.broker import embedded
 from workers.broker.lease import Holder
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.config.settings import Limits
 from workers.feed.agreement import agreement
 from workers.feed.keys import REGISTRY
@@ -38,16 +37,9 @@ def url():
 
 
 @pytest.fixture
-def run(url, capsys):
+def run(run_command, url):
     """Run `status`; return exit code, standard output, standard error."""
-
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["status", *arguments, "--redis", url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+    return lambda *arguments: run_command("status", *arguments, "--redis", url)
 
 
 REPORT = {"n": 100, "scored": 90, "headline": {"predicted": {

@@ -112,16 +112,9 @@ def whole(sources):
 
 
 @pytest.fixture
-def combine(capsys):
+def combine(run_command):
     """Run the command; return exit code, standard output, standard error."""
-
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["combine", *arguments])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+    return lambda *arguments: run_command("combine", *arguments)
 
 
 def test_every_answer_is_that_of_a_combiner_fed_with_what_the_sources_published(whole, sources):

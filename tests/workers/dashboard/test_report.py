@@ -33,16 +33,9 @@ def mail(feeds, embedded_url, feed):
 
 
 @pytest.fixture
-def run(embedded_url, capsys):
+def run(run_command, embedded_url):
     """Run `report`; return exit code, standard output, standard error."""
-
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["report", *arguments, "--redis", embedded_url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+    return lambda *arguments: run_command("report", *arguments, "--redis", embedded_url)
 
 
 def alarm(n, **more):

@@ -12,7 +12,6 @@ from workers.admin.erase import erasure  # noqa: E402
 from workers.admin.erase.erasure import erase  # noqa: E402
 from workers.admin.erase.record import erased_of  # noqa: E402
 from workers.admin.reset import reset  # noqa: E402
-from workers.cli import app as cli  # noqa: E402
 from workers.errors import BadConfiguration  # noqa: E402
 from workers.history.archive.archiver import Archiver  # noqa: E402
 from workers.history.archive.erasure import ErasableArchive  # noqa: E402
@@ -212,14 +211,11 @@ def test_an_erasure_that_was_cut_off_is_finished_in_the_archive(answered, tmp_pa
     assert erasure.WRITER == "erase"
 
 
-def test_the_commands_say_what_was_erased_and_what_verify_knows(answered, tmp_path, capsys):
+def test_the_commands_say_what_was_erased_and_what_verify_knows(answered, tmp_path, run_command):
     feed, redis = answered.keys.feed, ("--redis", answered.url)
 
     def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, *redis])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
+        return run_command(*arguments, *redis)
 
     place = str(tmp_path)
     code, _, said = run("erase", feed, "--id", PERSON, "--archive", place, "--yes")

@@ -13,7 +13,6 @@ from workers.admin.verify import Comparison, verify  # noqa: E402
 from workers.broker import feed_reader  # noqa: E402
 from workers.broker.feed_reader import FeedReader  # noqa: E402
 from workers.broker.store import Store  # noqa: E402
-from workers.cli import app as cli  # noqa: E402
 from workers.cli.backtest_source import _archived  # noqa: E402
 from workers.config.settings import WorkerSettings  # noqa: E402
 from workers.dashboard.report.past_archive import read_archive  # noqa: E402
@@ -44,14 +43,8 @@ def archived(answered, tmp_path):
 
 
 @pytest.fixture
-def run(embedded_url, capsys):
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*map(str, arguments), "--redis", embedded_url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+def run(run_command, embedded_url):
+    return lambda *arguments: run_command(*arguments, "--redis", embedded_url)
 
 
 def change(part, column, place, value):

@@ -7,7 +7,6 @@ import json
 import pytest
 from archived_feed import answering, entry, push, stream
 
-from workers.cli import app as cli
 from workers.config.settings import WorkerSettings
 from workers.dashboard.report.past_export import read_export
 from workers.errors import BadConfiguration
@@ -26,14 +25,8 @@ def answered(embedded_url, feed):
 
 
 @pytest.fixture
-def run(embedded_url, capsys):
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*map(str, arguments), "--redis", embedded_url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+def run(run_command, embedded_url):
+    return lambda *arguments: run_command(*arguments, "--redis", embedded_url)
 
 
 def test_under_the_settings_of_its_feed_the_answers_are_those_of_the_feed(answered, tmp_path):
