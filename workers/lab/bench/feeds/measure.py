@@ -138,7 +138,10 @@ def new(sizes: Sizes, tell: Tell) -> Figures:
         for name, all_of_them in (("alone", feeds), ("beside", beside)):
             rate = sizes.rate * len(all_of_them)
             tell(f"{len(set(all_of_them))} feeds, {rate:g} examples a second for {sizes.short:g} s")
+            before = processor_seconds(process)
             load = steady(url, process, all_of_them, feeds, rows, rate, sizes.short)
+            used = (processor_seconds(process) - before) / load.sent
+            found[f"processor_us_{name}"] = 1e6 * used
             for q in (50, 90, 99):
                 found[f"p{q}_ms_{name}"] = 1e3 * float(np.percentile(load.seconds, q))
             found[f"late_ms_{name}"] = 1e3 * load.late
