@@ -4,44 +4,36 @@ A `Learner` keeps the proper training set, its scaling and the solver's warm sta
 a result is a function of the tasks so far, wherever it is computed.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 
-from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.refit.committee.committee import Committee, Window, fitted
 from online_svm.refit.committee.said import Said, joined_states
 from online_svm.refit.crossfit import FoldMachines
+from online_svm.refit.held_window import Counts, HeldWindow
 from online_svm.refit.implied_training import train_banks
 from online_svm.refit.linear_learner import LinearLearner
 from online_svm.refit.scaling import Scaling
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask
+from online_svm.refit.window_scaling import WindowScaling
 from online_svm.storage import frames
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import State
-from online_svm.stream.split import fold_numbers, window_parts
+from online_svm.stream.split import fold_numbers
 from online_svm.svm.exact.rolling_machine import STRICTNESS, RollingMachine
-from online_svm.svm.hyperparameters import balanced_weights, scale_gamma
+from online_svm.svm.hyperparameters import balanced_weights
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.linear.fourier import FourierModel
 from online_svm.types import Bools, Floats, Ints
 
-# Scaled values of a committee reach at most this many times as far as those of T when the scaling
-# was fitted, and at most this size: beyond it the sums of a linear machine would overflow.
-FAR, MOST = 1e6, 1e100
-
 NO_CODES: Ints = np.empty(0, dtype=np.int64)
 NOBODY: Mapping[tuple[int, ...], bytes] = MappingProxyType({})
-
-Counts = tuple[int, int, int]
-"""Examples of the last window that are gone, those of its T among them, those still held."""
 
 
 class Learner:
@@ -59,16 +51,11 @@ class Learner:
 
     def __init__(self, config: PredictorConfig, members: Sequence[int] | None = None) -> None:
         self.config, self.members = config, members
-        self._start = 0
-        self._rows: Floats = np.empty((0, 0))
+        self._held, self._scaling = HeldWindow(config), WindowScaling(config)
         self._machine: RollingMachine | FoldMachines | None = None
         self._linear = LinearLearner(config)
         self._committee = Committee(config, members) if config.members else None
-        self._scaling: Scaling | None = None
-        self._gamma = 0.0
-        self._n_classes = 0
-        self._refits = 0
-        self._fitted_on = 0  # size of T when the scaling was last fitted
+        self._n_classes = self._refits = 0
 
     def refit(self, task: RefitTask, others: Callable[[], Sequence[Said]] = tuple) -> RefitResult:
         """Fit on the proper training set of `task` and score every available example.
@@ -85,18 +72,17 @@ class Learner:
         forgotten, left, _ = counts
         if self.config.learner == "linear":
             return self._fit_linear(task, trains, left, forgotten)
-        if self._is_rescaling_due(trains):
+        if self._scaling.is_due(trains, self._refits):
             self._rescale(trains)
         if self.config.learner == "psvm":
             return self._fit_tubes(task, trains)
         machine = self._advance(task, forgotten, trains)
         machine.set_penalties(self._penalties(task, trains))
         machine.solve()
-        assert self._scaling is not None
         return RefitResult(
             freeze=task.freeze,
             model=machine.model(),
-            scaling=self._scaling,
+            scaling=self._scaling.scaling,
             calibration_scores=machine.observer_values(),
             training_scores=machine.training_values(),
             banks=self._train_banks(task, trains),
@@ -123,14 +109,14 @@ class Learner:
         others : mapping from the numbers of members to bytes
             States of the other learners.
         """
-        assert self._scaling is not None
-        parts = nest("scaling", self._scaling.state())
+        scaling = self._scaling
+        parts = nest("scaling", scaling.scaling.state())
         own: dict[str, Any] = {
-            "start": self._start,
-            "gamma": self._gamma,
+            "start": self._held.start,
+            "gamma": scaling.gamma,
             "n_classes": self._n_classes,
             "refits": self._refits,
-            "fitted_on": self._fitted_on,
+            "fitted_on": scaling.fitted_on,
         }
         if self._machine is not None:  # a P-SVM is solved anew each time
             machine = self._machine.state()
@@ -142,7 +128,7 @@ class Learner:
             parts |= nest("committee", committee.arrays)
         if self.config.learner == "linear":
             parts |= nest("linear", self._linear.state())
-        return frames.join(own, parts | {"rows": self._rows})
+        return frames.join(own, parts | {"rows": self._held.rows})
 
     @classmethod
     def from_state(
@@ -157,26 +143,24 @@ class Learner:
         """
         own, parts = opened(config, state)
         learner = cls(config, members)
-        learner._start, learner._gamma = own["start"], own["gamma"]
         learner._n_classes, learner._refits = own["n_classes"], own["refits"]
-        learner._fitted_on = own["fitted_on"]
-        learner._rows = parts["rows"].copy()
-        learner._scaling = Scaling.from_state(under("scaling", parts))
+        held = learner._held = HeldWindow(config, own["start"], parts["rows"].copy())
+        fitted = Scaling.from_state(under("scaling", parts))
+        scaling = WindowScaling(config, fitted, own["gamma"], own["fitted_on"])
+        learner._scaling = scaling
         if "machine" in own:
             kind = FoldMachines if config.split == "crossfit" else RollingMachine
             learner._machine = kind.from_state(State(own["machine"], under("machine", parts)))
         if config.members:
             committee = State(own["committee"], under("committee", parts))
-            X = learner._scaling.transform(learner._rows)
-            window = Window(X, NO_CODES, learner._parts(learner._start, len(X)))
+            window = Window(scaling.transform(held.rows), NO_CODES, held.trains)
             learner._committee = Committee.from_state(
                 committee, config, members, window, learner._n_classes
             )
         if config.learner == "linear":
-            training = learner._rows[learner._parts(learner._start, len(learner._rows))]
-            X, linear = learner._scaling.transform(training), under("linear", parts)
+            X, linear = scaling.transform(held.rows[held.trains]), under("linear", parts)
             learner._linear = LinearLearner.from_state(
-                linear, config, learner._kernel(), X, learner._n_classes
+                linear, config, scaling.kernel, X, learner._n_classes
             )
         return learner
 
@@ -190,63 +174,18 @@ class Learner:
         if self._committee is not None:
             self._committee.begin_anew()
 
-    def _parts(self, start: int, count: int) -> Bools:
-        """Return which of `count` examples from number `start` on are in T."""
-        config = self.config
-        stop = start + count
-        return window_parts(config.split, start, stop, config.training_share, config.seed)[0]
-
-    def _hold(self, task: RefitTask, forgotten: int) -> None:
-        kept = self._rows[forgotten:].reshape(-1, task.X.shape[1])
-        self._rows = np.concatenate([kept, task.X])
-        self._start = task.start
-
-    def _is_rescaling_due(self, trains: Bools) -> bool:
-        config = self.config
-        if self._scaling is None:
-            return True
-        if config.scale == "none" and config.missing == "reject" and config.gamma != "scale":
-            return False
-        doubled = int(trains.sum()) >= 2 * self._fitted_on
-        return doubled or self._refits % config.rescale_every == 0
-
     def _rescale(self, trains: Bools) -> None:
         """Fit the scaling and gamma on T; the kernel is computed anew."""
-        config, training = self.config, self._rows[trains]
-        if len(training) and (config.scale == "standard" or config.missing == "mean"):
-            self._scaling = Scaling.fit(training, standard=config.scale == "standard")
-        else:
-            self._scaling = Scaling.identity(self._rows.shape[1])
-        self._gamma = scale_gamma(config.gamma, self._scaling.transform(training))
-        limit = self._limit(training)
-        if limit is not None:
-            self._scaling = replace(self._scaling, limit=np.array([limit]))
-        self._fitted_on = int(trains.sum())
+        self._scaling.fit(self._held.rows, trains)
         self._machine = None
-
-    def _limit(self, training: Floats) -> float | None:
-        """Return the size of scaled values beyond which they count as it; None for no limit."""
-        config, d = self.config, self._rows.shape[1]
-        if config.members:  # one of them is linear
-            assert self._scaling is not None
-            return min(
-                FAR * float(np.abs(self._scaling.transform(training)).max(initial=1.0)), MOST
-            )
-        if config.kernel == "poly":
-            return poly_limit(self._gamma, config.degree, config.coef0, d)
-        return None
 
     def _take(self, task: RefitTask) -> tuple[Bools, Counts]:
         """Hold the examples of a task; return which of them are in T, and what became of others."""
-        trains = self._parts(task.start, task.freeze - task.start)
         self._refits += 1
-        forgotten = min(task.start - self._start, len(self._rows))
-        left = int(self._parts(self._start, len(self._rows))[:forgotten].sum())
-        held = len(self._rows) - forgotten
-        self._hold(task, forgotten)
+        taken = self._held.take(task)
         if task.relabelled:
             self._begin_anew()
-        return trains, (forgotten, left, held)
+        return taken
 
     def _say(
         self, committee: Committee, task: RefitTask, trains: Bools, counts: Counts
@@ -254,16 +193,14 @@ class Learner:
         """Fit the machines of the committee on T; return the window, and what they say of it."""
         forgotten, left, held = counts
         # 1. The machines as they are score the new rows of T.
-        new = self._rows[held:][trains[held:]]
-        foreseen = new if self._scaling is None else self._scaling.transform(new)
-        committee.foresee(foreseen, left, task.n_classes)
+        new = self._held.rows[held:][trains[held:]]
+        committee.foresee(self._scaling.transform(new), left, task.n_classes)
         # 2. They learn them.
-        if self._is_rescaling_due(trains):
+        if self._scaling.is_due(trains, self._refits):
             self._rescale(trains)
             committee.begin_anew()
-        assert self._scaling is not None
-        window = Window(self._scaling.transform(self._rows), task.codes, trains)
-        committee.advance(window, forgotten, self._penalties(task, trains), self._gamma)
+        window = Window(self._scaling.transform(self._held.rows), task.codes, trains)
+        committee.advance(window, forgotten, self._penalties(task, trains), self._scaling.gamma)
         self._n_classes = task.n_classes
         return window, committee.said(window)
 
@@ -280,8 +217,8 @@ class Learner:
         banks = self._train_banks(task, trains)
         # Sigmoids and stack are frozen with the machines.
         model, calibration, training = fitted(Said.joined([own, *others()]), window)
-        assert self._scaling is not None
-        return RefitResult(task.freeze, model, self._scaling, calibration, training, banks)
+        scaling = self._scaling.scaling
+        return RefitResult(task.freeze, model, scaling, calibration, training, banks)
 
     @staticmethod
     def _joined(committee: Committee, others: Mapping[tuple[int, ...], bytes]) -> State:
@@ -294,16 +231,15 @@ class Learner:
 
     def _fit_tubes(self, task: RefitTask, trains: Bools) -> RefitResult:
         """Fit a P-SVM on T, from nothing, and score every available example by it."""
-        assert self._scaling is not None
         assert task.probs is not None
         # Imported where it is used: it needs scipy, and every refit process would wait for that.
         from online_svm.svm.probabilistic.tube import fit_tubes
 
-        X = self._scaling.transform(self._rows)
+        X = self._scaling.transform(self._held.rows)
         signs = np.where(task.codes < 0, 0.0, 2.0 * task.codes - 1.0)
         prices = np.append(self._penalties(task, trains), self.config.C_prob)[task.codes]
         model = fit_tubes(
-            self._kernel(), X[trains], signs[trains], task.probs[trains], prices[trains],
+            self._scaling.kernel, X[trains], signs[trains], task.probs[trains], prices[trains],
             self.config.eta, STRICTNESS * self.config.tol,
         )  # fmt: skip
         return self._result(task, model, X, trains)
@@ -311,14 +247,13 @@ class Learner:
     def _fit_linear(self, task: RefitTask, trains: Bools, left: int, forgotten: int) -> RefitResult:
         """Teach T to the linear machines, and score every available example by them."""
         linear, is_full = self._linear, len(trains) == self.config.window
-        doubled = int(trains.sum()) >= 2 * self._fitted_on
-        if self._scaling is None or (not linear.is_settled and (doubled or is_full)):
+        is_due = not linear.is_settled and (self._scaling.has_doubled(trains) or is_full)
+        if not self._scaling.is_fitted or is_due:
             self._rescale(trains)
-            assert self._scaling is not None
-            X = self._scaling.transform(self._rows)
-            linear.begin(self._kernel(), X[trains], is_full)
+            X = self._scaling.transform(self._held.rows)
+            linear.begin(self._scaling.kernel, X[trains], is_full)
         else:
-            X = self._scaling.transform(self._rows)
+            X = self._scaling.transform(self._held.rows)
         codes, penalties = task.codes[trains], self._penalties(task, trains)
         model = linear.learn(X[trains], codes, penalties, left, forgotten)
         self._n_classes = task.n_classes
@@ -328,12 +263,11 @@ class Learner:
         self, task: RefitTask, model: KernelModel | FourierModel, X: Floats, trains: Bools
     ) -> RefitResult:
         """Score every available example, the rows of X, by a model that keeps no scores itself."""
-        assert self._scaling is not None
         scores = model.scores(X)
         return RefitResult(
             freeze=task.freeze,
             model=model,
-            scaling=self._scaling,
+            scaling=self._scaling.scaling,
             calibration_scores=scores[~trains],
             training_scores=scores[trains],
             banks=self._train_banks(task, trains),
@@ -343,14 +277,13 @@ class Learner:
         self, task: RefitTask, forgotten: int, trains: Bools
     ) -> RollingMachine | FoldMachines:
         """Return the machine over the available examples, old ones gone and new ones added."""
-        assert self._scaling is not None
         machine = self._machine
         if machine is None or task.n_classes != self._n_classes:
             machine, new = self._new_machine(task.n_classes), 0
         else:
             machine.forget(forgotten)
             new = len(machine)
-        X = self._scaling.transform(self._rows[new:])
+        X = self._scaling.transform(self._held.rows[new:])
         if isinstance(machine, FoldMachines):
             folds = fold_numbers(task.start, task.freeze, machine.folds, self.config.seed)
             machine.extend(X, task.codes[new:], folds[new:])
@@ -366,23 +299,20 @@ class Learner:
         config = self.config
         penalties = np.full(n_classes, config.C)
         if config.split == "crossfit":
-            return FoldMachines(self._kernel(), penalties, config.tol, config.window, config.folds)
-        return RollingMachine(self._kernel(), penalties, tol=config.tol, window=config.window)
+            return FoldMachines(
+                self._scaling.kernel, penalties, config.tol, config.window, config.folds
+            )
+        return RollingMachine(self._scaling.kernel, penalties, tol=config.tol, window=config.window)
 
     def _train_banks(self, task: RefitTask, trains: Bools) -> tuple[PackedBank, ...]:
         """Train the banks of the implied map anew, where it is published."""
         if "implied" not in self.config.maps:
             return ()
-        assert self._scaling is not None
         labelled = trains & (task.codes >= 0)
-        X = self._scaling.transform(self._rows[labelled])
-        return train_banks(self.config, self._kernel(), X, task.codes[labelled], task.n_classes)
-
-    def _kernel(self) -> Kernel:
-        config = self.config
-        # The Newton steps of the P-SVM's solver want all 53 bits, as does a Nystroem map.
-        wide = config.learner != "svc"
-        return Kernel(config.kernel, self._gamma, config.degree, config.coef0, wide)
+        X = self._scaling.transform(self._held.rows[labelled])
+        return train_banks(
+            self.config, self._scaling.kernel, X, task.codes[labelled], task.n_classes
+        )
 
     def _penalties(self, task: RefitTask, trains: Bools) -> Floats:
         """Return the bound on the multipliers of each class: C times its weight."""
@@ -391,16 +321,3 @@ class Learner:
             labelled = task.codes[trains & (task.codes >= 0)]
             weights = balanced_weights(labelled, task.n_classes)
         return self.config.C * weights
-
-
-def poly_limit(gamma: float, degree: int, coef0: float, n_features: int) -> float:
-    """Return the size of features up to which a polynomial kernel stays below 1e100.
-
-    Examples
-    --------
-    >>> limit = poly_limit(0.25, 4, 1.0, n_features=4)
-    >>> round((0.25 * 4 * limit**2 + 1.0) ** 4 / 1e100, 6)
-    1.0
-    """
-    largest: float = 1e100 ** (1.0 / degree)
-    return math.sqrt(max(largest - coef0, 0.0) / (gamma * n_features))
