@@ -267,6 +267,10 @@ class FeedReader:
         """Return the unparsed reply to a command."""
         return self._connection.call(*command)
 
+    def call_server(self, *command: Argument) -> Any:
+        """Return the unparsed reply of the server that has the feed to a command without a key."""
+        return self._connection.call(*command, key=self.keys.state)
+
     def run(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Any:
         """Run a script that workers do not use; return its reply."""
         return self._connection.evaluate(script, keys, args)

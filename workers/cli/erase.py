@@ -125,9 +125,9 @@ def _save(store: "Store") -> bool:
     try:
         has_log = store.server().get("aof_enabled") == "1"
         if has_log:
-            store.call("BGREWRITEAOF")
-        if not has_log or store.call("CONFIG", "GET", "save")[1]:
-            store.call("BGSAVE", "SCHEDULE")
+            store.call_server("BGREWRITEAOF")
+        if not has_log or store.call_server("CONFIG", "GET", "save")[1]:
+            store.call_server("BGSAVE", "SCHEDULE")
     except WorkerError:
         return False
     return True

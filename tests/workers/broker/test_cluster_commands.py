@@ -1,12 +1,19 @@
 """Every command that reads or copies a feed does so on a Redis Cluster."""
 
+from contextlib import ExitStack
+
 import pytest
 from fault_feed import drain, engine, outcome, push, rows
+from fleet_feeds import begun, fleet_feeds
+from many_feeds import running as many_running
+from many_feeds import wait_until
 from redis_cluster import running_cluster
 
 from workers.admin.registry import names
 from workers.broker.store import Store
 from workers.cli import app as cli
+from workers.fleet.selection import Selection
+from workers.fleet.shard import Shard
 
 pytestmark = pytest.mark.scale
 
@@ -64,3 +71,31 @@ def test_a_feed_is_archived(cluster, run, tmp_path):
         drain(engine(store, keep_input=True), COUNT)
     for added in (COUNT, 0):
         assert f"{added} answers added" in run("archive", feed, "--to", str(tmp_path / "archive"))
+
+
+def test_a_persons_rows_are_erased(cluster, run):
+    feed = cluster.feed_on(2, "erased")
+    with Store(cluster.url, feed, block_ms=20) as store:
+        push(store, [[*row, "id", f"p{i % 40}"] for i, row in enumerate(rows(COUNT))])
+        running = engine(store, keep_input=True, snapshot_every=100)
+        drain(running, COUNT)
+        running.snapshot()
+        run("erase", feed, "--id", "p7", "--yes")
+        kept = [entry[1] for page in store.pages(store.keys.input, b"0-0") for entry in page]
+        assert len(kept) == COUNT - COUNT // 40
+        assert not [fields for fields in kept if b"p7" in fields]
+        push(store, rows(20), first=COUNT + 1)
+        drain(engine(store, keep_input=True), COUNT + 20)
+    assert "identical" in run("verify", feed)
+
+
+def test_two_shards_answer_each_feed_once_between_them(cluster, embedded_url):
+    with fleet_feeds(cluster.url, "sharded", 6, 120) as feeds, ExitStack() as opened:
+        feeds.push(80)
+        for index in range(2):
+            selection = Selection(["sharded-?"], Shard(index, 2).owns)
+            opened.enter_context(many_running([], cluster.url, selection=selection))
+        wait_until(feeds.is_answered)
+        assert [begun(store) for store in feeds.stores] == [[1]] * 6
+        opened.close()
+        feeds.check(embedded_url)

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import redis
@@ -24,6 +25,8 @@ from workers.broker import pipeline
 from workers.broker.command_keys import key_of
 from workers.broker.store import Store
 from workers.cli import app as cli
+
+ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users-7.acl"
 
 COUNT = 60
 REFUSALS = ("MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN")
@@ -212,3 +215,57 @@ def test_a_reset_that_begins_while_the_slot_moves_leaves_no_snapshot(cluster, mo
     with Moved(cluster.url, feed, patience=10.0) as store:
         reset(store, with_input=True)
     assert cluster.keys_of(feed) == {}
+
+
+@pytest.fixture
+def roles(cluster):
+    """Lets the users of `deploy/redis` log in; called with a right, it takes that away."""
+
+    def let(without=""):
+        for node in cluster.nodes:
+            for _, name, *allowed in map(str.split, ACL.read_text().splitlines()[2:]):
+                rules = [rule for rule in allowed if rule not in ("off", without)]
+                node.client.execute_command("ACL", "SETUSER", name, "reset", *rules, "on", ">pw")
+
+    let()
+    yield let
+    let("+cluster|slots")
+
+
+@pytest.mark.parametrize(("role", "command"), [
+    ("worker", ("check", "FEED", "--classes", "a,b")),
+    ("producer", ("push", "FEED", "Phishing", "--limit", "9")),
+    ("reader", ("status", "FEED")), ("reader", ("status",)), ("scorer", ("scorer", "FEED")),
+])  # fmt: skip
+def test_a_user_who_may_not_ask_for_the_slots_is_told_so_in_one_line(
+    cluster, run, roles, role, command
+):
+    roles("+cluster|slots")
+    feed = cluster.feed_on(1, "denied")
+    command = [feed if part == "FEED" else part for part in command]
+    code, said = run(*command, user=f"osvm-{role}:pw")
+    assert code == 2
+    (complaint,) = [line for line in said.splitlines() if line.startswith("online-svm: ")]
+    assert "no permissions to run the 'cluster|slots' command" in complaint
+    assert cluster.keys_of(feed) == {}
+
+
+@pytest.mark.parametrize(("right", "name"), [("+asking", "ASKING"), ("+wait", "WAIT")])
+def test_a_worker_names_the_right_that_it_will_need_on_a_cluster(cluster, run, roles, right, name):
+    roles(right)
+    code, said = run(
+        "check", "f", "--classes", "a,b", "--wait-replicas", "1", user="osvm-worker:pw"
+    )
+    assert (code, f"does not let this user run {name}: grant that" in said) == (2, True), said
+
+
+def test_a_reader_without_asking_is_told_so_while_the_slot_moves(cluster, run, roles, moving):
+    feed, finish = moving
+    roles("+asking")
+    source, target = cluster.primaries[:2]
+    source.client.execute_command(
+        "MIGRATE", "127.0.0.1", target.port, f"osvm:{{{feed}}}:st", 0, 5000
+    )
+    code, said = run("status", feed, user="osvm-reader:pw")
+    assert (code, "no permissions to run the 'asking' command" in said) == (2, True), said
+    finish()
