@@ -74,7 +74,7 @@ def check_early_snapshots(stores, url, feed, **lag):
     given = settings(snapshot_every=10_000, replay_budget=100, **lag)
     with running([f"{feed}-?"], url, settings=given):
         wait_until(lambda: all(has_answered(store, 130) for store in stores))
-        wait_until(lambda: sum(map(lacking, stores)) <= 100, seconds=10.0)
+        wait_until(lambda: sum(map(lacking, stores)) <= 100)
         assert any(lacking(store) for store in stores), "no more of them than needed"
     for seed, store in enumerate(stores):
         with Store(url, f"{feed}.alone-{seed}", block_ms=20) as alone:
@@ -103,7 +103,7 @@ def test_a_process_that_was_killed_replays_the_budget_at_most(stores, embedded_u
         with log.open("w") as said, Process(command, stderr=said) as process:
             wait_until(lambda: all(has_answered(store, 130) for store in stores))
             wait_until(lambda log=log: log.read_text().count('"at work"') == len(stores))
-            wait_until(lambda: sum(map(lacking, stores)) <= 100, seconds=10.0)
+            wait_until(lambda: sum(map(lacking, stores)) <= 100)
             assert {store.state().epoch for store in stores} == {epoch}
             owed = sum(map(lacking, stores))
             process.kill()
