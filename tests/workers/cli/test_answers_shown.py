@@ -303,7 +303,7 @@ def hostile_feed(store):
         (("tail", "--features"), 6),
         (("dlq",), 2),
         (("dlq", "--json"), 2),
-        (("status",), 7),
+        (("status",), 8),
         (("status", "--json"), 1),
     ],
 )
