@@ -81,7 +81,7 @@ def longest_wait_beside(cluster, embedded_url, failure, seconds):
         stores = [opened.enter_context(Store(cluster.url, name, patience=30.0)) for name in names]
         rows = [filled(store, seed) for seed, store in enumerate(stores)]
         done = [60] * 6
-        with running([f"{failure}-*"], cluster.url, settings=settings()):
+        with running([f"{failure}-*"], cluster.url, settings=settings(lease=2.0)):
             wait_until(lambda: all(has_answered(store, 60) for store in stores))
             others = [place for place in range(6) if place % 3]
             node = cluster.node_of(f"{{{names[0]}}}")
