@@ -396,10 +396,14 @@ class Engine:
         self.finish_snapshot()
 
     def send_snapshot(self) -> None:
-        """Begin what `snapshot` does: `finish_snapshot` is the next call, before any other."""
+        """Begin what `snapshot` does: `finish_snapshot` is the next call, before any other.
+
+        Entries that wait for a refit in their midst are answered and committed first.
+        """
+        while self._answering is not None:
+            self._go_on()
         self.finish_commit()
-        is_ahead = self.is_recovering or self._answering is not None
-        is_ahead = is_ahead or self._reached != self.position
+        is_ahead = self.is_recovering or self._reached != self.position
         if is_ahead or self._commits.newest == self.position.cursor:
             return  # the predictor is ahead of the commit, or there is nothing new
         pointers_only = Commit(self._ownership.epoch, self.position, self.position)

@@ -1,5 +1,7 @@
 """Many feeds in one process, whose refits take effect at once: no feed waits for another's."""
 
+import threading
+
 import pytest
 from held_refits import held_refits, slow_refits
 from many_feeds import (
@@ -14,6 +16,7 @@ from many_feeds import (
 )
 
 from workers.broker.store import Store
+from workers.engine.loop import Engine
 
 COUNT = 130
 
@@ -200,3 +203,36 @@ def test_a_feed_is_answered_while_one_entry_of_another_waits_for_a_refit_in_its_
     push(alone, timed(60, 1))
     answer_alone(alone, 60, settings(**late), inline=True)
     assert contents(new) == contents(alone)
+
+
+def test_a_feed_that_is_stopped_in_the_midst_of_an_entry_commits_it_and_leaves_a_snapshot(
+    feeds, embedded_url, monkeypatch
+):
+    late = {"horizon": 40_000, "horizon_in": "time", "refit_lag": 0, "snapshot_every": 1000}
+    store, alone = feeds("a", "alone")
+    names, given = [store.keys.feed, f"{store.keys.feed}-none"], settings(**late)
+    send, is_ending = Engine.send_snapshot, threading.Event()
+
+    def note(engine):
+        is_ending.set()
+        send(engine)
+
+    push(store, timed(60, 1)[:40])
+    with running(names, embedded_url, settings=given) as process:
+        wait_until(lambda: has_answered(store, 40))
+        with held_refits(monkeypatch) as held:
+            push(store, timed(60, 1)[40:], first=41)
+            assert held.wait(30.0)
+            monkeypatch.setattr(Engine, "send_snapshot", note)
+            process.stop.request()
+            assert is_ending.wait(30.0)
+            assert not has_answered(store, 41), "the refit was to be held all the time"
+    left = store.state()
+    assert left.position.seq > 40
+    assert left.snapshot is not None
+    assert left.snapshot.cursor == left.position.cursor
+    with running(names, embedded_url, settings=given):
+        wait_until(lambda: has_answered(store, 60))
+    push(alone, timed(60, 1))
+    answer_alone(alone, 60, settings(**late), inline=True)
+    assert contents(store) == contents(alone)
