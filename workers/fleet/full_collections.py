@@ -37,7 +37,10 @@ class FullCollections:
         """Have none from now on, until `allow`, or for `LONGEST` seconds of calls of this."""
         now = time.monotonic()
         if self._usual is None and now >= self._until:
-            self._usual, self._until = gc.get_threshold(), now + LONGEST
+            usual = gc.get_threshold()
+            if usual[2] >= _NEVER:
+                return  # others in this process have put them off, and will restore what is usual
+            self._usual, self._until = usual, now + LONGEST
             gc.set_threshold(*self._usual[:2], _NEVER)
         elif self._usual is not None and now >= self._until:
             self._restore()

@@ -56,6 +56,8 @@ class FeedLoop:
     Attributes
     ----------
     feeds : dict of str to HostedFeed
+    collections : FullCollections
+        Put off while feeds are taken over. Whoever gives up the loop lets them come again.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class FeedLoop:
         self._aside: set[str] = set()
         self._idle: deque[str] = deque()  # in the order in which their input is checked
         self._checked_at = time.monotonic()
-        self._collections = FullCollections()
+        self.collections = FullCollections()
         self._failures, self._stalled = self._count_failures(), 0
 
     def add(self, hosted: HostedFeed) -> None:
@@ -108,7 +110,7 @@ class FeedLoop:
 
     def end(self) -> None:
         """Leave a snapshot of each feed, within the grace period, and give up the leases."""
-        self._collections.allow()
+        self.collections.allow()
         self._confirm(all_of_them=True)
         # While Redis stores the snapshot of one feed, that of the next is made.
         ending: HostedFeed | None = None
@@ -208,9 +210,9 @@ class FeedLoop:
                 self.feeds[feed].begin()
                 self._starting.append(feed)
         if not self._starting:
-            self._collections.allow()
+            self.collections.allow()
             return
-        self._collections.put_off()
+        self.collections.put_off()
         hosted = self.feeds[self._starting.popleft()]
         began = time.perf_counter()
         self._place(hosted, hosted.start_some())

@@ -128,6 +128,7 @@ def run(
         outages = opened.enter_context(Outages(url, leases, stop.wake))
         registry = RegistryWatch(looks, selection, settings.max_feeds)
         loop = FeedLoop(shared, leases, reader, outages)
+        opened.callback(loop.collections.allow)
         told = watch or FleetWatch()
         hosts = _Hosts(loop, shared, selection, settings, settings_of, told)
         told.begins(shared.connections, settings.lease)

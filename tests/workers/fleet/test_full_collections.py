@@ -10,6 +10,7 @@ from workers.broker.store import Store
 from workers.engine.recovery import Recovery
 from workers.fleet import full_collections
 from workers.fleet.full_collections import FullCollections
+from workers.fleet.loop import FeedLoop
 
 
 @pytest.fixture
@@ -33,6 +34,32 @@ def test_after_the_longest_time_they_come_for_as_long_and_are_then_put_off_again
     assert seen == [False, False, True, True, False, False, True]
     collections.allow()
     collections.allow()
+    assert gc.get_threshold() == usual
+
+
+def test_two_that_put_them_off_in_one_process_leave_them_as_usual_in_the_end(usual):
+    one, other = FullCollections(), FullCollections()
+    one.put_off()
+    other.put_off()
+    one.allow()
+    other.allow()
+    assert gc.get_threshold() == usual
+
+
+def test_a_process_that_fails_while_it_takes_feeds_over_leaves_them_as_usual(
+    usual, embedded_url, feed, monkeypatch
+):
+    def failing(_loop, _longest):
+        assert gc.get_threshold() != usual
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(FeedLoop, "_wait", failing)
+    monkeypatch.setattr(FeedLoop, "_start_some", lambda loop: loop.collections.put_off())
+    with (
+        pytest.raises(RuntimeError, match="a fault"),
+        running([feed], embedded_url) as process,
+    ):
+        wait(lambda: process.error is not None)
     assert gc.get_threshold() == usual
 
 
