@@ -233,7 +233,9 @@ class ActiveModel:
         active.has_probabilities = header["has_probabilities"]
         active._set = active.scheme.from_state(under("set", arrays), result.training_scores)
         active._intervals = active._make_intervals()
-        active.maps = maps_from_state(under("map", arrays), config)
+        active.maps = maps_from_state(
+            under("map", arrays), config, result.calibration_scores.shape[1]
+        )
         active.headline = headline_from_state(under("headline", arrays), config, view.n_known)
         return active
 

@@ -8,6 +8,7 @@ give an interval as well: belief and plausibility, or the two values of Venn-Abe
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.binning import BinningCalibrator
@@ -66,9 +67,26 @@ def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str
     return {name: _fitted(config, name, labelled, columns) for name in _score_maps(config)}
 
 
-def maps_from_state(state: Arrays, config: PredictorConfig) -> dict[str, ClassMap]:
-    """Return the maps whose states lie in `state` under their names."""
-    return {name: _restored(under(name, state), config, name) for name in _score_maps(config)}
+def maps_from_state(state: Arrays, config: PredictorConfig, n_columns: int) -> dict[str, ClassMap]:
+    """Return the maps of so many columns of scores whose states lie in `state` under their names.
+
+    Raises
+    ------
+    InvalidInput, InvalidSnapshot
+        If an array is absent or does not fit, or a map is of other columns.
+    """
+    maps = {name: _restored(under(name, state), config, name) for name in _score_maps(config)}
+    for fitted in maps.values():
+        check_n_columns(fitted, n_columns)
+    return maps
+
+
+def check_n_columns(fitted: ClassMap, n_columns: int) -> None:
+    """Raise InvalidInput unless a map is one of so many columns of scores.
+
+    `predict_unchecked` does not ask, and compiled code does not check its indices.
+    """
+    fitted.predict(np.zeros((1, n_columns)))
 
 
 def _fitted(

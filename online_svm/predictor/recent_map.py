@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.predictor.published_maps import ClassMap
+from online_svm.predictor.published_maps import ClassMap, check_n_columns
 from online_svm.storage.arrays import check_floats, check_indices, nest, read_ints, require, under
 from online_svm.types import Arrays, Floats, Ints
 
@@ -147,5 +147,7 @@ class RecentMap:
         recent._since = int(read_ints(state, "since", 1)[0])
         require(0 <= recent._since < EVERY, "since")
         fitted = under("map", state)
-        recent._map = restore(fitted) if fitted else None
+        if fitted:
+            recent._map = restore(fitted)
+            check_n_columns(recent._map, recent._scores.shape[1])
         return recent

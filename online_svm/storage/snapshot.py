@@ -102,7 +102,14 @@ def _read_by_zipfile(data: archive.Buffer) -> dict[str, archive.Buffer]:
         with zipfile.ZipFile(io.BytesIO(data)) as found:
             _check_members(found.infolist(), len(data))
             return {info.filename: found.read(info) for info in found.infolist()}
-    except (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError) as error:
+    except (
+        zipfile.BadZipFile,
+        EOFError,
+        OSError,
+        OverflowError,
+        RuntimeError,
+        ValueError,
+    ) as error:
         raise InvalidSnapshot(f"the snapshot is damaged: {error}") from error
 
 

@@ -15,8 +15,10 @@ from online_svm.calibration.evidential import (
 )
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidInput
+from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.storage.arrays import nest, under
+from online_svm.storage.snapshot import pack, unpack
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import Intervals, Prediction, PredictionBlock, ValidityReport
 from online_svm.types import Floats
@@ -169,3 +171,15 @@ def test_a_map_without_intervals_is_not_asked_for_any() -> None:
     fitted = OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1])
     with pytest.raises(InvalidInput, match="PlattScaling: gives points"):
         fitted.predict_interval([[0.0]])
+
+
+@pytest.mark.parametrize("name", ["temperature", "platt"])
+def test_a_snapshot_whose_map_is_of_other_classes_is_refused(name: str) -> None:
+    """Compiled code would read beyond the end of what such a map holds."""
+    config = config_of("temperature", "platt")
+    header, arrays = unpack(run(config, 3, 130)[-1])
+    of_two = under(f"active.map.{name}", unpack(run(config, 2, 130)[-1]).arrays)
+    kept = {key: a for key, a in arrays.items() if not key.startswith(f"active.map.{name}.")}
+    damaged = pack(header, kept | nest(f"active.map.{name}", of_two))
+    with pytest.raises(InvalidSnapshot, match="columns"):
+        OnlinePredictor(config).restore(damaged)

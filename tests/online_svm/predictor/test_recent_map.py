@@ -98,6 +98,15 @@ def test_a_damaged_state_is_refused() -> None:
             restored(damaged)
 
 
+def test_a_state_whose_map_is_of_other_classes_is_refused() -> None:
+    recent = recent_map()
+    recent.answer(*sample(200))
+    of_two = TemperatureCalibrator().fit([[-1.0], [1.0]], [0, 1]).state()
+    damaged = recent.state() | {f"map.{name}": array for name, array in of_two.items()}
+    with pytest.raises(ValueError, match="columns of 2 classes"):
+        restored(damaged)
+
+
 def test_a_headline_of_two_classes_is_mixed_with_sigmoids_of_the_recent_scores() -> None:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(700, 1))

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import struct
 import zipfile
 from typing import Any
 
@@ -142,3 +143,15 @@ def test_an_array_header_that_was_met_before_is_parsed_once_and_a_long_one_is_no
         assert arrays[f"w{number}"].shape == (2, 3)
     found = snapshot._array_header.cache_info()
     assert (found.hits, found.currsize) == ((0, 0) if spaces else (2, 1))
+
+
+def test_a_member_that_is_said_to_lie_beyond_all_files_is_refused() -> None:
+    name, places = b"header.json", struct.pack("<HHQ", 1, 8, 2**64 - 1)
+    entry = struct.pack(
+        "<4s6H3L5H2L", b"PK\1\2", 45, 45, 0, 0, 0, 33, 0, 5, 5, len(name), len(places), 0, 0, 0, 0,
+        2**32 - 1,
+    )  # fmt: skip
+    directory = entry + name + places
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(directory), 100, 0)
+    with pytest.raises(InvalidSnapshot, match="damaged"):
+        unpack(bytes(100) + directory + end)
