@@ -382,6 +382,7 @@ class Engine:
             self.reload()
         except BatchChanged:
             if outcome is not None:
+                self._pending = pending  # where Redis does not answer, this is found again
                 check_held(self._store, outcome.before.cursor, outcome.ids)
             self.reload()
         else:

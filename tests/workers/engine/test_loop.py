@@ -14,10 +14,18 @@ from online_svm.stream.example import Example
 from workers.broker.lease import Lease
 from workers.broker.store import Store
 from workers.config.settings import Limits
+from workers.engine import loop
 from workers.engine.loop import Engine
 from workers.engine.preflight import check_snapshots
 from workers.engine.recovery import Recovery
-from workers.errors import Fenced, InputLost, ReplayMismatch, SnapshotsLost, StateLost
+from workers.errors import (
+    Fenced,
+    InputLost,
+    ReplayMismatch,
+    SnapshotsLost,
+    StateLost,
+    Unavailable,
+)
 from workers.feed.agreement import agreement
 from workers.feed.position import MET, OUT, chain, parse_id
 from workers.feed.state import Pointer
@@ -392,6 +400,24 @@ def test_input_deleted_before_its_answer_was_committed_stops_the_worker(meddled)
     meddled.meddle = lambda: meddled.call("XDEL", meddled.keys.input, "52-0", "54-0")
     with pytest.raises(InputLost, match=r"2 of the .* that were read, from 52-0 on"):
         answer_batch(running)
+    assert meddled.length(meddled.keys.out) == 50
+
+
+def test_a_loss_of_input_is_looked_for_again_where_redis_did_not_answer(meddled, monkeypatch):
+    push(meddled, rows())
+    running = engine(meddled, batch=10)
+    drain(running, 50)
+    meddled.meddle = lambda: meddled.call("XDEL", meddled.keys.input, "52-0", "54-0")
+
+    def is_away(*_):
+        raise Unavailable("it is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "check_held", is_away)
+        with pytest.raises(Unavailable):
+            answer_batch(running)
+    with pytest.raises(InputLost, match=r"2 of the .* that were read, from 52-0 on"):
+        running.resume()
     assert meddled.length(meddled.keys.out) == 50
 
 
