@@ -123,7 +123,11 @@ def _committed(milliseconds: int | None) -> str:
 
     if milliseconds is None:
         return ""
-    return f"  committed {datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    try:
+        at = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OSError, OverflowError, ValueError):  # another program wrote it: no time of this era
+        return ""
+    return f"  committed {at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def lines(data: bytes) -> list[str]:

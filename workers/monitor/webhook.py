@@ -101,9 +101,10 @@ class Webhook:
                 log.warning("alarms cannot be read; trying again", feed=one.feed, reason=str(error))
                 if isinstance(error, Unavailable):
                     self._ended.wait(next(self._pauses))
-            except Exception:  # the alarms of the other feeds are posted all the same
+            except Exception as error:  # the alarms of the other feeds are posted all the same
                 wait = one.next_wait()
-                log.exception("a fault of the program", feed=one.feed)
+                # Its text may hold what was sent, and where.
+                log.exception("a fault of the program", feed=one.feed, reason=type(error).__name__)
             self._place(one, wait)
         self._redis.close()
 

@@ -156,6 +156,7 @@ def _parts(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is none
+        (parts.hostname or "").encode("idna")  # as a request does; raises if it is no name
     except ValueError:
         raise _unusable() from None
     is_plain = url.isascii() and url.isprintable() and " " not in url

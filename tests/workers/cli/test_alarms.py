@@ -51,6 +51,13 @@ def test_the_time_of_the_commit_is_told_where_it_is_known(alarmed, run):
     alarmed.call("DEL", alarmed.keys.raised)
 
 
+def test_a_time_of_no_era_is_not_told(alarmed, run):
+    without = run("alarms", alarmed.keys.feed)
+    alarmed.call("XADD", alarmed.keys.raised, f"{2**63}-0", "alarm", "2-0")
+    assert run("alarms", alarmed.keys.feed) == without
+    alarmed.call("DEL", alarmed.keys.raised)
+
+
 def test_json_gives_the_payloads(alarmed, run):
     _, out, _ = run("alarms", alarmed.keys.feed, "--json")
     stored = alarmed.call("XRANGE", alarmed.keys.alarms, "-", "+")

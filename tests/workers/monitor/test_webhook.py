@@ -294,7 +294,8 @@ def test_what_is_no_duration_is_refused(text):
 @pytest.mark.parametrize(
     "url",
     ["", "ftp://h/x", "http://", "https://me:geheim@h/x", "http://h/x#geheim", "http://h:x/geheim",
-     "http://h/a geheim", "http://h/\ngeheim"],
+     "http://h/a geheim", "http://h/\ngeheim", "http://a..b/geheim",
+     f"http://{'a' * 64}.de/geheim"],
 )  # fmt: skip
 def test_a_url_that_cannot_be_used_is_refused_without_showing_it(url):
     with pytest.raises(BadConfiguration, match="setting alarm_url: ") as refused:

@@ -7,6 +7,7 @@ from alarm_receiver import receiving
 from drifting import CHEAP, inverted
 from many_feeds import has_answered, push, running, settings, wait_until
 from posted_alarms import pending, posting, raise_alarms, settled
+from structlog.testing import capture_logs
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
@@ -126,7 +127,9 @@ def test_a_feed_that_is_taken_over_while_an_alarm_is_refused_is_not_posted_any_m
         assert pending(store) == 1, "it is left to whoever has the feed now"
 
 
-def test_a_fault_at_one_feed_leaves_the_others_their_alarms(feeds, redis_url, monkeypatch):
+def test_a_fault_at_one_feed_is_named_and_leaves_the_others_their_alarms(
+    feeds, redis_url, monkeypatch
+):
     broken, sound = feeds("broken", "sound")
     deliver = Receiver.post
 
@@ -138,9 +141,10 @@ def test_a_fault_at_one_feed_leaves_the_others_their_alarms(feeds, redis_url, mo
     monkeypatch.setattr(Receiver, "post", post)
     for store in (broken, sound):
         raise_alarms(store, 3, first=2)
-    with receiving() as received, posting(redis_url, received) as webhook:
+    with capture_logs() as logs, receiving() as received, posting(redis_url, received) as webhook:
         begun(webhook, broken, sound)
         assert {message["feed"] for message in received.wait(3)} == {sound.keys.feed}
+        settled(lambda: any(log.get("reason") == "ZeroDivisionError" for log in logs))
 
 
 def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, system_url):
