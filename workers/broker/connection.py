@@ -322,7 +322,8 @@ class Connection:
     def _check_retry(self, error: redis.RedisError, sent: Sent, began: float) -> str:
         """Return why the command should be sent again; raise the named error if it should not."""
         named = translated(error, self.url)
-        if isinstance(named, ReadTooLarge):
+        is_replaced = self._links.get(sent.url) not in (None, sent.link)
+        if isinstance(named, ReadTooLarge) and not is_replaced:
             self._close(sent.url)  # the rest of the reply is still on its way
         if not isinstance(named, Unavailable):
             raise named from None
@@ -332,7 +333,6 @@ class Connection:
         sent.redirects = 0
         if kind != "tryagain":  # its slot is being moved; that concerns no other command
             self.note_failure(sent.url)
-            is_replaced = self._links.get(sent.url) not in (None, sent.link)
             if not is_replaced:
                 # A new connection: a cut reply may still be on its way on the old one.
                 self._close(sent.url)

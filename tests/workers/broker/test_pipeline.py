@@ -9,7 +9,7 @@ import redis
 from workers.broker.client import client
 from workers.broker.connection import Connection
 from workers.broker.pipeline import Pipeline, Sent
-from workers.errors import Unavailable, WorkerError
+from workers.errors import ReadTooLarge, Unavailable, WorkerError
 from workers.stop import Stop
 
 
@@ -66,6 +66,18 @@ def test_an_error_belongs_to_its_own_command(connection):
     assert connection.receive(right) == b"fine"
     with pytest.raises(WorkerError, match="not an integer"):
         connection.receive(wrong)
+
+
+def test_a_reply_that_was_too_large_ends_no_connection_but_its_own(connection, feed):
+    connection.patience = 10.0
+    connection.call("SET", feed, b"x" * 100_000)
+    large = connection.send("GET", feed, limit=1000)
+    connection.call("ECHO", "first")  # over another connection, for that one was given up
+    failures, later = connection.failures, connection.send("ECHO", "later")
+    with pytest.raises(ReadTooLarge):
+        connection.receive(large)
+    assert connection.receive(later) == b"later"
+    assert connection.failures == failures
 
 
 def test_a_large_argument_arrives_as_it_is(connection):
