@@ -127,9 +127,28 @@ def note(store: Store, text: str, n: int | None = None, speaker: str | None = No
         raise BadConfiguration("say what to note, such as 'deployed v2'")
     if len(said) > NOTE:
         raise BadConfiguration(f"a note has {NOTE} characters at most; this one has {len(said)}")
-    at = int(store.call("HGET", store.keys.state, "n") or 0) if n is None else n
+    at = _learned(store) if n is None else n
     _say(store, encode_said("note", speaker or _speaker(), _epoch(store), said, n=at))
     return at
+
+
+def check_reached(store: Store, n: int) -> None:
+    """Raise BadConfiguration if a feed has not learned so many examples: no plot goes so far.
+
+    Raises
+    ------
+    NoSuchFeed, BadConfiguration
+    """
+    require(store)
+    if n > (learned := _learned(store)):
+        raise BadConfiguration(
+            f"--at {n:,}: feed {store.keys.feed!r} has learned {learned:,} examples so far; note "
+            "what happened by then"
+        )
+
+
+def _learned(store: Store) -> int:
+    return int(store.call("HGET", store.keys.state, "n") or 0)
 
 
 def duration(text: str) -> int:

@@ -35,5 +35,7 @@ def note(
     from workers.admin import attention
 
     with feed_store(feed, redis, config) as store:
+        if at is not None:
+            attention.check_reached(store, at)
         n = attention.note(store, text, at)
     tell(f"{feed}: noted at example {n:,}")

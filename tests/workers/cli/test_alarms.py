@@ -146,3 +146,15 @@ def test_what_is_wrong_with_an_acknowledgement_or_a_silence_is_told_in_one_line(
         code, _, err = run("alarms", *arguments)
         assert code == 2
         assert said in err.splitlines()[-1]
+
+
+def test_a_note_of_what_is_still_to_come_is_refused(alarmed, run):
+    """A mark far beyond the last report would leave the curves no room."""
+    alarmed.call("HSET", alarmed.keys.state, "n", 40)
+    code, _, err = run("note", alarmed.keys.feed, "deployed v2", "--at", "41")
+    assert code == 2
+    assert f"--at 41: feed {alarmed.keys.feed!r} has learned 40 examples so far" in err
+    assert not alarmed.length(alarmed.keys.events)
+    code, _, err = run("note", alarmed.keys.feed, "deployed v2", "--at", "40")
+    assert (code, err) == (0, f"{alarmed.keys.feed}: noted at example 40\n")
+    alarmed.call("DEL", alarmed.keys.state, alarmed.keys.events)
