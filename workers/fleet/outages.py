@@ -152,7 +152,8 @@ class Outages:
     def _by_node(self) -> list[tuple[str, _Waiting]]:
         """Return one feed of each node that has to answer first, the one with the most replicas."""
         first: dict[str | None, tuple[str, _Waiting]] = {}
-        for feed, one in sorted(self._waiting.items(), key=lambda pair: -pair[1].replicas):
+        waiting = self._waiting.copy()  # at once: the loop's thread changes it meanwhile
+        for feed, one in sorted(waiting.items(), key=lambda pair: -pair[1].replicas):
             if self._must_wait(one):
                 first.setdefault(nodes_of(self._url).place(one.key), (feed, one))
         return list(first.values())
