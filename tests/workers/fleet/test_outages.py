@@ -74,9 +74,19 @@ def test_a_node_that_hangs_holds_up_the_feeds_of_others_once(cluster, embedded_u
     assert longest_wait_beside(cluster, embedded_url, "hung", 4.0) < 2.5
 
 
+def alone(url, name, seed):
+    """Return what a worker of one feed leaves of the same entries."""
+    with Store(url, name) as store:
+        push(store, entries(COUNT, seed))
+        answer_alone(store, COUNT, settings())
+        return contents(store)
+
+
 def longest_wait_beside(cluster, embedded_url, failure, seconds):
     """Let a node be away for so long; return the longest wait of a feed of another node."""
     names = [cluster.feed_on(i % 3, f"{failure}-{i}") for i in range(6)]
+    # First, since it compiles what would hold up all feeds later.
+    expected = [alone(embedded_url, f"alone-{name}", seed) for seed, name in enumerate(names)]
     with ExitStack() as opened:
         stores = [opened.enter_context(Store(cluster.url, name, patience=30.0)) for name in names]
         rows = [filled(store, seed) for seed, store in enumerate(stores)]
@@ -103,11 +113,8 @@ def longest_wait_beside(cluster, embedded_url, failure, seconds):
                 push(store, [fields for _, fields in rows[place][done[place] - 60 :]],
                      first=done[place] + 1)  # fmt: skip
             wait_until(lambda: all(has_answered(store, COUNT) for store in stores))
-        for seed, store in enumerate(stores):
-            with Store(embedded_url, f"alone-{store.keys.feed}") as alone:
-                push(alone, entries(COUNT, seed))
-                answer_alone(alone, COUNT, settings())
-                assert contents(alone) == contents(store)
+        for store, kept in zip(stores, expected, strict=True):
+            assert contents(store) == kept
             assert store.state().epoch == 1, "no feed was taken over anew"
     assert min(there) > 60
     return longest
