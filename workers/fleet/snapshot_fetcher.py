@@ -78,11 +78,17 @@ class SnapshotFetcher:
     def close(self) -> None:
         """Fetch no more."""
         self._is_closed.set()
-        self._threads.shutdown(wait=False, cancel_futures=True)
         for connected in list(self._clients.values()):
             sock = connected.connection._sock
             if sock is not None:
                 _shut(sock)
+        # Last of all, in the thread that uses them; what waits before it ends at once.
+        self._threads.submit(self._disconnect)
+        self._threads.shutdown(wait=False)
+
+    def _disconnect(self) -> None:
+        for connected in self._clients.values():
+            connected.connection.disconnect()
 
     def _fetched(self, feed: str) -> Fetched | None:
         keys, at, connection = FeedKeys(feed), "", None

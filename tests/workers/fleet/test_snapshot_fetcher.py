@@ -77,6 +77,15 @@ def test_where_anything_is_wrong_nothing_is_fetched_and_the_next_one_is(
         assert fetch(fetcher, good).pointer == good.state().snapshot
 
 
+def test_what_is_closed_leaves_no_socket_open(store, embedded_url):
+    fetcher = SnapshotFetcher(embedded_url, lambda: None)
+    fetcher.fetch(store.keys.feed).result(timeout=10.0)
+    (connected,) = fetcher._clients.values()
+    sock = connected.connection._sock
+    fetcher.close()
+    wait(lambda: sock.fileno() == -1)
+
+
 def test_a_snapshot_beyond_the_bound_is_not_fetched(store, fetcher, monkeypatch):
     monkeypatch.setattr(snapshot_fetcher, "LARGEST", 1000)
     assert fetch(fetcher, store) is None
