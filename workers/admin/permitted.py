@@ -8,8 +8,8 @@ from workers.errors import AccessDenied
 
 
 def permitted(reader: FeedReader, *command: Argument) -> Any:
-    """Return the reply to a command; None where Redis does not let this user run it."""
+    """Return the reply of the feed's server; None where Redis does not let this user ask it."""
     try:
-        return reader.call(*command)
+        return reader.call_server(*command)
     except AccessDenied:
         return None

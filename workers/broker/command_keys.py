@@ -6,7 +6,7 @@ from workers.broker.pipeline import Argument
 
 _SCRIPTS = ("EVAL", "EVALSHA")
 _STREAM_READS = ("XREAD", "XREADGROUP")
-_SUBCOMMANDS = ("XINFO", "XGROUP")
+_SUBCOMMANDS = ("XINFO", "XGROUP", "MEMORY")
 _WITHOUT_KEY = frozenset(["INFO", "SCAN", "CONFIG", "PING", "ECHO", "CLIENT", "ROLE", "TIME"])
 
 
@@ -21,6 +21,8 @@ def key_of(command: Sequence[Argument]) -> bytes | None:
     b'osvm:{f}:st'
     >>> key_of(("XINFO", "STREAM", "osvm:{f}:out")), key_of(("INFO", "server"))
     (b'osvm:{f}:out', None)
+    >>> key_of(("MEMORY", "USAGE", "osvm:{f}:out"))
+    b'osvm:{f}:out'
     """
     name = command[0] if command else "PING"
     if name in _WITHOUT_KEY:

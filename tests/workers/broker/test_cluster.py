@@ -102,8 +102,8 @@ def test_all_keys_of_a_feed_are_on_one_node_and_the_feeds_on_three(cluster, feed
 
 def test_the_commands_see_feeds_on_every_node(cluster, feeds, run):
     at = ("--redis", cluster.url)
-    code, said, _ = run("status", *at)
-    assert code == 0
+    code, said, told = run("status", *at)
+    assert code == 0, told
     assert {line.split()[0] for line in said.splitlines()[1:]} >= set(feeds)
     for feed in feeds:
         assert f"{COUNT} entries" in run("status", feed, *at)[1]
