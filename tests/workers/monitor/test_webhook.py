@@ -5,6 +5,7 @@ import hmac
 import json
 import re
 import time
+from contextlib import ExitStack
 
 import pytest
 from alarm_receiver import receiving
@@ -176,7 +177,9 @@ def check_trimmed(begun):
 
 
 def test_a_redis_that_goes_away_and_comes_back_loses_no_alarm(own_redis, feed):
-    with Store(own_redis.url, feed) as store:
+    with ExitStack() as opened:
+        opened.callback(embedded.stop, own_redis.directory)  # the one that is begun here
+        store = opened.enter_context(Store(own_redis.url, feed))
         push(store)
         work(store, Telemetry())
         with receiving() as received, delivering(store, received) as webhook:
