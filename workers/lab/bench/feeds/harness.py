@@ -5,8 +5,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from workers.broker import embedded
+from workers.broker.client import TIMEOUT, client
 from workers.lab.bench.feed import Pairs, stream
 from workers.lab.bench.feeds import copies
 from workers.lab.bench.processes import Measured, WorkerEnded, python, resident, worker
@@ -18,6 +20,9 @@ PHASES = 5
 
 LOOK = 0.05
 """Seconds between two looks at how far feeds are."""
+
+ASKED = 20
+"""Feeds in one look: a thousand at once would keep the processors from what is measured."""
 
 MOST_SECONDS = 600.0
 """For what a process is to answer, on a busy machine."""
@@ -99,6 +104,7 @@ def filled(sizes: Sizes, feeds: Sequence[str], tell: Tell) -> Iterator[tuple[str
         copies.fill(server.url, rows[:learned], sizes.options)
         tell(f"{len(feeds):,} copies of it")
         copies.copy(server.url, feeds)
+        wait_for_rewrite(server.url)
         yield server.url, rows[learned:]
 
 
@@ -124,13 +130,31 @@ def answer(url: str, process: Measured, feeds: Sequence[str], rows: Pairs) -> No
 
 
 def until(url: str, process: Measured, feeds: Sequence[str], expected: list[int]) -> None:
-    """Wait until each feed has answered so many entries."""
-    deadline = time.monotonic() + MOST_SECONDS
-    while copies.answered(url, feeds) != expected:
+    """Wait until each feed has answered so many entries; ask about a few at a time."""
+    deadline, left = time.monotonic() + MOST_SECONDS, list(zip(feeds, expected, strict=True))
+    while left:
+        some = left[:ASKED]
+        found = copies.answered(url, [feed for feed, _ in some])
+        late = [one for one, seq in zip(some, found, strict=True) if one[1] != seq]
+        left = late + left[ASKED:]
         process.check()
         if time.monotonic() > deadline:
             raise WorkerEnded(f"feeds were not answered in {MOST_SECONDS:g} s: {process.said}")
-        time.sleep(LOOK)
+        if late:
+            time.sleep(LOOK)
+
+
+def wait_for_rewrite(url: str) -> None:
+    """Wait until Redis has rewritten its append-only file, as it does where that has grown."""
+    deadline = time.monotonic() + MOST_SECONDS
+    with client(url, TIMEOUT) as connected:
+        while True:
+            told: Any = connected.execute_command("INFO", "persistence")
+            if all(b"aof_rewrite_%s:0" % part in told for part in (b"in_progress", b"scheduled")):
+                return
+            if time.monotonic() > deadline:
+                raise WorkerEnded("Redis has not rewritten its append-only file")
+            time.sleep(LOOK)
 
 
 def stagger(
