@@ -133,7 +133,14 @@ def answer(
         )
         probabilities = decoded.probability_column()
         began = time.process_time()
-        answers = predictor.step_many(decoded.X, decoded.labels, probabilities, decoded.schema)
+        answers = predictor.step_many(
+            decoded.X,
+            decoded.labels,
+            probabilities,
+            decoded.schema,
+            slices=decoded.slice_column(),
+            given=decoded.answer_column(),
+        )
         found.seconds += time.process_time() - began
         blocks = [block for block in answers if isinstance(block, PredictionBlock)]
         found.n_warming += scored.add(blocks, decoded.labels)

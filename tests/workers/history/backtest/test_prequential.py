@@ -1,6 +1,7 @@
 """A history answered in batches is what a loop over single examples gives."""
 
 import numpy as np
+import orjson
 import pytest
 
 from online_svm.errors import InvalidExample
@@ -8,6 +9,8 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import ValidityReport
 from workers.config.settings import WorkerSettings
+from workers.engine.answer import process
+from workers.feed.position import START
 from workers.history.backtest.configurations import configurations
 from workers.history.backtest.prequential import HEADLINE, VENN, answer
 from workers.push.ingest import encoded
@@ -138,3 +141,35 @@ def test_the_figures_are_those_that_the_feed_itself_reports(labels):
         assert ours.brier == pytest.approx(theirs.brier, rel=1e-12)
         assert ours.accuracy == theirs.predicted.accuracy
         assert ours.clipped == theirs.clipped
+
+
+def _of_slices(x, y):
+    return [b"x", x, b"y", y, b"s", b'{"of":"%s"}' % y]
+
+
+def _of_given_answers(x, y):
+    intervals = [[0.0, 1.0], [0.0, 1.0]]
+    said = {"status": "ok", "classes": ["a", "b"], "probabilities": [0.05, 0.95]}
+    return [b"x", x, b"y", y, b"a", orjson.dumps(said | {"intervals": intervals})]
+
+
+@pytest.mark.parametrize(
+    ("fields", "settings"),
+    [(_of_slices, {"slices": ["of"]}), (_of_given_answers, {"given_answers": True})],
+)
+def test_what_monitors_find_in_slices_and_given_answers_changes_the_model_as_in_a_worker(
+    fields, settings
+):
+    rng = np.random.default_rng(3)
+    entries = [
+        (b"%d-0" % (i + 1), fields(b"[%.3f]" % rng.normal(), b"ab"[i % 2 :][:1]))
+        for i in range(300)
+    ]
+    configuration = configured(classes=["a", "b"], on_drift="reset", **settings)
+    predictor = OnlinePredictor(configuration.predictor)
+    outcome = process(predictor, configuration.limits, START, entries)
+    messages = [orjson.loads(payload) for payload in outcome.out]
+    expected = [one["probabilities"] for one in messages if one["status"] == "ok"]
+    assert any(one["status"] == "warming" for one in messages[20:])  # the model began anew
+    found = answer(configuration, [entries])
+    assert found.methods[HEADLINE].probabilities.tolist() == expected
