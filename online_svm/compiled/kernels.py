@@ -17,7 +17,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from online_svm.compiled.intrinsics import bits_of, float_of, fma
+from online_svm.compiled.elementary import exp_nonpositive
+from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import inner, jit
 from online_svm.errors import InvalidConfig
 from online_svm.types import Floats, Values
@@ -30,12 +31,7 @@ _CODES: dict[KernelName, int] = {"linear": LINEAR, "poly": POLY, "rbf": RBF, "ca
 _WIDE_CODES = _CODES | {"rbf": WIDE_RBF, "cauchy": WIDE_CAUCHY}
 BLOCK = 128  # points at a time: with 20 features, 20 KiB that stay in the first-level cache
 
-LOG2_E = 1.4426950408889634
-LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # 32 bits: exact when multiplied by an exponent
-LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the low bits
 FAR = 1e70  # the fourth power of it is finite; a term of the cauchy kernel is at least its inverse
-UNDERFLOW = -708.0  # below it exp is under 3.4e-308, next to the subnormal numbers: taken as 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,36 +111,6 @@ class Kernel:
         if self.name not in ("rbf", "cauchy"):
             _diagonal(self.shape, X, values)
         return values
-
-
-@jit
-def exp_nonpositive(x: float) -> float:
-    """Return exp(x) for x <= 0 without a branch, within one unit in the last place.
-
-    exp(x) = 2^n exp(r) with |r| <= ln(2)/2 (Cody and Waite); exp(r) is its Taylor polynomial of
-    degree 13, whose remainder there is below 5e-18.
-    """
-    # 1. Reduce: x = n ln 2 + r.
-    shifted = fma(x, LOG2_E, ROUNDER)
-    n = shifted - ROUNDER
-    r = fma(-n, LN2_LOW, fma(-n, LN2_HIGH, x))
-    # 2. exp(r): the Taylor polynomial, by Horner's rule.
-    p = fma(r, 1.0 / 6227020800.0, 1.0 / 479001600.0)
-    p = fma(r, p, 1.0 / 39916800.0)
-    p = fma(r, p, 1.0 / 3628800.0)
-    p = fma(r, p, 1.0 / 362880.0)
-    p = fma(r, p, 1.0 / 40320.0)
-    p = fma(r, p, 1.0 / 5040.0)
-    p = fma(r, p, 1.0 / 720.0)
-    p = fma(r, p, 1.0 / 120.0)
-    p = fma(r, p, 1.0 / 24.0)
-    p = fma(r, p, 1.0 / 6.0)
-    p = fma(r, p, 0.5)
-    p = fma(r, p, 1.0)
-    p = fma(r, p, 1.0)
-    # 3. Times 2^n, by its bits.
-    scale = float_of((bits_of(shifted) << 52) + (1023 << 52))
-    return p * scale if x >= UNDERFLOW else 0.0
 
 
 @inner

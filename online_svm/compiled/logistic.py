@@ -1,7 +1,7 @@
 """The logistic function, with bits that depend on its argument alone."""
 
+from online_svm.compiled.elementary import exp_nonpositive
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import exp_nonpositive
 
 
 @jit

@@ -11,8 +11,8 @@ from online_svm.calibration.joint.maps import (
     TemperatureCalibrator,
     VectorCalibrator,
 )
+from online_svm.compiled.elementary import exp_nonpositive
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import exp_nonpositive
 from online_svm.predictor.headline import Headline, HeadlineAnswers, held_answers
 from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.recent_map import RecentMap

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
+from online_svm.compiled.elementary import exp_nonpositive
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import exp_nonpositive
 from online_svm.types import Floats
 
 SOLVED = 1e-9  # stop when a Newton step promises less log-likelihood; what it leaves is cubic in it

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
+from online_svm.compiled.elementary import exp_nonpositive
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import exp_nonpositive
 from online_svm.types import Floats, Ints
 
 

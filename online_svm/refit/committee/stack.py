@@ -14,9 +14,9 @@ from typing import Self
 
 import numpy as np
 
+from online_svm.compiled.elementary import exp_nonpositive
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import exp_nonpositive
 from online_svm.refit.committee.ridge_logistic import (
     MOST_HALVINGS,
     OVERSHOOT,

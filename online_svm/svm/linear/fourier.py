@@ -13,9 +13,9 @@ from typing import Self
 
 import numpy as np
 
+from online_svm.compiled.elementary import ROUNDER
 from online_svm.compiled.intrinsics import bits_of, float_of, fma
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import ROUNDER
 from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes
 from online_svm.storage.arrays import check_floats
 from online_svm.types import Arrays, Floats

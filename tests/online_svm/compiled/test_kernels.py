@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 
 from online_svm.compiled import kernels
 from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import BLOCK, Kernel, exp_nonpositive
+from online_svm.compiled.kernels import BLOCK, Kernel
 from online_svm.errors import InvalidConfig
 
 KERNELS = [
@@ -39,20 +39,6 @@ def row_in(kernel, X, x, first, stop):
     stored = np.ascontiguousarray(X.T)
     kernel_row(kernel.shape, stored, x, first, stop, np.empty(BLOCK), out)
     return out[first:stop]
-
-
-def test_exp_agrees_with_the_c_library_within_one_unit_in_the_last_place():
-    rng = np.random.default_rng(0)
-    x = -np.concatenate([rng.uniform(0, 1, 20_000), rng.uniform(0, 700, 20_000), [0.0, 1e-300]])
-    ours = np.array([exp_nonpositive(value) for value in x])
-    reference = np.array([math.exp(value) for value in x])
-    assert np.max(np.abs(ours - reference) / np.spacing(reference)) <= 1.0
-
-
-def test_exp_of_zero_is_one_and_far_below_the_least_float_is_zero():
-    assert exp_nonpositive(0.0) == 1.0
-    assert exp_nonpositive(-1e4) == 0.0
-    assert exp_nonpositive(-math.inf) == 0.0
 
 
 @pytest.mark.parametrize(
