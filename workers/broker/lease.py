@@ -128,11 +128,12 @@ class Lease:
         Stopped
             If a stop is requested first.
         Unavailable
-            If Redis does not answer within the patience.
+            If Redis does not answer in the first place, for longer than the patience.
         """
         connection = Connection(self._url, stop, patience)
         waiting_for, self.was_waited_for = b"", False
         while (holder := self._try(connection, self._held(connection))) is not None:
+            connection.patience = None  # Redis is up: a restart of it ends no process that waits
             if holder != waiting_for:
                 waiting_for, self.was_waited_for = holder, True
                 known = Holder.parse(holder)

@@ -117,6 +117,8 @@ def run(
         found, _, _ = _look(target, given)
         for warning in found.warnings:
             log.warning(warning)
+        for store in (target, *stores):
+            store.be_patient()
         if is_held(target.call("GET", target.keys.lease)):
             told.enter("standby")
         with holding(url, target.keys.lease, writer, LEASE_SECONDS, stop, 0.0) as lease:
@@ -124,8 +126,6 @@ def run(
             before = None if lease.was_waited_for else found
             found, settings, joined = _look(target, given, before)
             target.register()
-            for store in (target, *stores):
-                store.be_patient()
             engine = CombineEngine(
                 target, sources, settings, joined.join_window, _agreed(settings, joined),
                 writer, stop, batch, begins=found.state is None,

@@ -71,6 +71,7 @@ def run(
         for warning in found.warnings:
             log.warning(warning)
         check_permissions(store, settings, stop)
+        store.be_patient()
         is_standby = is_held(store.call("GET", store.keys.lease))
         if is_standby:
             told.enter("standby")
@@ -89,7 +90,6 @@ def run(
                 before = None if lease.was_waited_for else found
                 found, used = run_preflight(store, settings, accept_environment, before)
                 store.register()
-                store.be_patient()
                 with refitter(used, stop, child, telemetry) as refits:
                     engine = assemble(
                         store, used, refits, stop, writer, lease, observe, accept_environment,

@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from fault_redis import Server
 from processes import Process
 
 from workers.admin.verify import verify
@@ -173,6 +174,31 @@ def test_a_restarted_redis_is_found_again_by_the_same_process(make, start, tmp_p
             assert payloads(store) == payloads(whole)
     finally:
         embedded.stop(directory)
+
+
+def test_a_standby_outlives_a_restart_of_redis_and_then_takes_over(start, tmp_path):
+    server = Server(tmp_path / "redis", "always")
+    try:
+        with Store(server.url, "f", patience=10.0) as store:
+            store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
+            first = start("f", url=server.url)
+            wait_until(lambda: answered(store) == 1)
+            second = start("f", url=server.url)
+            wait_until(lambda: b"waiting for the lease" in second.stderr.buffer.readline())
+            server.stop()
+            time.sleep(0.5)
+            server.start()
+            store.call("XADD", store.keys.input, "2-0", "x", "[1]", "y", "a")
+            wait_until(lambda: answered(store) == 2)
+            first.kill()
+            first.wait()
+            store.call("XADD", store.keys.input, "3-0", "x", "[1]", "y", "a")
+            wait_until(lambda: answered(store) == 3)
+            second.terminate()
+            assert second.wait(20) == 0
+            assert store.state().epoch == 2
+    finally:
+        server.kill()
 
 
 def test_a_second_signal_exits_130_at_once(make, start, own_redis):
