@@ -25,11 +25,14 @@ def check(
     **settings: Any,
 ) -> None:
     """Check whether a worker with these settings could begin; nothing is written."""
-    from workers.config import settings as known
+    from workers.config.feed_settings import FeedSettings
 
-    loaded = known.load(given_flags(settings, redis, None), config, is_whole=False)
-    url = loaded.url or attached_url()
+    loaded = FeedSettings(given_flags(settings, redis, None), config).of(feed)
     from workers.engine.service import check_permissions, open_store, run_preflight
+    from workers.monitor.watching import check_outlets
+
+    check_outlets(loaded)
+    url = loaded.url or attached_url()
 
     with open_store(feed, loaded, url) as store:
         found, _ = run_preflight(store, loaded, accept_environment)

@@ -11,7 +11,6 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from typing_extensions import override
 
-from workers.errors import BadConfiguration
 from workers.monitor.address import Address
 from workers.monitor.health import Probes
 from workers.printable import printable
@@ -184,9 +183,7 @@ def serving(address: Address, application: Endpoint) -> Iterator[Address]:
     try:
         server = _Server(address, application)
     except OSError as error:
-        raise BadConfiguration(
-            f"setting metrics: nothing can listen on {address}: {error.strerror or error}"
-        ) from None
+        raise address.unusable(error) from None
     thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     thread.start()
     try:

@@ -12,6 +12,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
+from workers.config.settings import WorkerSettings
 from workers.engine.telemetry import Telemetry
 from workers.monitor.address import Address
 from workers.monitor.health import Health
@@ -20,9 +21,31 @@ from workers.monitor.server import Endpoint, serving
 from workers.monitor.supervisor import supervised
 from workers.monitor.view import FeedWatch
 from workers.monitor.webhook import posting
-from workers.monitor.webhook_post import Receiver
+from workers.monitor.webhook_post import Receiver, receiver_of
 
 log = structlog.get_logger("online_svm.monitor")
+
+
+def check_outlets(settings: WorkerSettings) -> None:
+    """Raise where `watching` would with these settings; nothing is served or posted.
+
+    A port that is in use passes: the worker whose settings these are may have it.
+
+    Raises
+    ------
+    BadConfiguration
+        If alarms cannot be posted, or nothing can listen at the address of the metrics.
+
+    Examples
+    --------
+    >>> check_outlets(WorkerSettings(alarm_url="ftp://host/"))
+    Traceback (most recent call last):
+    workers.errors.BadConfiguration: setting alarm_url: write http://host/path or \
+https://host/path, without a user, a fragment or a space
+    """
+    receiver_of(settings)
+    if settings.metrics is not None:
+        Address.parse(settings.metrics).check()
 
 
 @contextmanager

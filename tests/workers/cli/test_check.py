@@ -1,0 +1,54 @@
+"""`check` refuses what `worker` refuses, in the same words, and writes nothing."""
+
+import socket
+
+import pytest
+
+REFUSED = [
+    *[("alarm_url", url) for url in (
+        "", "ftp://x/", "http://", "https://me:secret@h/x", "http://h/x#part", "http://h:x/",
+        "http://h/a b", "http://h/\nb", "http://a..b/", f"http://{'a' * 64}.de/",
+    )],
+    ("alarm_secret", "key"),
+    ("alarm_secret_file", "/nothing/there"),
+    ("metrics", "here"),
+    ("metrics", "no-such-host.invalid:0"),
+    ("metrics", "192.0.2.1:9464"),
+    ("window", "-1"),
+    ("classes", "a,a"),
+]  # fmt: skip
+"""Settings of which one value cannot be used."""
+
+
+def said_by(run_command, command, *arguments):
+    code, _, err = run_command(command, *arguments)
+    return code, [line for line in err.splitlines() if "embedded Redis at" not in line]
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED)
+def test_a_setting_that_a_worker_refuses_is_refused_in_the_same_words(
+    run_command, embedded_url, feed, monkeypatch, name, value
+):
+    monkeypatch.setenv(f"ONLINE_SVM_{name.upper()}", value)
+    given = (feed, "--redis", embedded_url)
+    told = said_by(run_command, "check", *given)
+    assert told[0] == 2
+    assert name in " ".join(told[1])
+    assert told == said_by(run_command, "worker", *given)
+
+
+def test_the_section_of_the_feed_in_the_settings_file_is_checked_too(
+    run_command, embedded_url, feed, tmp_path
+):
+    path = tmp_path / "worker.toml"
+    path.write_text(f'[feed."{feed}"]\nalarm_url = "ftp://x/"\n')
+    given = ("--redis", embedded_url, "--config", path)
+    assert run_command("check", feed, *given)[0] == 2
+    assert run_command("check", f"{feed}-other", *given)[0] == 0
+
+
+def test_the_port_of_a_worker_that_runs_is_no_reason_to_refuse(run_command, embedded_url, feed):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, out, _ = run_command("check", feed, "--redis", embedded_url, "--metrics", port)
+    assert (code, "a worker may begin (a new feed" in out) == (0, True)
