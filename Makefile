@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test slow scale chaos chaos-full histories soak fuzz lint types audit doctest pictures clean
+.PHONY: help demo test slow scale chaos chaos-full histories soak bench papers fuzz lint types audit doctest pictures clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -47,8 +47,15 @@ histories: $(VENV)/.dev  ## 1,100 histories of faults over every mode, compared 
 
 # SOAK_EXAMPLES=10000000 for the long run; the curve is a picture for .png, else a table.
 soak: $(VENV)/.run   ## 2 million examples: memory, key sizes and rate must stay level (minutes)
-	$(BIN)/online-svm bench soak --entries $${SOAK_EXAMPLES:-2000000} \
+	$(BIN)/python scripts/bench soak --entries $${SOAK_EXAMPLES:-2000000} \
 		--curve $${SOAK_CURVE:-build/soak.png}
+
+# BENCH="pairs --against ../old worker", for one; without it their list.
+bench: $(VENV)/.dev  ## a benchmark by name: make bench BENCH=worker
+	$(BIN)/python scripts/bench $${BENCH:---help}
+
+papers: $(VENV)/.dev ## the five papers' tables beside what is measured, in build/papers (an hour)
+	$(BIN)/python scripts/papers all --out build/papers
 
 # FUZZ_ENTRIES fuzzed entries in a real stream, and FUZZ_FACTOR times the examples of the suite.
 fuzz: $(VENV)/.dev   ## feed everything that parses with garbage, at length (20 minutes on two busy cores)
@@ -66,7 +73,7 @@ audit: $(VENV)/.dev  ## known vulnerabilities of the locked versions, where that
 	$(BIN)/python scripts/audit.py
 
 doctest: $(VENV)/.dev  ## the examples in the public docstrings
-	$(BIN)/python -m pytest --doctest-modules online_svm workers -p no:cacheprovider
+	$(BIN)/python -m pytest --doctest-modules online_svm workers scripts/bench scripts/papers -p no:cacheprovider
 
 # Needs Chromium: apt-get install chromium.
 pictures: $(VENV)/.dev  ## the pictures of the live page, in docs/images (two minutes)

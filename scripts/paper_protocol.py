@@ -22,9 +22,9 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from online_svm.types import Floats
+from scripts.bench.svc_reference import svc_intervals
 from workers.broker import embedded
 from workers.broker.store import Store
-from workers.lab.bench.svc_reference import svc_intervals
 from workers.message.encode import encode_block, encode_report
 from workers.push.datasets import Dataset, load
 

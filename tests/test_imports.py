@@ -29,7 +29,6 @@ LIBRARY = (
 SERVICE = (
     {"__main__"},
     {"cli"},
-    {"lab"},
     {"demo"},
     {"dashboard", "fleet"},
     {"combine", "history", "admin", "monitor", "push"},
@@ -117,11 +116,13 @@ def test_the_library_knows_nothing_of_the_service():
     assert found == []
 
 
-def test_only_the_command_line_imports_the_laboratory():
+@pytest.mark.parametrize("package", ["online_svm", "workers"])
+def test_no_package_imports_what_people_run_by_hand(package):
     found = [
-        f"{path.relative_to(ROOT)}"
-        for path, part, other in edges("workers")
-        if other == "lab" and part not in ("lab", "cli")
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in sources(package)
+        for name in imported(path)
+        if name.split(".")[0] in ("scripts", "tests")
     ]
     assert found == []
 

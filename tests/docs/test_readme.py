@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from processes import Process
+from typer.main import get_command
 
+from scripts.bench.commands import app as benchmarks
 from workers.broker import embedded
 from workers.cli import app as cli
 
@@ -124,8 +126,7 @@ def test_every_command_of_the_readme_is_one_and_none_is_left_out():
 
 
 def test_every_benchmark_of_the_readme_is_one_and_none_is_left_out():
-    table = README[README.index("## Commands") : README.index("Exit codes:")]
-    rows = re.findall(r"^\| (`bench .*?) \|", table, re.M)
-    named = {name.removeprefix("bench ") for row in rows for name in re.findall(r"`(.*?)`", row)}
-    (bench,) = cli.application(["bench"]).commands.values()
-    assert {name.partition(" ")[0] for name in named} == set(bench.commands)
+    table = README[README.index("## Benchmarks") : README.index("## Data")]
+    rows = re.findall(r"^\| (`.*?) \|", table, re.M)
+    named = {name.partition(" ")[0] for row in rows for name in re.findall(r"`(.*?)`", row)}
+    assert named == set(get_command(benchmarks).commands)

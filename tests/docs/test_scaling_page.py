@@ -5,21 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from workers.cli import app as cli
-from workers.lab.bench.fleet_model.fleet import Failures, Timings
+from scripts.bench.commands import app
+from scripts.bench.fleet_model.fleet import Failures, Timings
+from scripts.command_line import main
 
 PAGE = (Path(__file__).parents[2] / "docs/scaling.md").read_text("utf-8")
 
 
 def printed(capsys, *options):
     with pytest.raises(SystemExit) as ended:
-        cli.main(["bench", "fleet-model", *options])
+        main(app, "bench", ["fleet-model", *options])
     assert ended.value.code == 0
     return capsys.readouterr().out
 
 
 def test_the_page_shows_what_the_command_prints(capsys):
-    (shown,) = re.findall(r"`online-svm bench fleet-model` prints.*?\n\n```\n(.*?)```", PAGE, re.S)
+    (shown,) = re.findall(
+        r"`python scripts/bench fleet-model` prints.*?\n\n```\n(.*?)```", PAGE, re.S
+    )
     assert printed(capsys) == shown
 
 

@@ -13,8 +13,8 @@ from fault_feed import CONFIG, COUNT, drain, engine, finished, outcome, push, ro
 from processes import Process
 
 from online_svm.refit.inline import InlineRefitter
+from scripts.bench.processes import is_running
 from workers.broker.store import Store
-from workers.lab.bench.processes import is_running
 from workers.refit.process_refitter import ProcessRefitter
 
 LAGGING = CONFIG.model_copy(update={"refit_lag": 15})

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
-from workers.lab.bench.svc_reference import svc_intervals
+from scripts.bench.svc_reference import svc_intervals
 from workers.push.datasets import Dataset
 
 SIGMA = 0.6

@@ -46,8 +46,6 @@ COMMANDS = (
     "restore",
     "redis",
     "config",
-    "reproduce",
-    "bench",
 )
 """Commands, in the order of the help page. Each is a module here, with `register(app)`."""
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from threading import Lock, Timer
+from threading import Lock
 from typing import TYPE_CHECKING, TextIO
 
 from typing_extensions import override
@@ -148,36 +148,6 @@ class LoggedProgress(WorkerProgress):
         structlog.get_logger("online_svm.worker").info(
             "stopped" if rate is None else "progress", feed=self._feed, **figures
         )
-
-
-@contextmanager
-def stage_progress() -> Iterator[Callable[[str], None]]:
-    """Yield what to call with what is done next; each that lasts two seconds is told, once."""
-    timer: Timer | None = None
-
-    def tell(stage: str) -> None:
-        nonlocal timer
-        if timer is not None:
-            timer.cancel()
-        timer = Timer(EVERY, print, (stage,), {"file": sys.stderr, "flush": True})
-        timer.daemon = True
-        timer.start()
-
-    try:
-        yield tell
-    finally:
-        if timer is not None:
-            timer.cancel()
-
-
-@contextmanager
-def task_progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Yield what to call with each task that ended: a bar on a terminal, else lines."""
-    if not sys.stderr.isatty():
-        yield lambda line: print(line, file=sys.stderr, flush=True)
-        return
-    with _bar(total, "{task.description}") as (bar, task):
-        yield lambda line: bar.update(task, advance=1, description=line.partition(": ")[2])
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.frequency_interval import FrequencyIntervals, bin_edges
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
-from workers.lab.bench.theorem import stream
+from scripts.bench.theorem import stream
 
 
 def clopper_pearson(level: float, k: int, n: int) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.split import training_mask
-from workers.lab.bench.theorem import (
+from scripts.bench.theorem import (
     SETTINGS,
     SHARES,
     Calibrated,

@@ -8,7 +8,7 @@ import structlog
 
 from online_svm.stream.prediction import LabelReport, MethodReport, ValidityReport
 from workers.cli import progress
-from workers.cli.progress import LoggedProgress, WorkerProgress, push_progress, stage_progress
+from workers.cli.progress import LoggedProgress, WorkerProgress, push_progress
 from workers.engine.answer import Outcome
 from workers.feed.commit import DeadLetter
 from workers.feed.position import Position
@@ -130,14 +130,3 @@ def test_a_push_shows_a_bar_on_a_terminal(monkeypatch):
     with push_progress(1000) as tell:
         tell(500)
     assert "pushing" in terminal.getvalue()
-
-
-def test_a_stage_is_told_once_it_has_lasted_and_a_short_one_never(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "EVERY", 0.2)
-    with stage_progress() as tell:
-        tell("short")
-        tell("long")
-        time.sleep(0.6)
-        tell("cut off by the end")
-    time.sleep(0.4)
-    assert capsys.readouterr().err == "long\n"

@@ -1,0 +1,237 @@
+"""How often each published interval holds what it is about, where the truth is known.
+
+Examples are i.i.d. of normal classes, so P(y | x) is known. Its mean over the fresh examples whose
+scores lie in one bin of the headline's interval is the frequency in that bin; its mean over the
+hundred fresh examples nearest in score is P(y | score). An interval that is asked at a fresh
+example either holds them or does not.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, ndtri
+from sklearn.linear_model import LogisticRegression
+from typing_extensions import override
+
+from online_svm.config import MapName, PredictorConfig
+from online_svm.predictor.frequency_interval import bin_edges
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.types import Bools, Floats, Ints
+from scripts.bench.report import Result, Tell, silent
+from scripts.bench.theorem import centres, stream
+from scripts.parallel import each
+
+SIZES = (300, 1000, 5000)
+SHARES: Mapping[str, tuple[float, ...]] = {
+    "2 %": (0.98, 0.02),
+    "10 %": (0.9, 0.1),
+    "50 %": (0.5, 0.5),
+    "four classes": (0.4, 0.3, 0.2, 0.1),
+}
+SETTINGS: Mapping[str, dict[str, Any]] = {
+    "committee": {"committee": "default"},
+    "single": {"committee": "single", "taxonomy": "class"},
+}
+DRAWS = 40
+ASKED, ALIKE = 20_000, 100
+MAPS: tuple[MapName, ...] = ("evidential-binning", "evidential-isotonic", "evidential-logistic")
+BAND = "logistic band"
+LEVEL = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Streams of one kind, under one configuration.
+
+    Attributes
+    ----------
+    n : int
+        Examples learned.
+    shares : tuple of float
+        Of the classes.
+    settings : mapping
+        Of the predictor, without its classes.
+    """
+
+    n: int
+    shares: tuple[float, ...]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage(Result):
+    """One interval: how often it holds what it is about, and how wide it is.
+
+    Attributes
+    ----------
+    name : str
+        Configuration, kind of stream and number of examples.
+    interval : str
+    of_bin, of_score : float
+        Share of the fresh examples whose interval holds the frequency in the bin of their score,
+        and P(y | score).
+    width : float
+        Mean of upper - lower.
+    """
+
+    name: str
+    interval: str
+    of_bin: float
+    of_score: float
+    width: float
+
+    @override
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name:<34}{self.interval:<20}bin {self.of_bin:6.1%}  score {self.of_score:6.1%}"
+            f"  width {self.width:.3f}"
+        )
+
+
+Measured = dict[str, tuple[float, float, float]]
+"""Coverage of the bin's frequency and of P(y | score), and width, by interval."""
+
+
+def run(
+    tell: Tell = silent,
+    draws: int = DRAWS,
+    sizes: tuple[int, ...] = SIZES,
+    shares: Mapping[str, tuple[float, ...]] = SHARES,
+    settings: Mapping[str, Mapping[str, Any]] = SETTINGS,
+) -> Iterator[Coverage]:
+    """Yield the coverage of each interval that is published, and of the logistic band.
+
+    More than two classes are asked one by one, each against the rest; the figures are means.
+
+    Parameters
+    ----------
+    tell : callable, optional
+    draws : int
+        Independent streams of each kind.
+    sizes, shares, settings
+        Examples learned; kinds of streams and configurations by name.
+    """
+    for configuration, given in settings.items():
+        for kind, classes in shares.items():
+            for n in sizes:
+                name = f"{configuration}, {kind}, n = {n:,}"
+                tell(name)
+                yield from _means(name, Case(n, classes, given), draws)
+
+
+def _means(name: str, case: Case, draws: int) -> Iterator[Coverage]:
+    work = partial(measured, case)
+    numbers = list(range(draws))
+    # A process takes a while to start: not for a few draws.
+    found = each(work, numbers, silent) if draws > 8 else [work(number) for number in numbers]
+    for interval in dict.fromkeys(key for one in found for key in one):
+        of_bin, of_score, width = np.mean(
+            [one[interval] for one in found if interval in one], axis=0
+        )
+        yield Coverage(name, interval, float(of_bin), float(of_score), float(width))
+
+
+def measured(case: Case, draw: int) -> Measured:
+    """Return what one stream gives; nothing where no class but one could be trained on."""
+    rng = np.random.default_rng([draw, case.n])
+    X, codes = stream(rng, case.n, case.shares)
+    labels = [f"c{k}" for k in range(len(case.shares))]
+    config = PredictorConfig(
+        classes=tuple(labels), maps=MAPS, window=None, refit_every=case.n, refit_lag=0,
+        interval_level=LEVEL, **case.settings,
+    )  # fmt: skip
+    predictor = OnlinePredictor(config)
+    predictor.step_many(X, [labels[code] for code in codes])
+    active = predictor.active
+    if active is None:
+        return {}
+    asked, _ = stream(rng, ASKED, case.shares)
+    predictor.step_many(asked[:1], [None])  # the first without a label ends a block
+    (block,) = predictor.step_many(asked, [None] * ASKED)
+    assert isinstance(block, PredictionBlock)
+    truth, edges = posterior(asked, case.shares), bin_edges(active.result.training_scores)
+    calibration = active.calibration
+    classes = [1] if len(labels) == 2 else range(len(labels))
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for k in classes:
+        g = 0 if len(labels) == 2 else k
+        scores = block.scores[:, g]
+        of_bin = _group_means(truth[:, k], np.searchsorted(edges[g], scores))
+        rank = np.empty(ASKED, dtype=np.int64)
+        rank[np.argsort(scores)] = np.arange(ASKED)
+        of_score = _group_means(truth[:, k], rank // ALIKE)
+        band = logistic_band(calibration.scores[:, g], calibration.codes == k, scores)
+        for name, lower, upper in _published(block, k, band):
+            line = (_share(lower, of_bin, upper), _share(lower, of_score, upper))
+            found.setdefault(name, []).append((*line, float((upper - lower).mean())))
+    return {name: tuple(np.mean(lines, axis=0).tolist()) for name, lines in found.items()}
+
+
+def _published(
+    block: PredictionBlock, k: int, band: tuple[Floats, Floats] | None
+) -> Iterator[tuple[str, Floats, Floats]]:
+    """Yield each interval of class k that a block has, and the band, if there is one."""
+    yield "headline", block.lower[:, k], block.upper[:, k]
+    yield "venn", block.venn_lower[:, k], block.venn_upper[:, k]
+    for name, bounds in (block.map_intervals or {}).items():
+        yield name, bounds[:, k, 0], bounds[:, k, 1]
+    if band is not None:
+        yield (BAND, *band)
+
+
+def logistic_band(
+    scores: Floats, labels: Bools, asked: Floats, level: float = LEVEL
+) -> tuple[Floats, Floats] | None:
+    """Return the confidence band of a logistic regression on the scores; None for one class.
+
+    Its ends are the sigmoid of the linear predictor, less and plus its standard error times the
+    normal quantile (Wald's interval).
+
+    Examples
+    --------
+    >>> scores, labels = np.arange(8.0), np.array([0, 0, 1, 0, 1, 0, 1, 1]) > 0
+    >>> low, high = logistic_band(scores, labels, np.array([3.5]))
+    >>> bool(low[0] < 0.5 < high[0])
+    True
+    """
+    if labels.all() or not labels.any():
+        return None
+    fitted = LogisticRegression(C=1e6).fit(scores[:, None], labels)
+    chance = fitted.predict_proba(scores[:, None])[:, 1]
+    design, at = (np.stack([np.ones(len(s)), s], axis=1) for s in (scores, asked))
+    information = (design * (chance * (1.0 - chance))[:, None]).T @ design
+    spread = np.sqrt(np.einsum("ij,jk,ik->i", at, np.linalg.pinv(information), at))
+    middle, reach = fitted.decision_function(asked[:, None]), -ndtri((1.0 - level) / 2.0) * spread
+    return expit(middle - reach), expit(middle + reach)
+
+
+def posterior(X: Floats, shares: tuple[float, ...]) -> Floats:
+    """Return P(y | x) of each class of `stream`, shape (m, K).
+
+    Examples
+    --------
+    >>> posterior(np.zeros((1, 2)), (0.5, 0.5)).tolist()
+    [[0.5, 0.5]]
+    """
+    logs = -0.5 * ((X[:, None, :] - centres(len(shares))[None]) ** 2).sum(axis=2) + np.log(shares)
+    odds = np.exp(logs - logs.max(axis=1, keepdims=True))
+    chances: Floats = odds / odds.sum(axis=1, keepdims=True)
+    return chances
+
+
+def _group_means(values: Floats, groups: Ints) -> Floats:
+    """Return for each value the mean over its group."""
+    counts = np.bincount(groups)
+    means: Floats = (np.bincount(groups, values) / np.maximum(counts, 1))[groups]
+    return means
+
+
+def _share(lower: Floats, truth: Floats, upper: Floats) -> float:
+    return float(((lower <= truth) & (truth <= upper)).mean())

@@ -1,0 +1,194 @@
+"""One example at a time: how long until its answer, beside a null worker's, and during refits.
+
+One client pushes an example, waits for the answer, and only then pushes the next. Both workers
+are processes of their own, and take turns. Whether a refit is under way the system tells: the
+refit process runs, or sleeps.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Self
+
+import numpy as np
+
+from scripts.bench.drift import drifting
+from scripts.bench.processes import (
+    WorkerEnded,
+    is_running,
+    python,
+    refit_process,
+    require_proc,
+    worker,
+)
+from scripts.bench.report import Check, Checked, Tell, silent
+from workers.broker import embedded
+from workers.broker.client import TIMEOUT, client
+from workers.feed.keys import FeedKeys
+from workers.push.ingest import entry
+from workers.push.sources import Row
+
+EXAMPLES = 20_000
+TURNS = 10
+MOST_MEDIAN = 2.0
+MOST_P99 = 1.5
+
+WARM_UP = 3_000
+"""Answered before anything is measured: the window is full then."""
+
+_FEED, _NULL = "latency", "latency-null"
+_WAIT_MS = 100_000  # the first answer waits for the worker's start
+_QUANTILES = (50.0, 99.0, 99.9, 100.0)
+_NAMES = {
+    "null": "null worker",
+    "idle": "worker, no refit under way",
+    "refitting": "worker while a refit runs",
+}
+
+
+Times = dict[str, list[float]]
+"""Seconds from before the push to after the answer: "null", "idle" and "refitting"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency(Checked):
+    """A run: every time that was measured, and the ratios.
+
+    Attributes
+    ----------
+    times : dict of str to list of float
+    checks : list of Check
+    """
+
+    times: Times
+    checks: list[Check]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the quantiles of each kind, in milliseconds."""
+        heads = (f"{f'p{q:g}' if q < 100 else 'most':>9}" for q in _QUANTILES)
+        yield f"{'milliseconds':<34}{'examples':>9}{''.join(heads)}"
+        for name, values in self.quantiles().items():
+            shown = "".join(f"{1e3 * value:>9.3f}" for value in values)
+            yield f"{_NAMES[name]:<34}{len(self.times[name]):>9,}{shown}"
+
+    def values(self) -> dict[str, Any]:
+        """Return the quantiles as JSON values."""
+        return {"seconds": self.quantiles()}
+
+    def quantiles(self) -> dict[str, list[float]]:
+        """Return the quantiles of each kind, in seconds."""
+        return {
+            name: np.percentile(values, _QUANTILES).tolist()
+            for name, values in self.times.items()
+            if values
+        }
+
+
+def run(
+    examples: int = EXAMPLES,
+    tell: Tell = silent,
+    url: str | None = None,
+    turns: int = TURNS,
+    warm_up: int = WARM_UP,
+) -> Latency:
+    """Measure both workers in turns.
+
+    Parameters
+    ----------
+    examples : int
+        To be answered by each worker.
+    tell : callable
+        Is told what is measured next.
+    url : str, optional
+        Redis to use; default an embedded one that is thrown away.
+    turns : int
+        Of each worker.
+    warm_up : int
+        Answered by ours before.
+
+    Raises
+    ------
+    BadConfiguration
+        On a system without /proc.
+    """
+    require_proc()
+    if url is None:
+        with embedded.temporary() as server:
+            return run(examples, tell, server.url, turns, warm_up)
+    rows = drifting(warm_up + 1 + examples)
+    times: Times = {"null": [], "idle": [], "refitting": []}
+    with python(*worker(_FEED, url)) as process, Client(url, _FEED) as ours:
+        tell(f"warm-up, {warm_up:,} examples")
+        for row in islice(rows, warm_up):
+            ours.ask(row)
+        null = python("-m", "scripts.bench.null", url, _NULL, str(ours.length))
+        with null, Client(url, _NULL) as theirs:
+            theirs.ask(next(rows))
+            for turn in range(turns):
+                tell(f"turn {turn + 1} of {turns}")
+                some = list(islice(rows, examples // turns))
+                times["null"].extend(map(theirs.ask, some))
+                _ask_ours(ours, process.pid, some, times)
+    return Latency(times, _checks(times))
+
+
+def _ask_ours(ours: "Client", pid: int, rows: Sequence[Row], times: Times) -> None:
+    """Ask for answers one after the other, and sort the times by whether a refit was under way."""
+    child = refit_process(pid)
+    for row in rows:
+        was_busy = is_running(child)
+        seconds = ours.ask(row)
+        times["refitting" if was_busy or is_running(child) else "idle"].append(seconds)
+
+
+def _checks(times: Times) -> list[Check]:
+    median = float(np.median(times["idle"] + times["refitting"]) / np.median(times["null"]))
+    checks = [Check("median / null worker's median", median, MOST_MEDIAN)]
+    if times["idle"] and times["refitting"]:
+        idle, refitting = (np.percentile(times[name], 99.0) for name in ("idle", "refitting"))
+        checks.append(Check("p99 while a refit runs / idle p99", float(refitting / idle), MOST_P99))
+    return checks
+
+
+class Client:
+    """A producer that waits for each answer.
+
+    Parameters
+    ----------
+    url, feed : str
+
+    Attributes
+    ----------
+    length : int
+        Bytes of the newest answer.
+    """
+
+    def __init__(self, url: str, feed: str) -> None:
+        self._keys, self._last, self.length = FeedKeys(feed), b"0-0", 0
+        self._connected: Any = client(url, TIMEOUT + _WAIT_MS / 1000)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connected.close()
+
+    def ask(self, row: Row) -> float:
+        """Push an example and return the seconds until its answer is here.
+
+        Raises
+        ------
+        WorkerEnded
+            If none comes.
+        """
+        call, keys, fields = self._connected.execute_command, self._keys, entry(row)
+        began = time.perf_counter()
+        call("XADD", keys.input, "*", *fields)
+        reply = call("XREAD", "BLOCK", _WAIT_MS, "STREAMS", keys.out, self._last)
+        seconds = time.perf_counter() - began
+        if not reply:
+            raise WorkerEnded(f"no answer within {_WAIT_MS / 1000:g} s")
+        self._last, answer = reply[0][1][-1]
+        self.length = len(answer[1])
+        return seconds

@@ -1,0 +1,167 @@
+"""Detectors, ours and others', each with one parameter that makes it more or less sensitive."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from river import drift
+from typing_extensions import override
+
+from online_svm.metrics.sequential.calibration_values import Columns, calibration_values
+from online_svm.metrics.sequential.change import ChangeTest, Form
+from online_svm.metrics.sequential.monitor_set import MonitorSet
+from online_svm.monitor_config import MonitorConfig
+from online_svm.types import Floats
+from scripts.bench.monitors.worlds import Stream
+
+TOLERANCE = 0.02
+
+
+class Detector(Protocol):
+    """Something that looks at a stream from some row on until it raises an alarm.
+
+    Attributes
+    ----------
+    is_slow : bool
+        It is run on fewer streams.
+    """
+
+    is_slow: bool = False
+
+    def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
+        """Return the row of the first alarm, begun at row `begin`; None if there is none."""
+        ...
+
+    def alarms(self, stream: Stream, sensitivity: float) -> list[int]:
+        """Return the rows of all alarms, in order; each begins the detector anew."""
+        found: list[int] = []
+        begin = 0
+        while begin < len(stream.rows):
+            alarm = self.first(stream, begin, sensitivity)
+            if alarm is None:
+                break
+            found.append(alarm)
+            begin = alarm + 1
+        return found
+
+    @property
+    def sensitivities(self) -> Sequence[float]:
+        """What to try, the least sensitive first."""
+        ...
+
+
+class Path(Detector):
+    """A detector whose statistic rises to a threshold: any threshold can be tried at no cost."""
+
+    def path(self, stream: Stream, begin: int) -> Floats:
+        """Return the statistic after each row from `begin` on."""
+        raise NotImplementedError
+
+    @override
+    def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
+        over = np.flatnonzero(self.path(stream, begin) >= sensitivity)
+        return begin + int(over[0]) if len(over) else None
+
+    @property
+    @override
+    def sensitivities(self) -> Sequence[float]:
+        return ()  # any number
+
+
+class Change(Path):
+    """The statistics of `metrics.sequential.change`: half overall, half a mean over categories."""
+
+    def __init__(self, form: Form, tolerance: float = TOLERANCE, *, parts: bool = True) -> None:
+        self._form, self._tolerance, self._parts = form, tolerance, parts
+
+    @override
+    def path(self, stream: Stream, begin: int) -> Floats:
+        values = stream.misses[begin:, None]
+        if self._parts:
+            rows = stream.rows.part(begin, len(stream.rows))
+            values = np.concatenate([values, _by_part(rows)], axis=1)
+        logs = ChangeTest(values.shape[1], self._tolerance, 1e4, self._form).update(values)
+        if not self._parts:
+            return logs[:, 0]
+        of_parts = np.logaddexp.reduce(logs[:, 1:], axis=1) - math.log(values.shape[1] - 1)
+        return np.asarray(np.logaddexp(logs[:, 0], of_parts) - math.log(2.0))
+
+
+def _by_part(rows: Any) -> Floats:
+    """Return y - p by category."""
+    n = int(rows.category.max()) + 1
+    nowhere = np.full(len(rows.classes), -1, dtype=np.int64)
+    columns = Columns(0, nowhere, 1 + np.arange(n), np.full(1, -1, dtype=np.int64))
+    return calibration_values(rows, columns, n + 1)[:, 1:]
+
+
+class PlainCusum(Path):
+    """Page's CUSUM of y - p in both directions, with a reference value of half a .05 shift."""
+
+    @override
+    def path(self, stream: Stream, begin: int) -> Floats:
+        found, greatest = [], [0.0, 0.0]
+        for miss in stream.misses[begin:].tolist():
+            up, down = greatest
+            greatest = [max(0.0, up + miss - 0.025), max(0.0, down - miss - 0.025)]
+            found.append(max(greatest))
+        return np.array(found)
+
+
+class Default(Detector):
+    """The default monitors, as a feed has them; their level is what it is."""
+
+    def __init__(self, kind: str | None = None) -> None:
+        self._kind = kind
+
+    @override
+    def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
+        # They have watched since the first row, as those of a feed do.
+        return next((row for row in self.alarms(stream, sensitivity) if row >= begin), None)
+
+    @override
+    def alarms(self, stream: Stream, sensitivity: float) -> list[int]:
+        found = MonitorSet(MonitorConfig(alarm_level=sensitivity)).update(stream.rows)
+        return [one.row for one in found if self._kind in (None, one.kind)]
+
+    @property
+    @override
+    def sensitivities(self) -> Sequence[float]:
+        return [0.01]
+
+
+class River(Detector):
+    """A detector of river, on y - p or, where `of_errors`, on whether the label was wrong."""
+
+    def __init__(
+        self, name: str, grid: Sequence[dict[str, float]], *, of_errors: bool = False
+    ) -> None:
+        self._make: Any = _RIVER[name]
+        self._grid, self._of_errors = grid, of_errors
+        self.is_slow = name == "KSWIN"
+
+    @override
+    def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
+        detector = self._make(**self._grid[int(sensitivity)])
+        values = stream.misses
+        if self._of_errors:
+            values = np.argmax(stream.rows.point, axis=1) != stream.rows.columns
+        for row, value in enumerate(values[begin:].tolist(), start=begin):
+            detector.update(value)
+            if detector.drift_detected:
+                return row
+        return None
+
+    @property
+    @override
+    def sensitivities(self) -> Sequence[float]:
+        return range(len(self._grid))
+
+
+_RIVER: dict[str, Any] = {
+    "ADWIN": drift.ADWIN,
+    "Page-Hinkley": drift.PageHinkley,
+    "KSWIN": drift.KSWIN,
+    "DDM": drift.binary.DDM,
+}

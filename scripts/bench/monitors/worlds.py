@@ -1,0 +1,180 @@
+"""Where a change is known: laws of category and label, and streams drawn from them.
+
+A predictor that counts answers each example: categories are those of a taxonomy that never
+changes, the counts those of a rolling window, refitted as a feed is. So the announced probabilities
+are those of finite calibration sets, which follow a change after a while, as those of a feed do.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.stats import norm
+
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.types import Floats, Ints
+from scripts.bench.monitors.counting import counted
+
+ROWS, BURNT, CHANGE = 10_000, 2_000, 5_000
+"""Examples of a stream; those before monitors begin; those before the change."""
+
+Law = Callable[[float], Floats]
+"""From the time since the change, in parts of its 5,000 examples, below 0 before it, to
+P(category, label) of shape (n_categories, K)."""
+
+_PARTS = 200  # steps of a law that moves
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A law, and how often the predictor is refitted.
+
+    Attributes
+    ----------
+    law : Law
+    refit_every : int
+    is_null : bool
+        Nothing changes.
+    """
+
+    law: Law
+    refit_every: int = 250
+    is_null: bool = False
+
+
+def _binary(rate: float) -> Floats:
+    """Five categories by a normal score, one standard deviation between the classes."""
+    edges = np.array([-np.inf, -1.0, -0.3, 0.3, 1.0, np.inf])
+    of_class = [np.diff(norm.cdf(edges, loc=centre)) for centre in (-0.5, 0.5)]
+    return np.column_stack([(1 - rate) * of_class[0], rate * of_class[1]])
+
+
+def _rates(rates: Floats, shares: Floats) -> Floats:
+    return np.column_stack([shares * (1 - rates), shares * rates])
+
+
+def _jump(before: float, after: float) -> Law:
+    return lambda t: _binary(before if t < 0 else after)
+
+
+def _swap(t: float) -> Floats:
+    rates = np.array([0.2, 0.6])
+    return _rates(rates if t < 0 else rates[::-1], np.array([0.5, 0.5]))
+
+
+_LADDER = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+_EVEN = np.full(5, 0.2)
+
+
+def _rotation(t: float) -> Floats:
+    turned = min(max(t, 0.0), 1.0)
+    return _rates((1 - turned) * _LADDER + turned * _LADDER[::-1], _EVEN)
+
+
+def _covariates(t: float) -> Floats:
+    return _rates(_LADDER, _EVEN if t < 0 else np.array([0.4, 0.3, 0.15, 0.1, 0.05]))
+
+
+def _season(t: float) -> Floats:
+    return _binary(0.3 + 0.15 * np.sin(5.0 * np.pi * max(t, 0.0)))  # a year is 2,000 examples
+
+
+def _seven(_: float) -> Floats:
+    rng = np.random.default_rng(7)
+    labels = rng.dirichlet(np.full(7, 0.5), size=5)
+    return np.asarray(labels * rng.dirichlet(np.full(5, 3.0))[:, None])
+
+
+NULLS = {
+    "i.i.d., class of 20 %": World(_jump(0.2, 0.2), is_null=True),
+    "the same, refit every 10,000": World(_jump(0.2, 0.2), 10_000, is_null=True),
+    "i.i.d., class of 1 %": World(_jump(0.01, 0.01), is_null=True),
+    "i.i.d., 7 classes, 5 categories": World(_seven, is_null=True),
+}
+
+CHANGES = {
+    "rate .2 to .25": World(_jump(0.2, 0.25)),
+    "rate .2 to .3": World(_jump(0.2, 0.3)),
+    "rate .2 to .6": World(_jump(0.2, 0.6)),
+    "swap of category rates": World(_swap),
+    "rare class, .02 to .06": World(_jump(0.02, 0.06)),
+    "gradual rotation": World(_rotation),
+    "covariate shift alone": World(_covariates),
+    "season": World(_season),
+}
+
+WORLDS = NULLS | CHANGES
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Answers and labels; rows before the first model are left out.
+
+    The scores name the class that is commonest in the category before the change.
+
+    Attributes
+    ----------
+    rows : ScoredRows
+        `n` counts examples from the beginning.
+    misses : ndarray of shape (m,)
+        y - p of the second of two classes, of the class that the scores name for more.
+    """
+
+    rows: ScoredRows
+    misses: Floats
+
+    @classmethod
+    def of(cls, rows: ScoredRows) -> Self:
+        """Return answers and labels with their misses."""
+        chosen = np.ones_like(rows.columns) if rows.point.shape[1] == 2 else rows.own
+        return cls(rows, (rows.columns == chosen) - rows.point[np.arange(len(rows)), chosen])
+
+    def until(self, n: int) -> Self:
+        """Return the stream up to its n-th example."""
+        stop = self.after(n)
+        return type(self)(self.rows.part(0, stop), self.misses[:stop])
+
+    def after(self, n: int) -> int:
+        """Return the first row whose example is the n-th or a later one, from 0."""
+        return int(np.searchsorted(self.rows.n, n))
+
+
+def stream_of(world: World, seed: int, quiet: bool = False) -> Stream:
+    """Return a stream of 10,000 examples.
+
+    Parameters
+    ----------
+    world : World
+    seed : int
+    quiet : bool
+        Nothing changes: the law stays what it is before the change.
+    """
+    rng = np.random.default_rng(seed)
+    times = (np.arange(ROWS) - CHANGE) / (ROWS - CHANGE)
+    steps = np.where(times < 0, -1, (times * _PARTS).astype(np.int64))
+    if quiet:
+        steps[:] = -1
+    laws = {int(step): world.law(step / _PARTS) for step in np.unique(steps)}
+    cells = np.concatenate(
+        [_draws(rng, laws[int(s)], int(np.count_nonzero(steps == s))) for s in np.unique(steps)]
+    )
+    n_labels = laws[-1].shape[1]
+    category, label = cells // n_labels, cells % n_labels
+    calibrates = rng.random(ROWS) < 0.2
+    point, is_ok = counted(category, label, calibrates, len(laws[-1]), n_labels, world.refit_every)
+    X = np.column_stack([category + 0.5 * rng.normal(size=ROWS), rng.normal(size=ROWS)])
+    at = np.flatnonzero(is_ok)
+    point, truth, category = point[at], label[at], category[at]
+    names = tuple("abcdefg"[:n_labels])
+    shares = laws[-1] / laws[-1].sum(axis=1, keepdims=True)
+    scores = shares[category] if n_labels > 2 else shares[category][:, 1:] - 0.5
+    rows = ScoredRows(
+        at, names, truth, point, point, point, point, scores, category, model=1, X=X[at]
+    )
+    return Stream.of(rows)
+
+
+def _draws(rng: np.random.Generator, law: Floats, m: int) -> Ints:
+    cumulative = np.cumsum(law.ravel())
+    return np.minimum(np.searchsorted(cumulative, rng.random(m)), law.size - 1)

@@ -1,0 +1,43 @@
+"""The null worker as a process of its own: it moves messages and computes nothing.
+
+`python -m scripts.bench.null URL FEED BYTES` reads the feed's input and answers each entry with
+a payload of so many bytes, until it is terminated.
+"""
+
+import sys
+from typing import Any
+
+import redis
+
+from workers.feed.keys import FeedKeys
+
+GROUP = "null"
+_BLOCK_MS = 1000
+_BATCH = 256
+
+
+def serve(url: str, feed: str, length: int) -> None:
+    """Answer for ever: XREADGROUP, then one MULTI pipeline of an XADD an entry, and XACK."""
+    keys, payload = FeedKeys(feed), b"x" * length
+    with redis.Redis.from_url(url, protocol=2) as client:
+        client.xgroup_create(keys.input, GROUP, "0", mkstream=True)
+        while True:
+            # Any: redis-py declares every shape that any reply of any protocol may have.
+            reply: Any = client.xreadgroup(
+                GROUP, "one", {keys.input: ">"}, count=_BATCH, block=_BLOCK_MS
+            )
+            if reply:
+                answer(client, keys, reply[0][1], payload)
+
+
+def answer(client: redis.Redis, keys: FeedKeys, entries: Any, payload: bytes) -> None:
+    """Answer entries as they came, all with the same payload, and acknowledge them."""
+    with client.pipeline(transaction=True) as pipeline:
+        for entry_id, _ in entries:
+            pipeline.xadd(keys.out, {"p": payload}, id=entry_id)
+        pipeline.xack(keys.input, GROUP, *(entry_id for entry_id, _ in entries))
+        pipeline.execute()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,241 @@
+"""Two checkouts, run by run in turn, and how much faster one is than the other.
+
+Each runs a benchmark as its own command with its own interpreter. Which of the two begins changes
+from pair to pair, and a ratio is taken within each pair: other work on the machine that lasts
+longer than a pair falls on both. Every run is kept in a file as it ends, so that a comparison that
+was interrupted goes on where it was.
+"""
+
+import math
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+from scipy import stats
+from typing_extensions import override
+
+from scripts.bench.printed import Speeds, speeds
+from scripts.bench.report import Result, Tell, silent
+from workers.errors import BadConfiguration, WorkerError
+
+LEVEL = 0.95
+ROOT = Path(__file__).parents[2]
+"""This checkout."""
+
+THIS, AGAINST = "this", "against"
+_DATA = "ONLINE_SVM_DATA"
+
+
+class BenchFailed(WorkerError):
+    """The benchmark of a checkout ended with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRatio(Result):
+    """The speed of this checkout in parts of the other's, for one figure.
+
+    Attributes
+    ----------
+    name : str
+        Begins with `printed.PEER` where the figure is a peer's: the same program in both.
+    pairs : int
+    ratio : float
+        Geometric mean over the pairs; above 1 this checkout is faster.
+    low, high : float
+        Its 95 % interval, by Student's t on the logarithms.
+
+    Examples
+    --------
+    >>> PairedRatio.of("engine", [2.0, 2.2], [1.0, 1.1])
+    PairedRatio(name='engine', pairs=2, ratio=2.0, low=2.0, high=2.0)
+    """
+
+    name: str
+    pairs: int
+    ratio: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, name: str, ours: Sequence[float], theirs: Sequence[float]) -> "PairedRatio":
+        """Return the ratio of two or more pairs of speeds."""
+        logs = [math.log(a / b) for a, b in zip(ours, theirs, strict=True)]
+        mean, quantile = statistics.fmean(logs), float(stats.t.ppf(0.5 + LEVEL / 2, len(logs) - 1))
+        reach = quantile * statistics.stdev(logs) / math.sqrt(len(logs))
+        low, high = math.exp(mean - reach), math.exp(mean + reach)
+        return cls(name, len(logs), math.exp(mean), low, high)
+
+    @override
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        interval = f"95 % [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.name:<58}{self.ratio:>8.3f}  {interval}  {self.pairs} pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A directory with the sources, and the interpreter that runs them."""
+
+    directory: Path
+    python: Path
+
+    @classmethod
+    def at(cls, directory: Path) -> "Checkout":
+        """Return a checkout with an environment of its own.
+
+        Raises
+        ------
+        BadConfiguration
+            If there is none.
+        """
+        python = directory.resolve() / ".venv" / "bin" / "python"
+        if not python.exists():
+            raise BadConfiguration(
+                f"--against {directory}: no .venv/bin/python; name a checkout, and install it there"
+            )
+        return cls(directory.resolve(), python)
+
+    def revision(self) -> str:
+        """Return the commit, with "-dirty" where files were changed; "unknown" without git."""
+        git = ("git", "-C", str(self.directory), "describe", "--always", "--dirty", "--abbrev=40")
+        try:
+            found = subprocess.run(git, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return "unknown"
+        return found.stdout.strip() or "unknown"
+
+    def speeds(self, bench: str, options: Sequence[str]) -> Speeds:
+        """Run a benchmark, and return its figures.
+
+        Raises
+        ------
+        BenchFailed
+            If it fails, or prints none.
+        """
+        json = ("--json",) if "--json" in self._run(bench, "--help") else ()
+        found = speeds(self._run(bench, *options, *json))
+        if not found:
+            raise BenchFailed(f"{self.directory}: bench {bench} printed no figure")
+        return found
+
+    def _run(self, *arguments: str) -> str:
+        # The current directory comes first on the path of `-m`; nothing else may come before it.
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        if _DATA in environment:
+            environment[_DATA] = str(Path(environment[_DATA]).resolve())
+        # Until they left the package, benchmarks were a command of it.
+        is_script = (self.directory / "scripts" / "bench").is_dir()
+        bench = ("scripts/bench",) if is_script else ("-m", "workers.cli", "bench")
+        ended = subprocess.run(
+            [self.python, *bench, *arguments],
+            cwd=self.directory, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if ended.returncode:
+            said = " | ".join(ended.stderr.strip().splitlines()[-3:])
+            command = " ".join(arguments)
+            raise BenchFailed(
+                f"{self.directory}: bench {command} ended with {ended.returncode}: {said}"
+            )
+        return ended.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is compared.
+
+    Attributes
+    ----------
+    bench : {"worker", "profile", "solver"}
+    against : Path
+        The other checkout.
+    options : tuple of str
+        Passed on to both benchmarks.
+    """
+
+    bench: str
+    against: Path
+    options: tuple[str, ...] = ()
+
+
+class Journal:
+    """The runs of a comparison, in a file: a line that says what is compared, then one a run.
+
+    Parameters
+    ----------
+    path : Path
+    head : dict
+        What is compared.
+
+    Raises
+    ------
+    BadConfiguration
+        If the file holds something else.
+    """
+
+    def __init__(self, path: Path, head: dict[str, Any]) -> None:
+        self._path = path
+        self.runs: dict[tuple[int, str], Speeds] = {}
+        whole = path.read_bytes().rpartition(b"\n")[0] if path.exists() else b""
+        try:
+            first, *lines = map(orjson.loads, whole.splitlines() or [orjson.dumps(head)])
+            is_same = first == head
+            self.runs = {(line["pair"], line["side"]): line["speeds"] for line in lines}
+        except (ValueError, TypeError, KeyError):
+            is_same = False
+        if not is_same:
+            raise BadConfiguration(
+                f"--results {path}: it is of another comparison, or of other commits; choose "
+                "another file, or remove it"
+            )
+        # What an interrupted run began to write goes.
+        path.write_bytes((whole or orjson.dumps(head)) + b"\n")
+
+    def add(self, pair: int, side: str, found: Speeds) -> None:
+        """Keep a run."""
+        self.runs[pair, side] = found
+        line = orjson.dumps({"pair": pair, "side": side, "speeds": found})
+        with self._path.open("ab") as target:
+            target.write(line + b"\n")
+
+
+def run(asked: Comparison, pairs: int, path: Path, tell: Tell = silent) -> Iterator[PairedRatio]:
+    """Run what the file lacks, and yield the ratio of every figure that all runs have.
+
+    Parameters
+    ----------
+    asked : Comparison
+    pairs : int
+        Two or more.
+    path : Path
+        Of the file with the runs; made if it is not there.
+    tell : callable
+        Is told which run is next.
+
+    Raises
+    ------
+    BadConfiguration
+        If the other checkout has no interpreter, or the file is of another comparison.
+    BenchFailed
+        If a benchmark fails.
+    """
+    sides = {THIS: Checkout(ROOT, Path(sys.executable)), AGAINST: Checkout.at(asked.against)}
+    revisions = {name: f"{one.directory} {one.revision()}" for name, one in sides.items()}
+    journal = Journal(path, {"bench": asked.bench, "options": list(asked.options), **revisions})
+    for pair in range(pairs):
+        for name in (AGAINST, THIS) if pair % 2 else (THIS, AGAINST):
+            if (pair, name) not in journal.runs:
+                tell(f"pair {pair + 1} of {pairs}: {sides[name].directory}")
+                journal.add(pair, name, sides[name].speeds(asked.bench, asked.options))
+    runs = {name: [journal.runs[pair, name] for pair in range(pairs)] for name in sides}
+    for name in runs[THIS][0]:
+        if all(name in found for found in (*runs[THIS], *runs[AGAINST])):
+            ours, theirs = ([found[name] for found in runs[side]] for side in (THIS, AGAINST))
+            yield PairedRatio.of(name, ours, theirs)

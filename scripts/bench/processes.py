@@ -1,0 +1,158 @@
+"""The real command as a process, and what the system tells about it (Linux: from /proc)."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from workers.errors import BadConfiguration, WorkerError
+
+ROOT = Path(__file__).parents[2]
+"""This checkout: the directory in which `python -m workers.cli` runs its sources."""
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+# Above any start on a busy machine, cold cache included.
+_START_SECONDS = 300.0
+_STOP_SECONDS = 30.0
+_LOOK = 0.005
+
+
+class WorkerEnded(WorkerError):
+    """The measured process ended by itself."""
+
+
+class Measured:
+    """A Python process under measurement.
+
+    Parameters
+    ----------
+    process : Popen
+    said : binary file
+        Its standard error.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], said: IO[bytes]) -> None:
+        self.process, self._said = process, said
+        self.pid = process.pid
+
+    def check(self) -> None:
+        """Raise WorkerEnded, with the last lines it wrote, if the process is gone."""
+        if self.process.poll() is not None:
+            raise WorkerEnded(f"the process ended with {self.process.returncode}: {self.said}")
+
+    def kill(self) -> None:
+        """End the process at once, as a crash does."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, seconds: float = _STOP_SECONDS) -> None:
+        """Ask the process to stop, and wait until it has."""
+        self.process.terminate()
+        self.process.wait(seconds)
+
+    @property
+    def said(self) -> str:
+        """The last lines of its standard error."""
+        self._said.seek(0)
+        return " | ".join(self._said.read().decode(errors="replace").splitlines()[-5:])
+
+    def wait_until(self, is_true: Callable[[], bool], seconds: float = _START_SECONDS) -> None:
+        """Wait for something that this process is to bring about.
+
+        Raises
+        ------
+        WorkerEnded
+            If the process ends first, or takes too long.
+        """
+        deadline = time.monotonic() + seconds
+        while not is_true():
+            self.check()
+            if time.monotonic() > deadline:
+                raise WorkerEnded(f"nothing came within {seconds:g} s: {self.said}")
+            time.sleep(_LOOK)
+
+
+@contextmanager
+def python(*arguments: str, **environment: str) -> Iterator[Measured]:
+    """Run this Python with arguments in the block, and stop it gracefully after.
+
+    Parameters
+    ----------
+    *arguments : str
+    **environment : str
+        Variables on top of this process's.
+    """
+    with (
+        TemporaryFile() as said,
+        subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            cwd=ROOT,
+            env=os.environ | environment,
+        ) as process,
+    ):
+        try:
+            yield Measured(process, said)
+            process.terminate()
+            process.wait(_STOP_SECONDS)
+        finally:
+            process.kill()
+
+
+def worker(feed: str, url: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the arguments of the real worker's command, for `python`."""
+    return ("-m", "workers.cli", "worker", feed, "--redis", url, "--quiet", *options)
+
+
+def refit_process(pid: int) -> int | None:
+    """Return the process that computes the refits of a worker; None if it has none now."""
+    require_proc()
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except FileNotFoundError:
+        return None
+    return int(children[0]) if children else None
+
+
+def resident(pid: int) -> int:
+    """Return the bytes of memory a process holds; 0 if it is gone.
+
+    Examples
+    --------
+    >>> resident(os.getpid()) > 1_000_000
+    True
+    """
+    require_proc()
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except FileNotFoundError:
+        return 0
+
+
+def is_running(pid: int | None) -> bool:
+    """Return whether a process computes, or wants to: it does not sleep.
+
+    Examples
+    --------
+    >>> is_running(os.getpid()), is_running(None)
+    (True, False)
+    """
+    require_proc()
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return False
+    return status[0] == "R"
+
+
+def require_proc() -> None:
+    """Raise BadConfiguration on a system without /proc."""
+    if not Path("/proc/self/statm").exists():
+        raise BadConfiguration("this benchmark reads /proc: run it on Linux")

@@ -1,0 +1,138 @@
+"""Run the cells that are not kept yet, and collect all of them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from online_svm.types import Floats
+from scripts.bench.quality.cells import Cell, Measured, measure
+from scripts.bench.quality.kept import KeptCells
+from scripts.bench.quality.streams import STREAMS
+from scripts.bench.report import Result, Tell, silent
+from scripts.parallel import each_as_it_ends
+from workers.history.backtest.result import Scores
+
+
+@dataclass(frozen=True, slots=True)
+class Quality(Result):
+    """What one row reached on one stream, over its shuffles.
+
+    Attributes
+    ----------
+    stream, row : str
+    examples : int
+        Of the stream; the first 250 are answered, but not scored.
+    microseconds : float
+        Processor time an example of the whole run; rows of one run share it.
+    shuffles : list of Scores
+    """
+
+    stream: str
+    row: str
+    examples: int
+    microseconds: float
+    shuffles: list[Scores]
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of the stream."""
+        return STREAMS[self.stream].n_classes
+
+    def values(self, measure: str) -> Floats:
+        """Return a measure of each shuffle that has it."""
+        values = [getattr(one, measure) for one in self.shuffles]
+        return np.array([value for value in values if value is not None])
+
+    def mean(self, measure: str) -> float | None:
+        """Return the mean of a measure over the shuffles; None where the row has none."""
+        values = self.values(measure)
+        return float(values.mean()) if len(values) else None
+
+    def error(self, measure: str) -> float | None:
+        """Return the standard error of that mean; None without two shuffles."""
+        values = self.values(measure)
+        n = len(values)
+        return float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else None
+
+    @property
+    def log_loss(self) -> float:
+        """The mean log loss."""
+        return float(self.values("log_loss").mean())
+
+    @property
+    def calibration_error(self) -> float:
+        """The root of the mean debiased squared calibration error; 0 where that is negative."""
+        return math.sqrt(max(0.0, float(self.values("squared_calibration_error").mean())))
+
+    @override
+    def plain(self) -> dict[str, Any]:
+        names = ("log_loss", "brier", "accuracy", "auc", "ece", "ece_floor")
+        intervals = ("coverage", "coverage_of_perfect", "width")
+        means = {name: self.mean(name) for name in (*names, *intervals)}
+        return {
+            "stream": self.stream,
+            "row": self.row,
+            "examples": self.examples,
+            "shuffles": len(self.shuffles),
+            **means,
+            "calibration_error": self.calibration_error,
+            "log_loss_error": self.error("log_loss"),
+            "microseconds": self.microseconds,
+        }
+
+
+def run(
+    cells: Sequence[Cell], kept: KeptCells, jobs: int = 1, tell: Tell = silent
+) -> tuple[list[Quality], list[str]]:
+    """Measure every cell that is not kept, and keep it.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    kept : KeptCells
+    jobs : int
+        Processes, at most.
+    tell : callable
+        Is told which cell has ended.
+
+    Returns
+    -------
+    qualities : list of Quality
+        By stream, in the order of the cells.
+    skipped : list of str
+        What could not be measured, and why.
+    """
+    missing = [cell for cell in cells if kept.get(cell) is None]
+    skipped: dict[str, None] = {}
+    for number, (cell, found) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
+        tell(f"{number} of {len(missing)}: {cell}")
+        if isinstance(found, str):
+            skipped[f"{cell.stream}, {cell.method}: {found}"] = None
+        else:
+            kept.add(cell, found)
+    measured = [(cell, kept.get(cell)) for cell in cells]
+    return _collected([(cell, found) for cell, found in measured if found]), list(skipped)
+
+
+def _collected(measured: list[tuple[Cell, Measured]]) -> list[Quality]:
+    runs: dict[str, dict[str, list[tuple[Measured, Scores]]]] = {}
+    for cell, found in measured:
+        of_stream = runs.setdefault(cell.stream, {})
+        for row, scores in found.rows.items():
+            of_stream.setdefault(row, []).append((found, scores))
+    return [
+        _quality(stream, row, shuffles)
+        for stream, rows in runs.items()
+        for row, shuffles in rows.items()
+    ]
+
+
+def _quality(stream: str, row: str, shuffles: list[tuple[Measured, Scores]]) -> Quality:
+    examples = shuffles[0][0].examples
+    seconds = float(np.mean([found.seconds for found, _ in shuffles]))
+    scores = [one for _, one in shuffles]
+    return Quality(stream, row, examples, 1e6 * seconds / examples, scores)

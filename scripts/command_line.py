@@ -1,0 +1,84 @@
+"""How `scripts/bench` and `scripts/papers` are run: their errors and their progress."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Timer
+from typing import NoReturn
+
+import typer
+from typer.main import get_command
+
+from online_svm.errors import OnlineSVMError
+from workers.cli.common import note
+from workers.errors import BadConfiguration, WorkerError, exit_code
+
+EVERY = 2.0
+"""Seconds that a stage may last before it is told."""
+
+INTERRUPTED = 130
+
+
+def main(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command; exit with 0, or with the code of its error.
+
+    Parameters
+    ----------
+    app : Typer
+    name : str
+        As its help shows it.
+    arguments : sequence of str, optional
+        Default those of this process.
+    """
+    try:
+        get_command(app).main(
+            args=None if arguments is None else list(arguments), prog_name=f"python scripts/{name}"
+        )
+    except (WorkerError, OnlineSVMError) as error:
+        note(f"{name}: {' '.join(str(error).split())}")
+        sys.exit(exit_code(error))
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    sys.exit(0)
+
+
+def chosen(
+    option: str, given: str | None, separator: str, known: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the names that an option gives, or all that are known.
+
+    Raises
+    ------
+    BadConfiguration
+        If one is not known.
+
+    Examples
+    --------
+    >>> chosen("--streams", "elec2, sea", ",", ("adult", "elec2", "sea"))
+    ('elec2', 'sea')
+    """
+    names = known if given is None else tuple(name.strip() for name in given.split(separator))
+    for name in names:
+        if name not in known:
+            raise BadConfiguration(f"{option} {name}: unknown; one of {separator.join(known)}")
+    return names
+
+
+@contextmanager
+def stage_progress() -> Iterator[Callable[[str], None]]:
+    """Yield what to call with what is done next; each that lasts two seconds is told, once."""
+    timer: Timer | None = None
+
+    def tell(stage: str) -> None:
+        nonlocal timer
+        if timer is not None:
+            timer.cancel()
+        timer = Timer(EVERY, note, (stage,))
+        timer.daemon = True
+        timer.start()
+
+    try:
+        yield tell
+    finally:
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,181 @@
+"""`bench feeds`, small: copies of a feed go on as it would; each part measures and is kept."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+
+import pytest
+from processes import Process
+
+from scripts.bench.commands import app
+from scripts.bench.feed import stream
+from scripts.bench.feeds import by_number, copies, harness, measure, run
+from scripts.bench.feeds.load import steady
+from scripts.bench.processes import python, worker
+from scripts.bench.processor_time import family
+from scripts.command_line import main
+from workers.broker.store import Store
+from workers.engine import snapshots
+from workers.errors import BadConfiguration
+
+SMALL = harness.Sizes(
+    idle=4, learning=3, busy=3, new=2, rate=10.0, window=60, refit_every=20, replayed=5,
+    rest=0.5, short=1.0, long=1.0, counts=(1, 3), backlog=60, moderate=40.0, steady=0.5,
+)  # fmt: skip
+FIGURES = dict.fromkeys(
+    (
+        "mb_a_feed", "share", "start_stopped_s", "stop_s", "p99_ms_many", "p99_ms_alone",
+        "processor_us_many", "processor_us_alone_fast", "p50_ms_beside", "p50_ms_alone",
+    ),
+    1.0,
+)  # fmt: skip
+BY_NUMBER = (
+    "rate", "median_ms", "p99_ms", "processor_us_full", "redis_us_full", "share_thread",
+    "share_refits", "share_redis", "share_machine", "share_memory", "processor_us_moderate",
+    "redis_us_moderate", "mb", "mb_of_refits", "processors",
+)  # fmt: skip
+FIGURES |= {f"{name}_{count}": 1.0 for name in BY_NUMBER for count in SMALL.counts}
+
+
+def test_what_was_measured_is_kept_and_held_against_its_bounds(tmp_path, monkeypatch):
+    asked = []
+
+    def part(name, _sizes, _tell):
+        asked.append(name)
+        return FIGURES
+
+    for name in measure.PARTS:
+        monkeypatch.setitem(measure.PARTS, name, partial(part, name))
+    results = tmp_path / "feeds.jsonl"
+    parts = list(run.run(SMALL, results))
+    every = ["idle", "learning", "busy", "new", "sizes"]
+    assert [part.name for part in parts] == asked == every
+    assert list(map(str, run.run(SMALL, results))) == list(map(str, parts))
+    assert len(asked) == 5, "nothing is measured twice"
+    assert not parts[0].holds
+    bounds = {check.name: check.bound for part in parts for check in part.checks}
+    assert bounds["MB of an idle feed"] == 3.0
+    assert bounds["s to start 4 after a stop"] == pytest.approx(0.04)
+    assert bounds["MB of a feed that learns"] == pytest.approx(5.0096)
+    larger = next(iter(run.run(harness.Sizes(), results)))
+    assert [check.bound for check in larger.checks] == [3.0, 2.0, 10.0, 10.0]
+    assert len(asked) == 6
+
+
+def test_copies_of_a_feed_go_on_as_it_does_under_a_steady_load(embedded_url):
+    learned, rows = stream(80), stream(120)[80:]
+    feeds = copies.names(2)
+    copies.fill(embedded_url, learned, SMALL.options)
+    copies.copy(embedded_url, feeds)
+    assert copies.answered(embedded_url, feeds) == [80, 80]
+    for feed in feeds:
+        with Store(embedded_url, feed) as store:
+            state = store.state()
+            kept = snapshots.read(store, state.snapshot, state.agreement.config_hash)
+            assert kept.position == state.position, "a start replays nothing"
+    every = [*feeds, copies.TEMPLATE]
+    copies.push(embedded_url, every, rows[:20])
+    command = worker(feeds[0], embedded_url, SMALL.options)
+    with python(*command[:4], feeds[1], copies.TEMPLATE, *command[4:]) as process:
+        process.wait_until(lambda: copies.answered(embedded_url, every) == [100] * 3)
+        answers = [out(embedded_url, feed) for feed in every]
+        load = steady(embedded_url, process, every, feeds, rows, rate=200.0, seconds=0.3)
+    assert answers[0] == answers[1] == answers[2]
+    assert len(answers[0]) == copies.KEPT + 20
+    assert load.sent == 60
+    assert len(load.seconds) == 40
+    assert all(seconds > 0 for seconds in load.seconds)
+
+
+def out(url, feed):
+    """Return the answers that are kept of a feed."""
+    with Store(url, feed) as store:
+        return [entry[1][1] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_command_prints_what_is_kept(tmp_path, capsys, as_json):
+    results = tmp_path / "feeds.jsonl"
+    kept = run.KeptLines(results, ("part", "sizes"), dict, dict)
+    kept.add(run.key_of("busy", harness.Sizes()), FIGURES)
+    options = ["--parts", "busy", "--results", str(results), *(["--json"] if as_json else [])]
+    with pytest.raises(SystemExit) as ended:
+        main(app, "bench", ["feeds", *options])
+    assert ended.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    if as_json:
+        (line,) = map(json.loads, lines)
+        assert line["part"] == "busy"
+        assert [check["ok"] for check in line["checks"]] == [True, True]
+    else:
+        assert len(lines) == len(FIGURES) + 2
+        assert [line.endswith("ok") for line in lines[-2:]] == [True, True]
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"stream":"elec2"}\n')
+    with pytest.raises(BadConfiguration, match="no cell"):
+        next(iter(run.run(SMALL, other)))
+
+
+def test_a_process_started_by_another_thread_belongs_to_the_family():
+    started = []
+    code = "import sys; sys.stdin.read()"
+
+    def begin():
+        started.append(Process([sys.executable, "-c", code], stdin=subprocess.PIPE))
+        started[0].wait()
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    while not started:
+        time.sleep(0.001)
+    try:
+        assert started[0].pid in set(family(os.getpid()))
+    finally:
+        started[0].stdin.close()
+        thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.scale
+def test_a_small_run_measures_each_part(tmp_path):
+    parts = {part.name: part.figures for part in run.run(SMALL, tmp_path / "feeds.jsonl")}
+    assert parts["idle"]["start_killed_s"] > 0
+    assert parts["idle"]["mb"] > 50
+    assert parts["learning"]["mb_of_refits"] > 50
+    assert parts["busy"]["p99_ms_many"] >= parts["busy"]["median_ms_many"] > 0
+    assert parts["idle"]["stop_s"] > 0
+    assert parts["idle"]["stop_unsaved"] == 0
+    assert set(parts["sizes"]) >= {f"{name}_{n}" for name in BY_NUMBER for n in SMALL.counts}
+    assert parts["sizes"]["rate_3"] > 0
+    assert parts["sizes"]["p99_ms_3"] >= parts["sizes"]["median_ms_3"] > 0
+
+
+def test_what_limits_is_what_has_no_time_left():
+    idle = dict.fromkeys(("thread", "refits", "redis", "machine", "memory"), 0.1)
+
+    def limit(**shares):
+        return by_number.limit(
+            {f"share_{name}": share for name, share in (idle | shares).items()}, 2
+        )
+
+    assert limit(thread=0.95, machine=0.99, redis=0.5) == "the thread of the process"
+    assert limit(redis=0.97, thread=0.95) == "Redis"
+    assert limit(refits=0.93, thread=0.6) == "refits"
+    assert limit(memory=0.95, thread=0.6) == "memory"
+    assert limit(thread=0.8, refits=0.5, machine=0.97) == "the 2 processors together"
+    assert limit(thread=0.5) == "none alone; most of all the thread of the process"
+
+
+def test_the_table_has_a_line_a_number_of_feeds_and_json_says_what_limits():
+    part = run.Part("sizes", SMALL, FIGURES)
+    lines = list(part.lines())
+    assert [line.split("|")[1].strip() for line in lines] == ["feeds", "---", "1", "3"]
+    assert len({line.count("|") for line in lines}) == 1
+    assert part.plain()["limits"] == {"1": "memory", "3": "memory"}

@@ -1,0 +1,271 @@
+"""`bench monitors`: its streams, the choice of a sensitivity, and going on where it was cut off."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy.stats import beta, kstest
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.alarm import Alarm
+from scripts.bench.monitors import measure as measure_module
+from scripts.bench.monitors import run as run_module
+from scripts.bench.monitors.counting import counted
+from scripts.bench.monitors.detectors import Change, Default, PlainCusum, River
+from scripts.bench.monitors.late import LATE, late_alarms
+from scripts.bench.monitors.measure import (
+    DETECTORS,
+    Cell,
+    Measured,
+    Watched,
+    cells_of,
+    changes_in,
+    false_share,
+    measure,
+    program,
+)
+from scripts.bench.monitors.pit import PitBeta, fitted, transforms
+from scripts.bench.monitors.real import scored
+from scripts.bench.monitors.run import run
+from scripts.bench.monitors.worlds import CHANGE, WORLDS, Stream, stream_of
+from workers.errors import BadConfiguration
+
+
+def test_a_law_is_a_distribution_at_all_times_and_moves_only_after_the_change():
+    for world in WORLDS.values():
+        for t in (-1.0, -0.01, 0.0, 0.5, 0.99):
+            law = world.law(t)
+            assert law.min() >= 0
+            assert law.sum() == pytest.approx(1.0)
+        assert np.array_equal(world.law(-1.0), world.law(-0.01))
+        moves = any(not np.array_equal(world.law(-1.0), world.law(t)) for t in (0.1, 0.99))
+        assert moves != world.is_null
+
+
+def test_a_stream_has_the_frequencies_of_its_law():
+    stream = stream_of(WORLDS["rate .2 to .6"], seed=1)
+    begin = stream.after(CHANGE)
+    columns = stream.rows.columns
+    assert columns[:begin].mean() == pytest.approx(0.2, abs=0.03)
+    assert columns[begin:].mean() == pytest.approx(0.6, abs=0.03)
+    quiet = stream_of(WORLDS["rate .2 to .6"], seed=1, quiet=True)
+    assert quiet.rows.columns[begin:].mean() == pytest.approx(0.2, abs=0.03)
+
+
+def test_a_shift_of_covariates_leaves_the_rates_of_the_categories():
+    world = WORLDS["covariate shift alone"]
+    before, after = world.law(-1.0), world.law(0.5)
+    assert np.allclose(before[:, 1] / before.sum(axis=1), after[:, 1] / after.sum(axis=1))
+    assert not np.allclose(before.sum(axis=1), after.sum(axis=1))
+
+
+def test_probabilities_are_those_of_the_counts():
+    rng = np.random.default_rng(2)
+    category, label = rng.integers(0, 3, 600), rng.integers(0, 2, 600)
+    calibrates = rng.random(600) < 0.5
+    point, is_ok = counted(category, label, calibrates, 3, 2, 250)
+    assert is_ok.tolist() == [False] * 10 + [True] * 590
+    t = 555  # since the refit at 500 each example has joined
+    joined = [i for i in range(t) if i >= 500 or calibrates[i]]
+    same = [label[i] for i in joined if category[i] == category[t]]
+    rate = (sum(label[joined]) + 0.5) / (len(joined) + 1)
+    assert point[t, 1] == pytest.approx((sum(same) + rate) / (len(same) + 1))
+
+
+@pytest.mark.parametrize("detector", [Change("shiryaev-roberts"), PlainCusum()])
+def test_a_detector_finds_a_large_change_soon(detector):
+    stream = stream_of(WORLDS["rate .2 to .6"], seed=3)
+    begin = stream.after(CHANGE)
+    path = detector.path(stream, begin - 1000)
+    alarm = detector.first(stream, begin - 1000, float(path[:1000].max()) + 0.1)
+    assert begin <= alarm < begin + 200
+
+
+def test_the_sensitivity_is_the_greatest_that_the_run_length_allows():
+    cell = Cell("rate .2 to .6", "tolerant CUSUM, by part", 12)
+    found = measure(cell)
+    most = false_share(DETECTORS[cell.detector])
+    assert most - 1 / 12 < found.false_share <= most
+    assert found.found_share == 1.0
+    assert 0 < found.delay < 150
+
+
+class Counting(River):
+    """A slow detector that notes how far the streams go that it is given."""
+
+    is_slow = True
+    given: ClassVar[set[tuple[int, int]]] = set()
+
+    def first(self, stream, begin, _sensitivity):
+        self.given.add((int(stream.rows.n[begin]), int(stream.rows.n[-1])))
+
+
+def test_a_slow_detector_looks_at_shorter_streams(monkeypatch):
+    slow = Counting("ADWIN", [{}])
+    slow.is_slow = True
+    monkeypatch.setitem(DETECTORS, "slow", slow)
+    found = measure(Cell("rate .2 to .6", "slow", 3))
+    assert (found.streams, found.found_share) == (3, 0.0)
+    assert Counting.given == {(4000, 6999)}
+
+
+def test_a_found_share_has_its_standard_error():
+    line = run_module.Line(Cell("season", "CUSUM (Page)", 100), Measured(100, 0.5, 0.2, 90.0))
+    assert line.plain()["found_share_error"] == pytest.approx(0.04)
+    assert "found  20.0% ± 4.0%" in str(line)
+
+
+def test_on_streams_without_a_change_only_the_default_monitors_are_run():
+    cells = cells_of(["i.i.d., class of 1 %"], list(DETECTORS), 3)
+    assert {cell.detector for cell in cells} == {
+        "default monitors, level .01",
+        "of them, calibration",
+        "of them, exchangeability",
+    }
+
+
+def test_the_wealth_of_transforms_grows_where_probabilities_are_wrong_and_not_where_they_hold():
+    rng = np.random.default_rng(6)
+    p = rng.uniform(0.1, 0.9, 4000)
+    path = {}
+    for name, true in (("right", p), ("wrong", p**2)):
+        misses = (rng.random(4000) < true) - p
+        path[name] = PitBeta().path(Stream(stream_of(WORLDS["season"], 0).rows, misses), 0)
+    assert path["right"].max() < np.log(1000)
+    assert path["wrong"][-1] > 50
+
+
+def test_transforms_of_outcomes_of_the_announced_probability_are_uniform():
+    rng = np.random.default_rng(7)
+    p = rng.choice([0.05, 0.3, 0.8], 20_000)
+    z = transforms((rng.random(20_000) < p) - p)
+    assert kstest(z, "uniform").pvalue > 0.001
+
+
+def test_the_fitted_density_is_the_one_that_scipy_finds():
+    z = np.random.default_rng(8).beta(0.6, 2.5, 3000)
+    a, b, *_ = beta.fit(z, floc=0, fscale=1)
+    found = fitted(np.array([np.log(z).mean(), np.log1p(-z).mean()]), np.ones(2))
+    np.testing.assert_allclose(found, [a, b], rtol=1e-4)
+
+
+def test_a_river_detector_goes_by_its_grid():
+    stream = stream_of(WORLDS["rate .2 to .6"], seed=4)
+    adwin = River("ADWIN", [{"delta": 1e-9}, {"delta": 0.1}])
+    begin = stream.after(CHANGE) - 500
+    assert adwin.first(stream, begin, 1) <= adwin.first(stream, begin, 0)
+
+
+def inverted(n, change, seed):
+    """Return two classes that one feature tells apart, with other labels from `change` on."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 2))
+    X[:, 0] += 3.0 * codes
+    codes[change:] = 1 - codes[change:]
+    return X, codes
+
+
+def test_on_answered_examples_the_default_monitors_raise_the_alarms_of_the_predictor():
+    X, codes = inverted(700, 500, seed=5)
+    config = PredictorConfig(classes=("0", "1"), committee="single")
+    answers = OnlinePredictor(config).step_many(X, [str(code) for code in codes])
+    own = [one.n - 1 for one in answers if isinstance(one, Alarm)]
+    rows = scored(X, codes)
+    assert own
+    assert rows.n[Default().alarms(Stream.of(rows), 0.01)].tolist() == own
+
+
+def test_each_alarm_begins_the_detector_anew():
+    stream = stream_of(WORLDS["season"], seed=6)
+    cusum = PlainCusum()
+    alarms = cusum.alarms(stream, 8.0)
+    assert len(alarms) > 1
+    begun = [0, *(alarm + 1 for alarm in alarms)]
+    assert [cusum.first(stream, begin, 8.0) for begin in begun] == [*alarms, None]
+
+
+def test_alarms_within_fifty_examples_of_the_first_count_as_one():
+    assert changes_in([]) == 0
+    assert changes_in([0, 49]) == 1
+    assert changes_in([0, 49, 50, 99, 100]) == 3
+
+
+def test_on_a_real_stream_alarms_are_counted_and_the_first_after_the_change_is_the_delay(
+    monkeypatch,
+):
+    stream = Stream.of(scored(*inverted(700, 500, seed=5)))
+    monkeypatch.setattr(measure_module, "answered", lambda _: stream)
+    monkeypatch.setitem(measure_module.REAL, "2cdt", 500)
+    found = measure(Cell("2cdt", "default monitors, level .01", 2))
+    assert found.examples == len(stream.rows)
+    assert found.alarms >= 1
+    assert found.first == 500 + found.delay
+    assert 0 < found.delay < 60
+    monkeypatch.setitem(measure_module.REAL, "2cdt", None)
+    assert measure(Cell("2cdt", "default monitors, level .01", 2)).delay is None
+
+
+def test_a_real_stream_whose_file_is_absent_is_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("ONLINE_SVM_DATA", str(tmp_path))
+    measure_module.answered.cache_clear()
+    assert "2cht.csv is not in" in measure(Cell("2cht", "of them, calibration", 2))
+
+
+def test_results_on_a_real_stream_are_of_our_answers_too():
+    assert "online-svm" in program(Cell("elec2", "river ADWIN", 2))
+    assert "online-svm" not in program(Cell("season", "river ADWIN", 2))
+
+
+def test_the_order_in_which_labels_come_alarms_where_one_class_comes_sooner():
+    by_horizon, by_arrival = LATE.values()
+    seeds = range(4)
+    assert not any(late_alarms(by_horizon, seed) for seed in seeds)
+    assert all(late_alarms(by_arrival, seed) for seed in seeds)
+    assert not any(late_alarms(by_arrival, seed, delays=(240, 240)) for seed in seeds)
+
+
+def test_a_run_goes_on_from_what_is_kept(tmp_path, monkeypatch):
+    cells = cells_of(["rate .2 to .3", "season"], ["CUSUM (Page)"], 2)
+    measured = []
+
+    def one(cell):
+        measured.append(cell)
+        return Measured(2, 0.5, 1.0, 30.0)
+
+    monkeypatch.setattr(run_module, "measure", one)
+    file = tmp_path / "kept.jsonl"
+    first = [str(line) for line in run(cells, file)]
+    file.write_bytes(file.read_bytes() + b'{"cut off')
+    assert [str(line) for line in run(cells, file)] == first
+    assert measured == cells
+    assert "median delay     30" in first[0]
+
+
+def test_what_a_real_stream_gave_is_kept_too(tmp_path, monkeypatch):
+    cells = cells_of(["elec2"], ["river ADWIN", "river KSWIN"], 2)  # KSWIN is slow
+    assert [cell.detector for cell in cells] == ["river ADWIN"]
+    monkeypatch.setattr(run_module, "measure", lambda _: Watched(9_990, 12, 320, None))
+    file = tmp_path / "kept.jsonl"
+    first = [str(line) for line in run(cells, file)]
+    monkeypatch.setattr(run_module, "measure", lambda _: "measured again")
+    assert [str(line) for line in run(cells, file)] == first
+    assert "alarms   12  first after    320  delay      -" in first[0]
+
+
+def test_a_file_that_is_none_of_this_benchmark_is_refused(tmp_path):
+    file = tmp_path / "other.jsonl"
+    file.write_text('{"a": 1}\n')
+    with pytest.raises(BadConfiguration, match="line 1"):
+        list(run([], file))
+
+
+def test_a_package_that_is_not_installed_is_said(monkeypatch):
+    from scripts.bench.monitors import peers
+
+    def absent(bench, package, remedy):
+        raise BadConfiguration(f"bench {bench}: the {package} package is not installed")
+
+    monkeypatch.setattr(peers, "peer_package", absent)
+    assert "not installed" in measure(Cell("rate .2 to .3", "online-cp SimpleJumper", 2))

@@ -1,0 +1,45 @@
+"""The coverage of the headline's interval, where the truth is known."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from scripts.bench.coverage import BAND, LEVEL, SHARES, Case, logistic_band, measured, run
+
+DRAWS = 12
+
+
+@pytest.mark.parametrize("kind", ["2 %", "10 %", "50 %"])
+def test_for_two_classes_the_headline_holds_the_frequency_in_the_bin_at_its_level(
+    kind: str,
+) -> None:
+    case = Case(300, SHARES[kind], {"committee": "single", "taxonomy": "class"})
+    found = [one for one in (measured(case, draw) for draw in range(DRAWS)) if one]
+    assert len(found) > DRAWS // 2
+    assert np.mean([one["headline"][0] for one in found]) >= LEVEL
+    # The measure tells intervals that hold it from those that do not.
+    assert np.mean([one["venn"][0] for one in found]) < LEVEL
+
+
+def test_every_interval_is_a_line_and_more_classes_are_asked_each_against_the_rest() -> None:
+    lines = list(
+        run(draws=1, sizes=(200,), shares={"four": SHARES["four classes"]},
+            settings={"single": {"committee": "single"}})
+    )  # fmt: skip
+    names = [line.interval for line in lines]
+    assert names[:2] == ["headline", "venn"]
+    assert BAND in names
+    assert all(0.0 <= line.of_bin <= 1.0 and line.width > 0.0 for line in lines)
+    assert "width" in str(lines[0])
+    assert lines[0].plain()["interval"] == "headline"
+
+
+def test_the_logistic_band_holds_the_truth_where_the_truth_is_logistic() -> None:
+    held = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        scores = rng.normal(size=400)
+        band = logistic_band(scores, rng.random(400) < expit(2.0 * scores - 0.5), np.array([0.7]))
+        assert band is not None
+        held.append(band[0][0] <= expit(0.9) <= band[1][0])
+    assert 0.85 <= np.mean(held) <= 0.95

@@ -1,0 +1,188 @@
+"""Two checkouts are compared run by run, and an interrupted comparison goes on where it was."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from scripts.bench import pairs
+from scripts.bench.commands import app
+from scripts.bench.pairs import BenchFailed, Comparison, PairedRatio
+from scripts.bench.printed import speeds
+from scripts.bench.profile import Profile
+from scripts.bench.report import Row
+from scripts.bench.solver import Agreement
+from scripts.command_line import main
+from workers.errors import BadConfiguration
+
+ROWS = [
+    Row("engine / null worker", 30_000.0, 60_000.0, unit="/s"),
+    Row("engine / reads and commits alone", 30_000.0, 90_000.0, unit="/s"),
+]
+
+PYTHON = sys.executable
+
+# Stands for the interpreter of a checkout: notes that it ran, and prints an ever slower engine.
+FAKE = """#!{python}
+import json, os, pathlib, sys
+if "--help" in sys.argv:
+    print("{help}")
+    raise SystemExit
+log = pathlib.Path("{log}")
+with log.open("a") as target:
+    target.write("{name} " + " ".join(sys.argv[1:]) + "\\n")
+ran = log.read_text().count("{name} ")
+assert "PYTHONPATH" not in os.environ
+assert pathlib.Path.cwd() == pathlib.Path("{directory}")
+if pathlib.Path("broken").exists():
+    raise SystemExit("out of memory")
+ours, peer = {speed} / ran, 100.0 / ran
+if "--json" in sys.argv:
+    print(json.dumps({{"name": "engine / null worker", "ours": ours, "peer": peer, "unit": "/s"}}))
+else:
+    print(f"engine / null worker      {{ours:,.0f}}/s  {{peer:,.0f}}/s     0.50")
+"""
+
+
+def checkout(directory: Path, log: Path, speed: float, page: str = "--json") -> Path:
+    (directory / ".venv" / "bin").mkdir(parents=True)
+    python = directory / ".venv" / "bin" / "python"
+    python.write_text(
+        FAKE.format(
+            python=PYTHON, log=log, name=directory.name, directory=directory, speed=speed,
+            help=page,
+        )
+    )  # fmt: skip
+    python.chmod(0o755)
+    return directory
+
+
+@pytest.fixture
+def old(tmp_path, monkeypatch) -> Path:
+    """Return another checkout, half as fast as the one that stands for this one."""
+    log = tmp_path / "log"
+    new = checkout(tmp_path / "new", log, 8_000_000.0)
+    (new / "scripts" / "bench").mkdir(parents=True)
+    monkeypatch.setattr(pairs, "ROOT", new)
+    monkeypatch.setattr(pairs.sys, "executable", str(new / ".venv" / "bin" / "python"))
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    return checkout(tmp_path / "old", log, 4_000_000.0, page="no such option")
+
+
+def ran(tmp_path: Path) -> list[str]:
+    return [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
+
+
+def test_the_two_take_turns_and_each_begins_every_other_pair(old, tmp_path):
+    options = ("--examples", "600")
+    found = list(pairs.run(Comparison("worker", old, options), 4, tmp_path / "runs.jsonl"))
+    assert ran(tmp_path) == ["new", "old", "old", "new"] * 2
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert lines[0] == "new scripts/bench worker --examples 600 --json"
+    assert lines[1] == "old -m workers.cli bench worker --examples 600"
+    assert [(one.name, one.pairs) for one in found] == [("engine", 4), ("peer: null worker", 4)]
+    # Both become slower with each run, at the same pace: the pairs do not see it.
+    assert found[0].ratio == pytest.approx(2.0, rel=1e-5)
+    assert found[1].ratio == pytest.approx(1.0, rel=0.02)
+
+
+def test_an_interrupted_comparison_goes_on_where_it_was(old, tmp_path):
+    asked, file = Comparison("worker", old), tmp_path / "runs.jsonl"
+    (old / "broken").touch()
+    with pytest.raises(BenchFailed, match=r"old: bench worker ended with 1: out of memory"):
+        list(pairs.run(asked, 2, file))
+    assert ran(tmp_path) == ["new", "old"]
+    with file.open("a") as target:
+        target.write('{"pair": 1, "si')  # the machine went down
+    (old / "broken").unlink()
+    first = list(pairs.run(asked, 2, file))
+    assert ran(tmp_path)[2:] == ["old", "old", "new"]
+    assert list(pairs.run(asked, 2, file)) == first
+    assert len(ran(tmp_path)) == 5
+    list(pairs.run(asked, 3, file))
+    assert len(ran(tmp_path)) == 7
+
+
+def test_runs_of_another_comparison_are_never_mixed_in(old, tmp_path):
+    file = tmp_path / "runs.jsonl"
+    list(pairs.run(Comparison("worker", old), 2, file))
+    before = file.read_bytes()
+    for other in (Comparison("profile", old), Comparison("worker", old, ("--examples", "9"))):
+        with pytest.raises(BadConfiguration, match="of another comparison"):
+            list(pairs.run(other, 2, file))
+    file.write_bytes(b"a letter\n")
+    with pytest.raises(BadConfiguration, match="of another comparison"):
+        list(pairs.run(Comparison("worker", old), 2, file))
+    assert file.read_bytes() == b"a letter\n"
+    assert b'"pair"' in before
+
+
+def test_a_directory_without_an_interpreter_is_named(tmp_path):
+    with pytest.raises(BadConfiguration, match=r"nowhere: no .venv/bin/python"):
+        list(pairs.run(Comparison("worker", tmp_path / "nowhere"), 2, tmp_path / "runs.jsonl"))
+
+
+def test_the_interval_is_that_of_a_paired_t_test_on_the_logarithms():
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.lognormal(0.1, 0.05, 12), rng.lognormal(0.0, 0.05, 12)
+    found = PairedRatio.of("engine", ours.tolist(), theirs.tolist())
+    peer = stats.ttest_rel(np.log(ours), np.log(theirs)).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((np.exp(peer.low), np.exp(peer.high)))
+    assert found.ratio == pytest.approx(stats.gmean(ours / theirs))
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        ROWS,
+        [Row("window of 9", 0.25, 2.0, "7 pair steps"), Agreement("Car", 1e-3, 1e-7)],
+        [Profile("engine", 13.5, {"read": 0.5, "learn, validity": 1.25}, {"refit process": 2.5})],
+    ],
+)
+def test_lines_and_json_of_a_benchmark_are_read_alike(results):
+    lines = speeds("\n".join(map(str, results)))
+    assert lines == pytest.approx(speeds("\n".join(json.dumps(r.plain()) for r in results)))
+    assert len(lines) >= 2
+
+
+def test_one_figure_beside_two_peers_is_one_figure():
+    assert speeds("\n".join(map(str, ROWS))) == {
+        "engine": 30_000.0,
+        "peer: null worker": 60_000.0,
+        "peer: reads and commits alone": 90_000.0,
+    }
+
+
+def test_the_command_prints_each_ratio_with_its_interval(old, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ["pairs", "--against", str(old), "--runs", "2", "worker", "--examples", "9"]
+    for option in ([], ["--json"]):
+        with pytest.raises(SystemExit) as ended:
+            main(app, "bench", [*command, *option])
+        assert ended.value.code == 0
+    first, _, *objects = capsys.readouterr().out.splitlines()
+    assert first.split()[:4] == ["engine", "2.000", "95", "%"]
+    assert [json.loads(one)["name"] for one in objects] == ["engine", "peer: null worker"]
+    assert len(ran(tmp_path)) == 4
+    assert json.loads((tmp_path / "pairs-worker.jsonl").read_text().split("\n")[0])["options"] == [
+        "--examples",
+        "9",
+    ]
+
+
+@pytest.mark.slow
+def test_this_checkout_is_as_fast_as_itself(tmp_path):
+    own = tmp_path / "own"
+    (own / ".venv" / "bin").mkdir(parents=True)
+    for name in ("workers", "online_svm", "scripts"):
+        (own / name).symlink_to(pairs.ROOT / name)
+    python = own / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    asked = Comparison("profile", own, ("--examples", "600"))
+    found = {one.name: one for one in pairs.run(asked, 2, tmp_path / "runs.jsonl")}
+    assert {"engine: whole", "default: whole", "engine: parse"} <= set(found)
+    assert 0.2 < found["engine: whole"].ratio < 5.0

@@ -1,0 +1,147 @@
+"""Lambrou et al. (2012): the protocol against the predictor's, and the tables on short streams."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock
+from scripts.papers import Run, draw
+from scripts.papers.venn import experiments as venn
+from scripts.papers.venn.adult import AdultTask, measure_adult
+from scripts.papers.venn.measures import curves, measured_batch, measures
+from scripts.papers.venn.nearest_isotonic import NearestIsotonic
+from scripts.papers.venn.protocol import STEPWISE, Setting, Stream, follow
+
+COLLAPSED = Setting("car", "sigma", 0.02)
+
+
+@pytest.fixture(scope="module")
+def collapsed(data_set) -> Stream:
+    data_set("car")  # or skip
+    return follow(COLLAPSED, None, seed=0, length=400)
+
+
+def test_the_protocol_is_that_of_the_predictor(data_set) -> None:
+    setting, n = Setting("wine", "sigma", 0.6), 150
+    data = data_set("wine")
+    order = np.random.default_rng(1).permutation(len(data))[:n]
+    classes = tuple(map(str, np.unique(data.y)))
+    config = PredictorConfig.paper(classes, gamma=setting.gamma, maps=("platt",))
+    answers = OnlinePredictor(config).step_many(data.X[order], list(map(str, data.y[order])))
+    blocks = [b for b in answers if isinstance(b, PredictionBlock) and b.status == "ok"]
+    stream = follow(setting, None, seed=1, length=n)
+    venn, platt = stream.tracks["class"], stream.tracks["Platt, calibration"]
+    assert venn.steps == platt.steps == np.concatenate([b.n for b in blocks]).tolist()
+    for ours, theirs in (
+        (venn.lower, [b.lower for b in blocks]),
+        (venn.points, [b.point for b in blocks]),
+        (platt.points, [b.maps["platt"] for b in blocks]),
+    ):
+        same = np.isclose(np.array(ours), np.concatenate(theirs), rtol=0, atol=1e-3).all(axis=1)
+        assert same.mean() > 0.98
+
+
+def test_platt_on_training_scores_is_rejected_and_on_calibration_scores_is_not(collapsed) -> None:
+    measured = measures(collapsed)
+    assert measured["Platt, training"]["paper_p"] < 1e-50
+    assert measured["Platt, calibration"]["paper_p"] > 0.05
+    assert measured["class"]["paper_p"] > 0.05
+
+
+def test_isotonic_regression_by_steps_is_as_certain_as_the_paper_prints(collapsed) -> None:
+    assert measures(collapsed)[STEPWISE]["probability"] > 0.95
+
+
+def test_maps_answer_every_so_many_steps_and_venn_predictors_all(data_set) -> None:
+    data_set("car")  # or skip
+    stream = follow(COLLAPSED, None, seed=0, length=40, stride=8)
+    first = stream.tracks["class"].steps[0]
+    assert stream.tracks["class"].steps == list(range(first, 40))
+    assert stream.tracks["Platt, training"].steps == [n for n in (8, 16, 24, 32) if n >= first]
+    assert (stream.own[:first] == -1).all()
+
+
+def test_measures_are_those_of_the_definition() -> None:
+    rng = np.random.default_rng(0)
+    point = rng.dirichlet(np.ones(3), size=200)
+    codes, own = rng.integers(0, 3, 200), rng.integers(0, 3, 200)
+    measured = measured_batch(point, point - 0.1, point + 0.2, own, codes)
+    label = point.argmax(axis=1)
+    p = point.max(axis=1)
+    z = ((label == codes) - p).sum() / np.sqrt((p * (1 - p)).sum())
+    assert measured["accuracy"] == pytest.approx((label == codes).mean())
+    assert measured["paper_p"] == pytest.approx(2 * norm.sf(abs(z)))
+    middle = p + 0.05
+    z = ((label == codes) - middle).sum() / np.sqrt((middle * (1 - middle)).sum())
+    assert measured["midpoint_p"] == pytest.approx(2 * norm.sf(abs(z)))
+    assert measured["width"] == pytest.approx(0.3)
+    assert measured["surplus"] == pytest.approx(((label == codes) - p).sum())
+    assert sum(measured["class_surplus"]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_curve_ends_at_the_measures(collapsed) -> None:
+    measured, drawn = measures(collapsed)["class"], curves(collapsed)["class"]
+    for key in ("accuracy", "probability", "lower", "upper"):
+        assert drawn[key][-1] == pytest.approx(measured[key])
+    assert drawn["n"][-1] == 400
+
+
+def test_the_nearer_block_answers_between_two() -> None:
+    fitted = NearestIsotonic().fit([0.0, 1.0, 2.0, 4.0], [0, 1, 0, 1])
+    assert fitted.predict([-9.0, 0.4, 0.6, 2.9, 3.1]).tolist() == [0.0, 0.0, 0.5, 0.5, 1.0]
+    assert NearestIsotonic.from_state(fitted.state()).predict([3.1]).tolist() == [1.0]
+    assert NearestIsotonic().fit([], []).predict([1.0]).tolist() == [0.5]
+
+
+def test_on_adult_finer_taxonomies_reduce_the_log_loss(data_set) -> None:
+    data_set("a9a")
+    methods = measure_adult(AdultTask(0, None, 3000))["methods"]
+    loss = {name: measured["log_loss"] for name, measured in methods.items()}
+    assert loss["class-rank"] < loss["class"] - 0.04
+    assert loss["venn-abers"] < loss["class"] - 0.05
+    assert methods["class"]["width"] < methods["class-rank"]["width"]
+
+
+def serially(function: Callable[[Any], Any], tasks: Any, tell: Callable[[str], None]) -> list[Any]:
+    return [function(task) for task in tasks]
+
+
+@pytest.fixture(scope="module")
+def result(data_set) -> dict[str, Any]:
+    for name in ("car", "wine", "a9a"):
+        data_set(name)  # or skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(venn, "each", serially)
+        patch.setattr(venn.Plan, "quick", lambda: venn.Plan(("sigma", "gamma"), 1, 2, 2, 60, 200))
+        return venn.run(Run(quick=True))
+
+
+def test_every_printed_value_has_a_measurement_and_a_reason_where_it_differs(result) -> None:
+    assert len(result["rows"]) == 22
+    for row in result["rows"]:
+        assert isinstance(row["measured"], float)
+        assert isinstance(row["measured_gamma"], float)
+        assert row["reason"] is None or len(row["reason"]) > 10
+
+
+def test_claims_count_every_setting_and_seed(result) -> None:
+    of = [claim["of"] for claim in result["claims"]]
+    assert of == [2, 8, 8, 1, 1, 22, 22, 22, 6]
+    assert all(len(c["not_in"]) == c["of"] - c["holds"] for c in result["claims"])
+
+
+def test_tables_have_as_many_cells_as_columns(result) -> None:
+    for table in result["tables"]:
+        assert {len(row) for row in table["rows"]} == {len(table["columns"])}
+
+
+def test_figures_are_drawn_from_a_result_read_back_from_json(result, tmp_path) -> None:
+    paths = draw("venn", json.loads(json.dumps(result, allow_nan=False)), tmp_path)
+    assert len(paths) == 6
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)

@@ -1,1 +1,0 @@
-"""The laboratory: benchmarks, and the papers' experiments."""
