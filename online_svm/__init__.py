@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from online_svm.predictor.online_predictor import OnlinePredictor
     from online_svm.stream.example import Example
     from online_svm.stream.prediction import Prediction
-    from online_svm.svm.feature_map_svc import FeatureMapSVC
     from online_svm.svm.implied_posterior import ImpliedPosterior
     from online_svm.svm.online_svc import OnlineSVC
     from online_svm.svm.probabilistic_svc import ProbabilisticSVC
@@ -38,7 +37,6 @@ _HOMES = {
     "EvidentialIsotonic": "calibration.evidential",
     "EvidentialLogistic": "calibration.evidential",
     "Example": "stream.example",
-    "FeatureMapSVC": "svm.feature_map_svc",
     "ImpliedPosterior": "svm.implied_posterior",
     "InductiveVennClassifier": "venn.classifier",
     "InvalidExample": "errors",
@@ -67,7 +65,6 @@ __all__ = [
     "EvidentialIsotonic",
     "EvidentialLogistic",
     "Example",
-    "FeatureMapSVC",
     "ImpliedPosterior",
     "InductiveVennClassifier",
     "InvalidExample",

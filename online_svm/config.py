@@ -180,8 +180,6 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
             raise ValueError(
                 "learner: psvm learns probabilities of the second of two classes; declare two"
             )
-        if self.learner == "linear":
-            self._check_linear()
         if self.split == "crossfit" and self.learner != "svc":
             raise ValueError("split: crossfit needs learner = 'svc'")
         if self.committee not in (None, "single"):
@@ -193,11 +191,8 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
     def _check_drift(self) -> None:
         if self.monitors == "off":
             raise ValueError("on_drift: with monitors = 'off' there are no alarms to act on")
-        if self.on_drift == "refit" and (self.learner == "linear" or self.window is None):
-            raise ValueError(
-                "on_drift: refit needs a window and a learner that forgets what left it; "
-                "take on_drift = 'reset'"
-            )
+        if self.on_drift == "refit" and self.window is None:
+            raise ValueError("on_drift: refit needs a window; take on_drift = 'reset'")
 
     def _check_committee(self) -> None:
         needed = {"learner": "svc", "split": "interleaved", "kernel": "rbf"}
@@ -209,14 +204,6 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
                 )
         if not self.members or len(set(self.members)) != len(self.members):
             raise ValueError("committee: name at least one machine, and each once")
-
-    def _check_linear(self) -> None:
-        if self.window is None:
-            raise ValueError("learner: linear needs a window, which bounds its calibration set")
-        if "implied" in self.maps:
-            raise ValueError("maps: implied is a bank of kernel machines; not with learner linear")
-        if self.feature_map == "fourier" and self.kernel != "rbf":
-            raise ValueError("feature_map: fourier needs kernel = 'rbf'; take nystroem")
 
     @property
     def members(self) -> tuple[MemberName, ...]:

@@ -19,34 +19,16 @@ class MachineConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    learner: Literal["svc", "psvm", "linear"] = Field(
+    learner: Literal["svc", "psvm"] = Field(
         "svc",
-        description="The machine that scores: the ordinary SVM, the P-SVM, which also learns "
-        "from probabilities, or a linear SVM on a feature map of the kernel, which keeps what it "
-        "learned before the window.",
+        description="The machine that scores: the ordinary SVM, or the P-SVM, which also learns "
+        "from probabilities.",
     )
     committee: Literal["single", "default"] | tuple[MemberName, ...] | None = Field(
         None,
         description="One machine, or several unlike ones, weighed by what they said of training "
         "examples before they learned them: 'default' or their names. Default: "
         "'default' where learner = 'svc', split = 'interleaved' and kernel = 'rbf', else 'single'.",
-    )
-    feature_map: Literal["nystroem", "fourier"] = Field(
-        "nystroem", description="Feature map of the linear learner; fourier is of rbf only."
-    )
-    n_components: int = Field(
-        500,
-        ge=1,
-        le=10_000,
-        description="Features of that map; Nystroem has at most one for each "
-        "training example of the first full window.",
-    )
-    fading: float = Field(
-        0.999,
-        gt=0,
-        le=1,
-        description="What the linear learner keeps of the time before the window at each new "
-        "example; 1 keeps all, for streams that do not drift.",
     )
     kernel: Literal["rbf", "linear", "poly"] = Field("rbf", description="Kernel function.")
     C: float = Field(1.0, gt=0, le=1e6, description="Penalty of a margin violation.")

@@ -138,9 +138,7 @@ class RefitCycle(PredictorState):
         self._active, self._pending, self._following = active, self._following, None
         self._is_stale = False
         if self._monitors is not None:
-            # The linear learner keeps what it learned before the window.
-            keeps_all = config.learner == "linear"
-            self._monitors.close(self._since if keeps_all else pending.start)
+            self._monitors.close(pending.start)
         self._examples.drop_given()
         self._forget_before(0 if config.window is None else self.n - config.window)
 

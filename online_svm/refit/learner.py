@@ -16,7 +16,6 @@ from online_svm.refit.committee.said import Said, joined_states
 from online_svm.refit.crossfit import FoldMachines
 from online_svm.refit.held_window import Counts, HeldWindow
 from online_svm.refit.implied_training import train_banks
-from online_svm.refit.linear_learner import LinearLearner
 from online_svm.refit.scaling import Scaling
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask
@@ -28,8 +27,6 @@ from online_svm.stream.split import fold_numbers
 from online_svm.svm.exact.rolling_machine import STRICTNESS, RollingMachine
 from online_svm.svm.hyperparameters import balanced_weights
 from online_svm.svm.implied.packed_bank import PackedBank
-from online_svm.svm.kernel_model import KernelModel
-from online_svm.svm.linear.fourier import FourierModel
 from online_svm.types import Bools, Floats, Ints
 
 NO_CODES: Ints = np.empty(0, dtype=np.int64)
@@ -53,7 +50,6 @@ class Learner:
         self.config, self.members = config, members
         self._held, self._scaling = HeldWindow(config), WindowScaling(config)
         self._machine: RollingMachine | FoldMachines | None = None
-        self._linear = LinearLearner(config)
         self._committee = Committee(config, members) if config.members else None
         self._n_classes = self._refits = 0
 
@@ -69,14 +65,11 @@ class Learner:
         trains, counts = self._take(task)
         if self._committee is not None:
             return self._fit_committee(self._committee, task, trains, counts, others)
-        forgotten, left, _ = counts
-        if self.config.learner == "linear":
-            return self._fit_linear(task, trains, left, forgotten)
         if self._scaling.is_due(trains, self._refits):
             self._rescale(trains)
         if self.config.learner == "psvm":
             return self._fit_tubes(task, trains)
-        machine = self._advance(task, forgotten, trains)
+        machine = self._advance(task, counts[0], trains)
         machine.set_penalties(self._penalties(task, trains))
         machine.solve()
         return RefitResult(
@@ -126,8 +119,6 @@ class Learner:
             committee = self._joined(self._committee, others)
             own["committee"] = committee.header
             parts |= nest("committee", committee.arrays)
-        if self.config.learner == "linear":
-            parts |= nest("linear", self._linear.state())
         return frames.join(own, parts | {"rows": self._held.rows})
 
     @classmethod
@@ -157,19 +148,10 @@ class Learner:
             learner._committee = Committee.from_state(
                 committee, config, members, window, learner._n_classes
             )
-        if config.learner == "linear":
-            X, linear = scaling.transform(held.rows[held.trains]), under("linear", parts)
-            learner._linear = LinearLearner.from_state(
-                linear, config, scaling.kernel, X, learner._n_classes
-            )
         return learner
 
     def _begin_anew(self) -> None:
-        """Give up machines that learned an example with a label that it no longer has.
-
-        The linear one goes on, and keeps that label: what it learned before the window would be
-        lost with it.
-        """
+        """Give up machines that learned an example with a label that it no longer has."""
         self._machine = None
         if self._committee is not None:
             self._committee.begin_anew()
@@ -242,27 +224,6 @@ class Learner:
             self._scaling.kernel, X[trains], signs[trains], task.probs[trains], prices[trains],
             self.config.eta, STRICTNESS * self.config.tol,
         )  # fmt: skip
-        return self._result(task, model, X, trains)
-
-    def _fit_linear(self, task: RefitTask, trains: Bools, left: int, forgotten: int) -> RefitResult:
-        """Teach T to the linear machines, and score every available example by them."""
-        linear, is_full = self._linear, len(trains) == self.config.window
-        is_due = not linear.is_settled and (self._scaling.has_doubled(trains) or is_full)
-        if not self._scaling.is_fitted or is_due:
-            self._rescale(trains)
-            X = self._scaling.transform(self._held.rows)
-            linear.begin(self._scaling.kernel, X[trains], is_full)
-        else:
-            X = self._scaling.transform(self._held.rows)
-        codes, penalties = task.codes[trains], self._penalties(task, trains)
-        model = linear.learn(X[trains], codes, penalties, left, forgotten)
-        self._n_classes = task.n_classes
-        return self._result(task, model, X, trains)
-
-    def _result(
-        self, task: RefitTask, model: KernelModel | FourierModel, X: Floats, trains: Bools
-    ) -> RefitResult:
-        """Score every available example, the rows of X, by a model that keeps no scores itself."""
         scores = model.scores(X)
         return RefitResult(
             freeze=task.freeze,

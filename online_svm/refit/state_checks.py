@@ -73,8 +73,6 @@ def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
     if config.members:
         committee = State(own["committee"], under("committee", parts))
         _check_committee(config, own["n_classes"], committee, (n, d), training)
-    if config.learner == "linear":
-        _check_linear(config, own["n_classes"], under("linear", parts), (training, d))
 
 
 def _check_committee(
@@ -95,32 +93,6 @@ def _check_committee(
         else:
             held = _check_solver(config, classes, own, parts, (shape[0], kind))
             require(held == training, "rings")
-
-
-def _check_linear(
-    config: PredictorConfig, classes: int, arrays: Arrays, shape: tuple[int, int]
-) -> None:
-    """Check a map and the machines on it, over training rows of that shape."""
-    n, d = shape
-    settled = arrays["is_settled"]
-    require(settled.dtype.str == "|b1" and settled.shape == (1,), "is_settled")
-    if not under("map", arrays):  # as long as nothing was there to fit one on
-        require(not under("machine", arrays) and not settled[0], "machine")
-        return
-    if config.feature_map == "fourier":
-        size = config.n_components
-        check_floats(arrays, "map.weights", (d, size))
-        check_floats(arrays, "map.offset", (size,))
-    else:
-        size = len(arrays["map.landmarks"])
-        require(0 < size <= config.n_components, "map.landmarks")
-        check_floats(arrays, "map.landmarks", (size, d))
-        check_floats(arrays, "map.normalization", (size, size))
-    machines = 1 if classes == 2 else classes
-    require(classes >= 2, "n_classes")
-    check_floats(arrays, "machine.past", (machines, size + 1))
-    check_floats(arrays, "machine.alpha", (machines, n))
-    check_indices(arrays, "machine.codes", (n,), classes)
 
 
 def _check_folds(

@@ -15,7 +15,6 @@ from online_svm.storage.arrays import check_floats, nest, require, under
 from online_svm.storage.state import Header
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.kernel_model import KernelModel
-from online_svm.svm.linear.fourier import FourierModel
 from online_svm.types import Arrays, Floats, Ints
 
 
@@ -90,7 +89,7 @@ class RefitResult:
     ----------
     freeze : int
         As in the task.
-    model : KernelModel, CommitteeModel or FourierModel
+    model : KernelModel or CommitteeModel
         The fitted machine or machines, over scaled features.
     scaling : Scaling
         What to apply to a row before the model.
@@ -106,7 +105,7 @@ class RefitResult:
     """
 
     freeze: int
-    model: KernelModel | CommitteeModel | FourierModel
+    model: KernelModel | CommitteeModel
     scaling: Scaling
     calibration_scores: Floats
     training_scores: Floats
@@ -119,10 +118,10 @@ class RefitResult:
         for k, bank in enumerate(self.banks):
             parts |= nest(f"bank.{k}", bank.state())
         header: dict[str, Any] = {"freeze": self.freeze, "banks": len(self.banks)}
-        if isinstance(self.model, KernelModel):
-            header["kernel"] = asdict(self.model.kernel)
-        elif isinstance(self.model, CommitteeModel):
+        if isinstance(self.model, CommitteeModel):
             header["members"] = [asdict(kernel) for kernel in self.model.kernels]
+        else:
+            header["kernel"] = asdict(self.model.kernel)
         if self.banks:
             header["bank_kernel"] = asdict(self.banks[0].kernel)
         return frames.join(header, parts)
@@ -150,14 +149,12 @@ class RefitResult:
         )
 
 
-def _model(header: Header, state: Arrays) -> KernelModel | CommitteeModel | FourierModel:
+def _model(header: Header, state: Arrays) -> KernelModel | CommitteeModel:
     """Return the model of a result: what its kernels are stands in the header."""
     if "members" in header:
         kernels = [Kernel(**kernel) for kernel in header["members"]]
         return CommitteeModel.from_state(state, kernels)
-    if "kernel" in header:
-        return KernelModel.from_state(state, Kernel(**header["kernel"]))
-    return FourierModel.from_state(state)
+    return KernelModel.from_state(state, Kernel(**header["kernel"]))
 
 
 def _check_result(parts: Arrays) -> None:
@@ -165,8 +162,8 @@ def _check_result(parts: Arrays) -> None:
     d = parts["scaling.mean"].size
     for name in ("mean", "width", "fill"):
         check_floats(parts, f"scaling.{name}", (d,))
-    # Of a kernel machine, of the first of a committee, of Fourier features.
-    for name in ("model.vectors", "model.0.vectors", "model.weights"):
+    # Of a kernel machine, or of the first of a committee.
+    for name in ("model.vectors", "model.0.vectors"):
         require(name not in parts or len(parts[name]) == d, name)
     machines = parts["calibration"].shape[1]
     for name in ("calibration", "training"):

@@ -45,11 +45,6 @@ class WindowScaling:
         self.gamma, self.fitted_on = gamma, fitted_on
 
     @property
-    def is_fitted(self) -> bool:
-        """Whether there was a refit."""
-        return self._fitted is not None
-
-    @property
     def scaling(self) -> Scaling:
         """The scaling, which must be fitted."""
         assert self._fitted is not None
@@ -59,17 +54,13 @@ class WindowScaling:
     def kernel(self) -> Kernel:
         """The kernel of the machines on scaled rows."""
         config = self._config
-        # The Newton steps of the P-SVM's solver want all 53 bits, as does a Nystroem map.
-        wide = config.learner != "svc"
+        # The Newton steps of the P-SVM's solver want all 53 bits.
+        wide = config.learner == "psvm"
         return Kernel(config.kernel, self.gamma, config.degree, config.coef0, wide)
 
     def transform(self, rows: Floats) -> Floats:
         """Return rows scaled; as they are, before the first refit."""
         return rows if self._fitted is None else self._fitted.transform(rows)
-
-    def has_doubled(self, trains: Bools) -> bool:
-        """Return whether T is at least twice what the scaling was fitted on."""
-        return int(trains.sum()) >= 2 * self.fitted_on
 
     def is_due(self, trains: Bools, refits: int) -> bool:
         """Return whether the scaling is to be fitted again at the refit of this number."""
@@ -78,7 +69,8 @@ class WindowScaling:
             return True
         if config.scale == "none" and config.missing == "reject" and config.gamma != "scale":
             return False
-        return self.has_doubled(trains) or refits % config.rescale_every == 0
+        has_doubled = int(trains.sum()) >= 2 * self.fitted_on
+        return has_doubled or refits % config.rescale_every == 0
 
     def fit(self, rows: Floats, trains: Bools) -> None:
         """Fit the scaling and gamma on T, the marked rows; kernels are to be computed anew."""

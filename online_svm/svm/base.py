@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from online_svm.svm.kernel_model import KernelModel
-from online_svm.svm.linear.fourier import FourierModel
 from online_svm.svm.validation import (
     check_same_classes,
     checked_examples,
@@ -27,7 +26,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: NDArray[Any]
-    _model: KernelModel | FourierModel
+    _model: KernelModel
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Return the decision values: shape (n,) for two classes, where positive means the second.

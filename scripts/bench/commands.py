@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from scripts.bench.report import Checked, Result
 
 
-class FeatureMapName(StrEnum):
-    """The feature maps, as the command line spells them."""
-
-    NYSTROEM = "nystroem"
-    FOURIER = "fourier"
-
-
 class PairedBench(StrEnum):
     """The benchmarks that `bench pairs` runs, as the command line spells them."""
 
@@ -163,28 +156,6 @@ def coverage(
 
     with stage_progress() as tell:
         _show(run(tell, draws), json)
-
-
-def linear(
-    examples: Annotated[
-        int,
-        typer.Option("--examples", min=10_000, metavar="N", help="Length of the longest stream."),
-    ] = 1_000_000,
-    feature_map: Annotated[
-        FeatureMapName, typer.Option("--feature-map", help="Of the linear machine.")
-    ] = FeatureMapName.NYSTROEM,
-    data_dir: DataDir = None,
-    json: Json = False,
-) -> None:
-    """Measure the linear machine on a feature map against the kernel machine of the window.
-
-    Accuracy and log loss on Adult and Elec2, and the cost of an example after 10 thousand, 100
-    thousand and a million; a few minutes.
-    """
-    from scripts.bench.linear import run
-
-    with stage_progress() as tell:
-        _show(run(examples, feature_map.value, data_dir, tell), json)
 
 
 def latency(
@@ -371,7 +342,6 @@ for command in (
     theorem,
     coverage,
     quality,
-    linear,
     latency,
     soak,
     start,

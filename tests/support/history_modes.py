@@ -31,12 +31,10 @@ MACHINES = {
         "split": "interleaved", "kernel": "poly", "taxonomy": "class-rank", "payload": "compact",
     },
     "svc-crossfit": {"split": "crossfit", "folds": 3, "maps": MAPS, "maps_every": 11},
-    "linear-oldest": {
-        "learner": "linear", "split": "oldest", "taxonomy": "margin", "payload": "compact",
-    },
-    "linear-interleaved": {"learner": "linear", "feature_map": "fourier"},
     "psvm-oldest": {"learner": "psvm", "split": "oldest", "taxonomy": "venn-abers"},
-    "psvm-interleaved": {"learner": "psvm", "maps": ("platt", "evidential-logistic", "mixed")},
+    "psvm-interleaved": {
+        "learner": "psvm", "taxonomy": "margin", "maps": ("platt", "evidential-logistic", "mixed"),
+    },
     "drift-report": DRIFT,
     "drift-refit": DRIFT | {"on_drift": "refit"},
     "drift-reset": DRIFT | {"on_drift": "reset"},
@@ -49,7 +47,7 @@ _STEP = 89
 
 COMMON = {
     "classes": ("a", "b"), "window": 50, "refit_every": 15, "metrics_every": 10, "gamma": 0.5,
-    "n_components": 12, "implied_models": 9, "n_bins": 4, "keep_input": False,
+    "implied_models": 9, "n_bins": 4, "keep_input": False,
 }  # fmt: skip
 SECOND = COMMON | {"refit_lag": 0, "kernel": "linear", "maps": ("platt",), "keep_input": True}
 """Settings of the other feed of a combination."""

@@ -17,7 +17,6 @@ MODES = {
     "single": {"committee": "single"},
     "three classes": {"classes": ("a", "b", "c")},
     "cross-fit": {"committee": "single", "split": "crossfit", "folds": 3},
-    "linear": {"learner": "linear", "n_components": 20},
     "implied": {"committee": "single", "maps": ("implied",), "implied_models": 9},
     "psvm": {"learner": "psvm"},
 }

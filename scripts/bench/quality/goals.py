@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from scripts.bench.quality.report import GROUPS, Mean, by_stream, means, of_group
-from scripts.bench.quality.rows import HEADLINE, LINEAR, RIVER, ROLLING_SVC, SIGMOID, SINGLE
+from scripts.bench.quality.rows import HEADLINE, RIVER, ROLLING_SVC, SIGMOID, SINGLE
 from scripts.bench.quality.run import Quality
 from scripts.bench.report import Result
 
@@ -128,7 +128,7 @@ def _aims(streams: dict[str, list[Quality]]) -> Iterator[Goal]:
 
 def _front(rows: Sequence[Mean]) -> Iterator[Goal]:
     for one in rows:
-        if one.row in (HEADLINE, SINGLE, LINEAR) and len(rows) > 1:
+        if one.row in (HEADLINE, SINGLE) and len(rows) > 1:
             ahead = [
                 other.row
                 for other in rows

@@ -12,7 +12,6 @@ from workers.history.backtest.kept_results import code_digest
 
 HEADLINE = "headline"
 SINGLE = "single"
-LINEAR = "linear"
 ROLLING_SVC = "rolling SVC"
 SIGMOID = f"{ROLLING_SVC}, sigmoid"
 BOOSTED = "rolling boosted trees, calibrated"
@@ -25,7 +24,6 @@ EVIDENTIAL = ("evidential-binning", "evidential-isotonic", "evidential-logistic"
 OURS: dict[str, Method] = {
     HEADLINE: partial(ours, row=HEADLINE),
     SINGLE: partial(ours, row=SINGLE, committee="single"),
-    LINEAR: partial(ours, row=LINEAR, learner="linear"),
     "crossfit": partial(ours, row="crossfit", split="crossfit"),
     "maps": partial(ours, row="maps", maps=MAPS),
     "evidential": partial(ours, row="evidential", maps=EVIDENTIAL),

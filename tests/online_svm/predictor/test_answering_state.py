@@ -15,7 +15,6 @@ KINDS = {
     "discovered": {"classes": None},
     "three classes": {"classes": ("a", "b", "c")},
     "mixed maps": {"maps": ("platt", "venn-abers", "evidential-logistic", "implied", "mixed")},
-    "linear": {"learner": "linear", "committee": None},
     "gaps": {},
     "late labels": {"horizon": 7},
     "alarms": {"window": 2000},

@@ -74,7 +74,6 @@ CONFIGS = {
     "found classes": {"classes": None},
     "committee": {"committee": "default", "kernel": "rbf", "maps": ["platt", "mixed"]},
     "maps": {"maps_every": 7, "refit_lag": 0, "maps": ["isotonic", "mixed"]},
-    "linear": {"learner": "linear"},
     "monitors": {"monitors": "default", "alarm_level": 0.5, "tolerance": 0.001},
 }
 

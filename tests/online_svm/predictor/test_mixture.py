@@ -152,9 +152,7 @@ def test_the_rows_of_a_million_classes_still_sum_to_one() -> None:
     assert mixed.min() > 0.0
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"maps_every": 7}, {"learner": "linear"}, {"classes": None, "mixed_share": 0.0}]
-)
+@pytest.mark.parametrize("changes", [{}, {"maps_every": 7}, {"classes": None, "mixed_share": 0.0}])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_mixed_does_not_depend_on_the_batch_size(changes: Any, n_classes: int) -> None:
     X, labels = stream(150, n_classes)

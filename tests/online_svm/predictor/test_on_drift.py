@@ -24,11 +24,10 @@ SETTINGS = {
     "reset, lagging": {"on_drift": "reset", "refit_lag": 60},
     "reset, mixed": {"on_drift": "reset", "maps": ("platt", "mixed"), "maps_every": 7},
     "reset, no window": {"on_drift": "reset", "window": None},
-    "reset, linear": {"on_drift": "reset", "learner": "linear", "n_components": 12},
     "refit, oldest": {"on_drift": "refit", "split": "oldest", "taxonomy": "venn-abers"},
     "refit, late": {"on_drift": "refit", "horizon": 20},
 }
-"""Settings that act on alarms; of the linear learner, not what it says without a window."""
+"""Settings that act on alarms."""
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +182,6 @@ def test_a_stream_that_never_comes_to_rest_is_not_begun_anew_all_the_time(policy
     [
         ({"on_drift": "refit", "monitors": "off"}, "no alarms to act on"),
         ({"on_drift": "refit", "window": None}, "take on_drift = 'reset'"),
-        ({"on_drift": "refit", "learner": "linear"}, "take on_drift = 'reset'"),
     ],
 )
 def test_a_policy_that_cannot_work_is_refused_and_another_named(settings, told):

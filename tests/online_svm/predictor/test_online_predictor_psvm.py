@@ -273,7 +273,7 @@ def test_a_later_training_set_of_probabilities_alone_is_learned() -> None:
     assert low.maps["implied"] == (0.5, 0.5)  # no label was there to vote on
 
 
-@pytest.mark.parametrize("learner", ["svc", "psvm", "linear"])
+@pytest.mark.parametrize("learner", ["svc", "psvm"])
 def test_there_is_no_answer_before_something_was_trained_on(learner: str) -> None:
     X, labels, _ = stream(60, share=0.0)
     config = PredictorConfig(
@@ -285,7 +285,7 @@ def test_there_is_no_answer_before_something_was_trained_on(learner: str) -> Non
     }
 
 
-@pytest.mark.parametrize("learner", ["svc", "psvm", "linear"])
+@pytest.mark.parametrize("learner", ["svc", "psvm"])
 @pytest.mark.parametrize("scale", ["standard", "none"])
 def test_a_later_training_set_of_nothing_leaves_an_answer(learner: str, scale: str) -> None:
     X, labels, _ = stream(60, share=0.0)
@@ -297,9 +297,8 @@ def test_a_later_training_set_of_nothing_leaves_an_answer(learner: str, scale: s
     assert not trains[20:].any()
     answers = rows(OnlinePredictor(config).step_many(X, labels))
     assert answers[20].status == "ok"
-    if learner != "linear":  # which keeps what it learned before the window
-        assert answers[40].scores == (-1.0,)
-        assert answers[40].venn[0][0] == pytest.approx(labels[20:40].count("a") / 21)
+    assert answers[40].scores == (-1.0,)
+    assert answers[40].venn[0][0] == pytest.approx(labels[20:40].count("a") / 21)
 
 
 def test_probabilities_move_the_scores() -> None:

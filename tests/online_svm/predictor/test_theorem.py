@@ -82,7 +82,6 @@ def answers(
     [
         *(SETTINGS[name] | {"refit_every": 50} for name in SETTINGS),
         {"refit_every": 60, "window": 100, "class_weight": "balanced", "committee": "single"},
-        {"refit_every": 50, "refit_lag": 10, "learner": "linear", "n_components": 10, "window": 90},
     ],
 )
 @pytest.mark.parametrize("shares", [(0.93, 0.07), (0.4, 0.3, 0.2, 0.1)])

@@ -24,8 +24,6 @@ OTHERS = [
     PredictorConfig(classes=("a", "b"), window=20, refit_every=7, learner="psvm"),
     PredictorConfig(classes=("a", "b"), window=None, refit_every=50, refit_lag=0),
     CONFIG.model_copy(update={"split": "crossfit"}),
-    CONFIG.model_copy(update={"learner": "linear", "n_components": 20}),
-    CONFIG.model_copy(update={"learner": "linear", "feature_map": "fourier", "split": "oldest"}),
 ]
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from online_svm.errors import InvalidInput
-from online_svm.svm.feature_map_svc import FeatureMapSVC
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.svm.probabilistic_svc import ProbabilisticSVC
@@ -12,7 +11,7 @@ from online_svm.svm.validation import class_codes, declared_classes
 from online_svm.venn.classifier import InductiveVennClassifier
 
 X = np.array([[0.0], [1.0], [2.0], [3.0]])
-STREAMS = [OnlineSVC, FeatureMapSVC, InductiveVennClassifier]
+STREAMS = [OnlineSVC, InductiveVennClassifier]
 ALL = [*STREAMS, ImpliedPosterior, ProbabilisticSVC]
 
 

@@ -75,7 +75,7 @@ def test_the_help_shows_what_a_setting_may_be(run, command):
     rows = {line.split()[1]: line for line in out.splitlines() if line[2:4] == "--"}
     for flag, written in {
         "--kernel": "<rbf|linear|poly>",
-        "--learner": "<svc|psvm|linear>",
+        "--learner": "<svc|psvm>",
         "--split": "<interleaved|oldest|crossfit>",
         "--taxonomy": "<class|class-quantile|class-rank|margin|venn-abers>",
         "--downstream": "<trim|block>",

@@ -165,13 +165,13 @@ def test_more_classes_are_held_against_the_rolling_svc_that_is_best_on_each_stre
 def test_a_row_is_on_the_front_where_none_is_better_and_cheaper(tmp_path):
     found = [
         quality_of("phishing", "headline", [0.2], 40.0),
-        quality_of("phishing", "linear", [0.3], 50.0),
+        quality_of("phishing", "single", [0.3], 50.0),
         quality_of("phishing", RIVER, [0.4], 20.0),
     ]
     front = {goal.name: goal.is_reached for goal in goals(found) if "front" in goal.name}
     assert front == {
         "two classes: headline on the front": True,
-        "two classes: linear on the front": False,
+        "two classes: single on the front": False,
     }
     draw(found, tmp_path / "front.png")
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")

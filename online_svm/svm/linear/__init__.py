@@ -1,1 +1,0 @@
-"""Linear machines on explicit feature maps."""
