@@ -1,8 +1,4 @@
-"""Every setting of the predictor: its name, default and limits, in one model.
-
-A setting that is added here also gets a line in semantics.py: what its absence means to feeds that
-were begun before.
-"""
+"""Every setting of the predictor: its name, default and limits, in one model."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal, Self

@@ -121,7 +121,7 @@ class AnsweringState:
             If the bytes are damaged, or of another configuration.
         """
         header, arrays = unpack(data)
-        if not are_equal("predictor", header.get("config"), config.model_dump(mode="json")):
+        if not are_equal(header.get("config"), config.model_dump(mode="json")):
             raise InvalidSnapshot("the published state was made under another configuration")
         try:
             return cls._loaded(header, arrays, config)

@@ -36,8 +36,6 @@ Label = Annotated[str, Field(min_length=1, max_length=256)]
 class CombinerConfig(BaseModel):
     """Settings of `Combiner`. Two equal configurations give equal answers, byte for byte.
 
-    A setting that is added here also gets a line in semantics.py.
-
     Examples
     --------
     >>> CombinerConfig(classes=["spam", "ham"]).classes
@@ -220,7 +218,7 @@ class Combiner:
             scores, positive = arrays["scores"], arrays["positive"]
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidSnapshot(f"the snapshot of a combination lacks {error}") from error
-        if not are_equal("combination", stored, self.config.model_dump(mode="json")):
+        if not are_equal(stored, self.config.model_dump(mode="json")):
             raise InvalidSnapshot("the snapshot is of a combination with another configuration")
         _check_learned(scores, positive)
         fitted = _maker(self.config).from_state(under("map", arrays)) if counters[1] else None

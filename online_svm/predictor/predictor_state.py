@@ -130,7 +130,7 @@ class PredictorState:
         """
         header, arrays = unpack(data)
         ours = self.config.model_dump(mode="json")
-        if not are_equal("predictor", header.get("config"), ours):
+        if not are_equal(header.get("config"), ours):
             raise InvalidSnapshot("the snapshot was made under another configuration")
         restored = type(self)(self.config, self._refitter)
         try:

@@ -10,15 +10,10 @@ from dataclasses import dataclass
 from workers.admin.registry import NoSuchFeed
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
-from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, InputLost
-from workers.feed.agreement import agreement, check_config
 from workers.feed.position import parse_id
 
 Progress = Callable[[int], None]
-
-WRITER = "fork"
-"""Writer of a feed that was begun with settings and that no worker has started."""
 
 _START = b"0-0"
 
@@ -78,27 +73,9 @@ def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
     return Fork(copied, before + copied, max(0, seq - answered))
 
 
-def begin(target: Store, settings: WorkerSettings) -> None:
-    """Begin the new feed with settings, so that its worker takes these; a second call is the same.
-
-    Raises
-    ------
-    BadConfiguration
-        If an earlier call began it with others.
-    """
-    ours, state = agreement(settings.predictor, settings.limits), target.state()
-    if state is None:
-        target.fence(WRITER, ours)
-    else:
-        check_config(target.keys.feed, state.agreement, ours)
-
-
-def is_copy(store: Store) -> bool:
-    """Return whether a feed has only input, and perhaps settings: no worker has started it."""
-    if store.has_snapshots() or set(store.types()) - {store.keys.state} != {store.keys.input}:
-        return False
-    state = store.state()
-    return state is None or state.writer == WRITER
+def is_input_alone(store: Store) -> bool:
+    """Return whether a feed has only input: no worker has started it."""
+    return set(store.types()) == {store.keys.input} and not store.has_snapshots()
 
 
 def _copied_before(store: Store, target: Store, cursor: tuple[int, int]) -> int:
@@ -118,7 +95,7 @@ def _copied_before(store: Store, target: Store, cursor: tuple[int, int]) -> int:
         f"feed {theirs.feed!r} exists and is no half-made copy of {store.keys.feed!r}: choose "
         "another name with --to"
     )
-    if not is_copy(target):
+    if not is_input_alone(target):
         raise another
     first = _first(store)
     count = common = 0

@@ -1,16 +1,16 @@
 """`fork`: answer the same input under another configuration."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from workers.cli.common import Config, Feed, Redis, feed_store, note, redis_url
-from workers.config.text_values import text_of
+from workers.config.text_values import option
 from workers.plural import counted
 
 if TYPE_CHECKING:
     from workers.admin.fork import Fork
-    from workers.feed.stored_settings import Renewed
 
 
 def register(app: typer.Typer) -> None:
@@ -35,14 +35,14 @@ def fork(
     from workers.cli.progress import PlainProgress
     from workers.config import settings
     from workers.errors import Unavailable
-    from workers.feed.stored_settings import renewed_settings
+    from workers.feed.stored_settings import lost_settings
 
     given = settings.load({}, config)  # check the settings before anything is copied
     url = redis_url(redis, config)
     flag = f" --config {config}" if config else ""
     with feed_store(feed, url) as store:
         state = store.state()
-        renewed = None if state is None else renewed_settings(given, feed, state.agreement)
+        lost = None if state is None else lost_settings(feed, state.agreement, given)
         name = to or _free_name(url, feed)
         with Store(url, name) as target:
             entries = store.length(store.keys.input)
@@ -51,9 +51,8 @@ def fork(
             except (Unavailable, KeyboardInterrupt):
                 note(f"to go on with the copy: online-svm fork {feed} --to {name}{flag}")
                 raise
-            if renewed is not None:
-                forking.begin(target, renewed.settings)
-                note(carried(feed, renewed))
+    if lost is not None:
+        note(renewed(feed, name, lost))
     note(f"{describe(made)}; to answer: online-svm worker {name}{flag}")
     print(name)
 
@@ -82,36 +81,30 @@ answered and trimmed'
     return told
 
 
-def carried(feed: str, renewed: "Renewed") -> str:
-    """Return which settings the new feed has from one whose semantics were given up.
+def renewed(feed: str, name: str, lost: Mapping[str, Any]) -> str:
+    """Return what became of the settings of a feed of earlier semantics.
+
+    Parameters
+    ----------
+    feed, name : str
+        The feed, and its fork.
+    lost : mapping from the name of a setting to its value
+        What the feed was set to and its fork is not.
 
     Examples
     --------
-    >>> from workers.config.settings import WorkerSettings
-    >>> from workers.feed.stored_settings import Changed, Renewed
-    >>> kept = {"committee": Changed("single", None), "max_classes": Changed(None, 100)}
-    >>> told = carried("f", Renewed(WorkerSettings(), kept)).split("; ")
+    >>> told = renewed("f", "f-2", {"classes": ["a", "b"], "window": 80}).split("; ")
     >>> told[0]
-    "it has the settings of 'f', with the defaults of then: committee single, max_classes none"
-    >>> told[1].partition(" FILE ")[2]
-    'with committee = "default", max_classes = 100'
+    "'f' was begun under semantics that are no longer computed"
+    >>> told[1], told[2]
+    ("'f-2' has its kept input and today's defaults", "'f' was set to --classes a,b --window 80")
     """
-    if not renewed.kept:
-        return f"it has the settings of {feed!r}"
-    then = ", ".join(f"{name} {text_of(kept.then)}" for name, kept in renewed.kept.items())
-    now = ", ".join(f"{name} = {_toml(name, kept.now)}" for name, kept in renewed.kept.items())
-    return (
-        f"it has the settings of {feed!r}, with the defaults of then: {then}; for those of now, or "
-        f"some of them: online-svm fork {feed} --to OTHER --config FILE with {now}"
+    told = (
+        f"{feed!r} was begun under semantics that are no longer computed; {name!r} has its kept "
+        "input and today's defaults"
     )
-
-
-def _toml(name: str, value: Any) -> str:
-    """Return a value as the settings file has it."""
-    if isinstance(value, bool | int | float):
-        return str(value).lower()
-    # Unset, it is the default one wherever the other settings allow a committee.
-    return '"default"' if (name, value) == ("committee", None) else f'"{text_of(value)}"'
+    options = " ".join(option(setting, value) for setting, value in lost.items())
+    return f"{told}; {feed!r} was set to {options}" if options else told
 
 
 def _free_name(url: str, feed: str) -> str:

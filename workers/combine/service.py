@@ -19,7 +19,7 @@ from workers.engine import preflight
 from workers.engine.preflight import Preflight
 from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
-from workers.feed.agreement import bound_to, stored_groups
+from workers.feed.agreement import bound_to, check_names, stored_groups
 from workers.feed.state import Agreement
 from workers.stop import Stop, signals
 
@@ -33,8 +33,6 @@ JOIN_WINDOW = 100
 
 class JoinSettings(BaseModel):
     """What is joined; with the combiner's settings it binds the written feed.
-
-    A setting that is added here also gets a line in online_svm/semantics.py.
 
     Examples
     --------
@@ -151,6 +149,9 @@ def _look(
     found = preflight.find(target)
     feed, state = target.keys.feed, found.state
     stored = {} if state is None else stored_groups(feed, state.agreement)
+    if "combination" in stored:
+        check_names(feed, stored["combination"], CombinerConfig)
+        check_names(feed, stored.get("join", {}), JoinSettings)
     settings = CombinerConfig.model_validate({**stored.get("combination", {}), **given.combination})
     joined = JoinSettings.model_validate({**stored.get("join", {}), **given.join})
     return (

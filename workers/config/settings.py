@@ -48,8 +48,7 @@ class Limits(BaseModel):
     """Bounds on one input entry, which is rejected beyond them; unique ids; the form of answers.
 
     They decide which entries are learned, and what an answer's bytes are. So they are fixed for the
-    life of a feed, as are the settings of its predictor. A new one needs a line in
-    online_svm/semantics.py.
+    life of a feed, as are the settings of its predictor.
     """
 
     max_entry_bytes: int = Field(

@@ -76,68 +76,77 @@ def processor_family() -> str:
 
 
 def stored_groups(feed: str, stored: Agreement) -> Groups:
-    """Return all settings of a stored configuration, by group, with the meaning they had.
+    """Return all settings of a stored configuration, by group.
 
     Raises
     ------
     BadConfiguration
-        If this version does not compute its semantics, or does not know one of its settings.
+        If this version does not compute its semantics.
     StateLost
         If it is damaged.
     """
     check_whole(feed, stored)
     check_computed(feed, stored)
+    groups = _read(stored)
+    if groups is None:
+        raise StateLost(
+            f"feed {feed!r}: its configuration is damaged: restore it from a backup, or: "
+            f"online-svm reset {feed}"
+        )
     try:
-        return semantics.completed(json.loads(stored.config))
+        semantics.check(semantics.of(groups))
     except InvalidConfig as error:
         raise BadConfiguration(f"feed {feed!r}: {error}, or: {_anew(feed)}") from error
-    except (AttributeError, TypeError, ValueError) as error:
-        raise StateLost(
-            f"feed {feed!r}: its configuration is damaged ({error!r}): restore it from a backup, "
-            f"or: online-svm reset {feed}"
-        ) from error
+    return groups
 
 
 def given_up(stored: Agreement) -> int | None:
-    """Return the semantics of a stored configuration if they are no longer computed.
+    """Return the semantics of a stored configuration if an earlier version computed them.
 
     None also where they cannot be read: what reads the configuration then says so.
     """
-    try:
-        number = semantics.of(json.loads(stored.config))
-    except (AttributeError, TypeError, ValueError):
-        return None
-    return number if type(number) is int and number in semantics.GIVEN_UP else None
+    groups = _read(stored)
+    number = None if groups is None else semantics.of(groups)
+    return number if isinstance(number, int) and semantics.is_earlier(number) else None
 
 
 def check_computed(feed: str, stored: Agreement) -> None:
-    """Raise BadConfiguration, with the way on, for semantics that were given up."""
+    """Raise BadConfiguration, with the way on, for the semantics of an earlier version."""
     number = given_up(stored)
     if number is None:
         return
     sources = json.loads(stored.config).get("join", {}).get("feeds")
     way = (
-        f"online-svm fork {feed} --to NEW (a new feed with its window and settings)"
+        f"online-svm fork {feed} --to NEW (a new feed with its kept input and today's defaults)"
         if sources is None
         else f"online-svm fork each of {', '.join(sources)}, and combine the new feeds"
     )
     raise BadConfiguration(
-        f"feed {feed!r} was begun by {semantics.GIVEN_UP[number]} (semantics {number}), whose "
-        f"answers are no longer computed. Go on with: {way}; or: online-svm reset {feed}"
+        f"feed {feed!r} was begun under semantics {number}, which is no longer computed "
+        f"({semantics.SEMANTICS} is). Go on with: {way}; or: online-svm reset {feed}"
     )
 
 
-def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:
-    """Raise ConfigurationChanged, with every difference, unless the settings mean the same.
+def check_names(feed: str, stored: Mapping[str, Any], model: type[BaseModel]) -> None:
+    """Raise BadConfiguration, with every name, unless stored settings are those of the model."""
+    names = sorted(stored.keys() ^ model.model_fields.keys())
+    if names:
+        shown = ", ".join(name[:80] for name in names[:5])
+        raise BadConfiguration(
+            f"feed {feed!r} was begun by another version, with other settings ({shown}): go on "
+            f"with that version, or: {_anew(feed)}"
+        )
 
-    A setting that the stored configuration does not name has the value of its semantics.
+
+def check_config(feed: str, stored: Agreement, ours: Agreement) -> None:
+    """Raise ConfigurationChanged, with every difference, unless the settings are the same.
 
     Raises
     ------
     BadConfiguration, StateLost
         As `stored_groups`.
     """
-    if stored.config == ours.config:  # so are its semantics, which are computed
+    if stored.config == ours.config:  # as nearly always: nothing has to be read
         check_whole(feed, stored)
         return
     check_settings(feed, stored_groups(feed, stored), json.loads(ours.config))
@@ -196,6 +205,16 @@ def _anew(feed: str) -> str:
         f"online-svm fork {feed} --to NEW (a new feed over the kept input, for other settings), "
         f"or: online-svm reset {feed}"
     )
+
+
+def _read(stored: Agreement) -> Groups | None:
+    """Return what a stored configuration says; None if it is none."""
+    try:
+        groups = json.loads(stored.config)
+    except ValueError:
+        return None
+    is_whole = isinstance(groups, dict) and all(isinstance(part, dict) for part in groups.values())
+    return groups if is_whole else None
 
 
 def _settings(config: Groups) -> dict[str, Any]:

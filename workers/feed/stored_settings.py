@@ -1,22 +1,19 @@
 """The settings that a feed has stored, and those in force for its worker."""
 
 import json
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
-from online_svm import semantics
 from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidConfig
 from workers.config.explain import explain
 from workers.config.settings import Limits, WorkerSettings
 from workers.errors import BadConfiguration
 from workers.feed.agreement import (
     Groups,
     check_computed,
+    check_names,
     check_settings,
-    check_whole,
     given_up,
     stored_groups,
 )
@@ -37,66 +34,39 @@ def stored_settings(feed: str, stored: Agreement) -> tuple[PredictorConfig, Limi
     return None if "predictor" not in groups else _validated(feed, groups)
 
 
-class Changed(NamedTuple):
-    """A default that is another now; both as JSON has them."""
+def lost_settings(feed: str, stored: Agreement, given: WorkerSettings) -> dict[str, Any] | None:
+    """Return what a feed of earlier semantics was set to and its fork is not.
 
-    then: Any
-    now: Any
+    None for a feed whose semantics are computed. Settings that are no more are left out.
 
-
-@dataclass(frozen=True, slots=True)
-class Renewed:
-    """The settings of a feed whose semantics were given up, for a feed that begins now.
-
-    Attributes
+    Parameters
     ----------
-    settings : WorkerSettings
-    kept : dict of str to Changed
-        Those that have the default of then, where the default is another now.
-    """
-
-    settings: WorkerSettings
-    kept: dict[str, Changed]
-
-
-def renewed_settings(given: WorkerSettings, feed: str, stored: Agreement) -> Renewed | None:
-    """Return the stored settings with their old meaning; None if their semantics are computed.
-
-    What was given, by file or environment, is taken instead.
+    feed : str
+    stored : Agreement
+    given : WorkerSettings
+        For the fork.
 
     Raises
     ------
     BadConfiguration
-        If the feed is a combination, or the settings cannot work together.
-    StateLost
-        If what is stored is damaged.
+        If the feed is a combination, which has no input.
     """
-    number = given_up(stored)
-    if number is None:
+    if given_up(stored) is None:
         return None
-    check_whole(feed, stored)
-    try:
-        groups = semantics.meaning(json.loads(stored.config))
-    except InvalidConfig as error:
-        raise BadConfiguration(f"feed {feed!r}: {error}") from error
-    if "predictor" not in groups:
+    theirs, ours = json.loads(stored.config), given.agreed
+    if theirs.keys() != ours.keys():
         check_computed(feed, stored)
-    groups["predictor"]["semantics"] = semantics.SEMANTICS
-    settings = given.over(*_validated(feed, groups))
-    _ = settings.predictor  # raises if they cannot work with what was given
-    now = {"predictor": PredictorConfig(), "limits": Limits()}
-    kept = {
-        name: Changed(value, new)
-        for group, model in now.items()
-        for name, new in model.model_dump(mode="json").items()
-        if name not in given.model_fields_set
-        if (value := settings.agreed[group][name]) == semantics.DEFAULTS[number][group][name]
-        if value != new
+    return {
+        name: value
+        for group, settings in theirs.items()
+        for name, value in settings.items()
+        if name in ours[group] and value != ours[group][name] and name != "semantics"
     }
-    return Renewed(settings, kept)
 
 
 def _validated(feed: str, groups: Groups) -> tuple[PredictorConfig, Limits]:
+    check_names(feed, groups["predictor"], PredictorConfig)
+    check_names(feed, groups.get("limits", {}), Limits)
     try:
         return (
             PredictorConfig.model_validate(groups["predictor"]),

@@ -84,7 +84,7 @@ def test_an_accepted_environment_with_other_bytes_is_refused(worked):
 
 def test_a_configuration_that_changed_since_the_preflight_is_refused(worked):
     other = Agreement("{}", "00", OURS.environment)
-    config = '{"predictor":{"C":9.0,"semantics":2}}'
+    config = '{"predictor":{"C":9.0,"semantics":3}}'
     hashed = sha256(config.encode()).hexdigest()
     worked.call("HSET", worked.keys.state, "config", config, "config_hash", hashed)
     with pytest.raises(ConfigurationChanged, match=r"C: feed 9\.0"):
