@@ -22,6 +22,7 @@ from online_svm import __version__
 from workers.cli.app import application
 from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 from workers.config.settings import WorkerSettings
+from workers.errors import Unavailable
 from workers.feed.commit import Commit
 from workers.feed.position import START
 from workers.fleet.scorer.counts import ScorerCounts
@@ -152,6 +153,28 @@ def test_the_units_set_variables_that_the_program_knows():
     for path in (DEPLOY / "systemd").iterdir():
         names = re.findall(r"^Environment=(\w+)=", path.read_text(), re.MULTILINE)
         assert [name for name in names if not is_setting(name)] == []
+
+
+def setting_of(text, name):
+    (value,) = re.findall(rf"^(?:Environment=)?{name}=(\S+)$", text, re.MULTILINE)
+    return float(value)
+
+
+@pytest.mark.parametrize("name", ["online-svm@", "online-svm-scorer@"])
+def test_a_service_that_no_exit_code_2_starts_again_waits_a_day_for_its_redis(name):
+    """A Redis elsewhere may come up later than this machine; without it a start exits with 2."""
+    text = (DEPLOY / f"systemd/{name}.service").read_text()
+    assert "\nRestartPreventExitStatus=2" in text
+    assert Unavailable.exit_code == 2
+    assert WorkerSettings(wait_redis=setting_of(text, f"{PREFIX}WAIT_REDIS")).wait_redis == 86_400
+
+
+def test_a_worker_has_longer_to_stop_than_it_takes_for_its_snapshot():
+    example = tomllib.loads((DEPLOY / "worker.toml").read_text())
+    grace = WorkerSettings(**example["predictor"], **example["worker"]).grace
+    unit = (DEPLOY / "systemd/online-svm@.service").read_text()
+    assert setting_of(unit, "TimeoutStopSec") > grace
+    assert float(compose()["services"]["worker"]["stop_grace_period"].removesuffix("s")) > grace
 
 
 # Kubernetes
