@@ -72,9 +72,17 @@ def refused(
 
 def lost(keys: FeedKeys) -> StateLost:
     """Return the error for a feed whose state is gone."""
-    return StateLost(
-        f"{keys.state} is gone: Redis was flushed or the key was deleted; restore it from a "
-        f"backup, or begin anew with: online-svm reset {keys.feed}"
+    return StateLost(f"{keys.state} is gone: {may_be_in_file(keys)}")
+
+
+def may_be_in_file(keys: FeedKeys) -> str:
+    """Return why a state may be gone, and what to try first: `reset` would complete the loss."""
+    return (
+        "Redis was flushed, the key was deleted, or Redis skipped it when it read its append-only "
+        "file (its log then says NOPERM). In the last case the file still has it: stop Redis, "
+        "start redis-server without the users' file on a copy of the data, and look for the key "
+        "there (deploy/redis/README.md, 'A restart'). Otherwise restore it from a backup; or give "
+        f"it up and begin anew with: online-svm reset {keys.feed}"
     )
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from workers.broker.commit_replies import may_be_in_file
 from workers.broker.redis_errors import needs_cluster_url
 from workers.broker.store import Store
 from workers.config.redis_servers import CLUSTER, kind_of
 from workers.engine import snapshots
 from workers.engine.consistency import check_ends
+from workers.engine.durability import durability
 from workers.errors import (
     InvalidStoredSnapshot,
     RedisUnsuitable,
@@ -125,7 +127,8 @@ def check(
     """
     found = found or find(store)
     state, version = found.state, found.server["redis_version"]
-    warnings = durability(found.server)
+    # Who has an earlier result has told what it warned of.
+    warnings = durability(store, found.server) if before is None else ()
     if state is None:
         return Preflight(version, None, warnings)
     feed = store.keys.feed
@@ -179,8 +182,8 @@ def check_nothing_is_left(store: Store) -> None:
         left = [keys.snapshots]
     if left:
         raise StateLost(
-            f"{keys.state} is gone but {left[0]} is there: the state was lost. Restore it from a "
-            f"backup, or begin anew with: online-svm reset {keys.feed}"
+            f"{keys.state} is gone but {left[0]} is there, so the state was lost: "
+            f"{may_be_in_file(keys)}"
         )
 
 
@@ -214,10 +217,3 @@ def _problem(store: Store, pointer: Pointer, state: FeedState) -> str | None:
     except InvalidStoredSnapshot as error:
         return f"Snapshot {store.keys.snapshot(pointer.n, pointer.sha256)} cannot be used: {error}."
     return None
-
-
-def durability(server: dict[str, str]) -> tuple[str, ...]:
-    """Return a warning where the server may lose what it has accepted."""
-    if server.get("aof_enabled", "0") == "1":
-        return ()
-    return ("Redis keeps no append-only file: what it loses in a crash is lost (appendonly yes)",)

@@ -17,6 +17,7 @@ from workers.config.settings import WorkerSettings
 from workers.engine import preflight
 from workers.engine.answer import Outcome
 from workers.engine.assembly import load_compiler
+from workers.engine.durability import durability
 from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
@@ -206,9 +207,9 @@ def _sharing(
     try:
         with FeedReader(url, "any", connections=(commands, reads)) as any_feed:
             server = any_feed.server()
-        preflight.check_server(server, url)
-        for warning in preflight.durability(server):
-            log.warning(warning)
+            preflight.check_server(server, url)
+            for warning in durability(any_feed, server):
+                log.warning(warning)
         commands.patience = reads.patience = 0.0 if is_cluster else None
         commands.haste = reads.haste = haste
         with Checks(url, stop, timeout=timeout, haste=haste) as checks:

@@ -226,9 +226,10 @@ OF_SEVERAL_SERVERS = {
     "+role": "redis+sentinel://h/s",
     "+wait": "redis://h",
 }
+OF_WARNING = {"+acl|dryrun"}
 # With a waiting feed, a pattern, a webhook, a page or published states alone; discarding writes
-# nothing.
-ALONE = OF_PUBLISHER | OF_WEBHOOK | OF_PAGE | set(OF_SEVERAL_SERVERS)
+# nothing; without the right to ask, a worker warns that it cannot see.
+ALONE = OF_PUBLISHER | OF_WEBHOOK | OF_PAGE | OF_WARNING | set(OF_SEVERAL_SERVERS)
 NOT_ALWAYS = {"+xpending", "+discard", "+sscan"} | ALONE
 
 

