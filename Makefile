@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test slow scale chaos chaos-full histories soak bench papers fuzz lint types audit doctest pictures clean
+.PHONY: help demo test slow scale chaos chaos-full histories soak bench papers fuzz oracle lint types audit doctest pictures clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -60,6 +60,10 @@ papers: $(VENV)/.dev ## the five papers' tables beside what is measured, in buil
 # FUZZ_ENTRIES fuzzed entries in a real stream, and FUZZ_FACTOR times the examples of the suite.
 fuzz: $(VENV)/.dev   ## feed everything that parses with garbage, at length (20 minutes on two busy cores)
 	FUZZ_FACTOR=$${FUZZ_FACTOR:-10} $(BIN)/python -m pytest -m "fuzz or not fuzz" -s tests/fuzz
+
+# Only where the semantics number was raised: nothing else may change a byte.
+oracle: $(VENV)/.dev ## write the digests of tests/oracle anew
+	PYTHONPATH=.:tests/support $(BIN)/python tests/oracle/test_oracle.py
 
 lint: $(VENV)/.dev   ## ruff: rules and format
 	$(BIN)/ruff check .

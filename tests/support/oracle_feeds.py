@@ -1,0 +1,279 @@
+"""Two dozen feeds: the settings of each, and the entries of its input.
+
+Inputs are made of sums and products of `random.Random.random` alone, so they are the same bytes on
+every machine. Nothing of the project is imported: a feed is what any client of Redis could send.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+Entry = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Settings, as in a file of settings, and the input entries in order."""
+
+    settings: dict[str, Any]
+    entries: list[Entry] = field(repr=False)
+
+
+QUICK = {
+    "window": 200,
+    "refit_every": 50,
+    "metrics_every": 40,
+    "monitors": "off",
+    "maps": ["platt"],
+}
+"""Settings by which a short stream sees many refits and reports."""
+
+SINGLE = QUICK | {"committee": "single"}
+TWO = ["no", "yes"]
+FOUR = ["a", "b", "c", "d"]
+
+
+def noise(random: Random) -> float:
+    """Return a bell-shaped number about 0, of four uniform ones."""
+    return sum(random.random() for _ in range(4)) - 2.0
+
+
+def two_classes(
+    seed: int, count: int, turns_at: int | None = None
+) -> Iterator[tuple[list[float], str]]:
+    """Yield rows of four features and a label of two; from `turns_at` on labels are exchanged."""
+    random = Random(seed)
+    for n in range(count):
+        x = [round(noise(random), 4) for _ in range(4)]
+        is_positive = x[0] + x[1] * x[2] + 0.6 * noise(random) > 0.2
+        turned = turns_at is not None and n >= turns_at
+        yield x, TWO[is_positive != turned]
+
+
+def four_classes(seed: int, count: int) -> Iterator[tuple[list[float], str]]:
+    """Yield rows of three features and a label of four, one of them rare."""
+    random = Random(seed)
+    for _ in range(count):
+        label = min(int(random.random() * 3.4), 3)
+        centre = [(1.2, 0.0, 0.3), (-1.0, 0.8, 0.0), (0.0, -1.1, -0.6), (0.4, 0.9, 1.5)][label]
+        yield [round(c + noise(random), 4) for c in centre], FOUR[label]
+
+
+def plain(rows: Iterator[tuple[list[float], str]]) -> list[Entry]:
+    """Return entries of rows whose label comes with them."""
+    return [{"x": json.dumps(x), "y": y} for x, y in rows]
+
+
+def unlabelled_now_and_then(entries: list[Entry]) -> list[Entry]:
+    """Take the label from every ninth entry."""
+    return [{"x": entry["x"]} if i % 9 == 8 else entry for i, entry in enumerate(entries)]
+
+
+def late(rows: Iterator[tuple[list[float], str]], horizon: int, seed: int) -> list[Entry]:
+    """Return examples with ids, and labels that follow: late, repeated, corrected, unknown."""
+    random = Random(seed)
+    due: list[tuple[int, Entry]] = []
+    entries: list[Entry] = []
+    for i, (x, y) in enumerate(rows):
+        entries.append({"x": json.dumps(x), "id": f"e{i}"})
+        kind = random.random()
+        delay = int(random.random() * horizon * (0.9 if kind < 0.85 else 1.6))
+        if kind < 0.93:
+            due.append((i + delay, {"for": f"e{i}", "y": y}))
+        if kind < 0.06:
+            due.append((i + delay + 3, {"for": f"e{i}", "y": y}))  # the same again
+        elif kind < 0.12:
+            due.append((i + delay + 5, {"for": f"e{i}", "y": TWO[y == TWO[0]]}))  # corrected
+        elif kind < 0.14:
+            due.append((i, {"for": f"unknown{i}", "y": y}))
+        due.sort(key=lambda pair: pair[0])
+        while due and due[0][0] <= i:
+            entries.append(due.pop(0)[1])
+    return entries
+
+
+def repeated(entries: list[Entry], seed: int) -> list[Entry]:
+    """Give each entry an id, and send one in ten again."""
+    random = Random(seed)
+    sent: list[Entry] = []
+    for i, entry in enumerate(entries):
+        sent.append(entry | {"id": f"id{i}"})
+        if random.random() < 0.1:
+            sent.append(sent[int(random.random() * len(sent))])
+    return sent
+
+
+BAD: list[Entry] = [
+    {"x": "[1, 2, 3", "y": "yes"},
+    {"x": "[NaN, 1, 2, 3]", "y": "yes"},
+    {"x": "[1e999, 1, 2, 3]", "y": "yes"},
+    {"x": "[1, 2, 3]", "y": "yes"},
+    {"x": "[1, 2, 3, 4, 5]", "y": "yes"},
+    {"x": '["1", 2, 3, 4]', "y": "yes"},
+    {"x": "[1, 2, 3, 4]", "y": "perhaps"},
+    {"x": "[1, 2, 3, 4]", "y": "yes", "z": "1"},
+    {"y": "yes"},
+    {"x": "[[1, 2], [3, 4]]", "y": "no"},
+    {"x": '{"a": 1}', "y": "no"},
+    {"x": "[1, null, 3, 4]", "y": "no"},
+    {"x": "[1, 2, 3, 4]", "y": ""},
+    {"x": "[1, 2, 3, 4]", "y": "no", "c": "later"},
+    {"x": "[1, 2, 3, 4]", "y": "no", "p": "0.5"},
+    {"x": "[1, 2, 3, 4]", "for": "e1"},
+    {"x": "\x00\u202e[", "y": "no"},
+]
+
+
+def with_bad_rows(entries: list[Entry]) -> list[Entry]:
+    """Put an unusable entry after every eighth."""
+    mixed: list[Entry] = []
+    for i, entry in enumerate(entries):
+        mixed.append(entry)
+        if i % 8 == 7:
+            mixed.append(BAD[(i // 8) % len(BAD)])
+    return mixed
+
+
+def with_gaps(entries: list[Entry], seed: int) -> list[Entry]:
+    """Take single values out of one row in five."""
+    random = Random(seed)
+    holed: list[Entry] = []
+    for entry in entries:
+        x = json.loads(entry["x"])
+        if random.random() < 0.2:
+            x[int(random.random() * len(x))] = None
+        holed.append(entry | {"x": json.dumps(x)})
+    return holed
+
+
+def annotated(seed: int, count: int) -> list[Entry]:
+    """Return entries of which every third has a probability in place of its label."""
+    random = Random(seed)
+    entries = []
+    for i, (x, y) in enumerate(two_classes(seed, count)):
+        said = 0.75 + 0.2 * random.random()
+        p = round(said if y == "yes" else 1 - said, 3)
+        target = {"p": str(p)} if i % 3 == 2 else {"y": y}
+        entries.append({"x": json.dumps(x)} | target)
+    return entries
+
+
+def sliced(seed: int, count: int, turns_at: int) -> list[Entry]:
+    """Return entries with a country each; one country's labels are exchanged from `turns_at` on."""
+    random = Random(seed)
+    entries = []
+    for i, (x, y) in enumerate(two_classes(seed, count)):
+        country = ("DE", "FR", "PT")[int(random.random() * 3)]
+        if country == "FR" and i >= turns_at:
+            y = TWO[y == TWO[0]]
+        said = {} if i % 17 == 5 else {"s": json.dumps({"country": country})}
+        entries.append({"x": json.dumps(x), "y": y} | said)
+    return entries
+
+
+def named(rows: Iterator[tuple[list[float], str]]) -> list[Entry]:
+    """Return rows whose features have names, in an order that changes, and labels 0 and 1."""
+    names = ("width", "age", "height", "Area")
+    entries = []
+    for i, (x, y) in enumerate(rows):
+        pairs = list(zip(names, x, strict=True))
+        shift = i % len(pairs)
+        row = dict(pairs[shift:] + pairs[:shift])
+        entries.append({"x": json.dumps(row), "y": str(TWO.index(y))})
+    return entries
+
+
+def identified(rows: Iterator[tuple[list[float], str]], missing: int) -> list[Entry]:
+    """Return entries with ids of which every `missing`-th does not come."""
+    return [
+        {"x": json.dumps(x), "y": y, "id": f"i{n}"}
+        for n, (x, y) in enumerate(rows)
+        if n % missing != missing - 1
+    ]
+
+
+def feeds() -> dict[str, Feed]:
+    """Return every feed by name."""
+    declared = {"classes": TWO}
+    sharp = {"window": 300, "refit_every": 100, "metrics_every": 50}
+    maps_of_two = ["platt", "isotonic", "binning", "venn-abers", "implied", "mixed"]
+    evidential = ["evidential-binning", "evidential-isotonic", "evidential-logistic"]
+    joint = ["temperature", "vector", "matrix", "isotonic", "venn-abers", "mixed"]
+    return {
+        "default": Feed({}, plain(two_classes(1, 700, turns_at=420))),
+        "declared": Feed(declared | sharp, unlabelled_now_and_then(plain(two_classes(2, 500)))),
+        "members": Feed(
+            declared | QUICK | {"committee": ["rbf", "rbf-wide", "logistic"], "seed": 7},
+            plain(two_classes(3, 320)),
+        ),
+        "several": Feed({"classes": FOUR} | sharp, plain(four_classes(4, 450))),
+        "discovered": Feed(QUICK, plain(four_classes(5, 300))),
+        "weighted": Feed(
+            declared | QUICK | {"class_weight": "balanced", "C": 3.0, "gamma": 0.2},
+            plain(two_classes(6, 300)),
+        ),
+        "linear-kernel": Feed(declared | SINGLE | {"kernel": "linear"}, plain(two_classes(7, 300))),
+        "poly-kernel": Feed(declared | SINGLE | {"kernel": "poly"}, plain(two_classes(8, 300))),
+        "psvm": Feed(
+            declared | QUICK | {"learner": "psvm", "eta": 0.2, "C_prob": 2.0}, annotated(9, 300)
+        ),
+        "oldest": Feed(declared | SINGLE | {"split": "oldest"}, plain(two_classes(10, 300))),
+        "crossfit": Feed(declared | SINGLE | {"split": "crossfit"}, plain(two_classes(11, 300))),
+        "paper": Feed(
+            {"classes": FOUR, "maps": ["platt", "isotonic"], "map_data": "training"}
+            | {"split": "oldest", "refit_every": 4, "refit_lag": 0, "window": "none"}
+            | {"scale": "none", "gamma": 0.5, "interval_level": "none", "monitors": "off"},
+            plain(four_classes(12, 140)),
+        ),
+        "maps": Feed(declared | SINGLE | {"maps": maps_of_two}, plain(two_classes(13, 300))),
+        "evidential": Feed(declared | SINGLE | {"maps": evidential}, plain(two_classes(14, 240))),
+        "joint": Feed({"classes": FOUR} | SINGLE | {"maps": joint}, plain(four_classes(15, 300))),
+        "quantiles": Feed(
+            {"classes": FOUR} | SINGLE | {"taxonomy": "class-quantile"},
+            plain(four_classes(16, 300)),
+        ),
+        "margin": Feed(declared | SINGLE | {"taxonomy": "margin"}, plain(two_classes(17, 300))),
+        "ranks": Feed(declared | SINGLE | {"taxonomy": "class-rank"}, plain(two_classes(18, 300))),
+        "pairs": Feed(declared | SINGLE | {"taxonomy": "venn-abers"}, plain(two_classes(19, 300))),
+        "late": Feed(declared | sharp | {"horizon": 60}, late(two_classes(20, 420), 60, 20)),
+        "arrival": Feed(
+            declared | QUICK | {"horizon": 80, "maturity": "arrival"},
+            late(two_classes(21, 300), 80, 21),
+        ),
+        "dedupe": Feed(
+            declared | QUICK | {"dedupe_window": 50}, repeated(plain(two_classes(22, 300)), 22)
+        ),
+        "refit": Feed(
+            declared | sharp | {"on_drift": "refit", "slices": ["country"]}, sliced(23, 600, 250)
+        ),
+        "reset": Feed(
+            declared | sharp | {"on_drift": "reset", "horizon": 30},
+            late(two_classes(24, 500, turns_at=300), 30, 24),
+        ),
+        "rejected": Feed(QUICK | declared, with_bad_rows(plain(two_classes(25, 300)))),
+        "gaps": Feed(
+            declared | QUICK | {"missing": "mean"},
+            with_bad_rows(with_gaps(plain(two_classes(26, 260)), 26)),
+        ),
+        "names": Feed(QUICK | {"labels": "integer"}, named(two_classes(27, 260))),
+        "compact": Feed(
+            declared | QUICK | {"payload": "compact"}, with_bad_rows(plain(two_classes(28, 260)))
+        ),
+        "block": Feed(
+            declared | QUICK | {"downstream": "block", "retain_out": 100},
+            plain(two_classes(29, 260)),
+        ),
+        "first": Feed(
+            declared | SINGLE | {"maps": ["evidential-logistic"]},
+            identified(two_classes(30, 300), 11),
+        ),
+        "second": Feed(
+            declared | SINGLE | {"maps": ["platt"], "seed": 5}, identified(two_classes(30, 300), 13)
+        ),
+    }
+
+
+COMBINED = ("first", "second")
+"""Feeds that are joined and combined."""
