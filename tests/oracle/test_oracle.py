@@ -34,6 +34,7 @@ def served_by_one_process(notes, options=()):
         return {name: digests(client, name) for name in (*feeds(), INTO)}
 
 
+@pytest.mark.timeout(500)
 def test_a_worker_of_all_feeds_gives_the_bytes_that_are_kept(tmp_path):
     found = served_by_one_process(tmp_path / "notes")
     assert differing(found, recorded()["streams"]) == {}

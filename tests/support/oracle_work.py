@@ -22,7 +22,7 @@ from oracle_feeds import COMBINED, Feed
 from processes import Process
 
 STREAMS = ("out", "met", "alarms", "dlq")
-PATIENCE = 150  # seconds without an end, on a machine that does much else
+PATIENCE = 400  # seconds without an end, on a machine that does much else
 COMMAND = (sys.executable, "-m", "workers")
 
 
