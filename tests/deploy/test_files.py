@@ -228,18 +228,34 @@ def test_every_selector_finds_a_pod(folder):
         assert any(wanted.items() <= pod for pod in labels), resource["metadata"]["name"]
 
 
-@pytest.mark.parametrize("folder", ["base", "overlays/shards", "overlays/scorers"])
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_the_settings_in_kubernetes_are_taken_and_serve_the_probes(folder):
     maps = [each["data"] for each in build(KUBERNETES / folder) if each["kind"] == "ConfigMap"]
     (found,) = [data["worker.toml"] for data in maps if "worker.toml" in data]
     settings = tomllib.loads(found)
-    taken = WorkerSettings(**settings["predictor"], **settings["worker"])
     (worker,) = [pod for pod in pods(folder) if pod["spec"]["containers"][0]["name"] == "worker"]
     container = worker["spec"]["containers"][0]
+    given = {each["name"].removeprefix(PREFIX).lower(): each["value"] for each in container["env"]}
+    given.pop("feed")
+    taken = WorkerSettings(**settings["predictor"], **settings["worker"] | given)
     assert taken.metrics == f"0.0.0.0:{container['ports'][0]['containerPort']}"
     paths = [container[f"{probe}Probe"]["httpGet"]["path"] for probe in ("liveness", "readiness")]
     assert paths == ["/livez", "/readyz"]
     assert worker["spec"]["terminationGracePeriodSeconds"] > taken.grace
+
+
+@pytest.mark.parametrize("folder", ["overlays/small", "overlays/production", "overlays/scorers"])
+def test_each_secret_that_a_pod_mounts_is_one_that_the_readme_creates(folder):
+    readme = (DEPLOY / "README.md").read_text()
+    created = re.findall(r"create secret generic (\S+) --from-file=(\S+)=secrets/\2", readme)
+    for pod in pods(folder):
+        for volume in pod["spec"]["volumes"]:
+            if "secret" in volume:
+                assert volume["secret"]["secretName"] in dict(created)
+        (container,) = pod["spec"]["containers"]
+        for variable in container.get("env", ()):
+            if variable["name"].endswith("PASSWORD_FILE"):
+                assert Path(variable["value"]).name in dict(map(reversed, created))
 
 
 def test_the_pods_of_shards_own_each_feed_once_between_them():

@@ -4,14 +4,20 @@ Row 41 of the faults: Redis 7.0 to 8.4, and Valkey before its releases of August
 rights of the user `default` to what they read from their append-only file.
 """
 
+import re
 import shutil
 import socket
+import subprocess
 from contextlib import contextmanager
 
 import pytest
 import redis
+import yaml
 from archived_feed import answering, push
-from shipped_redis import AS_SHIPPED, PROGRAMS, WITHOUT_RIGHTS, ShippedRedis, content
+from kustomized import build
+from processes import LIMIT
+from shipped_redis import AS_SHIPPED, DEPLOY, PROGRAMS, WITHOUT_RIGHTS, ShippedRedis, content
+from system_tools import tool
 
 from workers.admin.verify import verify
 from workers.broker.store import Store
@@ -19,6 +25,7 @@ from workers.engine.durability import NO_FILE, UNSEEN, checks_rights_of_file, du
 from workers.engine.preflight import find
 from workers.errors import StateLost
 
+README = DEPLOY / "README.md"
 KEPT_BY = {
     "append-only file": (),
     "rewritten append-only file": (),
@@ -126,6 +133,55 @@ def test_what_was_skipped_is_found_in_a_copy_and_comes_back_with_the_rights(kind
         with at_work(server) as answer:
             answer(80, 100)
         check_feed(server, 100)
+
+
+def told_to_start(deployment):
+    """Return the settings and the arguments that a deployment gives Redis, and its health check."""
+    settings = (DEPLOY / "redis/redis.conf").read_text()
+    if deployment == "systemd":
+        (added,) = re.findall(r"^printf '(aclfile .*)' \|", README.read_text(), re.MULTILINE)
+        return settings + added.replace(r"\n", "\n"), [], None
+    if deployment == "compose":
+        service = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["redis"]
+        return settings, service["command"][2:], service["healthcheck"]["test"][1]
+    found = {each["kind"]: each for each in build(DEPLOY / "kubernetes/overlays/small")
+             if each["metadata"]["name"] == "online-svm-redis"}  # fmt: skip
+    (container,) = found["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    check = container["readinessProbe"]["exec"]["command"][2]
+    return found["ConfigMap"]["data"]["redis.conf"], container["command"][2:], check
+
+
+@pytest.mark.parametrize("deployment", ["compose", "kubernetes", "systemd"])
+def test_each_deployment_starts_a_redis_that_is_healthy_and_keeps_its_feeds(deployment, tmp_path):
+    """Only paths, the port and the address are those of the test."""
+    settings, arguments, check = told_to_start(deployment)
+    with ShippedRedis(tmp_path, "system") as server:
+        here = {
+            "/var/lib/redis": str(server.data),
+            **dict.fromkeys(
+                ("/etc/redis/users.acl", "/run/secrets/redis-users",
+                 "/run/secrets/redis/users.acl"), str(server.users)
+            ),
+        }  # fmt: skip
+        for path, ours in here.items():
+            settings = settings.replace(path, ours)
+        config = tmp_path / "redis.conf"
+        config.write_text(settings)
+        server.arguments = [config, *(here.get(word, word) for word in arguments)]
+        server.start()
+        with at_work(server) as answer:
+            answer(0, 60)
+            before = server.content()
+            server.restart()
+            assert server.content() == before
+        check_feed(server, 60)
+        check_strangers_are_refused(server)
+        if check is not None:
+            client = f"{tool('redis-cli', 'redis-tools')} -p {server.port}"
+            healthy = ["sh", "-c", check.replace("redis-cli", client)]
+            assert subprocess.run(healthy, timeout=LIMIT).returncode == 0
+            server.stop()
+            assert subprocess.run(healthy, timeout=LIMIT, stderr=-3).returncode != 0
 
 
 def check_it_says_what_to_do(act):

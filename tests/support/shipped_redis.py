@@ -56,6 +56,11 @@ class ShippedRedis:
         One of `PROGRAMS`.
     options : str
         Of the command line, beside the files.
+
+    Attributes
+    ----------
+    arguments : list
+        The settings' file, and what of the command line names the users' file.
     """
 
     def __init__(self, directory, kind, *options):
@@ -67,6 +72,7 @@ class ShippedRedis:
             ["sh", DEPLOY / "make-secrets", self.secrets], check=True, capture_output=True,
             timeout=LIMIT, env={**os.environ, "USERS": users},
         )  # fmt: skip
+        self.arguments = [DEPLOY / "redis/redis.conf", "--aclfile", str(self.users)]
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self._process = None
@@ -104,10 +110,9 @@ class ShippedRedis:
     def start(self, data=None, has_users=True):
         """Start it, on its own data or a copy; return when it has loaded them."""
         data = data or self.data
-        users = ["--aclfile", str(self.users)] if has_users else []
         self._process = Process(
-            [self.program, DEPLOY / "redis/redis.conf", "--port", str(self.port), "--bind",
-             "127.0.0.1", "--dir", str(data), "--logfile", str(data / "log"), *users,
+            [self.program, *self.arguments[: None if has_users else 1], "--port", str(self.port),
+             "--bind", "127.0.0.1", "--dir", str(data), "--logfile", str(data / "log"),
              *self._options],
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
