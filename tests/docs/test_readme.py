@@ -68,6 +68,22 @@ def wait_for(status, environment, text):
     return said
 
 
+def test_what_each_terminal_first_runs_finds_the_command_and_hides_no_redis(tmp_path):
+    (line,) = re.findall(r"in each of them first run `(.*?)`", README)
+    here, system = tmp_path / "a clone", tmp_path / "bin"
+    for program in (
+        *(here / ".venv/bin/online-svm", here / ".venv/bin/redis-server"),
+        *(system / "online-svm", system / "redis-server"),
+    ):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho "{program}"\n')
+        program.chmod(0o755)
+    typed = f"shopt -s expand_aliases\n{line}\nonline-svm\nredis-server"
+    path = {"PATH": f"{system}:{os.environ['PATH']}"}
+    told = subprocess.check_output(["bash", "-c", typed], cwd=here, env=path, text=True)
+    assert told.splitlines() == [f"{here}/.venv/bin/online-svm", f"{system}/redis-server"]
+
+
 @pytest.mark.slow
 def test_the_first_real_use_goes_as_the_readme_says(environment, state):
     environment = environment | {"XDG_STATE_HOME": state}
