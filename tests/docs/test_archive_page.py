@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from system_tools import package
 
-pytest.importorskip("pyarrow", reason="pip install 'online-svm[archive]'")
+package("pyarrow", "pip install 'online-svm[archive]'")
 
-from archived_feed import answering, archive, push, stream
+from archived_feed import answering, archive, push, stream  # noqa: E402
 
 PAGE = (Path(__file__).parents[2] / "docs" / "archive.md").read_text(encoding="utf-8")
 
@@ -52,7 +53,7 @@ def check(found, expected):
 
 
 def test_the_query_for_duckdb_gives_the_accuracy_of_each_day(expected):
-    duckdb = pytest.importorskip("duckdb", reason="only the query of docs/archive.md needs DuckDB")
+    duckdb = package("duckdb", "pip install duckdb")
     assert len(expected) == 5
     check(duckdb.sql(block("sql")).fetchall(), expected)
     model = "SELECT DISTINCT payload ->> '$.model' FROM 'cold/feed=mail/kind=answers/*/*.parquet'"

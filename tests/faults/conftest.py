@@ -1,14 +1,12 @@
 """A stream answered without any fault, a Redis to break, and a worker's loop in a thread."""
 
-import re
-import shutil
-import subprocess
 import threading
 import time
 
 import pytest
 from fault_feed import COUNT, drain, engine, outcome, push, rows
 from fault_redis import Server
+from system_tools import redis_server
 
 from workers.broker.store import Store
 from workers.stop import Stop
@@ -32,19 +30,7 @@ def expected(embedded_url, examples):
 @pytest.fixture
 def system_program():
     """Path of a redis-server of version 7 or later, which counts what a stream got and lost."""
-    found = shutil.which("redis-server")
-    if found is None:
-        pytest.skip("no redis-server is installed on this system; the embedded one is 6.2")
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
-    if int(re.search(r"v=(\d+)", said)[1]) < 7:
-        pytest.skip(f"the redis-server of this system is older than 7: {said}")
-    return found
-
-
-@pytest.fixture
-def counting_url(system_program, request):
-    """URL of a Redis of that program."""
-    return request.getfixturevalue("system_url")
+    return redis_server(7)
 
 
 @pytest.fixture

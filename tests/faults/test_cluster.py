@@ -1,11 +1,11 @@
 """A node of a Redis Cluster under a plain URL: every command says so, and nothing is written."""
 
-import shutil
 import time
 
 import pytest
 import redis
 from fault_redis import Server
+from system_tools import redis_server
 
 from workers.broker.embedded import server_executable
 from workers.broker.redis_errors import translated
@@ -18,9 +18,7 @@ SETTINGS = ["--classes", "true,false", "--refit-lag", "0"]
 @pytest.fixture(params=["embedded", "system"])
 def clusters(request, tmp_path, monkeypatch):
     """URLs of two servers of one cluster, each with half of the slots."""
-    binary = server_executable() if request.param == "embedded" else shutil.which("redis-server")
-    if binary is None:
-        pytest.skip("no redis-server is installed on this system")
+    binary = server_executable() if request.param == "embedded" else redis_server()
     monkeypatch.setattr("fault_redis.server_executable", lambda: binary)
     servers = [Cluster(tmp_path / name) for name in "ab"]
     try:

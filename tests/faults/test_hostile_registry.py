@@ -1,11 +1,11 @@
 """What the rights of a producer can reach beside its input: workers and `status` go on."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 import redis
 from fault_feed import drain, engine, push, rows
+from system_tools import redis_server
 
 from workers.admin.registry import names
 from workers.broker import embedded
@@ -64,14 +64,9 @@ def test_a_list_of_feeds_of_another_type_stops_no_worker_and_is_named_by_status(
 
 
 @pytest.fixture
-def seven(system_url):
+def seven():
     """URLs of a Redis 7 by user, under the rules for it."""
-    found = shutil.which("redis-server")
-    if found is None:
-        pytest.skip("no redis-server is installed on this system; the embedded one is 6.2")
-    with embedded.temporary(found) as server, client(server.url) as admin:
-        if int(admin.execute_command("INFO", "server").split(b"redis_version:")[1][:1]) < 7:
-            pytest.skip("the redis-server of this system is older than 7")
+    with embedded.temporary(redis_server(7)) as server, client(server.url) as admin:
         for name in [*RULES][2:]:
             rules = [rule for rule in RULES[name] if rule != "off"]
             admin.execute_command("ACL", "SETUSER", name, *rules, "on", f">{PASSWORD}")

@@ -13,17 +13,17 @@ ANSWERED, COUNT = 50, 100
 
 
 @pytest.fixture
-def kept(counting_url, feed):
+def kept(system_url, feed):
     """A feed of 100 entries, to be answered there."""
-    with Store(counting_url, feed, block_ms=20) as store:
+    with Store(system_url, feed, block_ms=20) as store:
         push(store, rows()[:COUNT])
         yield store
 
 
 @pytest.fixture
-def half_answered(counting_url, feed):
+def half_answered(system_url, feed):
     """A feed of 100 entries, and a worker that answered 50 and read none of the others."""
-    with Store(counting_url, feed, block_ms=20) as store:
+    with Store(system_url, feed, block_ms=20) as store:
         push(store, rows()[:ANSWERED])
         running = engine(store)
         drain(running, ANSWERED)
@@ -122,8 +122,8 @@ def test_answered_input_may_go(kept):
     assert kept.length(kept.keys.out) == COUNT + 10
 
 
-def test_a_feed_that_begins_before_its_input_misses_none_of_it(counting_url, feed):
-    with Store(counting_url, feed, block_ms=20) as store:
+def test_a_feed_that_begins_before_its_input_misses_none_of_it(system_url, feed):
+    with Store(system_url, feed, block_ms=20) as store:
         running = engine(store)
         push(store, rows()[:COUNT])
         trim(store)

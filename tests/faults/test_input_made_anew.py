@@ -18,9 +18,9 @@ ANSWERED, COUNT = 50, 60
 
 
 @pytest.fixture
-def kept(counting_url, feed):
+def kept(system_url, feed):
     """A feed of 60 entries on a Redis that counts them, 50 of them answered; no worker."""
-    with Store(counting_url, feed, block_ms=20) as store:
+    with Store(system_url, feed, block_ms=20) as store:
         answered(store)
         yield store
 
@@ -167,8 +167,8 @@ def test_another_server_that_counts_less_is_believed_with_a_warning(kept, system
     assert running.position == kept.state().position
 
 
-def test_a_feed_of_redis_6_2_goes_on_under_7_with_a_warning(embedded_url, counting_url, feed):
-    with Store(embedded_url, feed, block_ms=20) as old, Store(counting_url, feed) as new:
+def test_a_feed_of_redis_6_2_goes_on_under_7_with_a_warning(embedded_url, system_url, feed):
+    with Store(embedded_url, feed, block_ms=20) as old, Store(system_url, feed) as new:
         new.block_ms = 20
         answered(old)
         old.call("XTRIM", old.keys.input, "MINID", "40-0")  # so the count begins at 21, not 60
@@ -212,8 +212,8 @@ def test_a_restored_feed_goes_on_whatever_became_of_its_input(kept):
     assert running.position.cursor == b"65-0"
 
 
-def test_a_feed_that_begins_is_counted_without_a_warning(counting_url, feed):
-    with Store(counting_url, feed, block_ms=20) as store, capture_logs() as logs:
+def test_a_feed_that_begins_is_counted_without_a_warning(system_url, feed):
+    with Store(system_url, feed, block_ms=20) as store, capture_logs() as logs:
         running = engine(store)
         push(store, rows()[:COUNT])
         drain(running, COUNT)

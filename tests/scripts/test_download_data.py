@@ -86,7 +86,6 @@ def test_an_unknown_name_is_refused(script, tmp_path, capsys):
     assert "unknown: iris" in capsys.readouterr().err
 
 
-@pytest.mark.data
 def test_every_listed_file_is_the_one_the_benchmarks_use(script):
     assert all(script.present(file, data_directory()) for file in script.FILES)
 

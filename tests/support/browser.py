@@ -1,34 +1,18 @@
 """Debian's Chromium, driven by Playwright, and the page in a process of its own."""
 
-import os
-import shutil
 import sys
 from contextlib import contextmanager
 
 import orjson
-import pytest
 from processes import Process
-
-CHROMIUM = shutil.which("chromium")
+from system_tools import package, tool
 
 SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
 
 
-def required(reason):
-    """Skip the test for want of something; where everything is installed, fail."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 def expecting():
     """Return Playwright's `expect`; skip, with the reason, where there is none."""
-    try:
-        from playwright.sync_api import expect
-    except ImportError:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip("playwright is missing: pip install -e '.[dev]'", allow_module_level=True)
+    expect = package("playwright.sync_api", "pip install -e '.[dev]'").expect
     expect.set_options(timeout=20_000)
     return expect
 
@@ -38,11 +22,10 @@ def chromium():
     """Yield a browser; skip, with the reason, where there is none."""
     from playwright.sync_api import sync_playwright
 
-    if CHROMIUM is None:
-        required("Chromium is missing: apt-get install chromium")
+    program = tool("chromium", "chromium")
     with sync_playwright() as playwright:
         # As root there is no sandbox. The page under test is our own.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         try:
             yield browser
         finally:

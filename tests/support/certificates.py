@@ -1,9 +1,8 @@
 """Certificates made for a test: a CA, that of localhost, one that has expired, and another CA."""
 
-import shutil
 import subprocess
 
-import pytest
+from system_tools import missing, redis_server, tool
 
 
 def openssl(directory, *arguments):
@@ -26,13 +25,12 @@ def make_certificates(directory):
 
 def server_with_tls():
     """Return the redis-server to use, or say why there is none."""
-    found = shutil.which("redis-server")
-    if found is None or shutil.which("openssl") is None:
-        pytest.skip("no redis-server or no openssl on PATH: the embedded server has no TLS")
+    found = redis_server()
+    tool("openssl", "openssl")
     # Without support for it this option is one the server does not know.
     tried = subprocess.run(
         [found, "--tls-port", "0", "--port", "-1"], capture_output=True, text=True
     )
     if "tls-port" in tried.stdout + tried.stderr:
-        pytest.skip(f"{found} is built without TLS")
+        missing(f"needs a Redis with TLS: {found} is built without")
     return found

@@ -3,32 +3,17 @@
 All servers listen on loopback, keep their data in a directory of the test, and end with it.
 """
 
-import re
-import shutil
 import socket
 import subprocess
-import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
-import pytest
 import redis
 from processes import Process
 from redis.crc import key_slot
+from system_tools import redis_server
 
 SLOTS = 16_384
-
-
-def system_program(name):
-    """Return a program of Redis 7 that the system has; skip the test where there is none."""
-    found = shutil.which(name)
-    if found is None or Path(found).resolve().is_relative_to(Path(sys.prefix).resolve()):
-        pytest.skip(f"no {name} is installed on this system")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True).stdout
-    if int(re.search(r"(?:v=|cli )(\d+)", version)[1]) < 7:
-        pytest.skip(f"{found} is older than Redis 7: {version.strip()}")
-    return found
 
 
 def free_ports(count, beside=0):
@@ -70,7 +55,7 @@ class Node:
         directory.mkdir(exist_ok=True)
         self._tls = tls
         self.port, self.directory, self.options = port, directory, options
-        self.program = program or system_program("redis-server")
+        self.program = program or redis_server(7)
         secured = {"ssl": True, "ssl_ca_certs": str(tls / "ca.pem")} if tls else {}
         self.client = redis.Redis(port=port, protocol=2, decode_responses=True, **secured)
         self.process = None
@@ -297,7 +282,7 @@ class Watched:
             f"sentinel down-after-milliseconds main {down_ms}\n"
             "sentinel failover-timeout main 3000\n"
         )
-        command = [system_program("redis-server"), str(settings), "--sentinel"]
+        command = [redis_server(7), str(settings), "--sentinel"]
         process = Process(command, stdout=subprocess.DEVNULL)
         return redis.Redis(port=port, protocol=2, decode_responses=True), process
 

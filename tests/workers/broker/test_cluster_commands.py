@@ -8,6 +8,7 @@ from fleet_feeds import begun, fleet_feeds
 from many_feeds import running as many_running
 from many_feeds import wait_until
 from redis_cluster import running_cluster
+from system_tools import package
 
 from workers.admin.registry import names
 from workers.broker.store import Store
@@ -64,7 +65,7 @@ def test_a_feed_is_exported_forked_saved_restored_explained_and_reset(cluster, r
 
 
 def test_a_feed_is_archived(cluster, run, tmp_path):
-    pytest.importorskip("pyarrow", reason="the extra `archive` is not installed")
+    package("pyarrow", "pip install 'online-svm[archive]'")
     feed = cluster.feed_on(1)
     with Store(cluster.url, feed, block_ms=20) as store:
         push(store, rows(COUNT))

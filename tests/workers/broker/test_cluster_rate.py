@@ -1,6 +1,5 @@
 """How fast feeds are answered on a Redis Cluster, beside one server in the same run."""
 
-import shutil
 import statistics
 import time
 
@@ -9,6 +8,7 @@ from drifting import cheap
 from fault_feed import engine, rows
 from fault_redis import Server
 from redis_cluster import running_cluster
+from system_tools import redis_server
 
 from workers.broker.store import Store
 
@@ -31,7 +31,7 @@ def answered(url, feed, wait_replicas=0):
 
 
 def test_a_cluster_answers_nearly_as_fast_as_one_server_with_the_same_bytes(tmp_path):
-    lone = Server(tmp_path / "lone", program=shutil.which("redis-server"))
+    lone = Server(tmp_path / "lone", program=redis_server(7))
     rates = []
     try:
         with running_cluster(tmp_path) as cluster:

@@ -10,6 +10,7 @@ import pytest
 import redis
 from archived_feed import answering, entry, push
 from processes import Process
+from system_tools import package
 
 from workers.admin.attention import note, silence
 from workers.admin.registry import names
@@ -98,7 +99,7 @@ def test_each_role_does_its_part_under_its_own_user(own_redis, urls, capsys):
 
 
 def test_an_archiver_reads_a_feed_and_moves_its_group(own_redis, urls, tmp_path, capsys):
-    pytest.importorskip("pyarrow", reason="pip install 'online-svm[archive]'")
+    package("pyarrow", "pip install 'online-svm[archive]'")
     with answering(own_redis.url, "f") as (store, answer, _):
         push(store, 0, 20)
         answer()

@@ -37,11 +37,11 @@ alarm_url = "http://127.0.0.1:1/alarms"
 
 
 def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
-    system_url, feed, tmp_path
+    embedded_url, feed, tmp_path
 ):
     names = [f"{feed}-small", f"{feed}-big", f"{feed}-bad"]
     (tmp_path / "settings.toml").write_text(FILE)
-    stores = [Store(system_url, name) for name in names]
+    stores = [Store(embedded_url, name) for name in names]
     small, big, bad = stores
     for store in stores:
         push(store, entries(90, 0))
@@ -49,7 +49,7 @@ def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
     bad.call("SET", bad.keys.dlq, "no stream")
     command = [
         *(sys.executable, "-m", "workers.cli", "worker", f"{feed}-*", names[0]),
-        *("--redis", system_url, "--config", tmp_path / "settings.toml"),
+        *("--redis", embedded_url, "--config", tmp_path / "settings.toml"),
         *("--metrics", "0", "--log-format", "json", "--max-feeds", "5", "--dashboard", "0"),
     ]
     log = tmp_path / "log"
@@ -79,7 +79,7 @@ def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
     assert bad.keys.dlq in aside["reason"]
     assert lines[-1]["event"] == "stopped"
     assert lines[-1]["answered"] == 180
-    with Store(system_url, f"{feed}.alone") as alone:
+    with Store(embedded_url, f"{feed}.alone") as alone:
         push(alone, entries(90, 0))
         answer_alone(alone, 90, settings(window=80))
         assert contents(alone) == contents(big)

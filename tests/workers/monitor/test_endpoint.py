@@ -2,7 +2,6 @@
 
 import re
 import select
-import shutil
 import socket
 import subprocess
 import time
@@ -14,6 +13,7 @@ import pytest
 from monitored_feed import COUNT, SETTINGS, push, work, working
 from processes import LIMIT
 from prometheus_client import CollectorRegistry
+from system_tools import tool
 
 from workers.broker import embedded
 from workers.broker.lease import holding
@@ -79,12 +79,11 @@ def test_it_serves_what_prometheus_reads(store, served):
     assert 'online_svm_build_info{numba="' in text
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool (apt: prometheus)")
 def test_promtool_has_nothing_to_say_against_the_names_and_units(store, served):
     push(store)
     work(store, served.metrics)
     _, text = served.get("/metrics")
-    check = ["promtool", "check", "metrics"]
+    check = [tool("promtool", "prometheus"), "check", "metrics"]
     told = subprocess.run(check, input=text, capture_output=True, text=True, timeout=LIMIT)
     assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
 

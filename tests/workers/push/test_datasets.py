@@ -25,7 +25,6 @@ CLASS_COUNTS = {
 }
 
 
-@pytest.mark.data
 @pytest.mark.parametrize("name", CLASS_COUNTS)
 def test_a_data_set_has_the_published_class_counts(name):
     dataset = data.load(name)
@@ -35,21 +34,18 @@ def test_a_data_set_has_the_published_class_counts(name):
     assert np.isfinite(dataset.X).all()
 
 
-@pytest.mark.data
 def test_the_car_codes_are_the_full_product_of_the_attribute_values():
     X = data.load("car").X
     assert X.max(axis=0).tolist() == [3, 3, 3, 2, 2, 2]
     assert len(np.unique(X, axis=0)) == 4 * 4 * 4 * 3 * 3 * 3
 
 
-@pytest.mark.data
 def test_the_test_part_of_adult_has_the_columns_of_the_training_part():
     train, test = data.load("adult"), data.load("adult.test")
     assert train.feature_names == test.feature_names
     assert "workclass=?" in train.feature_names
 
 
-@pytest.mark.data
 def test_numbered_german_credit_agrees_with_the_original_on_duration():
     original, numeric = data.load("german"), data.load("german-numeric")
     duration = original.X[:, original.feature_names.index("x2")]

@@ -139,7 +139,6 @@ def test_a_libsvm_index_outside_the_declared_width_is_refused(tmp_path):
         read(tmp_path, "a.libsvm", "+1 1:1\n-1 5:1\n", features=3)
 
 
-@pytest.mark.data
 def test_a_libsvm_file_is_read_as_the_benchmark_loader_reads_it():
     reading = Reading(format="libsvm", features=300)
     pushed = list(rows(str(data.data_directory() / "w1a"), reading))
@@ -172,7 +171,6 @@ def test_a_nominal_feature_of_an_arff_file_is_refused_by_name(tmp_path):
         read(tmp_path, "a.arff", text)
 
 
-@pytest.mark.data
 def test_a_benchmark_set_is_pushed_as_arrays_in_the_order_of_its_columns():
     first = next(rows("car", Reading()))
     assert first == Row([3.0, 3.0, 0.0, 0.0, 0.0, 0.0], "unacc")

@@ -47,24 +47,9 @@ CONFSEQ = {
 }
 """By their package, version 0.0.11: the boundary, and the mixture at a sum of 30."""
 
-V_OPT = 10.0 * (math.log(100.0) + math.log(1.0 + math.log(100.0)))  # -2 ln(2 * .05)
-"""What the package calls a rho of 10, at its level of .05."""
-
 
 @pytest.mark.parametrize(("v", "level"), CONFSEQ)
 def test_boundary_and_mixture_are_those_of_the_package_of_their_authors(v, level):
     bound, log = CONFSEQ[v, level]
     assert boundary(v, level) == pytest.approx(bound, rel=1e-8)
     assert log_mixture(30.0, v) == pytest.approx(log, rel=1e-9)
-
-
-@pytest.mark.parametrize("v", [0.5, 20.0, 700.0, 1e5])
-@pytest.mark.parametrize("level", [0.1, 1e-5])
-def test_they_are_those_of_the_installed_package_too(v, level):
-    reason = "the package confseq is not installed (it builds with Boost and pybind11)"
-    theirs = pytest.importorskip("confseq.boundaries", reason=reason)
-    bound = theirs.gamma_exponential_mixture_bound(v, level, V_OPT, 1.0, 0.05)
-    assert boundary(v, level) == pytest.approx(bound, rel=1e-6)
-    for s in (-3.0, 0.5, 40.0):
-        log = theirs.gamma_exponential_log_mixture(s, v, V_OPT, 1.0, 0.05)
-        assert log_mixture(s, v) == pytest.approx(log, abs=1e-6)

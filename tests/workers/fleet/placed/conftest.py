@@ -2,11 +2,12 @@
 
 import pytest
 from ray_nodes import cluster
+from system_tools import package
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
     """A cluster of one node with two processors."""
-    pytest.importorskip("ray", reason="Ray is an extra: pip install 'online-svm[ray]'")
+    package("ray", "pip install 'online-svm[ray]'")
     with cluster([2], tmp_path_factory.mktemp("ray") / "notes") as nodes:
         yield nodes

@@ -12,7 +12,8 @@ import pytest
 from fleet_feeds import FLAGS, fleet, fleet_feeds, shards
 from processes import Process
 from ray_nodes import cluster
-from redis_cluster import free_ports, system_program, wait_for
+from redis_cluster import free_ports, wait_for
+from system_tools import package, redis_server
 
 pytestmark = [pytest.mark.scale, pytest.mark.timeout(600)]
 
@@ -25,7 +26,7 @@ SERVED = 60.0
 def state_of_ray(tmp_path_factory):
     """The address of a Redis that keeps the state of a cluster."""
     (port,) = free_ports(1)
-    command = [system_program("redis-server"), "--port", str(port), "--bind", "127.0.0.1",
+    command = [redis_server(7), "--port", str(port), "--bind", "127.0.0.1",
                "--save", "", "--dir", str(tmp_path_factory.mktemp("gcs"))]  # fmt: skip
     with Process(command, stdout=-3):
         yield f"127.0.0.1:{port}"
@@ -33,7 +34,7 @@ def state_of_ray(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory, state_of_ray):
-    pytest.importorskip("ray", reason="Ray is an extra: pip install 'online-svm[ray]'")
+    package("ray", "pip install 'online-svm[ray]'")
     with cluster([3, 3, 3], tmp_path_factory.mktemp("ray") / "notes", state_of_ray) as three:
         yield three
 

@@ -1,11 +1,11 @@
 """Scorers and askers under the rules of deploy/redis: they do their part and nothing else."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 import redis
 from published_feed import engine, examples, push, work
+from system_tools import redis_server
 
 from workers.broker import embedded, permissions
 from workers.broker.connection import client
@@ -32,16 +32,8 @@ def rules(name):
 @pytest.fixture(params=["users.acl", "users-7.acl"])
 def server(request):
     """A server and its rules; those for Redis 7 need one of the system."""
-    found = None
-    if request.param == "users-7.acl":
-        found = shutil.which("redis-server")
-        if found is None:
-            pytest.skip("no redis-server is installed on this system; the embedded one is 6.2")
-    with embedded.temporary(found) as made:
-        with client(made.url) as admin:
-            version = admin.execute_command("INFO", "server").split(b"redis_version:")[1][:1]
-        if found is not None and int(version) < 7:
-            pytest.skip("the redis-server of this system is older than 7")
+    program = redis_server(7) if request.param == "users-7.acl" else None
+    with embedded.temporary(program) as made:
         yield made.url, rules(request.param)
 
 

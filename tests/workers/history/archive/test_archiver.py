@@ -12,8 +12,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from system_tools import package
 
-pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'online-svm[archive]'")
+pq = package("pyarrow.parquet", "pip install 'online-svm[archive]'")
 
 from archived_feed import BEGIN, DAY, HOSTILE, answering, archive, push, rows_of, stream  # noqa: E402
 from processes import Process  # noqa: E402

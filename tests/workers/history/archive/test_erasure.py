@@ -3,8 +3,9 @@
 import struct
 
 import pytest
+from system_tools import package
 
-pa = pytest.importorskip("pyarrow", reason="pip install 'online-svm[archive]'")
+pa = package("pyarrow", "pip install 'online-svm[archive]'")
 
 from archived_feed import answering, archive, entry, push, rows_of, stream  # noqa: E402
 

@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from system_tools import package
 
-pa = pytest.importorskip("pyarrow", reason="pip install 'online-svm[archive]'")
-pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'online-svm[archive]'")
+pa = package("pyarrow", "pip install 'online-svm[archive]'")
+pq = package("pyarrow.parquet", "pip install 'online-svm[archive]'")
 
 from archived_feed import DAY, answering, archive, push, rows_of  # noqa: E402
 

@@ -3,8 +3,9 @@
 from itertools import chain
 
 import pytest
+from system_tools import package
 
-pa = pytest.importorskip("pyarrow", reason="pip install 'online-svm[archive]'")
+pa = package("pyarrow", "pip install 'online-svm[archive]'")
 
 from archived_feed import answering, archive, push, stream  # noqa: E402
 

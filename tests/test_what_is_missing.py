@@ -1,0 +1,46 @@
+"""What is skipped for want of a program or a package is listed, and can be made to fail."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+NEEDS_PROMTOOL = "tests/deploy/test_alerting.py::test_each_rule_fires_when_it_should_and_not_before"
+NEED_PYARROW = ["tests/docs/test_archive_page.py", "tests/workers/history/archive/test_reading.py"]
+
+
+def suite(folder, *arguments):
+    """Run tests without a program on PATH, and without pyarrow."""
+    (folder / "pyarrow.py").write_text("raise ImportError")
+    path = os.pathsep.join([str(folder), str(HERE.parent)])
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        cwd=HERE.parent, env=os.environ | {"PATH": "", "PYTHONPATH": path},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_what_was_skipped_is_listed_and_fails_where_nothing_may_be_missing(tmp_path):
+    listed = tmp_path / "skipped"
+    skipped = suite(tmp_path, "-n", "2", "--skipped-to", listed, NEEDS_PROMTOOL, *NEED_PYARROW)
+    assert skipped.returncode in (0, 5), skipped.stdout
+    assert "needs promtool: apt-get install prometheus" in skipped.stdout
+    assert sorted(listed.read_text().splitlines()) == [NEEDS_PROMTOOL, *NEED_PYARROW]
+    failed = suite(tmp_path, "--nothing-missing", "--continue-on-collection-errors", f"@{listed}")
+    assert "1 failed, 2 errors" in failed.stdout
+    assert "needs pyarrow: pip install 'online-svm[archive]'" in failed.stdout
+
+
+def test_what_a_machine_may_lack_is_asked_for_in_one_module():
+    asked = re.compile(r"\bwhich\(|importorskip\(|pytest\.skip\(")
+    found = {
+        str(path.relative_to(HERE))
+        for path in HERE.rglob("*.py")
+        if asked.search(path.read_text(encoding="utf-8")) and path != Path(__file__)
+    }
+    assert found == {"support/system_tools.py"}
