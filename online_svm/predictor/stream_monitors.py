@@ -52,7 +52,7 @@ class StreamMonitors:
     --------
     >>> monitors = StreamMonitors(MonitorConfig())
     >>> label, said = np.ones(40, dtype=np.int64), np.tile([0.6, 0.4], (40, 1))
-    >>> rows = ScoredRows(np.arange(40), ("a", "b"), label, said, said, said, said,
+    >>> rows = ScoredRows(np.arange(9000, 9040), ("a", "b"), label, said, said, said, said,
     ...                   np.zeros((40, 1)), label, model=1)
     >>> (alarm,) = monitors.update(rows, rows.n + 1)
     >>> monitors.open(alarm)

@@ -32,7 +32,8 @@ def monitors(
     delay, beside river's ADWIN, Page-Hinkley, KSWIN and DDM, CUSUM and Shiryaev-Roberts, and the
     packages mapie and online-cp where they are installed. Each is made as sensitive as a mean of
     10,000 examples to a false alarm allows. The default monitors have their own level, and stand
-    on streams without a change as well, also where the labels of one class come sooner.
+    on streams without a change as well, also where the default predictor answers, and where the
+    labels of one class come sooner.
 
     And the first 10,000 examples of 2cdt, 2cht, moving-squares and Elec2, answered by the default
     predictor with one machine: how many alarms, the first, and the delay where the change is known.

@@ -63,7 +63,6 @@ class BetProcesses:
     def _set_limits(self) -> None:
         self._limits = np.asarray(self.tests * (self.tests + 1) / self._levels)
         self._thresholds = np.array([math.log(limit) for limit in self._limits.tolist()])
-        self._sizes = BETS / (1.0 + self._tolerances.max(initial=0.0))
 
     def add(self, tolerance: float, level: float) -> None:
         """Begin one more process, from the next row on."""
@@ -102,7 +101,7 @@ class BetProcesses:
         """Whether each process has reached its threshold."""
         return np.asarray(self._wealth >= self._limits)
 
-    def update(self, values: Floats, begin: int = 0) -> int:
+    def update(self, values: Floats, begin: int = 0, doubts: Floats | None = None) -> int:
         """Add rows from `begin` on, up to the first at which a process reaches its threshold.
 
         Parameters
@@ -110,6 +109,9 @@ class BetProcesses:
         values : ndarray of shape (m, n_processes)
             Each in [-1, 1]; NaN in a row that the process is not about.
         begin : int
+        doubts : ndarray of shape (m,), optional
+            Widen the tolerance of values y - p to at least sqrt(doubt * p (1 - p)). Each is known
+            when p is.
 
         Returns
         -------
@@ -119,9 +121,9 @@ class BetProcesses:
         stop, self.has_rejected = bet_until(
             values,
             begin,
+            np.zeros(len(values)) if doubts is None else doubts,
             self._tolerances,
             self._limits,
-            self._sizes,
             self._stakes,
             self._waiting,
             self.ages,

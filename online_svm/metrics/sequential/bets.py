@@ -1,9 +1,9 @@
 """Wealth of bets that a bounded quantity keeps a mean near zero, whenever it may begin not to.
 
-The null is |E[e_t | past]| <= tolerance, for each t. A bet of size l > 0 that e is larger
-multiplies a stake by 1 + l (e_t - tolerance), a bet that it is smaller by 1 - l (e_t + tolerance).
-Under the null neither grows on average, whatever the dependence between the examples (Waudby-Smith
-& Ramdas 2024, "Estimating means of bounded random variables by betting").
+The null is |E[e_t | past]| <= d_t, for each t, with a tolerance d_t that is known before e_t. A bet
+of size l > 0 that e is larger multiplies a stake by 1 + l (e_t - d_t), a bet that it is smaller by
+1 - l (e_t + d_t). Under the null neither grows on average, whatever the dependence between the
+examples (Waudby-Smith & Ramdas 2024, "Estimating means of bounded random variables by betting").
 
 Nobody knows the size of the deviation or where it begins. So the stake is spread beforehand: over
 both directions, over `BETS`, and over the example at which a bet begins. The wealth is the sum of
@@ -14,13 +14,15 @@ group, which is as long as all before it together. So a deviation that begins at
 earn about ln(t) more than one of which it is known when it begins.
 """
 
+import math
+
 import numpy as np
 
 from online_svm.compiled.jit import inner, jit
 from online_svm.types import Floats, Ints
 
 BETS = np.array([0.12, 0.3, 0.6, 0.95])
-"""Sizes of the bets, each over 1 + tolerance: below 1, so that every factor is positive."""
+"""Sizes of the bets, each over 1 + d_t: below 1, so that every factor is positive."""
 
 FIRST_GROUP = 2048
 """Where the second group of starts begins: a feed that just began has little to deviate from."""
@@ -41,20 +43,21 @@ def share_of_start(t: int) -> float:
 
 
 @inner
-def bet_on(value: float, tolerance: float, each: float, sizes: Floats, stakes: Floats) -> float:
+def bet_on(value: float, tolerance: float, each: float, stakes: Floats) -> float:
     """Advance the stakes of one process, shape (2, n_bets), by one value; return their sum.
 
     `each` is the stake with which a bet of each direction and size begins at this value.
     """
-    above, below = value - tolerance, value + tolerance
+    scale = 1.0 / (1.0 + tolerance)
+    above, below = scale * (value - tolerance), scale * (value + tolerance)
     total = 0.0
-    for k in range(len(sizes)):
-        up = (stakes[0, k] + each) * (1.0 + sizes[k] * above)
-        down = (stakes[1, k] + each) * (1.0 - sizes[k] * below)
+    for k in range(len(BETS)):
+        up = (stakes[0, k] + each) * (1.0 + BETS[k] * above)
+        down = (stakes[1, k] + each) * (1.0 - BETS[k] * below)
         stakes[0, k], stakes[1, k] = up, down
         total += up + down
     if total > MOST:
-        for k in range(len(sizes)):
+        for k in range(len(BETS)):
             stakes[0, k], stakes[1, k] = min(stakes[0, k], MOST), min(stakes[1, k], MOST)
     return total
 
@@ -63,9 +66,9 @@ def bet_on(value: float, tolerance: float, each: float, sizes: Floats, stakes: F
 def bet_until(
     values: Floats,
     begin: int,
+    doubts: Floats,
     tolerances: Floats,
     limits: Floats,
-    sizes: Floats,
     stakes: Floats,
     waiting: Floats,
     ages: Ints,
@@ -77,8 +80,10 @@ def bet_until(
     ----------
     values : ndarray of shape (m, n_processes)
         Each in [-1, 1]; NaN counts as 0: a row that the process is not about.
+    doubts : ndarray of shape (m,)
+        Of a value y - p, with y either 0 or 1, the tolerance is at least sqrt(doubt * p (1 - p)).
+        That is known when p is.
     tolerances, limits : ndarray of shape (n_processes,)
-    sizes : ndarray of shape (n_bets,)
     stakes : ndarray of shape (n_processes, 2, n_bets)
     waiting, ages, wealth : ndarray of shape (n_processes,)
         Stake not yet begun, rows seen (less than 0 while the process rests), and the sum of all
@@ -104,8 +109,10 @@ def bet_until(
                 shares[j] = share_of_start(ages[j])
             waiting[j] -= shares[j]
             value = 0.0 if np.isnan(values[i, j]) else values[i, j]
-            each = shares[j] / (2 * len(sizes))
-            wealth[j] = max(waiting[j], 0.0) + bet_on(value, tolerances[j], each, sizes, stakes[j])
+            spread = abs(value) * (1.0 - abs(value))  # p (1 - p), whether y is 0 or 1
+            tolerance = max(tolerances[j], math.sqrt(doubts[i] * spread))
+            each = shares[j] / (2 * len(BETS))
+            wealth[j] = max(waiting[j], 0.0) + bet_on(value, tolerance, each, stakes[j])
             is_reached |= wealth[j] >= limits[j]
         if is_reached:
             return i + 1, True

@@ -57,10 +57,7 @@ class InterleavedBets:
 
     def update(self, values: Floats) -> None:
         """Add y - p of rows, in the order in which they were announced, shape (m,)."""
-        sizes = BETS / (1.0 + self.tolerance)
-        _in_turn(
-            values, self.tolerance, sizes, self._stakes, self._waiting, self._greatest, self._rows
-        )
+        _in_turn(values, self.tolerance, self._stakes, self._waiting, self._greatest, self._rows)
 
     @property
     def log_wealth(self) -> Floats:
@@ -103,7 +100,6 @@ class InterleavedBets:
 def _in_turn(
     values: Floats,
     tolerance: float,
-    sizes: Floats,
     stakes: Floats,
     waiting: Floats,
     greatest: Floats,
@@ -114,5 +110,5 @@ def _in_turn(
         rows[0] += 1
         start = share_of_start(turn + 1)
         waiting[j] -= start
-        begun = bet_on(values[i], tolerance, start / (2 * len(sizes)), sizes, stakes[j])
+        begun = bet_on(values[i], tolerance, start / (2 * len(BETS)), stakes[j])
         greatest[0] = max(greatest[0], max(waiting[j], 0.0) + begun)

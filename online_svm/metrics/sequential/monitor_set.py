@@ -38,7 +38,7 @@ class MonitorSet:
     >>> import numpy as np
     >>> monitors, label = MonitorSet(MonitorConfig()), np.ones(60, dtype=np.int64)
     >>> said = np.tile([0.6, 0.4], (60, 1))
-    >>> rows = ScoredRows(np.arange(60), ("a", "b"), label, said, said, said, said,
+    >>> rows = ScoredRows(np.arange(9000, 9060), ("a", "b"), label, said, said, said, said,
     ...                   np.zeros((60, 1)), label, model=1)
     >>> [(finding.row, finding.scope, finding.name) for finding in monitors.update(rows)]
     [(37, 'overall', None), (40, 'class', 'b'), (42, 'category', '1'), (46, 'bin', '0.4-0.6')]

@@ -17,6 +17,7 @@ from scripts.bench.monitors.detectors import (
     PlainCusum,
     River,
 )
+from scripts.bench.monitors.independent import INDEPENDENT, independent_alarms
 from scripts.bench.monitors.late import LATE, late_alarms
 from scripts.bench.monitors.peers import GlideRisk, MapieRisk, OnlineCpJumper
 from scripts.bench.monitors.pit import PitBeta
@@ -35,9 +36,11 @@ ALIKE = "i.i.d., class of 20 %"
 
 _OTHER_SEEDS = 1_000_000  # streams that sensitivities are chosen on are no streams of the table
 
+_OF_ALL, _OF_LATE = "default monitors, level .01", "of them, calibration"
+
 OURS: dict[str, Detector] = {
-    "default monitors, level .01": Default(),
-    "of them, calibration": Default("calibration"),
+    _OF_ALL: Default(),
+    _OF_LATE: Default("calibration"),
     "of them, exchangeability": Default("exchangeability"),
     "tolerant Shiryaev-Roberts, by part": Change("shiryaev-roberts"),
     "tolerant CUSUM, by part": Change("cusum"),
@@ -65,8 +68,7 @@ PEERS: dict[str, Detector] = {
 }
 
 DETECTORS: dict[str, Detector] = OURS | PEERS
-STREAMS = (*WORLDS, *LATE, *REAL)
-_OF_LATE = "of them, calibration"
+STREAMS = (*WORLDS, *INDEPENDENT, *LATE, *REAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,8 @@ Figures = Measured | Watched
 def cells_of(worlds: Sequence[str], detectors: Sequence[str], streams: int) -> list[Cell]:
     """Return the cells of a table.
 
-    On nulls only the default monitors have a stated level; where labels are late, those of
-    calibration. On real streams no slow detector is run.
+    On nulls only the default monitors have a stated level: of our own answers all together; where
+    labels are late, those of calibration. On real streams no slow detector is run.
     """
     return [
         Cell(world, detector, streams)
@@ -152,6 +154,8 @@ def cells_of(worlds: Sequence[str], detectors: Sequence[str], streams: int) -> l
 
 
 def _belongs(world: str, detector: str) -> bool:
+    if world in INDEPENDENT:
+        return detector == _OF_ALL
     if world in LATE:
         return detector == _OF_LATE
     if world in REAL:
@@ -178,7 +182,7 @@ _PACKAGES = ("river ", "online-cp ", "MAPIE ", "glide-py ")
 def measure(cell: Cell) -> Figures | str:
     """Return what a detector did, or why it could not be run."""
     try:
-        if cell.world in LATE:
+        if cell.world in INDEPENDENT or cell.world in LATE:
             return _false_alarms(cell)
         return _watched(cell) if cell.world in REAL else _measured(cell)
     except BadConfiguration as error:
@@ -186,9 +190,11 @@ def measure(cell: Cell) -> Figures | str:
 
 
 def _false_alarms(cell: Cell) -> Measured:
-    config = LATE[cell.world]
-    share = np.mean([bool(late_alarms(config, seed)) for seed in range(cell.streams)])
-    return Measured(cell.streams, float(share), None, None)
+    if (classes := INDEPENDENT.get(cell.world)) is not None:
+        alarms = [independent_alarms(classes, seed) for seed in range(cell.streams)]
+    else:
+        alarms = [late_alarms(LATE[cell.world], seed) for seed in range(cell.streams)]
+    return Measured(cell.streams, float(np.mean([bool(found) for found in alarms])), None, None)
 
 
 def _watched(cell: Cell) -> Watched:

@@ -18,13 +18,13 @@ def share_of_start(t):
     return 1 / ((group + 1) * (group + 2) * 2 ** (group + 10))
 
 
-def plain_wealth(values, tolerance):
+def plain_wealth(values, tolerances):
     """The definition: a stake for each start, direction and size, multiplied out."""
-    sizes = BETS / (1.0 + tolerance)
+    pairs = list(zip(values, np.broadcast_to(tolerances, len(values)), strict=True))
     wealth = 1.0 - sum(share_of_start(t) for t in range(1, len(values) + 1))
     for t in range(1, len(values) + 1):
-        bets = [math.prod(1 + s * (v - tolerance) for v in values[t - 1 :]) for s in sizes]
-        bets += [math.prod(1 - s * (v + tolerance) for v in values[t - 1 :]) for s in sizes]
+        bets = [math.prod(1 + b * (v - d) / (1 + d) for v, d in pairs[t - 1 :]) for b in BETS]
+        bets += [math.prod(1 - b * (v + d) / (1 + d) for v, d in pairs[t - 1 :]) for b in BETS]
         wealth += share_of_start(t) * sum(bets) / len(bets)
     return wealth
 
@@ -34,6 +34,17 @@ def test_the_wealth_is_the_sum_over_starts_directions_and_sizes():
     bets = BetProcesses([0.03], [1e-12])
     assert bets.update(values[:, None]) == 70
     assert math.exp(bets.log_wealth[0]) == pytest.approx(plain_wealth(values, 0.03), rel=1e-12)
+
+
+def test_a_doubt_widens_the_tolerance_by_what_was_announced():
+    rng = np.random.default_rng(4)
+    p, doubts = rng.random(70), 1 / np.arange(1.0, 71.0)
+    values = (rng.random(70) < p) - p
+    bets = BetProcesses([0.03], [1e-12])
+    assert bets.update(values[:, None], doubts=doubts) == 70
+    tolerances = np.maximum(0.03, np.sqrt(doubts * p * (1 - p)))
+    assert {0.03} < set(tolerances.tolist())
+    assert math.exp(bets.log_wealth[0]) == pytest.approx(plain_wealth(values, tolerances), rel=1e-9)
 
 
 def test_a_rejection_is_told_at_its_row_and_not_after_a_new_beginning():

@@ -133,6 +133,32 @@ def test_a_stream_within_the_tolerance_is_left_alone():
     assert alarmed <= 21  # beyond it less than one in a thousand of a binomial(40, .3)
 
 
+def test_a_probability_of_few_examples_may_be_off_by_more_than_one_of_many():
+    rows = rows_of(np.random.default_rng(8), 500, 0.5, 0.64)
+    found = [CalibrationMonitor(0.02, 0.01).update(replace(rows, n=n + rows.n)) for n in (20, 9000)]
+    assert found[0] == []
+    assert found[1][0].scope == "overall"
+    far_off = rows_of(np.random.default_rng(8), 500, 0.5, 0.8, first=20)
+    assert CalibrationMonitor(0.02, 0.01).update(far_off)
+
+
+def test_the_examples_of_a_model_are_counted_from_where_it_began():
+    rows, reports = rows_of(np.random.default_rng(9), 500, 0.4, 0.5), []
+    for first in (0, 7000):
+        monitors = MonitorSet(MonitorConfig())
+        monitors.begin_anew()
+        for part in (rows.part(0, 300), rows.part(300, 500)):
+            monitors.update(replace(part, n=first + part.n))
+            monitors = MonitorSet.from_state(monitors.state(), MonitorConfig())
+        reports.append([test["log_wealth"] for test in monitors.report()["tests"]])
+    assert reports[0] == reports[1]
+    old = MonitorSet(MonitorConfig())
+    old.begin_anew()
+    old.update(replace(rows.part(0, 1), n=np.zeros(1, dtype=np.int64)))
+    old.update(replace(rows.part(1, 500), n=7000 + rows.n[1:]))
+    assert [test["log_wealth"] for test in old.report()["tests"]] != reports[0]
+
+
 def test_a_test_that_has_seen_no_example_since_it_began_has_no_since():
     rows = rows_of(np.random.default_rng(7), 400, 0.2, 0.8)
     monitors = MonitorSet(MonitorConfig())

@@ -13,6 +13,7 @@ from scripts.bench.monitors import measure as measure_module
 from scripts.bench.monitors import run as run_module
 from scripts.bench.monitors.counting import counted
 from scripts.bench.monitors.detectors import Change, Default, PlainCusum, River
+from scripts.bench.monitors.independent import independent_alarms
 from scripts.bench.monitors.late import LATE, late_alarms
 from scripts.bench.monitors.measure import (
     DETECTORS,
@@ -224,6 +225,12 @@ def test_the_order_in_which_labels_come_alarms_where_one_class_comes_sooner():
     assert not any(late_alarms(by_horizon, seed) for seed in seeds)
     assert all(late_alarms(by_arrival, seed) for seed in seeds)
     assert not any(late_alarms(by_arrival, seed, delays=(240, 240)) for seed in seeds)
+
+
+@pytest.mark.parametrize(("classes", "seed"), [(4, 10048), (4, 10057), (4, 10112), (3, 10025)])
+def test_independent_examples_raise_no_alarm_while_few_are_learned(classes, seed):
+    # Of streams 10,000 to 10,119 some of those that alarmed where the tolerance was always .02.
+    assert independent_alarms(classes, seed) == []
 
 
 def test_a_run_goes_on_from_what_is_kept(tmp_path, monkeypatch):
