@@ -103,6 +103,20 @@ def test_a_commit_of_one_example_takes_redis_eight_commands(own_redis, feed):
         assert calls == dict.fromkeys(names, "calls=1")
 
 
+def test_ids_of_one_millisecond_are_ordered_by_their_count(store):
+    store.fence("tester", AGREEMENT)
+    ids, before = (b"7-9", b"7-10", b"7-100"), START
+    for entry_id in ids:
+        store.call("XADD", store.keys.input, entry_id, "x", "[1]")
+    for entry_id in ids:
+        letter = DeadLetter(entry_id, "not_finite", "x[0] is NaN", 8, b"")
+        commit = commit_of([entry_id], before=before, met=[(entry_id, b"report")], dlq=[letter])
+        store.commit(commit)
+        before = commit.after
+    for key in (store.keys.met, store.keys.dlq):
+        assert [entry[0] for entry in store.call("XRANGE", key, "-", "+")] == list(ids)
+
+
 def test_commits_follow_one_another(begun):
     first = commit_of([b"1-0", b"2-0"])
     second = commit_of([b"3-0", b"4-0", b"5-0"], before=first.after)
