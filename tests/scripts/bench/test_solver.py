@@ -4,6 +4,8 @@ import pytest
 from scripts.bench.report import Row
 from scripts.bench.solver import Agreement, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def report():
