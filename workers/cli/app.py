@@ -1,6 +1,7 @@
 """The command `online-svm`."""
 
 import os
+import re
 import select
 import sys
 from collections.abc import Iterator, Sequence
@@ -51,6 +52,8 @@ COMMANDS = (
 
 INTERRUPTED = 130
 
+_MARKUP = re.compile(r"\[[a-z#/@][^\[]*?\]")
+
 _STDOUT = 1  # the file descriptor of standard output
 
 _COMPLETE = "_ONLINE_SVM_COMPLETE"
@@ -96,17 +99,31 @@ def application(commands: Sequence[str] = COMMANDS) -> "TyperGroup":
     for name in commands:
         import_module(f"workers.cli.{name}").register(app)
     command = cast("TyperGroup", get_command(app))  # with a callback it is a group
-    _hide_type_of_flags(command)
+    _mend_help(command)
     return command
 
 
-def _hide_type_of_flags(command: "TyperGroup | TyperCommand") -> None:
-    """Remove the ``<bool>`` that typer shows beside flags in the help: they take no value."""
+def _mend_help(command: "TyperGroup | TyperCommand") -> None:
+    """Remove the ``<bool>`` beside flags, which take no value; keep ``[name]``: no markup."""
+    command.help = _without_markup(command.help)
     for option in command.get_params(typer.Context(command)):
         if getattr(option, "is_flag", False):
             option.metavar = ""
+        if hasattr(option, "help"):
+            option.help = _without_markup(option.help)
     for part in getattr(command, "commands", {}).values():
-        _hide_type_of_flags(part)
+        _mend_help(part)
+
+
+def _without_markup(text: str | None) -> str | None:
+    r"""Escape what rich takes for markup, as its own `escape` does, whose import takes long.
+
+    Examples
+    --------
+    >>> _without_markup("a section for each: [name], or [0.5]")
+    'a section for each: \\[name], or [0.5]'
+    """
+    return None if text is None else _MARKUP.sub(r"\\\g<0>", text)
 
 
 def _words_to_complete() -> list[str]:

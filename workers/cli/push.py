@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 Skip = Annotated[int, typer.Option(min=0, help="Rows to leave out at the start.")]
 Limit = Annotated[
-    int | None, typer.Option(min=0, help="Rows to push, at most.", show_default=False)
+    int | None,
+    typer.Option(
+        min=0, help="Rows to push, at most; 0 only checks all of the source.", show_default=False
+    ),
 ]
 Rate = Annotated[
     float | None, typer.Option(min=1e-3, help="Rows a second, at most.", show_default=False)
@@ -106,8 +109,11 @@ def push(
     )
     if labels is not None:
         reading = _of_labels(reading)
-    name, chosen = _one_of(source, labels), _Chosen(shuffle, skip, limit)
+    name, chosen = _one_of(source, labels), _Chosen(shuffle, skip, limit or None)
     plan = _planned(name, reading, chosen, arrays, rate, high_water)
+    if limit == 0:
+        _check(plan)
+        return
     _push(plan, given or embedded_url(), feed, _Marks(high_water, high_water_bytes), limit)
 
 
@@ -182,6 +188,15 @@ def _planned(
     if not reading.labels_only:
         rows = with_summary(rows, layout, arrays, chunk)
     return _Plan(rows, total, chosen.skip, reading.labels_only, arrays, chunk, rate)
+
+
+def _check(plan: _Plan) -> None:
+    """Read the rows as they would be pushed, and say how many there are."""
+    from workers.push.ingest import entries
+
+    count = sum(1 for _ in entries(plan.rows, plan.arrays, plan.are_labels))
+    what = "label" if plan.are_labels else "row"
+    note(f"{counted(count, what)} can be pushed; none was, as --limit 0 asks")
 
 
 def _push(plan: _Plan, url: str, feed: str, marks: _Marks, limit: int | None) -> None:

@@ -163,12 +163,12 @@ def _true(truth: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> _true({"true_label": "ham", "is_right": False}), _true({"true_label": None})
-    ('  true label ham (wrong)', '')
+    ('  wrong, the label is ham', '')
     """
     if truth.get("true_label") is None:
         return ""
-    told = {None: "", True: " (right)", False: " (wrong)"}[truth["is_right"]]
-    return f"  true label {truth['true_label']}{told}"
+    told = {None: "", True: "right, ", False: "wrong, "}[truth["is_right"]]
+    return f"  {told}the label is {truth['true_label']}"
 
 
 def _features(truth: Mapping[str, Any]) -> str:

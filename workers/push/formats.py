@@ -3,12 +3,14 @@
 import csv
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TextIO, cast
 
 import orjson
 
+from workers.push.columns_of_text import not_numbers
+from workers.push.lines import Lines
 from workers.push.rows import (
     BadSource,
     Format,
@@ -30,7 +32,7 @@ _INDEX = re.compile("[0-9]{1,10}")
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)""", re.IGNORECASE)
 
 
-def _csv_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
+def _csv_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
     from river.stream import iter_csv
 
     filled = (line for line in lines if line.strip())
@@ -40,18 +42,39 @@ def _csv_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterato
     _check_width(len(cells), reading)
     names = cells if reading.header else [f"x{i}" for i in range(1, len(cells) + 1)]
     find_layout(names, reading, layout)
-    wanted, missing = layout.features(names), reading.missing
+    wanted = layout.features(names)
     body = filled if reading.header else itertools.chain([first], filled)
     # An extra cell gets the name None, which no column has, so it is noticed.
     table: Any = iter_csv(cast(TextIO, body), fieldnames=[*names, None], delimiter=delimiter)
     for x, _ in table:
         if len(x) != len(names):
             raise BadSource(f"not {len(names)} columns, as the first line has")
-        features = {name: number(name, x[name], missing) for name in wanted}
+        features = _numbers(x, table, wanted, reading.missing, lines)
         sent = features if reading.header else list(features.values())
         y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
         row = with_targets(sent, y, p, reading, id_)
         yield replace(row, s=slices_of(x, reading)) if reading.slices else row
+
+
+def _numbers(
+    x: Mapping[str, Any],
+    table: Iterator[tuple[Mapping[str, Any], Any]],
+    names: Sequence[str],
+    missing: frozenset[str],
+    lines: Lines,
+) -> dict[str, float | None]:
+    """Return the features of a row.
+
+    Raises
+    ------
+    NotNumbers
+        If there are texts that are no numbers, of all columns of the rows that are there already.
+    """
+    try:
+        return {name: number(x.get(name), missing) for name in names}
+    except ValueError:
+        later = () if lines.may_wait else (row for row, _ in table)
+        raise not_numbers(x, later, names, missing, lines.number) from None
 
 
 def _check_width(columns: int, reading: Reading) -> None:
@@ -65,7 +88,7 @@ def _check_width(columns: int, reading: Reading) -> None:
         raise BadSource(f"more than {most} columns: a feed takes at most {WIDEST} features")
 
 
-def _json_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
+def _json_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
     """Read objects like an input entry (`x`, `y`, `p`, `id`, `s`), or flat: features and label.
 
     Values are sent unchanged; the feed's answer says if one cannot be used.
@@ -120,7 +143,7 @@ def _json_targets(x: Any, y: object, p: object, sent: object, reading: Reading) 
     return Row(x, label if is_label else row.y, None if sent is None else str(sent), row.p)
 
 
-def _libsvm_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
+def _libsvm_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
     from river.stream import iter_libsvm
 
     refuse_columns(reading, "a LIBSVM file")
@@ -167,20 +190,21 @@ def _placed(x: dict[str, float], width: int) -> dict[int, float]:
     return placed
 
 
-def _arff_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
+def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
     from river.stream import iter_arff
     from scipy.io.arff import ParseArffError
 
     names: list[str] = []
     buffer = cast(TextIO, _remember_attributes(lines, names, reading))
-    wanted, missing = None, reading.missing
+    wanted = None
+    table: Any = iter_arff(buffer, target=None)
     try:
-        for x, _ in iter_arff(buffer, target=None):
+        for x, _ in table:
             if wanted is None:
                 find_layout(names, reading, layout)
                 wanted = layout.features(names)
             # The reader omits missing values; the feed must be told that they are missing.
-            features = {name: number(name, x.get(name), missing) for name in wanted}
+            features = _numbers(x, table, wanted, reading.missing, lines)
             y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
             cells = {name: x.get(name) for name in reading.slices}
             text = y.strip(" '\"") if isinstance(y, str) else y
@@ -202,7 +226,7 @@ def _remember_attributes(lines: Iterable[str], names: list[str], reading: Readin
             yield line
 
 
-READERS: dict[Format, Callable[[Iterable[str], Reading, Layout], Iterator[Row]]] = {
+READERS: dict[Format, Callable[[Lines, Reading, Layout], Iterator[Row]]] = {
     "csv": _csv_rows,
     "jsonl": _json_rows,
     "libsvm": _libsvm_rows,

@@ -90,6 +90,11 @@ def label_entry(row: Row) -> Fields:
     return [b"for", row.id, b"y", row.y]
 
 
+def entries(rows: Iterable[Row], arrays: bool, are_labels: bool) -> Iterator[Fields]:
+    """Return the fields of the input entry of each row; see `push`."""
+    return (label_entry(row) if are_labels else entry(row, arrays) for row in rows)
+
+
 def encoded(row: Row, arrays: bool = False) -> list[bytes]:
     """Return the fields of `entry` as Redis returns them: all as bytes."""
     return [part.encode() if isinstance(part, str) else part for part in entry(row, arrays)]
@@ -147,15 +152,14 @@ def push(
     sent = unsure = 0
     try:
         with producer_of(url, feed) as producer:
-            all_entries = (label_entry(row) if are_labels else entry(row, arrays) for row in rows)
-            for entries, size in _chunks(all_entries, chunk):
+            for together, size in _chunks(entries(rows, arrays, are_labels), chunk):
                 with deferred_interrupt() as interrupt:
-                    unsure = len(entries)
-                    sent += _send(producer, url, entries, sent, skipped)
+                    unsure = len(together)
+                    sent += _send(producer, url, together, sent, skipped)
                     unsure = 0
                 if interrupt.came:
                     raise KeyboardInterrupt
-                if sent == len(entries):
+                if sent == len(together):
                     producer.register()
                 if measure is not None:
                     measure(size)

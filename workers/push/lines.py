@@ -1,5 +1,6 @@
 """The lines of a source: numbered, of bounded length, and valid text."""
 
+import sys
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -20,10 +21,13 @@ class Lines:
     ----------
     number : int
         Number of the last line read, from 1; 0 before the first.
+    may_wait : bool
+        Whether the next line may come only later: on standard input.
     """
 
     def __init__(self, source: TextIO) -> None:
         self._source, self.number = source, 0
+        self.may_wait = source is sys.stdin
 
     def __iter__(self) -> Iterator[str]:
         """Yield each line with its end.

@@ -1,7 +1,6 @@
 """Rows to push: turn columns and cells of a source into features, label, id and probability."""
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -214,26 +213,19 @@ def _filled(value: object, missing: frozenset[str]) -> str | None:
     return None if text is None or text.strip() in missing else text.strip()
 
 
-def number(name: str, value: object, missing: frozenset[str]) -> float | None:
+def number(value: object, missing: frozenset[str]) -> float | None:
     """Return a cell as a number, or None if it is missing.
 
     Raises
     ------
-    BadSource
+    ValueError
         If it is neither.
     """
     if isinstance(value, str):
         text = value.strip()
         if text in missing:
             return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.inf
+        value = float(text)
         if "_" in text or value in (math.inf, -math.inf):
-            raise BadSource(
-                f"{name} is {text[:40]!r}, not a number: encode it, leave the column out "
-                f"(--drop {shlex.quote(name[:80])}), or say --na {shlex.quote(text[:40])} where "
-                "it stands for a missing value"
-            )
+            raise ValueError("no finite number")
     return None if isinstance(value, float) and math.isnan(value) else value  # type: ignore[return-value]  # readers yield text or numbers

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
+from workers.push.columns_of_text import NotNumbers
 from workers.push.formats import READERS
 from workers.push.lines import Lines
 from workers.push.named_sets import named_rows
@@ -98,6 +99,8 @@ def _read(
             lines = Lines(text)
             for count, row in enumerate(READERS[format_](lines, reading, layout), 1):  # noqa: B007  (the error names the row)
                 yield row
+    except NotNumbers as error:
+        raise BadSource(f"{name}, line {error.line}, row {count + 1}: {error}") from None
     except BadSource as error:
         raise _at(name, lines, count + 1, str(error)) from None
     except (ValueError, KeyError, IndexError, csv.Error, StopIteration) as error:

@@ -126,9 +126,9 @@ def test_tail_adds_the_true_label_behind_the_bytes_that_are_stored(run, store, f
 def test_tail_tells_the_true_label_in_words(run, store, feed):
     answered(store, *PAIRS)
     lines = run("tail", feed)[1].splitlines()
-    assert lines[0].endswith("warm  true label a")
-    assert "[0.500, 0.750]  true label a (right)" in lines[1]
-    assert "[0.500, 0.750]  true label b (wrong)" in lines[2]
+    assert lines[0].endswith("warm  the label is a")
+    assert "[0.500, 0.750]  right, the label is a" in lines[1]
+    assert "[0.500, 0.750]  wrong, the label is b" in lines[2]
     assert "true" not in lines[3] + lines[4]
 
 

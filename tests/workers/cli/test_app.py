@@ -51,6 +51,28 @@ def test_every_command_has_its_own_help(run, command):
     assert f"online-svm {command}" in out
 
 
+def parts(command, path):
+    """Yield each command below one with the words that lead to it."""
+    yield path, command
+    for name, part in getattr(command, "commands", {}).items():
+        yield from parts(part, (*path, name))
+
+
+def test_every_help_shows_all_of_its_text(run, monkeypatch):
+    """Text such as [name] is no markup."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    found = dict(parts(cli.application(), ()))
+    assert len(found) > len(cli.COMMANDS)
+    for path, command in found.items():
+        _, out, _ = run(*path, "--help")
+        shown = " ".join(out.split())
+        options = [option.help for option in command.params if not getattr(option, "hidden", False)]
+        for text in filter(None, (command.help, *options)):
+            for paragraph in text.replace("\\[", "[").split("\n\n"):
+                assert " ".join(paragraph.split()) in shown, path
+    assert "a section for each configuration: [name], then" in run("backtest", "--help")[1]
+
+
 def test_the_version_is_that_of_the_package(run):
     from online_svm import __version__
 

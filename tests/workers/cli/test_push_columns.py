@@ -1,12 +1,15 @@
 """`push`: columns that are left out, ids, blanks, what is told first, and how to go on."""
 
+import io
 import os
+import re
+import shlex
 import signal
 
 import orjson
 import pytest
 
-from workers.push import ingest
+from workers.push import columns_of_text, ingest
 from workers.push.ingest import PushInterrupted, PushStopped, push
 from workers.push.rows import Layout
 from workers.push.source_summary import head_of, summary
@@ -59,9 +62,76 @@ def test_columns_are_left_out_an_id_is_sent_as_one_and_blanks_as_null(run, store
 def test_a_column_that_is_no_number_stops_before_anything_is_sent(run, store, feed, table):
     code, _, err = run("push", feed, str(table))
     assert (code, err.count("\n")) == (2, 1)
-    assert f"{table}, line 2, row 1: name is 'Ann', not a number" in err
-    assert "--drop name" in err
+    assert f"{table}, line 2, row 1: name is 'Ann', fare is 'NA', age is 'n/a', not numbers" in err
+    assert ", or type --drop name --na NA --na n/a (" in err
     assert stored(store) == []
+
+
+def test_all_columns_of_text_are_named_at_once_with_what_to_type(run, store, feed, tmp_path):
+    path = tmp_path / "a.csv"
+    names = [f"c({i})" for i in range(12)]
+    path.write_text(
+        "".join(f"{name}," for name in names)
+        + "age,pay,kind\n"
+        # The first column of text has none in the first row.
+        + f",{'red,' * 11}39,?,ham\n"
+        + f"{'red,' * 12}n/a,2,spam\n"
+        + f"{'red,' * 12}n/a,2,spam\n"
+        + f"{'red,' * 12}NA,unknown,ham\n"
+    )
+    code, _, err = run("push", feed, str(path))
+    assert (code, err.count("\n"), stored(store)) == (2, 1, [])
+    assert f"{path}, line 2, row 1: c(1) is 'red', c(2) is 'red'" in err
+    typed = shlex.split(re.search(r", or type (.*) \(--drop leaves", err)[1])
+    assert typed[:24] == [part for name in (*names[1:], names[0]) for part in ("--drop", name)]
+    assert typed[24:] == ["--na", "n/a", "--na", "NA", "--na", "unknown"]
+    code, _, err = run("push", feed, str(path), *typed)
+    assert (code, len(stored(store))) == (0, 4)
+
+
+def test_a_column_of_many_texts_among_numbers_is_left_out_and_few_options_are_shown():
+    rows = [{f"c{i}": f"{i}x{k}" if k % 2 else k for i in range(300)} for k in range(20)]
+    told = str(columns_of_text.not_numbers(rows[1], rows, [*rows[0]], frozenset(), 7))
+    assert told.startswith("c0 is '0x1', c1 is '1x1'")
+    assert "and 292 more, not numbers" in told
+    assert told.count("--drop c") == 100
+    assert "--drop c99 and 200 more (" in told
+
+
+def test_of_standard_input_no_later_row_is_waited_for_where_one_cannot_be_read(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("a,b,y\n1,red,x\nblue,red,x\n"))
+    with pytest.raises(BadSource) as refused:
+        list(rows("-", Reading(format="csv")))
+    assert "standard input, line 2, row 1: b is 'red', not a number" in str(refused.value)
+    assert "or type --drop b (" in str(refused.value)
+
+
+@pytest.mark.parametrize("redis", ["redis://127.0.0.1:1", None], ids=["gone", "embedded"])
+def test_a_limit_of_zero_checks_all_of_the_source_and_asks_no_redis(
+    run_command, tmp_path, monkeypatch, redis
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "a.csv"
+    path.write_text("q,y\n" + "1,a\n" * 2500)
+    where = ("f", str(path), "--limit", "0", *(("--redis", redis) if redis else ()))
+    code, _, err = run_command("push", *where)
+    assert code == 0
+    assert "the first 500 rows are read like this:" in err
+    assert err.endswith("\n2,500 rows can be pushed; none was, as --limit 0 asks\n")
+    assert run_command("push", *where, "--skip", "2000")[2].split("\n")[-2].startswith("500 rows")
+    with path.open("a") as more:
+        more.write("red,a\n")
+    code, _, err = run_command("push", *where)
+    assert code == 2
+    assert "line 2502, row 2501: q is 'red', not a number" in err
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_limit_of_zero_checks_that_labels_have_ids(run_command, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,y\n1,a\n,b\n")
+    code, _, err = run_command("push", "f", "--labels", str(path), "--id", "id", "--limit", "0")
+    assert (code, "a label needs the id of its example" in err) == (2, True)
 
 
 def test_an_id_that_is_a_feature_is_told_before_it_is_sent(run, feed, table):
