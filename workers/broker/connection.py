@@ -78,6 +78,7 @@ class Connection:
         self._failed: Counter[str] = Counter()  # by the URL of the server
         self.retries: Counter[str] = Counter()
         self.trouble: Trouble | None = None
+        self._warned = 0.0  # when it was first said that Redis does not answer; 0 once it does
         self._links: dict[str, Pipeline] = {}
         self._last: Pipeline | None = None
 
@@ -202,8 +203,11 @@ class Connection:
                 reason = self._check_retry(error, sent, began)
             else:
                 self.trouble = None
+                if self._warned:
+                    self._tell_answer()
                 return reply
             delay = next(pauses)
+            self._warned = self._warned or time.monotonic()
             log.warning(
                 "redis refuses or does not answer; trying again",
                 command=sent.command[0],
@@ -213,6 +217,11 @@ class Connection:
             if self.stop.wait(delay):
                 time.sleep(delay)  # the last attempts of a graceful stop are spaced as well
             self._transmit(sent)
+
+    def _tell_answer(self) -> None:
+        away = round(time.monotonic() - self._warned, 1)
+        log.info("redis answers again", after=away)
+        self._warned = 0.0
 
     def evaluate(
         self, script: Script, keys: Sequence[str], args: Sequence[Argument], replicas: int = 0

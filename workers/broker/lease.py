@@ -179,6 +179,7 @@ class Lease:
     def _renew(self) -> None:
         # Renew after a third of the time to live; wait at most another third for a reply.
         connection = Connection(self._url, Stop(), timeout=self.seconds / 3)
+        is_warned = False
         while not self._ended.wait(self.seconds / 3):
             try:
                 held = self._held(connection)
@@ -187,10 +188,14 @@ class Lease:
                     self._lost.set()
                 if self._try(connection, held) is None:
                     self.renewed = time.monotonic()
+                    if is_warned:
+                        log.info("the lease is renewed again")
+                        is_warned = False
             except Unavailable:
                 continue  # the engine's own connections report this
             except WorkerError as error:
                 log.warning("the lease is not renewed", error=str(error))
+                is_warned = True
         connection.close()
 
 

@@ -29,10 +29,14 @@ class ManyProgress:
     target : text file
     every : float
         Seconds between two lines, at least.
+    is_quiet : bool
+        Print alarms and what was done in all alone.
     """
 
-    def __init__(self, target: TextIO | None = None, every: float = EVERY) -> None:
-        self._target, self._every = target or sys.stderr, every
+    def __init__(
+        self, target: TextIO | None = None, every: float = EVERY, *, is_quiet: bool = False
+    ) -> None:
+        self._target, self._every, self._is_quiet = target or sys.stderr, every, is_quiet
         self._told = time.monotonic()
         self._feeds: set[str] = set()
         self._answers: Counter[str] = Counter()  # since the last line
@@ -48,6 +52,8 @@ class ManyProgress:
             self._rejected += len(outcome.dlq)
             for _, payload in outcome.alarms:
                 self._write_alarms(feed, payload)
+            if self._is_quiet:
+                return
             self._tell_if_due()
         self._ticker.start()
 

@@ -58,10 +58,20 @@ class WorkerProgress:
     target : text file
     every : float
         Seconds between two lines, at least.
+    is_quiet : bool
+        Print alarms and the final position alone.
     """
 
-    def __init__(self, feed: str, target: TextIO | None = None, every: float = EVERY) -> None:
+    def __init__(
+        self,
+        feed: str,
+        target: TextIO | None = None,
+        every: float = EVERY,
+        *,
+        is_quiet: bool = False,
+    ) -> None:
         self._feed, self._target, self._every = feed, target or sys.stderr, every
+        self._is_quiet = is_quiet
         self._told = time.monotonic()
         self._seq = self._began = -1
         self._rejected = 0
@@ -81,6 +91,8 @@ class WorkerProgress:
                     self._validity = report.headline.predicted
             for _, payload in outcome.alarms:
                 self._write_alarms(payload)
+            if self._is_quiet:
+                return
             self._tell_if_due()
         self._ticker.start()
 

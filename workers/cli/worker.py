@@ -73,7 +73,9 @@ def worker(
             show_default=False,
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress lines.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress lines: alarms, warnings and the stop.")
+    ] = False,
     **settings: Any,
 ) -> None:
     """Answer a feed, each example before its label is learned, until stopped.
@@ -140,14 +142,14 @@ def _answer_one(
         from workers.engine import service
         from workers.monitor.watching import watching
         from workers.monitor.webhook_post import receiver_of
-    progress = LoggedProgress(feed) if loaded.log_format == "json" else WorkerProgress(feed)
+    kind = LoggedProgress if loaded.log_format == "json" else WorkerProgress
     with ExitStack() as opened:
         telemetry = opened.enter_context(
             watching(feed, url, loaded.metrics, receiver=receiver_of(loaded))
         )
         if dashboard is not None:
             opened.enter_context(page_beside([feed], url, dashboard))
-        observe = None if quiet else opened.enter_context(closing(progress))
+        observe = opened.enter_context(closing(kind(feed, is_quiet=quiet)))
         service.run(feed, loaded, url, name, accept_environment, observe, telemetry)
 
 
@@ -174,7 +176,7 @@ def _answer_many(
     with ExitStack() as opened:
         opened.enter_context(signals(stop))
         watch = opened.enter_context(watching(url, known.general.metrics))
-        observe = None if quiet else opened.enter_context(closing(kind()))
+        observe = opened.enter_context(closing(kind(is_quiet=quiet)))
         service.run(
             selection, known.general, url, stop,
             name=name, accept_environment=accept_environment, settings_of=known.of,

@@ -117,6 +117,8 @@ class Follower:
             self.lost = printable(str(error))[:_SHOWN]
             self._disconnect()
         else:
+            if self.lost:
+                log.info("redis answers again", after=round(time.time() - self.lost_since, 1))
             self.lost, self.has_read = "", True
 
     def _update_all(self) -> bool:

@@ -235,6 +235,10 @@ class Engine:
             self.snapshot()
         except Stopped:
             log.warning(_NO_SNAPSHOT)
+        else:
+            is_kept = self._commits.newest == self.position.cursor
+            text = "stopped with a snapshot" if is_kept else "stopped; there was nothing to keep"
+            log.info(text, feed=self._store.keys.feed, seq=self.position.seq)
         self._store.note("stopped", f"seq {self.position.seq}")
 
     def advance(self) -> None:

@@ -288,14 +288,16 @@ class HostedFeed:
         log.warning("stopped without a snapshot", feed=self.feed, reason=reason)
         self._ending = f"without a snapshot: {reason}"
 
-    def finish_end(self) -> None:
-        """Wait for the snapshot, and give the feed up."""
-        ending = self._ending
+    def finish_end(self) -> bool:
+        """Wait for the snapshot, and give the feed up; return whether nothing is left to replay."""
+        ending, is_kept = self._ending, False
         if ending is not None and self._attempt(self._finish_snapshot) != "nothing":
+            is_kept = self._running.unsaved == 0
             self._store.note("stopped", ending)
         if self.stage == "waiting":
             log.warning("stopped without a snapshot", feed=self.feed, reason=self.reason)
         self._give_up()
+        return is_kept
 
     def fail(self, error: WorkerError) -> None:
         """Set the feed aside for a reason that was found elsewhere."""

@@ -115,6 +115,7 @@ class Leases:
         self._lock = threading.Lock()
         self._asked, self._is_ended = threading.Event(), False
         self.renewed: float | None = None
+        self._is_warned = False
         self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
 
     def __enter__(self) -> Self:
@@ -218,6 +219,9 @@ class Leases:
                 problems.add(str(error))
         for problem in sorted(problems):
             log.warning("leases are not renewed", error=problem)
+        if self._is_warned and done == len(parts):
+            log.info("leases are renewed again")
+        self._is_warned = bool(problems) or (self._is_warned and done < len(parts))
         return done > 0 or not parts
 
     def _connection(self) -> Connection:

@@ -114,13 +114,15 @@ class FeedLoop:
         self._confirm(all_of_them=True)
         # While Redis stores the snapshot of one feed, that of the next is made.
         ending: HostedFeed | None = None
+        snapshots = 0
         for hosted in sorted(self.feeds.values(), key=lambda each: each.stop_order):
             hosted.begin_end()
             if ending is not None:
-                ending.finish_end()
+                snapshots += ending.finish_end()
             ending = hosted
         if ending is not None:
-            ending.finish_end()
+            snapshots += ending.finish_end()
+        log.info("feeds stopped", feeds=len(self.feeds), with_snapshot=snapshots)
         leases = [hosted.lease for hosted in self.feeds.values() if hosted.lease is not None]
         self._leases.release(leases)
 

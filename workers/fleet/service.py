@@ -179,6 +179,8 @@ class _Hosts:
                 "not all selected feeds are served: max_feeds is reached", max_feeds=self._most,
                 not_served=len(new) - room,
             )  # fmt: skip
+        elif self._is_full and len(new) <= room:
+            log.info("all selected feeds are served again")
         self._is_full = len(new) > room
         for feed in new[:room]:
             settings = self._settings_of(feed)

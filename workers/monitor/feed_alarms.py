@@ -67,7 +67,7 @@ class FeedAlarms:
         self._waits = delays(first=first, cap=cap)
         self._entry: Entry | None = None
         self._left: deque[Delivery] = deque()  # of that entry
-        self.is_at_work = self._begins_anew = False
+        self.is_at_work = self._begins_anew = self._is_refused = False
         self.delivered = self.silenced = 0
         self.failures: Counter[str] = Counter()
 
@@ -155,7 +155,11 @@ class FeedAlarms:
                 "an alarm was not taken; trying again",
                 alarm=sent.key, host=self._receiver.host, reason=str(error), after=wait,
             )  # fmt: skip
+            self._is_refused = True
             return wait
+        if self._is_refused:
+            log.info("alarms are taken again", alarm=sent.key, host=self._receiver.host)
+            self._is_refused = False
         self.delivered += 1
         self._waits = delays(first=self._first, cap=self._cap)
         return None

@@ -67,6 +67,7 @@ class Webhook:
         self._first, self._cap, self._look = first, cap, look
         self._ended, self._changed = threading.Event(), threading.Condition()
         self._feeds: set[FeedAlarms] = set()
+        self._unread: set[FeedAlarms] = set()  # of which it was said that they cannot be read
         self._due: deque[FeedAlarms] = deque()
         self._later: list[tuple[float, int, FeedAlarms]] = []  # a heap, by the time of a turn
         self._numbers = count()  # what comes first among turns of the same time
@@ -88,6 +89,7 @@ class Webhook:
         one.ends()
         with self._changed:
             self._feeds.discard(one)
+            self._unread.discard(one)
             self._idle.pop(one, None)
 
     def run(self) -> None:
@@ -96,8 +98,12 @@ class Webhook:
             try:
                 wait = one.turn()
                 self._pauses = delays(first=self._first, cap=min(self._cap, _PAUSE))
+                if one in self._unread:
+                    self._unread.discard(one)
+                    log.info("alarms are read again", feed=one.feed)
             except WorkerError as error:
                 wait = one.next_wait()
+                self._unread.add(one)
                 log.warning("alarms cannot be read; trying again", feed=one.feed, reason=str(error))
                 if isinstance(error, Unavailable):
                     self._ended.wait(next(self._pauses))

@@ -44,6 +44,7 @@ class PoolProcess:
     def __init__(self, schedule: Schedule, seat: Seat, patience: float, memory: int) -> None:
         self._schedule, self._seat = schedule, seat
         self._patience, self._memory = patience, memory
+        self._has_failed = False  # and no other process has replied since
         self._thread = threading.Thread(target=self._run, name="refits", daemon=True)
         self._thread.start()
 
@@ -87,6 +88,7 @@ class PoolProcess:
                 self._house(line)
         except FAILURES as error:  # nobody waits for it
             log.warning("a refit process failed", reason=str(error), attempt=1)
+            self._has_failed = True
             self._end()
         self._schedule.finish(line)
         if request == FETCH:
@@ -115,11 +117,15 @@ class PoolProcess:
                 reason = str(error)
             else:
                 _tell(line, None)
+                if self._has_failed:
+                    log.info("a refit process works again")
+                    self._has_failed = False
                 return reply
             self._end()
             if line.is_over:
                 break
             log.warning("a refit process failed", reason=reason, attempt=attempt)
+            self._has_failed = True
             _tell(line, reason)
         return RefitFailed(f"a refit failed in {ATTEMPTS} processes in a row; last: {reason}")
 

@@ -204,6 +204,8 @@ class ProcessRefitter(Refitter, Background):
 
     def _tell(self, reason: str | None) -> None:
         """Tell the observer why the process failed, or that it works again."""
+        if reason is None and self._trouble is not None:
+            log.info("the refit process works again")
         if reason is not None or self._trouble is not None:
             self._trouble = None if reason is None else still(self._trouble, reason)
             self._observer.refits_fail(self._trouble)

@@ -8,7 +8,9 @@ import time
 from dataclasses import replace
 
 import pytest
+from posted_alarms import settled
 from processes import Process
+from structlog.testing import capture_logs
 
 from workers.broker.lease import Holder, Lease, process_start
 from workers.errors import Stopped, Unavailable
@@ -121,6 +123,20 @@ def test_a_lapsed_lease_that_nobody_took_is_taken_again_and_reported_lost(store,
     assert first.pop_loss()
     time.sleep(0.3)
     assert not first.pop_loss()
+
+
+def test_a_lease_that_could_not_be_renewed_and_is_again_says_both(store, lease):
+    first = lease("first", seconds=0.3)
+    first.acquire(Stop())
+    with capture_logs() as logs:
+        store.call("DEL", store.keys.lease)
+        store.call("HSET", store.keys.lease, "not", "ours")
+        settled(lambda: logs)
+        store.call("DEL", store.keys.lease)
+        settled(lambda: holder(store) is not None and logs[-1]["log_level"] == "info")
+    *warned, last = [log["event"] for log in logs]
+    assert set(warned) == {"the lease is not renewed"}
+    assert last == "the lease is renewed again"
 
 
 def test_a_text_that_is_no_holder_is_waited_for_until_it_lapses(store, lease):

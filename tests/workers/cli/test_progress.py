@@ -79,6 +79,18 @@ def test_an_alarm_is_told_when_it_comes_and_its_text_moves_no_cursor():
     assert last.endswith("stopped")
 
 
+def test_a_quiet_worker_tells_alarms_and_where_it_stopped_alone():
+    target = io.StringIO()
+    tell = WorkerProgress("f", target, every=0.0, is_quiet=True)
+    tell(outcome(0, 10))
+    tell(alarmed())
+    tell.close()
+    first, second, last = target.getvalue().splitlines()
+    assert first.startswith("f: alarm: n 5,040")
+    assert second.startswith("f: alarm: n 5,040")
+    assert last == "f: 30 answered, 29 learned, stopped"
+
+
 def test_an_alarm_is_an_event_of_the_log(capsys):
     tell = LoggedProgress("f", every=1e9)
     with structlog.testing.capture_logs() as logged:

@@ -5,6 +5,7 @@ import time
 import pytest
 from dashboard_feed import answer
 from fault_redis import Server
+from structlog.testing import capture_logs
 
 from workers.broker.feed_reader import FeedReader
 from workers.dashboard.excerpt import Choice
@@ -216,8 +217,11 @@ def test_redis_that_goes_away_is_told_and_what_was_read_stays(tmp_path, feeds):
     assert following.lost != ""
     assert following.views()[0].seq == 1
     server.start()
-    following.read()
+    with capture_logs() as logs:
+        following.read()
+        following.read()
     assert following.lost == ""
+    assert [log["event"] for log in logs] == ["redis answers again"]
     following.stop()
     server.stop()
 

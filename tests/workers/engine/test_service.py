@@ -48,12 +48,13 @@ def make(embedded_url, feed):
     X = generator.normal(size=(COUNT, 3)).round(6)
     y = np.where(X[:, 0] + generator.normal(size=COUNT) > 0, "b", "a")
 
-    def fill(suffix):
+    def fill(suffix, inverted_from=COUNT):
         store = Store(embedded_url, f"{feed}-{suffix}")
         stores.append(store)
         for i in range(COUNT):
             x = "[1,2]" if i % 50 == 7 else json.dumps(X[i].tolist())
-            store.call("XADD", store.keys.input, f"{i + 1}-0", "x", x, "y", str(y[i]))
+            label = str(y[i]) if i < inverted_from else "ab"[y[i] == "a"]
+            store.call("XADD", store.keys.input, f"{i + 1}-0", "x", x, "y", label)
         return store
 
     yield fill
@@ -86,6 +87,16 @@ def payloads(store):
         [(entry[0], entry[1][1]) for page in store.pages(key, b"0-0") for entry in page]
         for key in (store.keys.out, store.keys.met)
     ]
+
+
+@pytest.mark.slow
+def test_a_quiet_worker_tells_its_alarms_and_its_stop_with_the_snapshot(make, start):
+    store = make("alarmed", inverted_from=COUNT // 2)
+    said = finish(store, start(store.keys.feed, "--window", "2000", "--alarm-level", "0.5"))
+    assert f"{store.keys.feed}: alarm: " in said
+    assert f'stopped with a snapshot" feed={store.keys.feed} seq={COUNT}' in said
+    assert "answered, 588 learned, 12 rejected" in said.splitlines()[-1]
+    assert "/s" not in said  # no progress
 
 
 @pytest.mark.slow

@@ -67,6 +67,8 @@ def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
     with pytest.raises(urllib.error.URLError):
         get(page)
     lines = logged(log)
+    ended = next(line for line in lines if line["event"] == "feeds stopped")
+    assert (ended["feeds"], ended["with_snapshot"]) == (3, 2)
     assert f'online_svm_answers_total{{feed="{names[0]}"}} 90.0' in told
     assert f'online_svm_stage{{feed="{names[1]}",stage="answering"}} 1.0' in told
     assert f'online_svm_stage{{feed="{names[2]}",stage="aside"}} 1.0' in told
@@ -134,6 +136,21 @@ def test_progress_is_one_line_for_all_feeds(capsys, monkeypatch):
         "1 feed: 3 answered, 2/s  most: a 3",
         "2 feeds: 2,003 answered, stopped",
     ]
+
+
+def test_quiet_feeds_tell_alarms_and_what_was_done_alone(capsys):
+    alarm = {
+        "n": 30, "kind": "exchangeability", "scope": "overall", "name": None, "monitor": "ranks",
+        "log_wealth": 5.7, "threshold": 5.3, "since": 10, "action": "report", "estimate": None,
+        "lower": None, "upper": None,
+    }  # fmt: skip
+    progress = ManyProgress(every=0.0, is_quiet=True)
+    progress("a", outcome(3))
+    progress("b", outcome(4, [(b"1-0", orjson.dumps({"alarms": [alarm]}))]))
+    progress.close()
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("b: alarm: n 30  exchangeability")
+    assert last == "2 feeds: 7 answered, stopped"
 
 
 def test_the_last_line_of_feeds_that_wait_is_true(capsys):

@@ -61,12 +61,13 @@ def test_each_alarm_is_posted_once_in_order(begun):
 
 
 def test_the_body_is_signed_and_the_key_of_an_alarm_is_the_same_in_every_attempt(begun):
-    with receiving() as received, delivering(begun, received, SECRET):
+    with capture_logs() as logs, receiving() as received, delivering(begun, received, SECRET):
         received.status = 500
         raise_alarms(begun, 1, FIRST)
         received.wait(3)
         received.status = 200
         settled(lambda: pending(begun) == 0)
+    assert [log["event"] for log in logs].count("alarms are taken again") == 1
     headers, body = received.requests[0]
     assert headers[SIGNATURE] == "sha256=" + hmac.new(SECRET, body, hashlib.sha256).hexdigest()
     assert {found["Idempotency-Key"] for found, _ in received.requests} == {received.keys[0]}

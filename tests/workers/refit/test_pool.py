@@ -8,6 +8,7 @@ from itertools import chain, repeat
 import numpy as np
 import pytest
 from refits import BASE, MODES, config_of, expected_of, gone, run, tasks_of
+from structlog.testing import capture_logs
 
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.errors import RefitFailed, Stopped
@@ -156,7 +157,7 @@ def test_killed_processes_are_replaced_and_no_byte_of_any_feed_changes(
 ):
     """One of the feeds has its state fetched after each task, so that nothing is computed again."""
     results, states = expected
-    with RefitPool(processes=1, patience=60.0) as pool:
+    with capture_logs() as logs, RefitPool(processes=1, patience=60.0) as pool:
         feeds = [pool.refitter(BASE) for _ in range(3)]
         short = feeds[1]._line.log
         monkeypatch.setattr(LearnerLog, "is_long", lambda log, *_: log is short and log.tasks)
@@ -176,6 +177,10 @@ def test_killed_processes_are_replaced_and_no_byte_of_any_feed_changes(
         assert [feed.state() for feed in feeds] == [states[-1]] * 3
         assert len({*pids, *pool.pids}) == 4
     assert gone(*pids)
+    assert [log["event"] for log in logs] == [
+        "a refit process failed",
+        "a refit process works again",
+    ] * 3
 
 
 def test_a_hung_process_is_replaced(tasks, expected, monkeypatch):

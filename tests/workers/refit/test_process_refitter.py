@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from processes import Process
 from refits import config_of, expected_of, gone, run, tasks_of
+from structlog.testing import capture_logs
 
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.broker.lease import process_start
@@ -68,7 +69,10 @@ def test_a_killed_process_is_replaced_and_no_byte_changes(refitter, tasks, expec
     refitter.state()
     assert run(refitter, tasks[2:4]) == results[2:4]
     os.kill(refitter.pid, signal.SIGKILL)  # between two tasks
-    assert run(refitter, tasks[4:5]) == results[4:5]
+    with capture_logs() as logs:
+        assert run(refitter, tasks[4:5]) == results[4:5]
+    events = ["the refit process failed", "the refit process works again"]
+    assert [log["event"] for log in logs] == events
     refitter.submit(tasks[5])
     os.kill(refitter.pid, signal.SIGKILL)  # within one
     assert refitter.result().state() == results[5]

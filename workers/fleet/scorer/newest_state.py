@@ -123,6 +123,8 @@ class NewestState:
         if state.n != found.n:
             raise InvalidPublication(f"the state {found.name} is of n = {state.n}")
         _compile(state)
+        if self._refused is not None:
+            log.info("a published state can be used again", state=found.name)
         self._held, self._refused = Held(found, state, limits), None
         self.loaded += 1
 

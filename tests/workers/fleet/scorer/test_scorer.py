@@ -407,6 +407,7 @@ def test_a_damaged_state_is_refused_and_the_one_before_goes_on(desk, capsys):
     desk.store.call("SET", key, held)
     scorer._newest._clock = lambda: float("inf")
     assert _answers(desk, scorer, ASKED[:1])[0].state == found.name
+    assert capsys.readouterr().out.count("can be used again") == 1
 
 
 def test_a_feed_that_is_begun_anew_is_not_answered_by_what_it_was(desk):
