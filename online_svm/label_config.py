@@ -16,13 +16,12 @@ class LabelConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    horizon: int | None = Field(
+    horizon: int = Field(
         0,
         ge=0,
         le=10**12,
         description="How long the label of an example may take: so many further examples, or "
-        "milliseconds. 0: a label comes with its example. none: the same, in a feed begun before "
-        "there were late labels.",
+        "milliseconds. 0: a label comes with its example.",
     )
     horizon_in: Literal["examples", "time"] = Field(
         "examples",
@@ -53,7 +52,7 @@ class LabelConfig(BaseModel):
     @property
     def takes_late_labels(self) -> bool:
         """Whether a label may come after its example."""
-        return bool(self.horizon)
+        return self.horizon > 0
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -74,7 +73,7 @@ class LabelConfig(BaseModel):
                         f"{name}: {getattr(self, name)!r} needs a horizon; set horizon to how long "
                         "a label may take"
                     )
-        elif self.horizon_in == "examples" and (self.horizon or 0) > self.max_pending:
+        elif self.horizon_in == "examples" and self.horizon > self.max_pending:
             raise ValueError(
                 f"horizon: {self.horizon} examples would wait, more than max_pending = "
                 f"{self.max_pending}; raise that too"

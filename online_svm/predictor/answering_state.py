@@ -161,5 +161,5 @@ def request_schema(config: PredictorConfig) -> FeatureSchema:
     >>> request_schema(PredictorConfig(horizon=1000, horizon_in="time")).counts_time
     False
     """
-    plain = {"horizon": None, "horizon_in": "examples", "slices": (), "metrics_window": None}
-    return FeatureSchema(config.model_copy(update=plain))
+    plain = {"horizon": 0, "horizon_in": "examples", "slices": ()}
+    return FeatureSchema(config.model_copy(update=plain), is_of_requests=True)

@@ -55,8 +55,7 @@ class LabelGaps:
 
     def state(self) -> dict[str, int | None]:
         """Return what `from_state` continues from."""
-        corrected = {} if self.corrected is None else {"corrected": self.corrected}
-        return {"unlabelled": self.unlabelled, **corrected}
+        return {"unlabelled": self.unlabelled, "corrected": self.corrected}
 
     @classmethod
     def from_state(cls, state: Mapping[str, object], config: PredictorConfig) -> Self:
@@ -69,7 +68,7 @@ class LabelGaps:
         """
         gaps = cls(config)
         gaps.unlabelled = _number("unlabelled", state["unlabelled"])
-        gaps.corrected = _number("corrected", state.get("corrected"))
+        gaps.corrected = _number("corrected", state["corrected"])
         return gaps
 
     def correct(self, number: int) -> None:

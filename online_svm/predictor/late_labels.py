@@ -57,7 +57,7 @@ class LateLabels:
     """
 
     def __init__(self, config: PredictorConfig) -> None:
-        self._horizon = config.horizon or 0
+        self._horizon = config.horizon
         self._counts_time = config.horizon_in == "time"
         self._at_arrival = config.maturity == "arrival"
         self._max_pending, self._window = config.max_pending, config.window

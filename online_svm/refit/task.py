@@ -57,9 +57,12 @@ class RefitTask:
 
     def state(self) -> bytes:
         """Return the task as bytes, for the pipe."""
-        header: Header = {"start": self.start, "freeze": self.freeze, "first": self.first}
-        if self.relabelled:
-            header["relabelled"] = True
+        header: Header = {
+            "start": self.start,
+            "freeze": self.freeze,
+            "first": self.first,
+            "relabelled": self.relabelled,
+        }
         arrays: Arrays = {"X": self.X, "codes": self.codes, "weights": self.weights}
         if self.probs is not None:
             arrays["probs"] = self.probs
@@ -77,7 +80,7 @@ class RefitTask:
             codes=arrays["codes"],
             weights=arrays["weights"],
             probs=arrays.get("probs"),
-            relabelled=header.get("relabelled", False),
+            relabelled=header["relabelled"],
         )
 
 

@@ -113,9 +113,7 @@ class AvailableExamples:
 
     def state(self) -> State:
         """Return the examples, but for the labels' arrivals."""
-        header: Header = {"codes_first": self._codes.first}
-        if self._relabelled:
-            header["relabelled"] = True
+        header: Header = {"codes_first": self._codes.first, "relabelled": self._relabelled}
         arrays: Arrays = {
             "codes": self._codes.since(self._codes.first),
             "probs": self._probs.since(self._probs.first),
@@ -138,7 +136,7 @@ class AvailableExamples:
         restored = cls(n_labels)
         restored._codes = Tail(arrays["codes"], header["codes_first"])
         restored._probs = Tail(arrays["probs"], header["codes_first"])
-        restored._relabelled = header.get("relabelled", False) is True
+        restored._relabelled = header["relabelled"] is True
         if "rows" in arrays:
             restored._rows = Tail(arrays["rows"], header["rows_first"])
             restored._given = restored._rows.first

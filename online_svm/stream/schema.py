@@ -40,12 +40,10 @@ class FeatureSchema:
         Number of features; None until it is known.
     slices : tuple of str
         Names of the slices.
-    has_windows : bool
-        Whether there are windowed figures, which slices are part of.
     takes_late_labels : bool
         Whether a label may come after its example.
-    knows_late_labels : bool
-        Whether there were late labels when the stream was begun.
+    is_of_requests : bool
+        Whether it describes requests, which have features alone.
     counts_time : bool
         Whether each example has a time.
     takes_answers : bool
@@ -61,18 +59,17 @@ class FeatureSchema:
     online_svm.errors.InvalidExample: feature 'b' is NaN; send a finite number
     """
 
-    def __init__(self, config: PredictorConfig) -> None:
+    def __init__(self, config: PredictorConfig, is_of_requests: bool = False) -> None:
         declared = config.features
         self.names = tuple(sorted(declared)) if isinstance(declared, tuple) else None
         self.dimension = len(declared) if isinstance(declared, tuple) else declared
+        self.is_of_requests = is_of_requests
         self.takes_late_labels = config.takes_late_labels
-        self.knows_late_labels = config.horizon is not None
         self.counts_time = config.horizon_in == "time"
         self.allows_missing = config.missing == "mean"
         self._takes_probabilities = config.learner == "psvm"
         self.takes_answers = config.given_answers
         self.slices = config.slices
-        self.has_windows = config.metrics_window is not None
         self._integers = config.labels == "integer"
         self._declared = None if config.classes is None else frozenset(config.classes)
 

@@ -188,7 +188,7 @@ def test_a_feed_of_redis_6_2_goes_on_under_7_with_a_warning(embedded_url, system
 
 
 def test_a_feed_that_was_never_counted_goes_on_with_a_warning(kept):
-    """As earlier versions of this program stored it."""
+    """As Redis 6.2 left it, which counts nothing."""
     kept.call("HDEL", kept.keys.state, "added", "run_id")
     with capture_logs() as logs:
         running = engine(kept)

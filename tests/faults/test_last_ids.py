@@ -15,7 +15,6 @@ from workers.engine import preflight
 from workers.engine.downstream import AcknowledgedGate
 from workers.errors import EndOfStream
 from workers.feed.agreement import agreement
-from workers.feed.kept_bytes import NO_BOUNDS
 from workers.feed.position import LAST_ID
 from workers.feed.retention import Retention
 from workers.push.back_pressure import HighWater
@@ -71,7 +70,7 @@ def test_a_gate_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store
     for entry_id in ids:
         store.call("XADD", store.keys.out, entry_id, "p", "{}")
     store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
-    store.retained.bounds = Retention(out=10).over(NO_BOUNDS)
+    store.retained.bounds = Retention(out=10, met_bytes=0, dlq_bytes=0).bounds
     gate = AcknowledgedGate(store, "sink", Stop(), seconds=0)
     assert not gate.is_open(5)
     for entry_id in ids:  # one by one: the gate meets every ID as the last acknowledged one

@@ -139,12 +139,6 @@ class Backup:
 
 
 def _check_kind(start: bytes) -> None:
-    if start.startswith(snapshots.MAGIC):
-        raise ValueError(
-            "this is a bare snapshot, as earlier builds saved it: it lacks the feed's "
-            "configuration, so nothing can be restored from it; save a backup with online-svm "
-            "snapshot FEED --out FILE while the feed is there"
-        )
     if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + _LENGTH:
         raise ValueError("this is no backup; online-svm snapshot FEED --out FILE saves one")
 

@@ -7,6 +7,7 @@ from workers.admin.permitted import permitted
 from workers.broker.feed_reader import FeedReader
 from workers.feed.kept_bytes import NAMES
 from workers.feed.publication import Publication
+from workers.feed.retention import BYTES
 from workers.feed.state import FeedState
 
 _SAMPLES = 5  # nodes of a stream that are measured: a few microseconds, whatever its length
@@ -22,8 +23,8 @@ class Stored:
         By kind of key: `in`, the output streams, `snapshots`, `published`. Of a stream it is an
         estimate. None where this user may not ask.
     bounds : dict of str to int
-        Bytes that the feed keeps of an output stream by itself, as counted for trimming; a worker
-        may have been told otherwise. A stream without a bound is left out.
+        Bytes that are kept of an output stream by default, as counted for trimming; a worker may
+        have been told otherwise. A stream without a bound is left out.
     """
 
     bytes: dict[str, int | None]
@@ -41,10 +42,9 @@ def stored(reader: FeedReader, state: FeedState | None, published: Publication |
         "snapshots": snapshots,
         "published": [] if published is None else published.keys(keys),
     }
-    bounds = {} if state is None else state.keeps._asdict()
     return Stored(
         {kind: _size(reader, held) for kind, held in kinds.items()},
-        {name: bound for name, bound in bounds.items() if bound},
+        {name: bound for name, bound in BYTES._asdict().items() if bound and state is not None},
     )
 
 

@@ -10,9 +10,8 @@ from workers.broker.store import Store
 from workers.engine.snapshots import parts_of
 from workers.errors import BadConfiguration, OutputAhead, StateLost, Unavailable, WrongKeyType
 from workers.feed.agreement import check_computed
-from workers.feed.kept_bytes import NO_BOUNDS, Bounds, KeptBytes
+from workers.feed.kept_bytes import KeptBytes
 from workers.feed.position import Position
-from workers.feed.retention import KEEPS
 from workers.feed.state import Pointer, initial_fields
 
 _RESTORE = Script.load("streams", "restore")
@@ -112,7 +111,7 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
     )
     parts = pointer.keys(store.keys)
     store.finish_snapshot(store.put_snapshot(pointer, backup.data))
-    fields = _fields(backup, position, pointer, _retained(store))
+    fields = _fields(backup, position, pointer, _kept(store))
     reply = store.run(
         _RESTORE,
         [*_streams(store), *parts],
@@ -137,24 +136,21 @@ def _streams(store: Store) -> list[str]:
     return [keys.state, keys.input, *keys.outputs]
 
 
-def _retained(store: Store) -> tuple[Bounds, KeptBytes]:
-    """Return what the feed keeps of its outputs, and what it counted: they stay where they are."""
-    if not exists(store):
-        return KEEPS, KeptBytes()
+def _kept(store: Store) -> KeptBytes:
+    """Return what the feed counted of its outputs, which stay where they are."""
     try:
         state = store.state()
     except (StateLost, BadConfiguration):  # what this restore replaces; nothing is trimmed sooner
         state = None
-    return (NO_BOUNDS, KeptBytes()) if state is None else (state.keeps, state.kept)
+    return KeptBytes() if state is None else state.kept
 
 
 def _fields(
-    backup: Backup, position: Position, pointer: Pointer, retained: tuple[Bounds, KeptBytes]
+    backup: Backup, position: Position, pointer: Pointer, kept: KeptBytes
 ) -> list[bytes | str | int]:
     """Return names and values of the hash `st`; both snapshots are this one."""
-    keeps, kept = retained
     return [
-        *initial_fields(backup.agreement, keeps),
+        *initial_fields(backup.agreement),
         *(part for pair in kept.changes(KeptBytes()).items() for part in pair),
         *("cursor", position.cursor, "seq", position.seq, "n", position.n),
         *("digest", position.digest.hex()),

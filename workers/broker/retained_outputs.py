@@ -2,7 +2,7 @@
 
 from workers.broker.commit_arguments import Trimming, added_by
 from workers.feed.commit import Commit
-from workers.feed.kept_bytes import NO_BOUNDS, KeptBytes, StreamBytes
+from workers.feed.kept_bytes import KeptBytes, StreamBytes
 from workers.feed.retention import Retention
 from workers.feed.state import FeedState
 
@@ -18,20 +18,18 @@ class RetainedOutputs:
     Attributes
     ----------
     bounds : RetentionBounds
-        What is kept: what was told, and for the rest what the feed keeps by itself, which is known
-        once it was taken over.
+        What is kept.
     kept : KeptBytes
         As far as commits that are confirmed counted it.
     """
 
     def __init__(self, retention: Retention) -> None:
         self._retention = retention
-        self.bounds = retention.over(NO_BOUNDS)
+        self.bounds = retention.bounds
         self.kept = self._before = self._stored = self._sent = KeptBytes()
 
     def begin(self, state: FeedState) -> None:
         """Go on from what a feed has stored."""
-        self.bounds = self._retention.over(state.keeps)
         self.kept = self._stored = state.kept
 
     def send(self, commit: Commit) -> Trimming:

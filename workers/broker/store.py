@@ -17,7 +17,7 @@ from workers.errors import Fenced, WrongKeyType
 from workers.feed.commit import Commit
 from workers.feed.keys import ALARM, FIELD, REGISTRY
 from workers.feed.publication import Publication
-from workers.feed.retention import KEEPS, Retention
+from workers.feed.retention import Retention
 from workers.feed.state import Agreement, FeedState, Pointer, initial_fields
 from workers.message.event import KEPT, EventCode, encode_event
 from workers.stop import Stop
@@ -112,7 +112,7 @@ class Store(FeedReader):
         InputLost
             If its input was deleted, renamed or made anew since its last commit.
         """
-        fields = [] if new is None else initial_fields(new, KEEPS)
+        fields = [] if new is None else initial_fields(new)
         keys, args = [self.keys.state, self.keys.input], [writer, int(self.reads_input), *fields]
         reply = self._connection.evaluate(_FENCE, keys, args, self._wait_replicas)
         if reply[0] == b"LOST":

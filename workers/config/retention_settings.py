@@ -32,8 +32,8 @@ class RetentionSettings(BaseModel):
     retain_out_bytes: int = Field(
         64 * MiB,
         ge=0,
-        description="Bytes kept in `out`, about; 0 bounds none. It has to be given to hold for a "
-        "feed of earlier software, or beside retain_out.",
+        description="Bytes kept in `out`, about; 0 bounds none. It has to be given to hold beside "
+        "retain_out.",
     )
     retain_met_bytes: int = Field(
         16 * MiB, ge=0, description="Bytes kept in `met`, in the same way."

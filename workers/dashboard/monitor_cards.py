@@ -15,7 +15,7 @@ from workers.dashboard.text import safe, whole
 
 NO_MONITORS = (
     "No report yet that has them. Or the reports of this feed carry no monitors: the feed was "
-    "begun with monitors = off, or by a version without them."
+    "begun with monitors = off."
 )
 
 _MOST = 100  # tests of a report

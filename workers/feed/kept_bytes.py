@@ -33,9 +33,6 @@ class Bounds(NamedTuple):
     dlq: int = 0
 
 
-NO_BOUNDS = Bounds()
-
-
 class Added(NamedTuple):
     """What a commit adds to one stream: bytes as counted here, and the ID of the last entry."""
 

@@ -39,7 +39,7 @@ def known_marks(marks: Sequence[Mark], pointers: Sequence[Mark | None]) -> tuple
     Parameters
     ----------
     marks : sequence of Mark
-        As stored; empty in a feed that an earlier version of this program wrote.
+        As stored; empty in a feed that has made no snapshot, or was restored.
     pointers : sequence of Mark or None
         Positions of the kept snapshots, the older one first; input since then is kept. None is
         the start of the feed.

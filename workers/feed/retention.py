@@ -6,15 +6,18 @@ from typing import ClassVar
 from workers.config.retention_settings import RetentionSettings
 from workers.feed.kept_bytes import Bounds
 
-_NEW = RetentionSettings()
+_DEFAULT = RetentionSettings()
 
-ENTRIES = (_NEW.retain_out, _NEW.retain_met, _NEW.retain_alarms, _NEW.retain_dlq)
+ENTRIES = (_DEFAULT.retain_out, _DEFAULT.retain_met, _DEFAULT.retain_alarms, _DEFAULT.retain_dlq)
 """Entries of `out`, `met`, `alarms` and `dlq` that are kept where their bytes have no bound."""
 
-KEEPS = Bounds(
-    out=_NEW.retain_out_bytes, met=_NEW.retain_met_bytes, alarms=0, dlq=_NEW.retain_dlq_bytes
+BYTES = Bounds(
+    out=_DEFAULT.retain_out_bytes,
+    met=_DEFAULT.retain_met_bytes,
+    alarms=0,
+    dlq=_DEFAULT.retain_dlq_bytes,
 )
-"""Bytes that a feed keeps that begins now."""
+"""Bytes that are kept where nothing was told of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +54,27 @@ class Retention:
     dlq_bytes: int | None = None
     is_held: bool = False
 
-    def over(self, keeps: Bounds) -> RetentionBounds:
-        """Return the bounds in force for a feed that keeps so many bytes by itself.
+    @property
+    def bounds(self) -> RetentionBounds:
+        """The bounds in force.
 
         A number of entries alone is a bound of entries alone. Where bytes have a bound, entries
         have none unless it was given.
 
         Examples
         --------
-        >>> Retention().over(KEEPS).entries, Retention().over(KEEPS).bytes.out
+        >>> Retention().bounds.entries, Retention().bounds.bytes.out
         ((0, 0, 100000, 0), 67108864)
-        >>> Retention(out=500).over(KEEPS).entries[0], Retention(out=500).over(KEEPS).bytes.out
+        >>> Retention(out=500).bounds.entries[0], Retention(out=500).bounds.bytes.out
         (500, 0)
-        >>> Retention().over(Bounds()).entries
-        (1000000, 100000, 100000, 1000000)
+        >>> Retention(out_bytes=0).bounds.entries[0]
+        1000000
         """
         told = (self.out, self.met, self.alarms, self.dlq)
         told_bytes = (self.out_bytes, self.met_bytes, None, self.dlq_bytes)
         of_bytes = [
             size if size is not None else 0 if entries is not None else own
-            for entries, size, own in zip(told, told_bytes, keeps, strict=True)
+            for entries, size, own in zip(told, told_bytes, BYTES, strict=True)
         ]
         out, met, alarms, dlq = (
             entries if entries is not None else 0 if size else default

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
 from workers.errors import BadConfiguration, StateLost
-from workers.feed.kept_bytes import NO_BOUNDS, Bounds, KeptBytes, parse_four
+from workers.feed.kept_bytes import KeptBytes
 from workers.feed.keys import FeedKeys
 from workers.feed.marks import Mark, parse_marks
 from workers.feed.position import Position
@@ -121,9 +121,6 @@ class FeedState:
     agreement : Agreement
     marks : tuple of Mark
         Points since which all input is kept, the oldest first; empty if none are known.
-    keeps : Bounds
-        Bytes of each output stream that the feed keeps unless a worker is told otherwise; none for
-        a feed that is older than these bounds.
     kept : KeptBytes
         What was counted of the output streams.
     """
@@ -135,7 +132,6 @@ class FeedState:
     previous: Pointer | None
     agreement: Agreement
     marks: tuple[Mark, ...] = ()
-    keeps: Bounds = NO_BOUNDS
     kept: KeptBytes = field(default_factory=KeptBytes)
 
     @property
@@ -172,7 +168,6 @@ class FeedState:
             previous=read("previous", _pointer),
             agreement=_agreement(read),
             marks=read("marks", parse_marks, b""),
-            keeps=Bounds(*read("keeps", parse_four, b"0 0 0 0")),
             kept=KeptBytes.read(read),
         )
 
@@ -202,15 +197,8 @@ class _Reader:
         )
 
 
-def initial_fields(agreement: Agreement, keeps: Bounds = NO_BOUNDS) -> list[bytes | str | int]:
-    """Return names and values of the hash of a new feed, except epoch and writer.
-
-    Parameters
-    ----------
-    agreement : Agreement
-    keeps : Bounds
-        Bytes of each output stream to keep.
-    """
+def initial_fields(agreement: Agreement) -> list[bytes | str | int]:
+    """Return names and values of the hash of a new feed, except epoch and writer."""
     start = Position()
     fields: dict[str, bytes | str | int] = {
         "format": FORMAT,
@@ -224,8 +212,6 @@ def initial_fields(agreement: Agreement, keeps: Bounds = NO_BOUNDS) -> list[byte
         "config_hash": agreement.config_hash,
         "environment": agreement.environment,
     }
-    if keeps != NO_BOUNDS:
-        fields["keeps"] = " ".join(map(str, keeps))
     return [part for pair in fields.items() for part in pair]
 
 

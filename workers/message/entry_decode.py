@@ -27,12 +27,6 @@ LARGE = 1 << 16
 
 _NAMES = "x, xb, y, p, id"
 _KNOWN = frozenset(_NAMES.encode().split(b", "))
-_PLANNED = {
-    b"for": "the label of an earlier id",
-    b"time": "the time of an example",
-    b"s": "slices",
-    b"c": "a control entry",
-}
 _NEEDS = {
     b"for": "the label of an earlier id, needs a horizon; set horizon to how many further "
     "examples, or milliseconds, a label may take",
@@ -312,13 +306,17 @@ def _is_asked(name: bytes, schema: FeatureSchema) -> bool:
 
 def _no_field(name: bytes, schema: FeatureSchema) -> InvalidExample:
     """Return the error of a field that the feed does not take."""
-    if name == b"s" and schema.has_windows:
+    if name in _ASKED and schema.is_of_requests:
+        return InvalidExample(
+            "unsupported", f"field {_shown(name)} is of an example; a request has features alone"
+        )
+    if name == b"s":
         return InvalidExample("unsupported", NO_SLICES)
-    if name in _NEEDS and schema.knows_late_labels:
+    if name in _NEEDS:
         return InvalidExample("unsupported", f"field {_shown(name)}, {_NEEDS[name]}")
     known = ", ".join((_NAMES, *(asked.decode() for asked in _ASKED if _is_asked(asked, schema))))
-    if name in _PLANNED:
-        planned = f"field {_shown(name)}, {_PLANNED[name]}, is not supported yet"
+    if name == b"c":
+        planned = "field 'c', a control entry, is not supported yet"
         return InvalidExample("unsupported", f"{planned}; known: {known}")
     return InvalidExample("unknown_field", f"field {_shown(name)}; known: {known}")
 

@@ -391,7 +391,6 @@ def test_bounds_hold_what_the_labels_that_are_out_may_do():
     ("changes", "setting"),
     [
         ({"horizon": 0, "maturity": "arrival"}, "maturity"),
-        ({"horizon": None, "horizon_in": "time"}, "horizon_in"),
         ({"horizon": 100, "max_pending": 99}, "horizon"),
     ],
 )

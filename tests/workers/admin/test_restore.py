@@ -176,7 +176,7 @@ def edited(data, **changes):
         (lambda data: data[:12] + b"\xff\xff\xff\xff" + data[16:], "longer than it may be"),
         (lambda _: b"", "no backup"),
         (lambda _: b"PK\x03\x04" * 50, "no backup"),
-        (lambda data: b"osvm-snapshot\n" + data, "bare snapshot.*earlier builds"),
+        (lambda data: b"osvm-snapshot\n" + data, "no backup"),
         (lambda data: edited(data, format=FORMAT + 1), "upgrade"),
         (lambda data: edited(data, bytes=2**60), "not the size"),
         (lambda data: edited(data, agreement={}), "incomplete"),

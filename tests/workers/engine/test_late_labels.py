@@ -78,13 +78,6 @@ def test_without_a_horizon_a_label_entry_is_told_what_to_set():
     assert "set horizon" in said["reason"]
 
 
-def test_a_feed_begun_before_late_labels_rejects_them_in_the_words_of_then():
-    said = last([example(0), {"for": "0", "y": "a"}], horizon=None)
-    assert said["reason"] == (
-        "field 'for', the label of an earlier id, is not supported yet; known: x, xb, y, p, id"
-    )
-
-
 @pytest.mark.parametrize("changes", [{}, {"maturity": "arrival"}, {"classes": None}])
 def test_batches_change_no_byte_of_a_feed_with_late_labels(changes):
     entries, config = history(), settings(**changes)

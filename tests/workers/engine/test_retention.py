@@ -12,7 +12,7 @@ from workers.engine.downstream import AcknowledgedGate
 from workers.engine.service import open_store, retention
 from workers.feed.commit import Commit, DeadLetter
 from workers.feed.position import START, Position, parse_id
-from workers.feed.retention import KEEPS, Retention
+from workers.feed.retention import Retention
 from workers.feed.state import Agreement
 from workers.stop import Stop
 
@@ -96,28 +96,12 @@ def test_a_commit_whose_reply_is_lost_is_counted_once(redis_url, feed):
         assert state.kept.streams[0].total == total
 
 
-def test_a_feed_that_begins_now_is_counted_and_one_of_earlier_software_is_not(redis_url, feed):
-    for is_new in (True, False):
-        with OutputsOnly(redis_url, f"{feed}-{is_new}") as store:
-            store.fence("tester", AGREEMENT)
-            if not is_new:
-                store.call("HDEL", store.keys.state, "keeps")
-                store.fence("tester", None)
-            list(commits(store, [100] * 10, 5, epoch=1 if is_new else 2))
-            names = {name for name in store.call("HKEYS", store.keys.state) if b"s_" in name}
-            state = store.state()
-            assert (state.keeps == KEEPS) == is_new
-            assert (b"written" in store.call("HKEYS", store.keys.state)) == is_new
-            assert (b"marks_out" in names) == is_new
-            assert store.retained.bounds.entries[0] == (0 if is_new else 1_000_000)
-
-
-def test_a_feed_of_earlier_software_may_be_told_and_keeps_what_it_had_until_then(redis_url, feed):
-    with OutputsOnly(redis_url, feed) as store:
+def test_a_feed_is_counted_by_default_and_goes_on_with_another_bound(redis_url, feed):
+    with OutputsOnly(redis_url, feed, retention=Retention(out_bytes=0)) as store:
         store.fence("tester", AGREEMENT)
-        store.call("HDEL", store.keys.state, "keeps")
-        store.fence("tester", None)
-        *_, before = commits(store, [500] * 1000, 100, epoch=2)
+        *_, before = commits(store, [500] * 1000, 100)
+        assert store.state().kept.streams[0].total == 0
+        assert store.state().kept.streams[1].total > 0
     with OutputsOnly(redis_url, feed, retention=Retention(out_bytes=BOUND)) as store:
         epoch = store.fence("tester", None).epoch
         kept = commits(store, [500] * 3000, 100, before, epoch)

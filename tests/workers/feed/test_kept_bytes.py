@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.errors import StateLost
-from workers.feed.kept_bytes import NO_BOUNDS, Added, Bounds, KeptBytes, StreamBytes, counted
+from workers.feed.kept_bytes import Added, Bounds, KeptBytes, StreamBytes, counted
 from workers.feed.marks import Mark
-from workers.feed.retention import ENTRIES, KEEPS, Retention
+from workers.feed.retention import ENTRIES, Retention
 from workers.feed.state import Agreement, FeedState, initial_fields
 
 BOUND = 3200
@@ -52,7 +52,7 @@ def test_a_count_that_was_stored_and_read_goes_on_as_if_it_had_not_been(sizes, a
 
 def parsed(fields):
     """Return the state of a feed with these fields beside the first ones."""
-    flat = initial_fields(Agreement("{}", "00", "{}"), KEEPS)
+    flat = initial_fields(Agreement("{}", "00", "{}"))
     first = {
         str(name).encode(): value if isinstance(value, bytes) else str(value).encode()
         for name, value in zip(flat[::2], flat[1::2], strict=True)
@@ -60,30 +60,24 @@ def parsed(fields):
     return FeedState.parse(first | {b"epoch": b"1"} | fields, "st")
 
 
-def test_a_feed_that_begins_now_keeps_64_mib_of_answers_and_an_older_one_what_it_kept():
-    assert parsed({}).keeps == KEEPS == (64 << 20, 16 << 20, 0, 16 << 20)
-    assert Retention().over(KEEPS).entries == (0, 0, 100_000, 0)
-    older = initial_fields(Agreement("{}", "00", "{}"))
-    assert "keeps" not in older
-    assert (
-        Retention().over(NO_BOUNDS).entries == ENTRIES == (1_000_000, 100_000, 100_000, 1_000_000)
-    )
-    assert Retention().over(NO_BOUNDS).bytes == NO_BOUNDS
+def test_by_default_64_mib_of_answers_are_kept():
+    assert Retention().bounds.bytes == (64 << 20, 16 << 20, 0, 16 << 20)
+    assert Retention().bounds.entries == (0, 0, 100_000, 0)
 
 
 def test_entries_alone_bound_entries_alone_and_both_bound_both():
-    found = Retention(out=5, met=0, dlq_bytes=7).over(KEEPS)
+    found = Retention(out=5, met=0, dlq_bytes=7).bounds
     assert found.entries == (5, 0, 100_000, 0)
     assert found.bytes == (0, 0, 0, 7)
-    both = Retention(out=5, out_bytes=9).over(NO_BOUNDS)
+    both = Retention(out=5, out_bytes=9).bounds
     assert (both.entries[0], both.bytes.out) == (5, 9)
-    assert Retention(out_bytes=0).over(KEEPS).entries[0] == ENTRIES[0]
+    assert Retention(out_bytes=0).bounds.entries[0] == ENTRIES[0] == 1_000_000
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        (b"keeps", b"1 2 3"), (b"keeps", b"a b c d"), (b"written", b"-1 0 0 0"),
+        (b"written", b"1 2 3"), (b"written", b"a b c d"), (b"written", b"-1 0 0 0"),
         (b"marks_out", b"5"), (b"marks_dlq", b"5:x"),
     ],
 )  # fmt: skip
@@ -107,6 +101,6 @@ def test_what_is_held_is_not_trimmed_by_commits_but_by_who_knows_what_is_done_wi
 
 
 def test_without_a_bound_nothing_is_counted():
-    kept = KeptBytes().after([Added(counted(10, 1), b"1-0"), None, None, None], NO_BOUNDS)
+    kept = KeptBytes().after([Added(counted(10, 1), b"1-0"), None, None, None], Bounds())
     assert kept == KeptBytes()
     assert kept.changes(KeptBytes()) == {}

@@ -8,6 +8,7 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES
+from online_svm.predictor.answering_state import request_schema
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
 from workers.message.decode import decode
@@ -170,31 +171,34 @@ def test_an_entry_that_cannot_be_used_is_rejected_with_its_code(pairs, code):
     assert code_of(*pairs, classes=("a", "b")) == code
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("for", "the label of an earlier id"), ("time", "the time of an example"),
-        ("c", "a control entry"),
-    ],
-)  # fmt: skip
 @pytest.mark.parametrize("others", [[], [(b"x", b"[1]"), (b"y", b"a")]])
-def test_a_field_whose_feature_is_to_come_is_rejected_as_not_supported_yet(name, meant, others):
-    sent = [*others, (name.encode(), b"1")]
-    # The words of a feed that was begun before there were late labels stay.
-    rejected = decode([entry(*sent)], schema_of(horizon=None), Limits()).rejected[0]
+def test_a_field_whose_feature_is_to_come_is_rejected_as_not_supported_yet(others):
+    rejected = decode([entry(*others, (b"c", b"1"))], schema_of(), Limits()).rejected[0]
     assert (rejected.code, rejected.reason) == (
         "unsupported",
-        f"field {name!r}, {meant}, is not supported yet; known: x, xb, y, p, id",
+        "field 'c', a control entry, is not supported yet; known: x, xb, y, p, id",
     )
 
 
-def test_slices_are_rejected_where_the_feed_has_none_as_before_where_it_has_no_windows():
+@pytest.mark.parametrize("changes", [{}, {"metrics_window": None}])
+def test_slices_are_rejected_where_the_feed_has_none(changes):
     sent = entry((b"x", b"[1]"), (b"s", b"{}"))
-    rejected = decode([sent], schema_of(), Limits()).rejected[0]
-    before = decode([sent], schema_of(metrics_window=None), Limits()).rejected[0]
-    assert (rejected.code, before.code) == ("unsupported", "unsupported")
-    assert rejected.reason == "s is sent, but the feed has no slices; set slices"
-    assert before.reason == "field 's', slices, is not supported yet; known: x, xb, y, p, id"
+    rejected = decode([sent], schema_of(**changes), Limits()).rejected[0]
+    assert (rejected.code, rejected.reason) == (
+        "unsupported",
+        "s is sent, but the feed has no slices; set slices",
+    )
+
+
+@pytest.mark.parametrize("name", ["s", "for", "time"])
+def test_a_request_with_a_field_of_an_example_is_told_that_it_has_features_alone(name):
+    config = PredictorConfig(horizon=10, horizon_in="time", slices=("country",), features=1)
+    sent = entry((b"x", b"[1]"), (name.encode(), b"1"))
+    rejected = decode([sent], request_schema(config), Limits()).rejected[0]
+    assert (rejected.code, rejected.reason) == (
+        "unsupported",
+        f"field {name!r} is of an example; a request has features alone",
+    )
 
 
 SLICED = {"slices": ("country", "age"), "features": 1}
