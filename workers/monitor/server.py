@@ -1,9 +1,14 @@
-"""The HTTP server of the endpoint: `/metrics`, `/livez` and `/readyz`, in threads of its own."""
+"""The HTTP server of the endpoint: `/metrics`, `/livez` and `/readyz`, in threads of its own.
+
+An orchestrator ends a worker whose probes fail. So no other connection keeps a probe waiting: those
+that have not sent a whole request make room for later ones, and scrapes have places of their own.
+"""
 
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -18,17 +23,20 @@ from workers.printable import printable
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-CONNECTIONS = 16
-"""Connections at once; Prometheus and a probe need one each.
+CONNECTIONS = 64
+"""Connections whose request is not there yet; where there are more, the oldest is closed."""
 
-Where there are more, the one that has asked for nothing for longest is closed.
-"""
+SCRAPES = 8
+"""Requests for anything but a probe that are answered at once; Prometheus needs one."""
 
 CLIENT_SECONDS = 5.0
-"""Seconds for which a client that says nothing is listened to."""
+"""Seconds for which a client that says nothing, or does not read its answer, is waited for."""
+
+_HEAD_BYTES = 1 << 14  # of a request and its headers; later headers are not read
 
 _TEXT = [("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store")]
-_PATHS = "/metrics, /livez, /readyz"
+_PROBES = ("/livez", "/readyz")
+_PATHS = ", ".join(("/metrics", *_PROBES))
 
 
 class Endpoint:
@@ -42,10 +50,8 @@ class Endpoint:
 
     def __init__(self, registry: CollectorRegistry, health: Probes) -> None:
         self._metrics = make_wsgi_app(registry)
-        self._probes: dict[str, Callable[[], list[str]]] = {
-            "/livez": health.dead,
-            "/readyz": health.unready,
-        }
+        checks: tuple[Callable[[], list[str]], ...] = (health.dead, health.unready)
+        self._probes = dict(zip(_PROBES, checks, strict=True))
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         """Answer one request."""
@@ -75,9 +81,18 @@ class _Handler(WSGIRequestHandler):
     server: "_Server"
 
     @override
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = _Head(self.rfile.detach())
+
+    @override
     def parse_request(self) -> bool:
-        self.server.clients.has_asked(self.request)
-        return super().parse_request()
+        if not super().parse_request():
+            return False
+        if self.server.clients.may_be_answered(self.request, self.path.partition("?")[0]):
+            return True
+        self.send_error(503, explain="too many requests at once")
+        return False
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
@@ -89,6 +104,18 @@ class _Handler(WSGIRequestHandler):
         return _Nowhere()
 
 
+class _Head(BufferedReader):
+    """A request, of which no more is read than it may take."""
+
+    _left = _HEAD_BYTES
+
+    @override
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(self._left if size is None or size < 0 else min(size, self._left))
+        self._left -= len(line)
+        return line
+
+
 class _Nowhere:
     def write(self, _text: str) -> None:
         """Write nothing."""
@@ -98,41 +125,39 @@ class _Nowhere:
 
 
 class _Clients:
-    """The open connections, at most `CONNECTIONS`; those that asked for nothing make room."""
+    """The open connections: those that wait for a request, and those that are answered."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._silent: dict[socket.socket, None] = {}  # in the order in which they came
-        self._asking: set[socket.socket] = set()
+        self._waiting: dict[socket.socket, None] = {}  # in the order in which they came
+        self._answered: set[socket.socket] = set()  # without probes: those take no time
 
-    def has_room_for(self, client: socket.socket) -> bool:
-        """Take a client in; return False if all the others are being answered."""
+    def came(self, client: socket.socket) -> None:
+        """Wait for the request of a client, instead of the oldest where there are too many."""
         with self._lock:
-            if len(self._silent) + len(self._asking) >= CONNECTIONS:
-                if not self._silent:
-                    return False
-                self._turn_away(next(iter(self._silent)))
-            self._silent[client] = None
+            if len(self._waiting) >= CONNECTIONS:
+                oldest = next(iter(self._waiting))
+                del self._waiting[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread sees the end, and closes it
+            self._waiting[client] = None
+
+    def may_be_answered(self, client: socket.socket, path: str) -> bool:
+        """Note that the request of a client is there; return whether there is a place for it."""
+        with self._lock:
+            self._waiting.pop(client, None)
+            if path in _PROBES:
+                return True
+            if len(self._answered) >= SCRAPES:
+                return False
+            self._answered.add(client)
             return True
-
-    def has_asked(self, client: socket.socket) -> None:
-        """Note that a client began its request."""
-        with self._lock:
-            if client in self._silent:
-                del self._silent[client]
-                self._asking.add(client)
 
     def gone(self, client: socket.socket) -> None:
         """Note that a client is answered, or closed."""
         with self._lock:
-            self._silent.pop(client, None)
-            self._asking.discard(client)
-
-    def _turn_away(self, client: socket.socket) -> None:
-        """End a connection; its thread sees the end, and closes it."""
-        del self._silent[client]
-        with suppress(OSError):
-            client.shutdown(socket.SHUT_RDWR)
+            self._waiting.pop(client, None)
+            self._answered.discard(client)
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -147,10 +172,8 @@ class _Server(ThreadingMixIn, WSGIServer):
 
     @override
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self.clients.has_room_for(request):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        self.clients.came(request)
+        super().process_request(request, client_address)
 
     @override
     def process_request_thread(self, request: Any, client_address: Any) -> None:

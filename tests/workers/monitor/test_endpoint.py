@@ -4,10 +4,11 @@ import re
 import select
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 from monitored_feed import COUNT, SETTINGS, push, work, working
@@ -25,7 +26,7 @@ from workers.errors import BadConfiguration
 from workers.monitor.address import Address
 from workers.monitor.health import Health
 from workers.monitor.metrics import Present, WorkerMetrics
-from workers.monitor.server import CLIENT_SECONDS, CONNECTIONS, Endpoint, serving
+from workers.monitor.server import CLIENT_SECONDS, CONNECTIONS, SCRAPES, Endpoint, serving
 from workers.monitor.view import FeedWatch
 from workers.stop import Stop
 from workers.trouble import Trouble
@@ -41,7 +42,7 @@ class Served:
     """An endpoint of a feed, and what it answers."""
 
     def __init__(self, store, metrics=WorkerMetrics, live=60.0):
-        registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self.metrics = metrics(store.keys.feed, registry)
         self.watch = FeedWatch(store.url, store.keys.feed)
         registry.register(Present(store.keys.feed, self.metrics, self.watch))
@@ -271,6 +272,74 @@ def test_a_probe_is_answered_at_once_beside_clients_that_say_nothing(served):
         began = time.monotonic()
         assert served.get("/livez") == (200, "ok\n")
         assert time.monotonic() - began < CLIENT_SECONDS / 2
+
+
+def connected(served, opened, sends=b""):
+    client = socket.create_connection((served.address.host, served.address.port))
+    client.sendall(sends)
+    return opened.enter_context(client)
+
+
+def probed(served, count=20):
+    """Ask both probes so often, each within half of the patience with a silent client."""
+    for _ in range(count):
+        began = time.monotonic()
+        assert served.get("/livez") == (200, "ok\n")
+        assert served.get("/readyz")[0] == 503
+        assert time.monotonic() - began < CLIENT_SECONDS / 2
+
+
+@pytest.mark.parametrize("begins", [b"", b"GET /liv", b"GET /metrics HTTP/1.1\r\n"])
+def test_probes_are_answered_beside_clients_that_drip_their_request(served, begins):
+    ended = threading.Event()
+    with ExitStack() as opened:
+        clients = [connected(served, opened, begins) for _ in range(CONNECTIONS)]
+
+        def drip():
+            while not ended.wait(0.05):
+                for client in clients:
+                    with suppress(OSError):
+                        client.sendall(b"a: b\r\n" if begins.endswith(b"\n") else b"x")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            probed(served)
+        finally:
+            ended.set()
+            dripping.join()
+
+
+def test_probes_are_answered_while_scrapes_take_long_and_further_scrapes_are_refused(served):
+    begun, goes_on = threading.Semaphore(0), threading.Event()
+
+    class Slow:
+        def collect(self):
+            begun.release()
+            goes_on.wait(LIMIT)
+            return []
+
+    slow = Slow()
+    served.registry.register(slow)
+    with ExitStack() as opened:
+        opened.callback(served.registry.unregister, slow)
+        opened.callback(goes_on.set)
+        scrape = b"GET /%6detrics?x HTTP/1.0\r\n\r\n"
+        clients = [connected(served, opened, scrape) for _ in range(SCRAPES)]
+        for _ in range(SCRAPES):
+            assert begun.acquire(timeout=LIMIT)
+        probed(served)
+        status, told = served.get("/metrics")
+        assert (status, "too many requests at once" in told) == (503, True)
+        goes_on.set()
+        assert all(client.recv(12) == b"HTTP/1.0 200" for client in clients)
+    assert served.get("/metrics")[0] == 200
+
+
+def test_of_endless_headers_so_much_is_read_and_the_request_is_answered(served):
+    with ExitStack() as opened:
+        client = connected(served, opened, b"GET /livez HTTP/1.0\r\n" + b"a: " + b"x" * 100_000)
+        assert client.recv(12) == b"HTTP/1.0 200"
 
 
 def test_more_clients_than_there_is_room_for_are_turned_away(served):
