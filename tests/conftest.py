@@ -34,6 +34,21 @@ for _name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[_name]
 
 _numbers = itertools.count(1)
+_homes = itertools.count(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _state_home(tmp_path_factory):
+    """Keep what processes leave for later ones out of the home of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield Path(os.environ["XDG_STATE_HOME"])
+
+
+@pytest.fixture(autouse=True)
+def _own_state_home(_state_home, monkeypatch):
+    """Let no test know the feeds of another: a server may have the port of one that ended."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(_state_home / str(next(_homes))))
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
 from workers.errors import BadConfiguration, WorkerError
@@ -89,13 +89,14 @@ def python(*arguments: str, **environment: str) -> Iterator[Measured]:
     """
     with (
         TemporaryFile() as said,
+        TemporaryDirectory() as state,  # what a worker leaves for later ones
         subprocess.Popen(
             [sys.executable, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
             cwd=ROOT,
-            env=os.environ | environment,
+            env=os.environ | {"XDG_STATE_HOME": state} | environment,
         ) as process,
     ):
         try:

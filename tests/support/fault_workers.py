@@ -120,6 +120,7 @@ class Nursery:
         """Start `online-svm` with these arguments."""
         order = {"args": args, "failpoint": failpoint, "waits_shortly": waits_shortly}
         order["timeout"] = timeout
+        order["state_home"] = os.environ["XDG_STATE_HOME"]  # of the test, not of the parent
         pid = self.ask(order | {"log": str(log or self.log)})
         self._workers.append(Forked(self, pid))
         return self._workers[-1]
@@ -181,6 +182,7 @@ def _become_worker(order):
     from workers.cli import app as cli
 
     os.setsid()
+    os.environ["XDG_STATE_HOME"] = order["state_home"]
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(log, 1)

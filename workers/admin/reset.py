@@ -4,6 +4,9 @@ from workers.admin.holder import check_not_in_use
 from workers.broker.store import Store
 from workers.feed.keys import GROUP, REGISTRY
 
+BEGINS_ANEW = 7 * 24 * 3600
+"""Seconds in which a process that knew the feed may begin it anew; later it asks for a reset."""
+
 
 def reset(store: Store, with_input: bool, force: bool = False) -> int:
     """Delete all answers and all state of a feed at once; return the number of deleted keys.
@@ -38,6 +41,7 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     # While a slot moves, a scan sees the keys of one of its two nodes alone.
     while left := [*store.snapshot_keys(), *store.published_keys()]:
         gone += int(store.call("DEL", *left))
+    store.call("SET", keys.anew, "1", "EX", BEGINS_ANEW)
     if not store.types():
         store.call("SREM", REGISTRY, keys.feed)
     return gone

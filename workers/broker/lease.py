@@ -8,7 +8,7 @@ import secrets
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -120,8 +120,15 @@ class Lease:
         self._thread: threading.Thread | None = None
         self.was_waited_for, self.renewed = False, -math.inf
 
-    def acquire(self, stop: Stop, patience: float | None = None) -> None:
+    def acquire(
+        self,
+        stop: Stop,
+        patience: float | None = None,
+        look: Callable[[], object] = lambda: None,
+    ) -> None:
         """Wait until the lease is free or its holder is known to be dead, then hold it.
+
+        `look` is called again and again while another holds it.
 
         Raises
         ------
@@ -138,6 +145,7 @@ class Lease:
                 waiting_for, self.was_waited_for = holder, True
                 known = Holder.parse(holder)
                 log.info("waiting for the lease", holder=known.name if known else repr(holder[:80]))
+            look()
             if stop.wait(self.seconds / 5):
                 raise Stopped("stopped while waiting for the lease")
         connection.close()
@@ -201,11 +209,17 @@ class Lease:
 
 @contextmanager
 def holding(
-    url: str, key: str, name: str, seconds: float, stop: Stop, patience: float
+    url: str,
+    key: str,
+    name: str,
+    seconds: float,
+    stop: Stop,
+    patience: float,
+    look: Callable[[], object] = lambda: None,
 ) -> Iterator[Lease]:
     """Hold a lease within the block; see `Lease` and `Lease.acquire`."""
     lease = Lease(url, key, name, seconds)
-    lease.acquire(stop, patience)
+    lease.acquire(stop, patience, look)
     try:
         yield lease
     finally:

@@ -46,7 +46,7 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
         ("HGETALL", st), ("HGET", st, "epoch"), ("HMGET", st, "epoch"), ("EXISTS", st),
         ("TYPE", st), ("TYPE", lease), ("GET", lease), ("XRANGE", keys.input, "-", "+"),
         ("XREAD", "STREAMS", keys.input, "0-0"), ("EVAL", "return 1", "1", st),
-        ("EVALSHA", "0" * 40, "1", st),
+        ("EVALSHA", "0" * 40, "1", st), ("EXISTS", keys.anew),
     ]  # fmt: skip
     writes: list[Command] = [
         *[("XADD", key, "*", "p", "") for key in (*outputs, keys.raised)],
@@ -54,7 +54,7 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
         ("HSET", st, "epoch", "0"), ("HINCRBY", st, "epoch", "1"), ("PERSIST", st),
         ("PERSIST", snap), ("SET", snap, "", "EX", "1"), ("UNLINK", snap), ("SADD", REGISTRY, "f"),
         ("SET", lease, "", "PX", "1"), ("DEL", lease), ("XGROUP", "SETID", keys.input, GROUP, "0"),
-        ("XGROUP", "CREATE", keys.input, GROUP, "0"),
+        ("XGROUP", "CREATE", keys.input, GROUP, "0"), ("DEL", keys.anew),
     ]  # fmt: skip
     if consumer_group is None:
         return reads + writes

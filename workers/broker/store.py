@@ -113,7 +113,8 @@ class Store(FeedReader):
             If its input was deleted, renamed or made anew since its last commit.
         """
         fields = [] if new is None else initial_fields(new)
-        keys, args = [self.keys.state, self.keys.input], [writer, int(self.reads_input), *fields]
+        keys = [self.keys.state, self.keys.input, self.keys.anew]
+        args = [writer, int(self.reads_input), *fields]
         reply = self._connection.evaluate(_FENCE, keys, args, self._wait_replicas)
         if reply[0] == b"LOST":
             raise lost(self.keys)

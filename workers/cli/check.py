@@ -28,6 +28,7 @@ def check(
     from workers.config.feed_settings import FeedSettings
 
     loaded = FeedSettings(given_flags(settings, redis, None), config).of(feed)
+    from workers.engine.known_feeds import KnownFeeds
     from workers.engine.service import check_permissions, open_store, run_preflight
     from workers.monitor.watching import check_outlets
 
@@ -35,7 +36,8 @@ def check(
     url = loaded.url or attached_url()
 
     with open_store(feed, loaded, url) as store:
-        found, _ = run_preflight(store, loaded, accept_environment)
+        known = KnownFeeds.of_user(url, is_kept=False)
+        found, _ = run_preflight(store, loaded, accept_environment, known=known)
         check_permissions(store, loaded)
     for warning in found.warnings:
         note(f"warning: {warning}")

@@ -104,6 +104,7 @@ def combine(
     """
     from workers.cli import logs
     from workers.combine import service
+    from workers.engine.known_feeds import KnownFeeds
     from workers.monitor.watching import watching
 
     logs.configure(log_format)
@@ -118,8 +119,9 @@ def combine(
     url = redis_url(redis, config)
     with watching(into, url, metrics, feeds[0]) as telemetry:
         waiting = service.run(
-            feeds, into, url, options, join_window, once, batch, told, telemetry, wait_replicas
-        )
+            feeds, into, url, options, join_window, once, batch, told, telemetry, wait_replicas,
+            KnownFeeds.of_user(url),
+        )  # fmt: skip
     note(
         f"{into}: {told.answers:,} combined, {told.letters:,} dead letters, "
         f"{waiting:,} wait for another feed"

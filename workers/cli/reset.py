@@ -51,4 +51,4 @@ def describe(feed: str, gone: int, kept: int) -> str:
         return f"{done}; {input_kept}" if kept else done
     if kept:
         return f"feed {feed!r} has no answers and no state to delete; {input_kept}"
-    return f"no feed {feed!r}: nothing to delete"
+    return f"no feed {feed!r}: nothing to delete; a worker may begin it anew"

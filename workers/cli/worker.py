@@ -140,6 +140,7 @@ def _answer_one(
         from workers.cli.progress import LoggedProgress, WorkerProgress
         from workers.dashboard.beside import page_beside
         from workers.engine import service
+        from workers.engine.known_feeds import KnownFeeds
         from workers.monitor.watching import watching
         from workers.monitor.webhook_post import receiver_of
     kind = LoggedProgress if loaded.log_format == "json" else WorkerProgress
@@ -150,7 +151,8 @@ def _answer_one(
         if dashboard is not None:
             opened.enter_context(page_beside([feed], url, dashboard))
         observe = opened.enter_context(closing(kind(feed, is_quiet=quiet)))
-        service.run(feed, loaded, url, name, accept_environment, observe, telemetry)
+        known_feeds = KnownFeeds.of_user(url)
+        service.run(feed, loaded, url, name, accept_environment, observe, telemetry, known_feeds)
 
 
 def _answer_many(
@@ -164,6 +166,7 @@ def _answer_many(
     """Answer the feeds of a selection in this process."""
     with importing():
         from workers.cli.many_progress import LoggedProgress, ManyProgress
+        from workers.engine.known_feeds import KnownFeeds
         from workers.fleet import service
         from workers.fleet.metrics import watching
         from workers.monitor.webhook_post import receiver_of
@@ -180,7 +183,7 @@ def _answer_many(
         service.run(
             selection, known.general, url, stop,
             name=name, accept_environment=accept_environment, settings_of=known.of,
-            observe=observe, watch=watch,
+            observe=observe, watch=watch, known=KnownFeeds.of_user(url),
         )  # fmt: skip
 
 

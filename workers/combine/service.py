@@ -16,6 +16,7 @@ from workers.combine.engine import CombineEngine, Observer
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore
 from workers.engine import preflight
+from workers.engine.known_feeds import KnownFeeds
 from workers.engine.preflight import Preflight
 from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
@@ -61,6 +62,7 @@ def run(
     observe: Observer | None = None,
     telemetry: Telemetry | None = None,
     wait_replicas: int = 0,
+    known: KnownFeeds | None = None,
 ) -> int:
     """Combine feeds until SIGTERM or SIGINT, or with `once` what is there now.
 
@@ -86,6 +88,8 @@ def run(
         Is told what the combination does.
     wait_replicas : int
         Replicas that must have a commit before it counts as done.
+    known : KnownFeeds, optional
+        As for `engine.service.run`.
 
     Returns
     -------
@@ -99,6 +103,7 @@ def run(
     """
     _check_names(feeds, into)
     told, stop, writer = telemetry or Telemetry(), Stop(), platform.node() or "combine"
+    known = known or KnownFeeds(url)
     with signals(stop), ExitStack() as opened:
         stores = [opened.enter_context(Store(url, feed, stop)) for feed in feeds]
         target = opened.enter_context(TargetStore(url, into, stop, wait_replicas=wait_replicas))
@@ -112,23 +117,27 @@ def run(
             {"feeds": tuple(feeds)} | ({} if join_window is None else {"join_window": join_window}),
         )
         _check_target(target)
-        found, _, _ = _look(target, given)
+        found, _, _ = _look(target, given, known)
         for warning in found.warnings:
             log.warning(warning)
         for store in (target, *stores):
             store.be_patient()
         if is_held(target.call("GET", target.keys.lease)):
             told.enter("standby")
-        with holding(url, target.keys.lease, writer, LEASE_SECONDS, stop, 0.0) as lease:
+        with holding(
+            url, target.keys.lease, writer, LEASE_SECONDS, stop, 0.0,
+            look=lambda: known.look(target),
+        ) as lease:  # fmt: skip
             told.holds(lease)
             before = None if lease.was_waited_for else found
-            found, settings, joined = _look(target, given, before)
+            found, settings, joined = _look(target, given, known, before)
             target.register()
             engine = CombineEngine(
                 target, sources, settings, joined.join_window, _agreed(settings, joined),
                 writer, stop, batch, begins=found.state is None,
                 observe=observe, lease=lease, telemetry=told,
             )  # fmt: skip
+            known.add(into)
             engine.run(once)
             told.enter("stopping")
             return engine.waiting
@@ -143,10 +152,10 @@ class _Given:
 
 
 def _look(
-    target: TargetStore, given: _Given, before: Preflight | None = None
+    target: TargetStore, given: _Given, known: KnownFeeds, before: Preflight | None = None
 ) -> tuple[Preflight, CombinerConfig, JoinSettings]:
     """Return what is there, and the settings to combine with, if a combination may begin."""
-    found = preflight.find(target)
+    found = preflight.find(target, known=known)
     feed, state = target.keys.feed, found.state
     stored = {} if state is None else stored_groups(feed, state.agreement)
     if "combination" in stored:

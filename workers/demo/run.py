@@ -91,9 +91,7 @@ def run(picture: Path, console: Console, speed: float = 1.0, *, page: bool = Fal
         server = stack.enter_context(embedded.temporary())
         console.print(f"Redis, embedded and private: {server.url}", soft_wrap=True)
         connected = stack.enter_context(client(server.url))
-        workers = [
-            stack.enter_context(_worker(plan, data[plan.feed], server.url)) for plan in PLANS
-        ]
+        workers = [stack.enter_context(_worker(plan, data[plan.feed], server)) for plan in PLANS]
         feeds = [Progress(plan, len(data[plan.feed])) for plan in PLANS]
         with _doing("starting a worker for each feed", console):
             _wait_for_workers(feeds, workers, connected)
@@ -151,15 +149,19 @@ def warm_up() -> None:
 
 
 @contextmanager
-def _worker(plan: Plan, data: list[Row], url: str) -> Iterator[subprocess.Popen[bytes]]:
+def _worker(
+    plan: Plan, data: list[Row], server: embedded.Embedded
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run the real command in a process of its own, and stop it as a supervisor would."""
     classes = sorted({row.y for row in data if row.y is not None})
     command = [
-        *(sys.executable, "-m", "workers.cli", "worker", plan.feed, "--redis", url),
+        *(sys.executable, "-m", "workers.cli", "worker", plan.feed, "--redis", server.url),
         *("--classes", ",".join(classes), "--metrics-every", str(METRICS_EVERY)),
     ]
+    # What a worker leaves for later ones goes with the server.
+    environment = _without_settings() | {"XDG_STATE_HOME": str(server.directory)}
     process = subprocess.Popen(
-        command, env=_without_settings(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     try:
         yield process

@@ -3,13 +3,14 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from workers.broker.commit_replies import may_be_in_file
+from workers.broker.commit_replies import lost, may_be_in_file
 from workers.broker.redis_errors import needs_cluster_url
 from workers.broker.store import Store
 from workers.config.redis_servers import CLUSTER, kind_of
 from workers.engine import snapshots
 from workers.engine.consistency import check_ends
 from workers.engine.durability import durability
+from workers.engine.known_feeds import KnownFeeds
 from workers.errors import (
     InvalidStoredSnapshot,
     RedisUnsuitable,
@@ -67,7 +68,9 @@ class Found:
     state: FeedState | None
 
 
-def find(store: Store, server: dict[str, str] | None = None) -> Found:
+def find(
+    store: Store, server: dict[str, str] | None = None, known: KnownFeeds | None = None
+) -> Found:
     """Return the server and the state, if a worker with matching settings may begin.
 
     Parameters
@@ -75,6 +78,8 @@ def find(store: Store, server: dict[str, str] | None = None) -> Found:
     store : Store
     server : dict, optional
         The fields of INFO of a server that was checked.
+    known : KnownFeeds, optional
+        Feeds that had a state: none of them is begun. This one is added if it has one.
 
     Raises
     ------
@@ -89,11 +94,15 @@ def find(store: Store, server: dict[str, str] | None = None) -> Found:
     if state is None:
         try:
             check_nothing_is_left(store)
+            if known is not None:
+                known.check_new(store, lost(store.keys))
         except StateLost:
             # Another worker may have begun the feed between the two looks.
             state = store.state()
             if state is None:
                 raise
+    if known is not None and state is not None:
+        known.add(store.keys.feed)
     return Found(server, state)
 
 

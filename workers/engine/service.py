@@ -12,6 +12,7 @@ from workers.broker.lease import holding, is_held
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
+from workers.engine.known_feeds import KnownFeeds
 from workers.engine.preflight import Preflight
 from workers.engine.telemetry import Telemetry
 from workers.errors import WorkerError
@@ -38,6 +39,7 @@ def run(
     accept_environment: bool = False,
     observe: Callable[["Outcome"], None] | None = None,
     telemetry: Telemetry | None = None,
+    known: KnownFeeds | None = None,
 ) -> None:
     """Answer a feed until SIGTERM or SIGINT; then leave a snapshot and release the lease.
 
@@ -57,6 +59,8 @@ def run(
         Called with the outcome of each committed batch.
     telemetry : Telemetry, optional
         Is told what the worker does.
+    known : KnownFeeds, optional
+        Feeds that are not begun anew by themselves; default those that this process sees.
 
     Raises
     ------
@@ -65,9 +69,10 @@ def run(
     """
     told, stop = telemetry or Telemetry(), Stop(settings.grace)
     writer = name or platform.node() or "worker"
+    known = known or KnownFeeds(url)
     with signals(stop), open_store(feed, settings, url, stop) as store:
         told.opened(store)
-        found, used = run_preflight(store, settings, accept_environment)
+        found, used = run_preflight(store, settings, accept_environment, known=known)
         for warning in found.warnings:
             log.warning(warning)
         check_permissions(store, settings, stop)
@@ -83,18 +88,20 @@ def run(
 
                 load_compiler()
             with holding(
-                url, store.keys.lease, writer, settings.lease, stop, settings.wait_redis
-            ) as lease:
+                url, store.keys.lease, writer, settings.lease, stop, settings.wait_redis,
+                look=lambda: known.look(store),
+            ) as lease:  # fmt: skip
                 told.holds(lease)
                 # Check again: the previous holder of the lease may have changed the feed.
                 before = None if lease.was_waited_for else found
-                found, used = run_preflight(store, settings, accept_environment, before)
+                found, used = run_preflight(store, settings, accept_environment, before, known)
                 store.register()
                 with refitter(used, stop, child, telemetry) as refits:
                     engine = assemble(
                         store, used, refits, stop, writer, lease, observe, accept_environment,
                         begins=found.state is None, telemetry=told,
                     )  # fmt: skip
+                    known.add(feed)
                     with _telling(store):
                         engine.run()
                     told.enter("stopping")
@@ -105,6 +112,7 @@ def run_preflight(
     given: WorkerSettings,
     accept_environment: bool = False,
     before: Preflight | None = None,
+    known: KnownFeeds | None = None,
 ) -> tuple[Preflight, WorkerSettings]:
     """Check whether a worker may begin; return what was found, and the settings in force.
 
@@ -113,7 +121,7 @@ def run_preflight(
     BadConfiguration, StateLost
         As `preflight.check` and `stored.effective_settings`.
     """
-    found = preflight.find(store)
+    found = preflight.find(store, known=known)
     settings = effective_settings(given, store.keys.feed, found.state)
     ours = agreement(settings.predictor, settings.limits)
     return preflight.check(store, ours, accept_environment, before, found), settings

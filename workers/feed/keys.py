@@ -137,6 +137,11 @@ class FeedKeys:
         return self._key("lease")
 
     @property
+    def anew(self) -> str:
+        """String that `reset` leaves for some days: the feed may begin anew though it is known."""
+        return self._key("anew")
+
+    @property
     def snapshots(self) -> str:
         """Pattern that matches the feed's snapshot keys and no other key."""
         return f"osvm:{{{self.feed}}}:snap:*"

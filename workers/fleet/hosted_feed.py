@@ -17,6 +17,7 @@ from workers.engine import preflight
 from workers.engine.answer import Outcome
 from workers.engine.assembly import assemble
 from workers.engine.downstream import SECONDS
+from workers.engine.known_feeds import KnownFeeds
 from workers.engine.loop import Engine
 from workers.engine.pace import SharedPace
 from workers.engine.preflight import Preflight
@@ -96,6 +97,7 @@ class Shared:
     replays : ReplayBudget
     settled : SettledSettings
     fetcher : SnapshotFetcher
+    known : KnownFeeds
     accept_environment : bool
     """
 
@@ -110,6 +112,7 @@ class Shared:
     replays: ReplayBudget
     settled: SettledSettings
     fetcher: SnapshotFetcher
+    known: KnownFeeds
     accept_environment: bool = False
 
 
@@ -335,7 +338,7 @@ class HostedFeed:
         """Check the feed, and take it over, as a lone worker does: see `engine.service.run`."""
         shared, store = self._shared, self._store
         fetched = shared.fetcher.fetch(self.feed)
-        state = preflight.find(store, shared.server)
+        state = preflight.find(store, shared.server, shared.known)
         used, ours = shared.settled.of(self._settings, self.feed, state.state)
         # The take-over reads the snapshots itself.
         known = Preflight("", state.state, ())
@@ -357,6 +360,7 @@ class HostedFeed:
         self.engine = engine
         while not engine.recover_some():
             yield
+        shared.known.add(self.feed)
         shared.replays.note(self.feed, engine.unsaved)
         store.note("began", f"epoch {engine.epoch}, seq {engine.position.seq}")
 

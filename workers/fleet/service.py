@@ -18,6 +18,7 @@ from workers.engine import preflight
 from workers.engine.answer import Outcome
 from workers.engine.assembly import load_compiler
 from workers.engine.durability import durability
+from workers.engine.known_feeds import KnownFeeds
 from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
@@ -58,6 +59,7 @@ def run(
     watch: FleetWatch | None = None,
     look: float = LOOK,
     pool: RefitPool | None = None,
+    known: KnownFeeds | None = None,
 ) -> None:
     """Answer the selected feeds until the stop is requested; then leave snapshots.
 
@@ -87,6 +89,8 @@ def run(
         Seconds between two looks at the list of feeds.
     pool : RefitPool, optional
         Computes the refits, where others use it too; by default one of its own does.
+    known : KnownFeeds, optional
+        As for `engine.service.run`.
 
     Raises
     ------
@@ -104,7 +108,7 @@ def run(
         )
     with ExitStack() as opened:
         shared = opened.enter_context(
-            _sharing(settings, url, stop, name, accept_environment, observe, pool)
+            _sharing(settings, url, stop, name, accept_environment, observe, pool, known)
         )
         if selection.patterns:
             shared.checks.check(permissions.of_patterns())
@@ -127,7 +131,7 @@ def run(
         looks = Connection(url, stop, 0.0, REPLY if is_cluster else TIMEOUT, haste)
         opened.callback(looks.close)
         outages = opened.enter_context(Outages(url, leases, stop.wake))
-        registry = RegistryWatch(looks, selection, settings.max_feeds)
+        registry = RegistryWatch(looks, selection, settings.max_feeds, shared.known, **at_a_time)
         loop = FeedLoop(shared, leases, reader, outages)
         opened.callback(loop.collections.allow)
         told = watch or FleetWatch()
@@ -197,6 +201,7 @@ def _sharing(
     accept_environment: bool,
     observe: Callable[[str, Outcome], None] | None,
     pool: RefitPool | None,
+    known: KnownFeeds | None,
 ) -> Iterator[Shared]:
     """Check the server; open what all feeds share."""
     refits = _Refits(settings, stop, pool)
@@ -227,6 +232,7 @@ def _sharing(
                 ReplayBudget(settings.replay_budget),
                 SettledSettings(SLICE, BATCH_BYTES),
                 fetcher,
+                known or KnownFeeds(url),
                 accept_environment,
             )
     finally:

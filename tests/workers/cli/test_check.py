@@ -4,6 +4,12 @@ import socket
 
 import pytest
 
+from online_svm.config import PredictorConfig
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.engine.known_feeds import KnownFeeds
+from workers.feed.agreement import agreement
+
 REFUSED = [
     *[("alarm_url", url) for url in (
         "", "ftp://x/", "http://", "https://me:secret@h/x", "http://h/x#part", "http://h:x/",
@@ -52,3 +58,17 @@ def test_the_port_of_a_worker_that_runs_is_no_reason_to_refuse(run_command, embe
         port = taken.getsockname()[1]
         code, out, _ = run_command("check", feed, "--redis", embedded_url, "--metrics", port)
     assert (code, "a worker may begin (a new feed" in out) == (0, True)
+
+
+def test_a_feed_that_redis_lost_is_told_as_a_worker_tells_it(run_command, own_redis):
+    KnownFeeds.of_user(own_redis.url).add("f")
+    code, lines = said_by(run_command, "check", "f", "--redis", own_redis.url)
+    assert (code, "online-svm reset f" in lines[-1]) == (4, True)
+    assert said_by(run_command, "worker", "f", "--redis", own_redis.url) == (code, lines)
+
+
+def test_it_leaves_nothing_for_later_processes(run_command, own_redis):
+    with Store(own_redis.url, "f") as store:
+        store.fence("w", agreement(PredictorConfig(), Limits()))
+    assert run_command("check", "f", "--redis", own_redis.url)[0] == 0
+    assert "f" not in KnownFeeds.of_user(own_redis.url)

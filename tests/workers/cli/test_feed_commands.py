@@ -548,7 +548,8 @@ def test_reset_with_input_deletes_a_feed_that_is_input_alone(run, store, feed, s
     code, _, err = run("reset", feed, "--yes", "--input")
     assert (code, err) == (0, f"feed {feed!r} was reset: 1 key deleted\n")
     assert store.types() == {}
-    assert run("reset", feed, "--yes")[2] == f"no feed {feed!r}: nothing to delete\n"
+    nothing = f"no feed {feed!r}: nothing to delete; a worker may begin it anew\n"
+    assert run("reset", feed, "--yes")[2] == nothing
 
 
 def test_reset_refuses_a_feed_that_a_worker_holds(run, store, feed):

@@ -321,6 +321,18 @@ def test_a_commit_whose_reply_was_lost_is_not_repeated(whole, sources, feed, mon
     assert payloads(sources, feed) == whole
 
 
+def test_a_combination_that_redis_lost_is_not_begun_again_by_itself(sources, combine, feed):
+    begun = (*SOURCES, "--into", feed, "--redis", sources, "--join-window", "20", "--once")
+    assert combine(*begun)[0] == 0
+    with Store(sources, feed) as store:
+        store.call("DEL", *store.types(), *store.snapshot_keys(), store.keys.events)
+        code, _, err = combine(*begun)
+        assert (code, f"online-svm reset {feed}" in err) == (4, True)
+        assert store.types() == {}
+        reset(store, with_input=False)
+        assert combine(*begun)[0] == 0
+
+
 def test_both_rules_and_both_maps_can_be_asked_for(sources, combine, feed):
     options = ("--rule", "cautious", "--recalibration", "isotonic", "--join-window", "20", "--once")
     code, _, err = combine(*SOURCES, "--into", feed, "--redis", sources, *options)

@@ -13,6 +13,7 @@ import pytest
 from fault_redis import Server
 from processes import Process
 
+from workers.admin.reset import reset
 from workers.admin.verify import verify
 from workers.broker import embedded
 from workers.broker.store import Store
@@ -274,6 +275,44 @@ def test_a_flushed_redis_exits_4(start, own_redis):
         assert process.returncode == 4, said
         assert "Redis was flushed" in said
         assert store.call("KEYS", "*") == []
+
+
+def test_a_flushed_feed_is_begun_by_no_later_worker_until_it_is_reset(start, own_redis):
+    with Store(own_redis.url, "f") as store:
+        store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
+        first = start("f", url=own_redis.url)
+        wait_until(lambda: answered(store) == 1)
+        first.terminate()
+        assert first.wait(20) == 0
+        store.call("FLUSHALL")
+        store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
+        second = start("f", url=own_redis.url)
+        _, said = second.communicate(timeout=20)
+        assert second.returncode == 4, said
+        assert "online-svm reset f" in said
+        assert "says that it was answered" in said
+        assert store.call("KEYS", "*") == [store.keys.input.encode()]
+        reset(store, with_input=False)
+        told = start("f", url=own_redis.url)
+        wait_until(lambda: answered(store) == 1)
+        assert store.call("EXISTS", store.keys.anew) == 0
+        told.terminate()
+        assert told.wait(20) == 0
+
+
+def test_a_standby_begins_no_feed_whose_state_it_saw_while_it_waited(start, own_redis):
+    """When it came there was none yet, so neither its first look nor an earlier process knows."""
+    with Store(own_redis.url, "f") as store:
+        store.call("SET", store.keys.lease, "another")
+        standby = start("f", "--lease", "1", url=own_redis.url)
+        wait_until(lambda: b"waiting for the lease" in standby.stderr.buffer.readline())
+        store.call("HSET", store.keys.state, "epoch", "1")
+        time.sleep(1.0)
+        store.call("FLUSHALL")
+        store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
+        _, said = standby.communicate(timeout=20)
+        assert standby.returncode == 4, said
+        assert store.call("KEYS", "*") == [store.keys.input.encode()]
 
 
 @pytest.mark.slow

@@ -14,8 +14,13 @@ from many_feeds import (
     settings,
     wait_until,
 )
+from structlog.testing import capture_logs
 
+from workers.admin.reset import reset
+from workers.broker import embedded
 from workers.broker.store import Store
+from workers.feed.keys import REGISTRY
+from workers.fleet import hosted_feed
 from workers.fleet.selection import Selection
 
 COUNT = 130
@@ -310,3 +315,43 @@ def test_a_hot_feed_is_answered_in_slices_of_many_entries(feeds, redis_url, feed
     ):
         wait_until(lambda: has_answered(hot, COUNT * 20))
     assert COUNT * 20 / len(sizes) > 30, sizes
+
+
+def test_a_flushed_feed_is_set_aside_until_it_is_reset(tmp_path, monkeypatch):
+    monkeypatch.setattr(hosted_feed, "FIRST_RETRY", 0.05)
+    monkeypatch.setattr(hosted_feed, "LAST_RETRY", 0.05)
+    with embedded.temporary() as server, Store(server.url, "f") as store, capture_logs() as logged:
+        push(store, entries(40, 0))
+        store.register()
+        with running(["f*"], server.url):
+            wait_until(lambda: has_answered(store, 40))
+            store.call("FLUSHALL")
+            push(store, entries(40, 0))
+            wait_until(lambda: sum("set aside" in each["event"] for each in logged) >= 5)
+            assert store.types().keys() <= {store.keys.input, store.keys.lease}
+            reset(store, with_input=False, force=True)
+            wait_until(lambda: has_answered(store, 40))
+
+
+def test_a_process_that_waits_for_the_leases_begins_no_feed_that_was_flushed_meanwhile():
+    with embedded.temporary() as server, Store(server.url, "f") as store, capture_logs() as logged:
+        push(store, entries(40, 0))
+        with running(["f", "g"], server.url, name="first"):
+            wait_until(lambda: has_answered(store, 40))
+            with running(["f", "g"], server.url, name="second"):
+                wait_until(lambda: sum("waiting for the lease" in e["event"] for e in logged) == 2)
+                time.sleep(0.5)  # it looks ten times a second
+                store.call("FLUSHALL")
+                push(store, entries(40, 0))
+                wait_until(lambda: sum("set aside" in each["event"] for each in logged) >= 4)
+                assert store.state() is None
+
+
+def test_a_thousand_listed_names_keep_no_feed_with_state_from_being_taken_up(own_redis):
+    with Store(own_redis.url, "f-z") as store:
+        push(store, entries(20, 0))
+        answer_alone(store, 20, settings())
+        push(store, entries(20, 1), first=21)
+        store.call("SADD", REGISTRY, "f-z", *(f"f-{i}" for i in range(1000)))
+        with running(["f-*"], own_redis.url, settings=settings(max_feeds=3)):
+            wait_until(lambda: has_answered(store, 40))

@@ -1,26 +1,104 @@
-"""What a process of many feeds reads of the list of feeds."""
+"""What a process of many feeds reads of the list of feeds, and which feeds it takes up first."""
 
+import pytest
 from structlog.testing import capture_logs
 
 from workers.broker.connection import Connection
 from workers.broker.store import Store
+from workers.engine.known_feeds import KnownFeeds
+from workers.feed.keys import REGISTRY, FeedKeys
 from workers.fleet.registry_watch import RegistryWatch
 from workers.fleet.selection import Selection
 from workers.stop import Stop
 
 
-def test_a_process_without_a_feed_says_so_once_and_what_lists_one(redis_url, feed):
-    connection = Connection(redis_url, Stop(), 0.0)
-    watch = RegistryWatch(connection, Selection([f"{feed}-*"]), most=10)
+@pytest.fixture
+def connection(own_redis):
+    connected = Connection(own_redis.url, Stop(), 0.0)
+    yield connected
+    connected.close()
+
+
+def watching(connection, *patterns, most=10, **options):
+    known = KnownFeeds(connection.url)
+    return RegistryWatch(connection, Selection(patterns), most, known, **options), known
+
+
+def list_feeds(connection, names, state=False, given=False):
+    """List feeds, with the keys that producers and workers make."""
+    connection.call("SADD", REGISTRY, *names)
+    for keys in map(FeedKeys, names):
+        if state:
+            connection.call("HSET", keys.state, "epoch", "1")
+        if given:
+            connection.call("XADD", keys.input, "*", "x", "[1]")
+
+
+def test_a_process_without_a_feed_says_so_once_and_what_lists_one(connection):
+    watch, _ = watching(connection, "f-*")
     with capture_logs() as logged:
         assert watch.look() == watch.look() == []
     (said,) = logged
-    assert said["patterns"] == f"{feed}-*"
+    assert said["patterns"] == "f-*"
     assert "a push lists its feed" in said["event"]
 
-    with Store(redis_url, f"{feed}-1") as store:
+    with Store(connection.url, "f-1") as store:
         store.register()
     with capture_logs() as logged:
-        assert watch.look() == [f"{feed}-1"]
+        assert watch.look() == ["f-1"]
     assert logged == []
+
+
+def test_feeds_with_state_come_first_then_those_with_input_each_up_to_the_most(connection):
+    list_feeds(connection, [f"a-{i:02}" for i in range(20)])
+    list_feeds(connection, [f"b-{i:02}" for i in range(20)], given=True)
+    list_feeds(connection, ["z-1", "z-2"], state=True, given=True)
+    watch, known = watching(connection, "*")
+    with capture_logs() as logged:
+        found = watch.look()
+    assert found[:2] == ["z-1", "z-2"]
+    assert [name[0] for name in found] == ["z"] * 2 + ["b"] * 10 + ["a"] * 10
+    assert [each["event"] for each in logged] == [
+        "the list of feeds holds more feeds than are taken up"
+    ]
+    assert ["z-1" in known, "z-2" in known, "b-00" in known] == [True, True, False]
+
+
+def test_until_the_list_was_gone_through_only_feeds_with_state_are_taken_up(connection):
+    list_feeds(connection, [f"a-{i:04}" for i in range(1000)], given=True)
+    list_feeds(connection, [f"z-{i:02}" for i in range(5)], state=True)
+    watch, _ = watching(connection, "*", most=5, page=20)
+    looks = [watch.look() for _ in range(60)]
+    partial = [found for found in looks if len(found) < 10]
+    assert len(partial) > 5
+    assert all(name.startswith("z-") for found in partial for name in found)
+    assert looks[-1][:5] == [f"z-{i:02}" for i in range(5)]
+    assert len(looks[-1]) == 10
+
+
+def test_a_feed_that_gets_input_and_then_a_state_moves_up(connection):
+    list_feeds(connection, ["a", "b", "c"])
+    watch, known = watching(connection, "*")
+    assert watch.look() == ["a", "b", "c"]
+    list_feeds(connection, ["c"], given=True)
+    assert watch.look() == ["c", "a", "b"]
+    list_feeds(connection, ["b"], state=True)
+    assert watch.look() == ["b", "c", "a"]
+    assert ["a" in known, "b" in known, "c" in known] == [False, True, False]
+
+
+def test_a_named_feed_is_seen_to_have_a_state_though_it_is_not_listed(connection):
+    watch, known = watching(connection, "f")
+    assert (watch.look(), "f" in known) == (["f"], False)
+    connection.call("HSET", FeedKeys("f").state, "epoch", "1")
+    assert (watch.look(), "f" in known) == (["f"], True)
+
+
+def test_while_redis_does_not_answer_the_feeds_are_those_known_before(connection, own_redis):
+    list_feeds(connection, ["a"], state=True)
+    watch, _ = watching(connection, "*", "named")
+    assert watch.look() == ["named", "a"]
+    list_feeds(connection, ["b"])
+    connection.url = "redis://127.0.0.1:1"
     connection.close()
+    assert watch.look() == ["named", "a"]

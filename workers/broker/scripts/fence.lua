@@ -1,7 +1,8 @@
 -- Take a feed over: from now on every earlier writer is refused.
 --
--- KEYS  1 st  hash    position of the feed
---       2 in  stream  examples
+-- KEYS  1 st    hash    position of the feed
+--       2 in    stream  examples
+--       3 anew  string  what a reset left: a later loss of the feed is one again
 --
 -- ARGV  1 writer  for people
 --       2 reads   "1" where the feed answers what is in `in`, "0" where it answers other feeds
@@ -43,4 +44,5 @@ elseif not (string.find(epoch['err'], 'integer') or string.find(epoch['err'], 'o
   return epoch
 end
 call('PERSIST', KEYS[1])
+call('DEL', KEYS[3])
 return {'OK', uncounted, unpack(call('HGETALL', KEYS[1]))}

@@ -138,6 +138,7 @@ class ShardHost:
 
     def _answer(self, defined: FleetDefinition, run: Stop) -> None:
         # Imported here: an actor answers `status` before numba and scipy are loaded.
+        from workers.engine.known_feeds import KnownFeeds
         from workers.fleet.service import run as answer_feeds
 
         settings = self._settings(defined, "")
@@ -151,7 +152,7 @@ class ShardHost:
             answer_feeds(
                 Selection(defined.patterns, self._owns), settings, url, run,
                 name=f"{self._fleet}-{self._index}", watch=self._watch, look=LOOK,
-                settings_of=partial(self._settings, defined),
+                settings_of=partial(self._settings, defined), known=KnownFeeds.of_user(url),
             )  # fmt: skip
 
     def _settings(self, defined: FleetDefinition, feed: str) -> WorkerSettings:

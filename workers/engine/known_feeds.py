@@ -1,0 +1,125 @@
+"""Feeds that were seen with a state: none of them is begun anew by itself once Redis lost it.
+
+After FLUSHALL nothing in Redis tells a feed that was lost from one that never was. So a process
+remembers each feed that it saw, and leaves a file for later processes in the state directory of
+this user. `online-svm reset` leaves in Redis that a feed may begin anew, wherever it is answered.
+"""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Self
+from urllib.parse import parse_qs, urlsplit
+
+import structlog
+
+from workers.broker.embedded_directory import state_directory
+from workers.broker.feed_reader import FeedReader
+from workers.config.redis_url import redacted
+from workers.errors import StateLost
+
+log = structlog.get_logger("online_svm.worker")
+
+_UNKEPT = "later processes will not know which feeds were answered: set XDG_STATE_HOME"
+
+
+class KnownFeeds:
+    """The feeds of one Redis that were seen with a state.
+
+    Parameters
+    ----------
+    url : str
+        Of Redis. A feed of this name in another Redis, or another database of it, is another feed.
+    directory : Path, optional
+        Where processes of this user leave what they saw; without it nothing outlives this one.
+    is_kept : bool
+        Whether this process leaves what it sees.
+
+    Examples
+    --------
+    >>> known = KnownFeeds("redis://host/0")
+    >>> known.add("fraud")
+    >>> "fraud" in known, "returns" in known
+    (True, False)
+    """
+
+    def __init__(self, url: str, directory: Path | None = None, is_kept: bool = True) -> None:
+        self._server, self._is_kept = _identity(url), is_kept
+        name = sha256(self._server.encode()).hexdigest()[:16]
+        self._folder = None if directory is None else directory / "feeds" / name
+        self._seen: set[str] = set()
+
+    @classmethod
+    def of_user(cls, url: str, is_kept: bool = True) -> Self:
+        """Return those that processes of this user saw; see `state_directory`."""
+        try:
+            return cls(url, state_directory(), is_kept)
+        except RuntimeError as error:  # no home directory
+            log.warning(_UNKEPT, reason=str(error))
+            return cls(url)
+
+    def __contains__(self, feed: str) -> bool:
+        return feed in self._seen or self._file(feed) is not None
+
+    def add(self, feed: str) -> None:
+        """Remember a feed, whose state was seen or made."""
+        if feed in self._seen:
+            return
+        self._seen.add(feed)
+        if self._folder is None or not self._is_kept:
+            return
+        try:
+            # Each by itself: the parents that `mkdir` makes would be open to other users.
+            for folder in (self._folder.parents[1], self._folder.parent, self._folder):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = self._folder / feed
+            if not file.exists():
+                file.write_text(f"{self._server}\n")
+        except OSError as error:
+            log.warning(_UNKEPT, reason=str(error))
+            self._folder = None
+
+    def look(self, reader: FeedReader) -> None:
+        """Remember the feed of a reader if it has a state now."""
+        feed = reader.keys.feed
+        if feed not in self._seen and reader.call("EXISTS", reader.keys.state):
+            self.add(feed)
+
+    def check_new(self, reader: FeedReader, lost: StateLost) -> None:
+        """Raise StateLost for a feed without a state that had one, unless it was reset since.
+
+        Parameters
+        ----------
+        reader : FeedReader
+        lost : StateLost
+            Says what to do.
+        """
+        feed = reader.keys.feed
+        if feed not in self or reader.call("EXISTS", reader.keys.anew):
+            return
+        file = self._file(feed)
+        where = "this process saw it" if file is None else f"{file} says that it was answered"
+        raise StateLost(f"{lost} ({where})")
+
+    def _file(self, feed: str) -> Path | None:
+        """Return the file that an earlier process left of a feed."""
+        if self._folder is None:
+            return None
+        file = self._folder / feed
+        try:
+            return file if file.exists() else None
+        except OSError as error:  # the directory of another user
+            log.warning(_UNKEPT, reason=str(error))
+            self._folder = None
+            return None
+
+
+def _identity(url: str) -> str:
+    """Return server and database as a URL names them, without credentials.
+
+    Examples
+    --------
+    >>> _identity("redis://worker:secret@h:6379/0"), _identity("unix:///run/redis.sock?db=1")
+    ('redis://h:6379/0', 'unix:///run/redis.sock?db=1')
+    """
+    database = parse_qs(urlsplit(url).query).get("db")
+    return redacted(url) + (f"?db={database[0]}" if database else "")
