@@ -23,13 +23,13 @@ from workers.dashboard.colours import NOTED
 from workers.dashboard.excerpt import Axis, Excerpt
 from workers.dashboard.text import HELP, safe
 
-_ASSETS = Path(__file__).parent / "assets"
-PARTS = (_ASSETS / "parts.css").read_text("utf-8")
+ASSETS = Path(__file__).parent / "assets"
+PARTS = (ASSETS / "parts.css").read_text("utf-8")
 _LEGEND = ":host .bk-label { color: var(--ink) !important; }"
 _CONTROL = """:host { color: var(--ink); }
 .bk-input, .bk-input option { background-color: var(--card); color: var(--ink);
   border-color: var(--line); }"""
-PLOTS = (_ASSETS / "plots.css").read_text("utf-8")
+PLOTS = (ASSETS / "plots.css").read_text("utf-8")
 
 HEIGHT = 260  # pixels of a plot
 

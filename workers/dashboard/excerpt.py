@@ -76,6 +76,11 @@ class Choice:
             theme=theme if theme in ("light", "dark") else "auto",
         )
 
+    @property
+    def title(self) -> str:
+        """Title of the page."""
+        return f"{self.feed or 'feeds'} - online-svm"
+
     def address(self, **changes: str) -> str:
         """Return the link to this choice, with some of it changed."""
         usual = {"feed": "", "range": "all", "axis": "n", "sort": "feed", "theme": "auto"}

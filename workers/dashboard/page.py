@@ -1,9 +1,7 @@
 """One session: a document that shows what its address asks for, and keeps it up to date."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from bokeh.core.templates import get_env
 from bokeh.document import Document
 from bokeh.events import DocumentReady
 from bokeh.models import Column, CustomJS, Row, UIElement
@@ -46,27 +44,11 @@ CARDS: Sequence[type[Card]] = (
 REFRESH_MS = 1000
 _TABLE_EVERY = 2  # refreshes after which the table of all feeds is written again
 
-ASSETS = Path(__file__).parent / "assets"
 _REMEMBER = """
 const url = new URL(window.location)
 url.searchParams.set(name, cb_obj.value)
 window.history.replaceState(null, "", url)
 """
-
-
-def frame(document: Document, choice: Choice) -> Document:
-    """Give a document the frame of the page, and return it."""
-    document.title = f"{choice.feed or 'feeds'} - online-svm"
-    document.template = get_env().from_string((ASSETS / "page.html").read_text("utf-8"))
-    links = [("all feeds", choice.address(feed=""))] if choice.feed else []
-    links += [
-        (name, choice.address(theme=name))
-        for name in ("auto", "light", "dark")
-        if name != choice.theme
-    ]
-    style = (ASSETS / "page.css").read_text("utf-8")
-    document.template_variables.update(links=links, theme=choice.theme, style=style)
-    return document
 
 
 class Page:
@@ -84,7 +66,8 @@ class Page:
         self._refreshes = 0
         self._alert, self._head = markup(visible=False), markup('<p class="empty">Loading …</p>')
         self._root = Column(children=[self._alert, self._head], sizing_mode="stretch_width")
-        frame(document, choice).add_root(self._root)
+        document.title = choice.title
+        document.add_root(self._root)
 
     def begin(self) -> None:
         """Show the page for the first time, and then each second."""
@@ -216,4 +199,5 @@ def make_page(document: Document, follower: Follower, choice: Choice) -> None:
 def refuse(document: Document, most: int) -> None:
     """Say that too many look already."""
     words = f"{most:,} browsers look at this page already: close one of them, and try again."
-    frame(document, Choice()).add_root(markup(f'<p class="empty">{words}</p>'))
+    document.title = Choice().title
+    document.add_root(markup(f'<p class="empty">{words}</p>'))

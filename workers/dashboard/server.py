@@ -20,10 +20,10 @@ from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
-from tornado.web import ErrorHandler
 
 from workers.dashboard.excerpt import Choice
 from workers.dashboard.follower import Follower
+from workers.dashboard.handlers import add_handlers
 from workers.dashboard.help_page import HelpPage
 from workers.dashboard.page import make_page, refuse
 from workers.dashboard.text import HELP
@@ -120,7 +120,7 @@ class Dashboard:
             extra_patterns=[(f"/{HELP}", HelpPage)],
             use_index=False,
             redirect_root=False,
-            # The page gives out a signed id for its session, and only that one is served.
+            # The page gives out a signed id for its session; only such a session is begun.
             secret_key=secrets.token_bytes(32),
             sign_sessions=True,
             include_headers=[],
@@ -128,8 +128,7 @@ class Dashboard:
             auth_provider=NullAuth() if self._token is None else TokenAuth(self._token),
             websocket_max_message_size_bytes=_MOST_BYTES,
         )
-        # Nothing embeds this page; without the token the handler of that script fails.
-        tornado.add_handlers(".*", [("/autoload.js", ErrorHandler, {"status_code": 404})])
+        add_handlers(tornado, tornado.applications["/"])
         self._tornado = tornado
         http = HTTPServer(tornado, max_buffer_size=_MOST_BYTES)
         http.add_socket(self._socket)
@@ -146,7 +145,7 @@ class Dashboard:
         return [f"{host}:{self.port}" for host in (LOOPBACK, "localhost", "[::1]")]
 
     def _open(self, document: Document) -> None:
-        if len(self._tornado.get_sessions("/")) > MOST_SESSIONS:
+        if len(self._tornado.get_sessions("/")) >= MOST_SESSIONS:
             refuse(document, MOST_SESSIONS)
             return
         given = document.session_context.request.arguments

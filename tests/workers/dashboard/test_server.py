@@ -1,10 +1,13 @@
 """Where the page listens, and who may see it: without a browser."""
 
 import http.client
+import re
+import socket
 import threading
 
 import pytest
 
+from workers.dashboard import server
 from workers.dashboard.server import Dashboard
 from workers.dashboard.token import read_token
 from workers.errors import BadConfiguration
@@ -30,6 +33,7 @@ def serve(embedded_url):
             client.close()
             return found
 
+        ask.page = page
         return ask
 
     yield begin
@@ -90,6 +94,69 @@ def test_a_page_of_another_site_may_open_no_connection(serve):
         "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": "http://evil.example",
     }  # fmt: skip
     assert ask("GET", "/ws", **asked)[0] == 403
+
+
+def socket_of(ask, token, cookie=""):
+    """Open the websocket of a page; return the status, and whether a session acknowledged it."""
+    lines = [
+        "GET /ws HTTP/1.1", "Host: 127.0.0.1", "Upgrade: websocket", "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        f"Sec-WebSocket-Protocol: bokeh, {token}", f"Cookie: {cookie}", "", "",
+    ]  # fmt: skip
+    with socket.create_connection(("127.0.0.1", ask.page.port), timeout=20) as client:
+        client.sendall("\r\n".join(lines).encode())
+        found = b""
+        while b"ACK" not in found and (more := client.recv(4096)):
+            found += more
+            if found.startswith(b"HTTP/1.1 4"):
+                break
+    return int(found.split()[1]), b"ACK" in found
+
+
+def token_in(text):
+    (found,) = re.findall(r'"token":"([^"]+)"', text)
+    return found
+
+
+def texts(ask):
+    """Return the first text of each session."""
+    roots = [one.document.roots[0] for one in ask.page._tornado.get_sessions("/")]
+    return [getattr(root, "text", "") for root in roots]
+
+
+def test_a_request_begins_no_session_and_its_websocket_begins_one(serve):
+    """Any web site can make a browser send the request."""
+    ask = serve()
+    pages = [ask("GET", "/?feed=mail")[2] for _ in range(20)]
+    assert texts(ask) == []
+    assert socket_of(ask, token_in(pages[0])) == (101, True)
+    (session,) = ask.page._tornado.get_sessions("/")
+    assert session.document.title == "mail - online-svm"
+
+
+def test_more_sessions_than_there_may_be_say_so_and_cost_nothing(serve, monkeypatch):
+    monkeypatch.setattr(server, "MOST_SESSIONS", 2)
+    ask = serve()
+    for _ in range(4):
+        socket_of(ask, token_in(ask("GET", "/")[2]))
+    told = [text for text in texts(ask) if "2 browsers look at this page already" in text]
+    assert (len(told), len(texts(ask))) == (2, 4)
+
+
+@pytest.mark.parametrize("token", ["", "no-token", "e30.x", "bnVsbA.x", "\u00fc.x"])
+def test_a_websocket_with_a_token_that_was_not_given_out_is_refused(serve, caplog, token):
+    ask = serve()
+    assert socket_of(ask, token) == (403, False)
+    assert (texts(ask), caplog.records) == ([], [])
+
+
+def test_a_websocket_without_the_cookie_is_refused_and_leaves_no_traceback(serve, caplog):
+    ask = serve(token=TOKEN)
+    cookie = ask("POST", "/login", f"token={TOKEN}")[1]["Set-Cookie"].split(";")[0]
+    token = token_in(ask("GET", "/", Cookie=cookie)[2])
+    assert socket_of(ask, token) == (403, False)
+    assert (texts(ask), caplog.records) == ([], [])
+    assert socket_of(ask, token, cookie) == (101, True)
 
 
 def test_the_help_leads_to_the_page_of_the_documentation(serve):

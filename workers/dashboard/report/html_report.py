@@ -8,9 +8,9 @@ from bokeh.embed import file_html
 from bokeh.models import Column
 from bokeh.resources import Resources
 
-from workers.dashboard.card import Card, grid, markup
+from workers.dashboard.card import ASSETS, Card, grid, markup
 from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.page import ASSETS, CARDS
+from workers.dashboard.page import CARDS
 from workers.dashboard.report.summary import sentences
 from workers.dashboard.text import safe
 
