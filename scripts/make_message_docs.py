@@ -170,6 +170,7 @@ _ALARMS = AlarmsMessage.model_validate(
                 "lower": 0.03125,
                 "upper": 0.09375,
                 "action": "report",
+                "moved": [],
             }
         ],
     }

@@ -191,7 +191,7 @@ class Answering(RefitCycle):
         if not alarms:
             return alarms
         names = SliceNames(self.config.slices, self._slices)
-        return [names.of_alarm(alarm) for alarm in alarms]
+        return [names.of_alarm(alarm).naming(self.schema.names) for alarm in alarms]
 
     def _watched(self, block: PredictionBlock | None, alarms: Sequence[Alarm]) -> Watched:
         """Return answers and alarms in order, with the guarantee that open alarms leave them."""

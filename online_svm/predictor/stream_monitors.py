@@ -13,7 +13,7 @@ from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.monitor_config import MonitorConfig
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import Header, State
-from online_svm.stream.alarm import Alarm
+from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.prediction import MonitorsReport, PredictionBlock
 from online_svm.stream.scored_rows import ScoredRows
@@ -103,7 +103,9 @@ class StreamMonitors:
             action = "report"
         figure = (found.estimate, found.lower, found.upper)
         test = (found.kind, found.scope, found.name, found.monitor)
-        return Alarm(n, *test, found.log_wealth, found.threshold, found.since, *figure, action)
+        moved = tuple(Moved(*one) for one in found.moved)
+        evidence = (found.log_wealth, found.threshold, found.since)
+        return Alarm(n, *test, *evidence, *figure, action, moved)
 
     def _may_act(self, n: int) -> bool:
         """Return whether an alarm after the n-th example is acted on, and count it if so."""
@@ -220,7 +222,7 @@ class StreamMonitors:
         self.raised = _count(header["raised"])
         self._acted = [_count(n) for n in header["acted"]]
         for fields in header["open"]:
-            alarm = Alarm(**fields)
+            alarm = Alarm.of(fields)
             _count(alarm.n)
             self._open[(alarm.kind, alarm.scope, alarm.name, alarm.monitor)] = alarm
 
@@ -235,21 +237,10 @@ def _reason(alarm: Alarm) -> str:
     Examples
     --------
     >>> _reason(Alarm(5040, "calibration", "class", "b", "bets", 5.0, 4.6, 5000, 0.06, 0.03, 0.09))
-    'calibration alarm at n = 5040: class b is off by +0.060 (+0.030 to +0.090) since n = 5000'
-    >>> _reason(Alarm(5040, "exchangeability", "overall", None, "ranks", 5.0, 4.6, 5000))
-    'exchangeability alarm at n = 5040: the examples since n = 5000 are not exchangeable'
+    'calibration alarm at n = 5,040: the probability of class b is too low by 0.060 \
+(0.030 to 0.090) since n = 5,000'
     """
-    head = f"{alarm.kind} alarm at n = {alarm.n}:"
-    if alarm.kind == "exchangeability":
-        return f"{head} the examples since n = {alarm.since} are not exchangeable"
-    who = "the announced probability" if alarm.name is None else f"{alarm.scope} {alarm.name}"
-    return f"{head} {who} is off by {_figure(alarm)} since n = {alarm.since}"
-
-
-def _figure(alarm: Alarm) -> str:
-    if alarm.estimate is None or alarm.lower is None or alarm.upper is None:
-        return "more than the tolerance"
-    return f"{alarm.estimate:+.3f} ({alarm.lower:+.3f} to {alarm.upper:+.3f})"
+    return f"{alarm.kind} alarm at n = {alarm.n:,}: {alarm.finding}"
 
 
 def _count(value: object) -> int:

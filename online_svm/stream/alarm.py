@@ -1,11 +1,36 @@
-"""Alarm: a sequential test was rejected, and what the predictor did about it."""
+"""Alarm: a sequential test was rejected, what that says in words, and what was done about it."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 AlarmKind = Literal["calibration", "exchangeability", "comparison"]
 AlarmScope = Literal["overall", "class", "category", "bin", "slice", "scores"]
 AlarmAction = Literal["report", "refit", "reset"]
+
+FAR = 0.25
+"""Standard deviations from which on words name a feature that moved; by chance it moves by 0.05."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A feature that moved.
+
+    Attributes
+    ----------
+    feature : str or int
+        Its name; its number, from 0 on, where features have no names.
+    shift : float
+        Mean over some 250 recent examples less that of the examples that they are compared with,
+        in standard deviations.
+    """
+
+    feature: str | int
+    shift: float
+
+    def __str__(self) -> str:
+        way = "risen" if self.shift > 0.0 else "fallen"
+        return f"feature {self.feature} has {way} by {abs(self.shift):.1f} standard deviations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +58,19 @@ class Alarm:
     action : {"report", "refit", "reset"}
         What was done about it: nothing but this report, refits from later examples alone, or a
         predictor that begins anew.
+    moved : tuple of Moved
+        The features that moved most, where exchangeability was tested. Descriptive.
 
     Examples
     --------
-    >>> Alarm(5040, "calibration", "overall", None, "tolerant", 4.7, 4.6, 5000).action
-    'report'
+    >>> off = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, -0.06, -0.09, -0.03)
+    >>> off.words
+    'the probability of class b is too high by 0.060 (0.030 to 0.090) since n = 4,000'
+    >>> replace(off, scope="overall", name=None, upper=0.1).words.partition(" at times")[0]
+    "the probability of the SVM's class was off by more than the tolerance"
+    >>> replace(off, kind="exchangeability", scope="scores", moved=(Moved("hour", 1.92),)).words
+    'the features have changed (watched since n = 4,000); feature hour has risen by 1.9 standard \
+deviations'
     """
 
     n: int
@@ -52,3 +85,66 @@ class Alarm:
     lower: float | None = None
     upper: float | None = None
     action: AlarmAction = "report"
+    moved: tuple[Moved, ...] = ()
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the alarm that JSON has as an object.
+
+        Raises
+        ------
+        TypeError
+            If it has other fields.
+        """
+        moved = tuple(Moved(**one) for one in fields.get("moved", ()))
+        return cls(**{**fields, "moved": moved})
+
+    def naming(self, features: Sequence[str] | None) -> Self:
+        """Return the alarm with features by name, where `features` are their names."""
+        if features is None or not self.moved:
+            return self
+        moved = [Moved(features[int(one.feature)], one.shift) for one in self.moved]
+        return replace(self, moved=tuple(moved))
+
+    @property
+    def words(self) -> str:
+        """What was found, with the features that moved."""
+        if self.kind != "exchangeability" or not self.moved:
+            return self.finding
+        told = [str(one) for one in self.moved if abs(one.shift) >= FAR]
+        none = f"no feature's mean has moved by {FAR} standard deviations"
+        return f"{self.finding}; {', '.join(told) or none}"
+
+    @property
+    def finding(self) -> str:
+        """What was found."""
+        since = f"since n = {self.since:,}"
+        if self.kind == "comparison":
+            part = self.scope if self.name is None else f"{self.scope} {self.name}"
+            return f"{part}: one is better than the other {since}"
+        if self.kind == "exchangeability":
+            return f"{self._changed} (watched {since})"
+        off = f"the probability {self._part} was off by more than the tolerance"
+        if self.estimate is None or self.lower is None or self.upper is None:
+            return f"{off} {since}"
+        way, size = "low" if self.estimate > 0.0 else "high", f"{abs(self.estimate):.3f}"
+        if self.lower <= 0.0 <= self.upper:  # the bets notice sooner than the interval
+            return f"{off} at times {since}, on average too {way} by {size}"
+        least, most = sorted((abs(self.lower), abs(self.upper)))
+        reach = f"({least:.3f} to {most:.3f})"
+        return f"the probability {self._part} is too {way} by {size} {reach} {since}"
+
+    @property
+    def _part(self) -> str:
+        """Whose probability a calibration test is about."""
+        if self.scope == "overall":
+            return "of the SVM's class"
+        return f"{'of' if self.scope == 'class' else 'in'} {self.scope} {self.name}"
+
+    @property
+    def _changed(self) -> str:
+        if self.scope == "class":
+            return f"class {self.name} has moved towards the other classes or away from them"
+        if self.scope == "scores":
+            return "the features have changed"
+        return "the relation of labels to features has changed"

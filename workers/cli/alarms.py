@@ -152,41 +152,14 @@ def line(alarm: dict[str, Any]) -> str:
     Examples
     --------
     >>> alarm = {"n": 5040, "kind": "calibration", "scope": "class", "name": "b", "monitor": "b",
-    ...          "log_wealth": 5.73, "threshold": 5.3, "since": 4000, "estimate": 0.062,
-    ...          "lower": 0.03, "upper": 0.094, "action": "report"}
-    >>> line(alarm | {"estimate": None, "since": 10})
-    'n 5,040  calibration: class b is off by more than the tolerance since n 10  b e^5.7 of e^5.3'
-    >>> line(alarm).split("  ")[1]
-    'calibration: class b is off by +0.062 (+0.030 to +0.094) since n 4,000'
-    >>> line(alarm | {"kind": "exchangeability", "action": "refit"}).split("  ")[1]
-    'exchangeability: class b has changed (watched since n 4,000)'
+    ...          "log_wealth": 5.73, "threshold": 5.3, "since": 10}
+    >>> line(alarm).partition(": ")
+    ('n 5,040  calibration', ': ', 'the probability of class b was off by more than the tolerance \
+since n = 10  b e^5.7 of e^5.3')
     """
-    done = "" if alarm["action"] == "report" else f"  {alarm['action']}"
-    evidence = f"{alarm['monitor']} e^{alarm['log_wealth']:.1f} of e^{alarm['threshold']:.1f}"
-    return f"n {alarm['n']:,}  {alarm['kind']}: {what(alarm)}  {evidence}{done}"
+    from online_svm.stream.alarm import Alarm
 
-
-def what(alarm: dict[str, Any]) -> str:
-    """Return what an alarm says, without the evidence.
-
-    Examples
-    --------
-    >>> what({"kind": "calibration", "scope": "overall", "name": None, "since": 10,
-    ...       "estimate": None})
-    'overall is off by more than the tolerance since n 10'
-    >>> passed = {"kind": "calibration", "scope": "overall", "name": None, "since": 10}
-    >>> what(passed | {"estimate": 0.01, "lower": -0.02, "upper": 0.04})
-    'overall was off by more than the tolerance at times since n 10; mean +0.010 (-0.020 to +0.040)'
-    """
-    who = alarm["scope"] if alarm["name"] is None else f"{alarm['scope']} {alarm['name']}"
-    since = f"since n {alarm['since']:,}"
-    if alarm["kind"] == "comparison":
-        return f"{who}: one is better than the other {since}"
-    if alarm["kind"] == "exchangeability":
-        return f"{who} has changed (watched {since})"
-    if alarm["estimate"] is None:
-        return f"{who} is off by more than the tolerance {since}"
-    figure = f"{alarm['estimate']:+.3f} ({alarm['lower']:+.3f} to {alarm['upper']:+.3f})"
-    if alarm["lower"] <= 0.0 <= alarm["upper"]:
-        return f"{who} was off by more than the tolerance at times {since}; mean {figure}"
-    return f"{who} is off by {figure} {since}"
+    found = Alarm.of(alarm)
+    done = "" if found.action == "report" else f"  {found.action}"
+    evidence = f"{found.monitor} e^{found.log_wealth:.1f} of e^{found.threshold:.1f}"
+    return f"n {found.n:,}  {found.kind}: {found.words}  {evidence}{done}"

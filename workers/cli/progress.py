@@ -41,8 +41,11 @@ def log_alarms(feed: str, payload: bytes) -> None:
     import orjson
     import structlog
 
+    from online_svm.stream.alarm import Alarm
+
     for alarm in orjson.loads(payload)["alarms"]:
         told = {name: alarm[name] for name in _ALARM_FIELDS}
+        told["words"] = Alarm.of(alarm).words
         structlog.get_logger("online_svm.worker").warning("alarm", feed=feed, **told)
 
 

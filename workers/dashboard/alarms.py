@@ -4,10 +4,12 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from online_svm.stream.alarm import Alarm as Stored
 from workers.dashboard.reports import as_dict, as_list, number
 from workers.feed.position import parse_id
 
 _MOST_IN_ENTRY = 100
+_MOST_WORDS = 400  # characters
 
 
 class Alarm(NamedTuple):
@@ -17,30 +19,23 @@ class Alarm(NamedTuple):
     ----------
     time : float
         Milliseconds in its entry ID.
-    n, since : float
-        Examples learned when it was raised, and when its test began.
-    kind, scope, name, monitor, action : str
+    n : float
+        Examples learned when it was raised.
+    kind, scope, name, action : str
         See `workers.message.schema.AlarmMessage`.
-    log_wealth, threshold : float
-    estimate, lower, upper : float
-        Mean of y - p since then and its confidence sequence; NaN without.
+    words : str
+        What was found; empty where another program wrote it.
     entry : bytes
         ID of its entry.
     """
 
     time: float
     n: float
-    since: float
     kind: str
     scope: str
     name: str
-    monitor: str
     action: str
-    log_wealth: float
-    threshold: float
-    estimate: float
-    lower: float
-    upper: float
+    words: str
     entry: bytes = b""
 
 
@@ -85,15 +80,16 @@ def alarms_of(entries: Iterable[tuple[bytes, Any]]) -> Iterator[Alarm]:
 
 
 def _alarm(entry_id: bytes, given: dict[str, Any]) -> Alarm:
-    numbers = {
-        name: number(given.get(name))
-        for name in ("n", "since", "log_wealth", "threshold", "estimate", "lower", "upper")
-    }
-    words = {
-        name: _text(given.get(name)) for name in ("kind", "scope", "name", "monitor", "action")
-    }
+    kind, scope, name, action = (_text(given.get(k)) for k in ("kind", "scope", "name", "action"))
     time = float(parse_id(entry_id)[0])
-    return Alarm(time=time, entry=entry_id, **words, **numbers)  # type: ignore[arg-type]  # each has its kind
+    return Alarm(time, number(given["n"]), kind, scope, name, action, _words(given), entry_id)
+
+
+def _words(given: dict[str, Any]) -> str:
+    try:
+        return Stored.of(given).words[:_MOST_WORDS]
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return ""
 
 
 def events_of(entries: Iterable[tuple[bytes, Any]]) -> Iterator[Event]:

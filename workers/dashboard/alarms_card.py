@@ -1,6 +1,5 @@
 """The alarms of a feed, and what happened to its workers, as tables."""
 
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -21,9 +20,8 @@ class AlarmsCard(Card):
 
     title = "Alarms and events"
     words = (
-        "An alarm is a sequential test that was rejected: what it watched, since which example, "
-        "after how many examples it was raised, and how far the probabilities were off since then "
-        "on average: an interval around 0 means for a part of that time. Events tell what happened "
+        "An alarm is a sequential test that was rejected: after how many examples, and what was "
+        "found. Events tell what happened "
         "to the workers of the feed, and what people said. Times are UTC; an alarm has that of the "
         "entry that raised it, and that of its commit where it is known."
     )
@@ -53,9 +51,7 @@ def _alarms(excerpt: Excerpt) -> str:
         return '<p class="good">No alarm was raised, as far as is kept.</p>'
     head = (
         '<tr><th class="left">entry of</th><th class="left">committed</th><th>example</th>'
-        '<th class="left">what</th>'
-        '<th class="left">part</th><th>off by</th><th>examples since the test began</th>'
-        '<th class="left">done</th></tr>'
+        '<th class="left">what</th><th class="left">found</th><th class="left">done</th></tr>'
     )
     shown = reversed(alarms[-ROWS:])
     rows = "".join(_alarm(alarm, excerpt.committed.get(alarm.entry)) for alarm in shown)
@@ -70,19 +66,9 @@ def _alarm(alarm: Alarm, committed: int | None) -> str:
         f'<tr><td class="left">{moment(alarm.time)}</td><td class="left">{known}</td>'
         f"<td>{whole(alarm.n)}</td>"
         f'<td class="text bad">{safe(alarm.kind, 20)}</td>'
-        f'<td class="text">{safe(f"{alarm.scope} {alarm.name}".strip(), 30)}</td>'
-        f"<td>{off_by(alarm)}</td><td>{whole(alarm.n - alarm.since)}</td>"
+        f'<td class="text">{safe(alarm.words, 400)}</td>'
         f'<td class="text">{safe(alarm.action, 20)}</td></tr>'
     )
-
-
-def off_by(alarm: Alarm) -> str:
-    """Return the deviation of an alarm with its confidence sequence as text."""
-    if math.isnan(alarm.estimate):
-        return "–"
-    if math.isnan(alarm.lower + alarm.upper):
-        return f"{alarm.estimate:+.3f}"
-    return f"{alarm.estimate:+.3f} [{alarm.lower:+.3f}, {alarm.upper:+.3f}]"
 
 
 def _events(events: Sequence[Event]) -> str:

@@ -9,6 +9,7 @@ A change that comes just when a scorer does is missed by these tests, since noth
 compared with: the reason to keep a scorer for long.
 """
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ from online_svm.metrics.sequential.frozen_scorer import (
     frozen,
     overall,
 )
-from online_svm.metrics.sequential.row_ranks import RANKED, rank_rows
+from online_svm.metrics.sequential.row_ranks import MEMORY, RANKED, rank_rows
 from online_svm.storage.arrays import check_floats, check_indices, nest, read_ints, under
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays, Floats, Ints
@@ -143,9 +144,13 @@ class ExchangeabilityMonitor:
         begin = 0
         while begin < count:
             part = slice(begin, min(count, begin + self._left))
+            recent = self._recent.copy()
             values = self._values(X[part], self._classes[rows.columns[part]])
             used, new = self._bet(values, rows.n[part], begin)
-            found += new
+            if new:  # the means as of this row, however rows are cut into calls
+                self._recent = _followed(recent, X[begin : begin + used])
+                moved = tuple((one["feature"], one["shift"]) for one in self.moved())
+                found += [replace(one, moved=moved) for one in new]
             begin, self._left = begin + used, self._left - used
             if new:
                 self._rows[0] -= len(values) - used
@@ -260,7 +265,7 @@ class ExchangeabilityMonitor:
             for j in sorted(nearest.values())
         ]
 
-    def moved(self) -> list[dict[str, float]]:
+    def moved(self) -> list[dict[str, Any]]:
         """Return the features that moved most since the scorer was fitted; descriptive, no test.
 
         `shift` is the recent mean less that of the scorer's rows, in their standard deviations. The
@@ -316,3 +321,10 @@ class ExchangeabilityMonitor:
         restored._has_scorer = bool(has_scorer)
         restored._since = read_ints(state, "since", len(family.parts)).tolist()
         return restored
+
+
+def _followed(recent: Floats, X: Floats) -> Floats:
+    """Return what recent means become with some more rows, as `frozen_scorer.take` moves them."""
+    for x in X:
+        recent = recent + np.where(np.isfinite(x), x - recent, 0.0) / MEMORY
+    return recent

@@ -31,6 +31,9 @@ class Finding:
     estimate, lower, upper : float or None
         Mean of y - p over the rows that tell most, with its confidence sequence; None where the
         test has none.
+    moved : tuple of (int, float)
+        Of a test of exchangeability: the features that moved most, by index, each with its recent
+        mean less its usual one, in standard deviations.
     """
 
     row: int
@@ -44,3 +47,4 @@ class Finding:
     estimate: float | None = None
     lower: float | None = None
     upper: float | None = None
+    moved: tuple[tuple[int, float], ...] = ()

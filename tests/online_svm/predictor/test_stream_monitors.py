@@ -130,7 +130,8 @@ def test_only_an_exchangeability_alarm_leaves_no_guarantee():
     assert monitors.guarantee("exact", None) == ("exact", None)
     monitors.open(alarm(210, "calibration", estimate=0.0625, lower=0.03, upper=0.09))
     guarantee, reason = monitors.guarantee("exact", None)
-    assert (guarantee, "+0.062 (+0.030 to +0.090) since n = 100" in reason) == ("approximate", True)
+    said = "the probability of class b is too low by 0.062 (0.030 to 0.090) since n = 100"
+    assert (guarantee, said in reason) == ("approximate", True)
     assert monitors.guarantee("approximate", "why") == ("approximate", f"why; {reason}")
     assert monitors.guarantee("none", "warming") == ("none", "warming")
     monitors.open(alarm(220, "exchangeability"))
@@ -139,6 +140,40 @@ def test_only_an_exchangeability_alarm_leaves_no_guarantee():
     assert monitors.guarantee("exact", None)[0] == "none", "the newest is still open"
     monitors.close(since=220)
     assert monitors.guarantee("exact", None) == ("exact", None)
+
+
+@pytest.mark.parametrize("names", [("amount", "hour"), None])
+def test_a_column_that_moves_with_the_clock_is_named_and_no_matter_of_calibration(names):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=1500), np.arange(1500) // 60 % 24])  # a day: 1,440 rows
+    labels = np.where(X[:, 0] + 0.5 * rng.normal(size=1500) > 0, "b", "a").tolist()
+    predictor = OnlinePredictor(cheap(features=names))
+    alarms = [one for one in predictor.step_many(X, labels) if isinstance(one, Alarm)]
+    assert {one.kind for one in alarms} == {"exchangeability"}
+    feature = "feature hour" if names else "feature 1"
+    assert f"; {feature} has risen by " in alarms[0].words
+    restored = OnlinePredictor(predictor.config)
+    restored.restore(predictor.snapshot())
+    assert restored.snapshot() == predictor.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("estimate", "lower", "upper", "said"),
+    [
+        (-0.228, -0.518, 0.061, "at times since n = 4,000, on average too high by 0.228"),
+        (0.062, 0.03, 0.094, "is too low by 0.062 (0.030 to 0.094) since n = 4,000"),
+        (-0.062, -0.094, -0.03, "is too high by 0.062 (0.030 to 0.094) since n = 4,000"),
+        (None, None, None, "was off by more than the tolerance since n = 4,000"),
+    ],
+)
+def test_words_say_what_a_calibration_alarm_found_whatever_the_interval_holds(
+    estimate, lower, upper, said
+):
+    figure = (estimate, lower, upper)
+    for scope, name, part in (("bin", "0.4-0.6", "in bin 0.4-0.6"), ("class", "b", "of class b")):
+        alarm = Alarm(5040, "calibration", scope, name, "bets", 5.7, 5.3, 4000, *figure)
+        assert alarm.words.startswith(f"the probability {part} ")
+        assert alarm.words.endswith(said)
 
 
 def test_the_open_alarms_of_a_feed_that_never_closes_them_stay_as_few_as_its_tests():

@@ -8,12 +8,15 @@ import orjson
 import pytest
 from processes import Process
 
-from online_svm.stream.alarm import Alarm
+from online_svm.stream.alarm import Alarm, Moved
 from workers.broker.store import Store
 from workers.message.encode import encode_alarms
 
 OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, 0.0625, 0.03, 0.09)
-MOVED = Alarm(5041, "exchangeability", "overall", None, "ranks", 8.0, 7.7, 10, action="refit")
+MOVED = Alarm(
+    5041, "exchangeability", "scores", "odds", "ranks", 8.0, 7.7, 10, action="refit",
+    moved=(Moved("hour", 1.92), Moved("amount", -0.04)),
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -33,8 +36,10 @@ def run(run_command, embedded_url):
 
 
 def test_alarms_are_told_in_words_the_newest_last(alarmed, run):
-    first = "n 5,040  calibration: class b is off by +0.062 (+0.030 to +0.090) since n 4,000"
-    changed = "n 5,041  exchangeability: overall has changed (watched since n 10)"
+    off = "the probability of class b is too low by 0.062 (0.030 to 0.090) since n = 4,000"
+    first = f"n 5,040  calibration: {off}"
+    moved = "the features have changed (watched since n = 10); feature hour has risen by 1.9"
+    changed = f"n 5,041  exchangeability: {moved} standard deviations"
     second = f"{changed}  ranks e^8.0 of e^7.7  refit"
     code, out, err = run("alarms", alarmed.keys.feed)
     assert (code, err) == (0, "")

@@ -73,9 +73,10 @@ def test_an_alarm_is_told_when_it_comes_and_its_text_moves_no_cursor():
     tell(alarmed())
     tell.close()
     first, second, last = target.getvalue().splitlines()
-    said = "is off by +0.062 (+0.030 to +0.094) since n 4,000  bets e^5.7 of e^5.3"
-    assert first == f"f: alarm: n 5,040  calibration: class b\\x1b[2J {said}"
-    assert second == f"f: alarm: n 5,040  calibration: class c {said}"
+    said = "is too low by 0.062 (0.030 to 0.094) since n = 4,000  bets e^5.7 of e^5.3"
+    head = "f: alarm: n 5,040  calibration: the probability of class"
+    assert first == f"{head} b\\x1b[2J {said}"
+    assert second == f"{head} c {said}"
     assert last.endswith("stopped")
 
 
@@ -96,8 +97,11 @@ def test_an_alarm_is_an_event_of_the_log(capsys):
     with structlog.testing.capture_logs() as logged:
         tell(alarmed())
         tell.close()
-    named = [event["name"] for event in logged if event["event"] == "alarm"]
-    assert named == ["b\x1b[2J", "c"]
+    told = [event for event in logged if event["event"] == "alarm"]
+    assert [event["name"] for event in told] == ["b\x1b[2J", "c"]
+    assert told[1]["words"] == (
+        "the probability of class c is too low by 0.062 (0.030 to 0.094) since n = 4,000"
+    )
 
 
 def test_a_worker_that_stops_tells_where(monkeypatch):

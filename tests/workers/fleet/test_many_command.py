@@ -177,7 +177,9 @@ def test_the_alarms_of_many_feeds_are_told_with_the_feed(capsys):
     progress = ManyProgress(every=1e9)
     progress("a-1", outcome(1, [(b"1-0", payload)]))
     progress.close()
-    assert capsys.readouterr().err.startswith("a-1: alarm: n 5,040  calibration: class b is off")
+    assert capsys.readouterr().err.startswith(
+        "a-1: alarm: n 5,040  calibration: the probability of class b is too low"
+    )
     logged = LoggedProgress(every=1e9)
     with structlog.testing.capture_logs() as events:
         logged("a-1", outcome(1, [(b"1-0", payload)]))

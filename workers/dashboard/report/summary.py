@@ -86,21 +86,9 @@ def _were(count: int) -> str:
 
 
 def alarm_sentence(alarm: Alarm, past: Excerpt) -> str:
-    """Return what an alarm said: when, of what, by how much, and after how many examples."""
-    what = {
-        "calibration": "announced probabilities were off",
-        "exchangeability": "the examples were no longer draws of one distribution",
-        "comparison": "one method did better than another",
-    }.get(alarm.kind, f"alarm {alarm.kind[:_SHOWN]}")
-    part = f"{alarm.scope} {alarm.name}".strip()[:_SHOWN]
-    text = f"At {moment(alarm.time)}, example {alarm.n:,.0f}: {what} ({part}"
-    if not math.isnan(alarm.estimate):
-        text += f", by {alarm.estimate:+.3f}"
-        if not math.isnan(alarm.lower + alarm.upper):
-            text += f", between {alarm.lower:+.3f} and {alarm.upper:+.3f}"
-    text += ")"
-    if not math.isnan(alarm.since):
-        text += f", {counted(int(alarm.n - alarm.since), 'example')} after the test began"
+    """Return what an alarm said, and when."""
+    found = alarm.words or f"an alarm of kind {alarm.kind[:_SHOWN]}"
+    text = f"At {moment(alarm.time)}, example {alarm.n:,.0f}: {found}"
     committed = past.committed.get(alarm.entry)
     if committed is not None:
         text += f", committed at {moment(committed)}"

@@ -7,7 +7,12 @@ and the tests hold the hot path's encoders to them byte for byte.
 
 from pydantic import BaseModel
 
-from workers.message.schema.alarms import AlarmMessage, AlarmsMessage, MonitorsMessage
+from workers.message.schema.alarms import (
+    AlarmMessage,
+    AlarmsMessage,
+    MonitorsMessage,
+    MovedMessage,
+)
 from workers.message.schema.answer import (
     CompactMessage,
     DuplicateMessage,
@@ -44,6 +49,7 @@ __all__ = [
     "MethodValidity",
     "MetricsMessage",
     "MonitorsMessage",
+    "MovedMessage",
     "PredictionMessage",
     "RejectedMessage",
     "ReplyMessage",
@@ -70,7 +76,7 @@ STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
         MonitorsMessage,
         *LATE_LABELS,
     ),
-    "alarms": (AlarmsMessage, AlarmMessage),
+    "alarms": (AlarmsMessage, AlarmMessage, MovedMessage),
     "dlq": (DeadLetter,),
     "events": (EventMessage,),
     "req": (RequestEntry,),

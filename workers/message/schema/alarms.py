@@ -8,6 +8,18 @@ from online_svm.stream.alarm import AlarmAction, AlarmKind, AlarmScope
 from workers.message.schema.base import Message
 
 
+class MovedMessage(Message):
+    """A feature that moved."""
+
+    feature: str | int = Field(
+        description="Its name; its number, from 0 on, where features have no names."
+    )
+    shift: float = Field(
+        description="Mean over some 250 recent examples less that of the examples that they are "
+        "compared with, in standard deviations."
+    )
+
+
 class AlarmMessage(Message):
     """One alarm: a sequential test was rejected."""
 
@@ -29,6 +41,10 @@ class AlarmMessage(Message):
     action: AlarmAction = Field(
         description="What was done, by `on_drift`: nothing but this (`report`), refits from later "
         "examples alone (`refit`), or a predictor that begins anew (`reset`)."
+    )
+    moved: list[MovedMessage] = Field(
+        description="The features that moved most, at most three, where exchangeability was "
+        "tested; empty otherwise. Descriptive, no test."
     )
 
 

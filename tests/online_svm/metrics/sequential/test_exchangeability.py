@@ -106,10 +106,11 @@ def test_a_finding_does_not_depend_on_how_rows_are_cut_and_goes_on_from_a_state(
     edges = [0, 1, 2, 499, 500, 501, 650, 1400, 1555, 1556, 2999, 3000]
     for begin, stop in pairwise(edges):
         new = other.update(rows.part(begin, stop))
-        found += [(begin + f.row, f.name, f.log_wealth) for f in new]
+        found += [(begin + f.row, f.name, f.log_wealth, f.moved) for f in new]
         other = ExchangeabilityMonitor.from_state(other.state(), 0.05, 1000, seed=3)
     assert expected
-    assert found == [(f.row, f.name, f.log_wealth) for f in expected]
+    assert found == [(f.row, f.name, f.log_wealth, f.moved) for f in expected]
+    assert expected[0].moved[0][0] == 1
     assert whole.report() == other.report()
 
 
