@@ -46,10 +46,9 @@ histories: $(VENV)/.dev  ## 1,100 histories of faults over every mode, compared 
 	$(BIN)/python tests/support/histories.py --state $${HISTORIES_STATE:-build/histories} \
 		--inside $${HISTORIES_INSIDE:-1000} --processes $${HISTORIES_PROCESSES:-100}
 
-# SOAK_EXAMPLES=10000000 for the long run; the curve is a picture for .png, else a table.
+# SOAK_EXAMPLES=10000000 for the long run.
 soak: $(VENV)/.run   ## 2 million examples: memory, key sizes and rate must stay level (minutes)
-	$(BIN)/python scripts/bench soak --entries $${SOAK_EXAMPLES:-2000000} \
-		--curve $${SOAK_CURVE:-build/soak.png}
+	$(BIN)/python scripts/bench soak --entries $${SOAK_EXAMPLES:-2000000}
 
 # BENCH="pairs --against ../old worker", for one; without it their list.
 bench: $(VENV)/.dev  ## a benchmark by name: make bench BENCH=worker

@@ -1,4 +1,4 @@
-"""Independent parts of a reproduction on all processors, results in order."""
+"""Independent tasks on all processors, results in order."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +11,9 @@ Result = TypeVar("Result")
 
 
 def each(
-    function: Callable[[Task], Result], tasks: Sequence[Task], tell: Callable[[str], None]
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[Result]:
     """Return `function` of each task, in their order; one line of progress a task.
 
@@ -21,7 +23,7 @@ def each(
         Of a module, so that another process can import it.
     tasks : sequence
         With a `str` that tells a person which they are.
-    tell : callable
+    tell : callable, optional
 
     Examples
     --------

@@ -110,6 +110,21 @@ def data_set():
     return load
 
 
+@pytest.fixture
+def tell_line(record_property):
+    """Show a line of a table in the summary of the run, whichever process the test is in."""
+    return lambda line: record_property("line", str(line))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Show what tests told by `tell_line`."""
+    reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind)]
+    told = [text for one in reports for name, text in one.user_properties if name == "line"]
+    if told:
+        terminalreporter.section("tables")
+        terminalreporter.write("\n".join([*sorted(told), ""]))
+
+
 def pytest_configure(config):
     """Compile the kernels of a worker once, before several processes would each compile them."""
     system_tools.nothing_missing = config.getoption("--nothing-missing")

@@ -1,31 +1,32 @@
-"""`bench`: figures beside a peer, measured in the same run.
+"""The benchmarks, a command each; every one takes `--json`.
 
-A benchmark is a module here whose `run` returns or yields results
-(`report.Result`), and a function here, which says what it takes.
+A benchmark is a module of this folder whose `run` yields results (`report.Result`), and a command
+here, which says what it takes. What only one of them needs is imported when it runs.
 """
 
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from scripts.bench.command_feeds import feeds
-from scripts.bench.command_fleet import fleet_model
-from scripts.bench.command_monitors import monitors
-from scripts.bench.command_nodes import nodes
-from scripts.bench.command_policies import policies
+from scripts.bench.report import Result
 from scripts.command_line import chosen, stage_progress
-from workers.cli.common import DataDir, Json, note, show_json, wide_console
+from workers.cli.common import DataDir, Json, Redis, note, redis_url, show_json, wide_console
+from workers.errors import BadConfiguration
 
-if TYPE_CHECKING:
-    from scripts.bench.quality.run import Quality
-    from scripts.bench.report import Checked, Result
+MOST_FEEDS = 10_000
+
+app = typer.Typer(
+    help="Benchmarks; each prints ratios against a peer measured in the same run.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
 
 
-class PairedBench(StrEnum):
-    """The benchmarks that `bench pairs` runs, as the command line spells them."""
+class Paired(StrEnum):
+    """The benchmarks that `pairs` runs, as the command line spells them."""
 
     WORKER = "worker"
     PROFILE = "profile"
@@ -33,263 +34,36 @@ class PairedBench(StrEnum):
 
 
 Measured = Annotated[int, typer.Option("--examples", min=100, help="Examples that are measured.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")]
+ResultsFile = Annotated[
+    Path,
+    typer.Option(
+        "--results",
+        metavar="FILE",
+        help="Keeps each part as it ends; the same command goes on from it.",
+    ),
+]
+Names = Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these.")]
+NamesWithCommas = Annotated[
+    str | None, typer.Option(metavar="NAME;...", help="Only these; ; stands between.")
+]
 
 
-def solver(
-    examples: Annotated[
-        int | None, typer.Option("--examples", min=100, help="Of Car; default all 1,728.")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Measure the exact protocol on Car against refitting scikit-learn's SVC at each step."""
-    from scripts.bench.solver import run
-
-    with stage_progress() as tell:
-        _show(run(n=examples, tell=tell), json)
-
-
-def worker(
-    examples: Measured = 20_000,
-    payload: Annotated[
-        Literal["full", "compact"],
-        typer.Option(help="Form of the answers; `compact` is measured against `full` alone."),
-    ] = "full",
-    json: Json = False,
-) -> None:
-    """Measure examples a second through Redis against what bounds them, and river in process.
-
-    The engine with rare refits and the default configuration, against a null worker, the reads and
-    commits alone, the refits alone, and two of river's classifiers without Redis. With `--payload
-    compact`: both, and the bytes of an answer in Redis, against themselves with full answers.
-    """
-    from scripts.bench import payloads
-    from scripts.bench.worker import run
-
-    with stage_progress() as tell:
-        _show(payloads.run(examples, tell) if payload == "compact" else run(examples, tell), json)
-
-
-def watching(
-    examples: Measured = 20_000,
-    pairs: Annotated[int, typer.Option("--pairs", min=2, help="Pairs of runs.")] = 12,
-    json: Json = False,
-) -> None:
-    """Measure what monitors, the endpoint and the page cost a worker, in pairs of runs."""
-    from scripts.bench.watching import run
-
-    with stage_progress() as tell:
-        _show(run(examples, pairs, tell), json)
-
-
-def scorers(
-    requests: Annotated[
-        int, typer.Option("--requests", min=1000, help="Requests that are measured.")
-    ] = 20_000,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of each.")] = 3,
-    json: Json = False,
-) -> None:
-    """Measure one, two and four scorers beside a worker that only moves messages."""
-    from scripts.bench.scorers import run
-
-    with stage_progress() as tell:
-        _show(run(requests, tell, repeats=repeats), json)
-
-
-def profile(examples: Measured = 20_000, json: Json = False) -> None:
-    """Measure where a microsecond goes: read, parse, score, learn, encode, commit, refit."""
-    from scripts.bench.profile import run
-
-    with stage_progress() as tell:
-        _show(run(examples, tell), json)
-
-
-def methods(json: Json = False) -> None:
-    """Measure the papers' methods against SVC fits, clarabel, their definition and venn-abers.
-
-    clarabel and venn-abers come with the dev extra; without them their lines are left out, and it
-    says so.
-    """
-    from scripts.bench.methods import run
-
-    with stage_progress() as tell:
-        _show(run(tell), json)
-
-
-def venn(json: Json = False) -> None:
-    """Measure a Venn-Abers answer on windows of 300, 850 and 2,000 against a batch fit for each."""
-    from scripts.bench.venn_answer import run
-
-    with stage_progress() as tell:
-        _show(run(tell), json)
-
-
-def theorem(
-    draws: Annotated[
-        int, typer.Option(min=100, metavar="N", help="Independent streams of each kind.")
-    ] = 8_000,
-    json: Json = False,
-) -> None:
-    """Test over independent streams that what is called exact is calibrated at each step.
-
-    Every taxonomy; classes of 1, 5 and 50 %, and four classes; 5 to 200 examples learned; also
-    among the answers with any given value. The largest |z| beside what noise gives; several
-    minutes.
-    """
-    from scripts.bench.theorem import run
-
-    with stage_progress() as tell:
-        _show(run(tell, draws), json)
-
-
-def coverage(
-    draws: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Independent streams of each kind.")
-    ] = 40,
-    json: Json = False,
-) -> None:
-    """Measure how often each published interval holds what it is about, and how wide it is.
-
-    The frequency in the bin of the score, and P(y | score), where both are known: i.i.d. examples,
-    300 to 5,000 of them, classes of 2, 10 and 50 %, and four classes; several minutes.
-    """
-    from scripts.bench.coverage import run
-
-    with stage_progress() as tell:
-        _show(run(tell, draws), json)
-
-
-def latency(
-    examples: Annotated[int, typer.Option(min=100, help="Answered by each worker.")] = 20_000,
-    json: Json = False,
-) -> None:
-    """Measure one example at a time against a null worker; and the same while refits run."""
-    from scripts.bench.latency import run
-
-    with stage_progress() as tell:
-        _show([run(examples, tell)], json)
-
-
-def soak(
-    entries: Annotated[int, typer.Option(min=10_000, help="Examples to feed.")] = 2_000_000,
-    curve: Annotated[
-        Path | None,
-        typer.Option(help="Draw memory and rate: a picture for .png, else a table."),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Feed millions of drifting examples: memory, keys and rate must stay level (else exit 1)."""
-    from scripts.bench.soak import run
-
-    found: Checked = run(entries, curve)
-    _show([found], json)
-    if not found.holds:
-        raise typer.Exit(1)
-
-
-def start(
-    cold: Annotated[
-        bool, typer.Option("--cold", help="Also start with an empty numba cache (a minute).")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Measure from the command to the first answer on a window of 5,000 against bare imports."""
-    from scripts.bench.start import run
-
-    with stage_progress() as tell:
-        _show([run(cold, tell)], json)
-
-
-def quality(
-    streams: Annotated[
-        str | None,
-        typer.Option("--streams", metavar="NAME,...", help="Only these."),
-    ] = None,
-    rows: Annotated[
-        str | None,
-        typer.Option("--rows", metavar="NAME;...", help="Only these methods; ; stands between."),
-    ] = None,
-    shuffles: Annotated[
-        int,
-        typer.Option("--shuffles", min=1, help="Shuffles, or draws, of a stream without an order."),
-    ] = 10,
-    examples: Annotated[
-        int | None,
-        typer.Option("--examples", min=500, help="Of each stream, at most; default all it uses."),
-    ] = None,
-    held_out: Annotated[
-        bool,
-        typer.Option(
-            "--held-out", help="The streams on which nothing was chosen as well: look once."
-        ),
-    ] = False,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")] = 1,
-    results: Annotated[
-        Path,
-        typer.Option(
-            "--results",
-            metavar="FILE",
-            help="Keeps each cell as it ends; the same command goes on from it.",
-        ),
-    ] = Path("quality.jsonl"),
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            "--figure",
-            metavar="FILE",
-            help="Draw log loss against processor time: .png, .svg or .pdf.",
-            show_default=False,
-        ),
-    ] = None,
-    data_dir: DataDir = None,
-    json: Json = False,
-) -> None:
-    """Measure the probabilities against rolling models of scikit-learn and models of river.
-
-    Each example is answered before it is learned: log loss, Brier score, accuracy, AUC, debiased
-    calibration error, coverage (what right intervals would reach) and width of the intervals, and
-    processor time. Goals come last. The venn-abers package comes with the dev extra.
-    """
-    from scripts.bench.quality.cells import cells_of
-    from scripts.bench.quality.kept import KeptCells
-    from scripts.bench.quality.rows import METHODS
-    from scripts.bench.quality.run import run
-    from scripts.bench.quality.streams import DEVELOPMENT, STREAMS
-
-    names = chosen("--streams", streams, ",", tuple(STREAMS if held_out else DEVELOPMENT))
-    methods = chosen("--rows", rows, ";", tuple(METHODS))
-    cells = cells_of(names, methods, shuffles, examples, data_dir)
-    kept = KeptCells(results)
-    found, skipped = run(cells, kept, jobs, note)
-    _show_qualities(found, json)
-    for line in skipped:
-        note(f"not measured: {line}")
-    if figure is not None:
-        from scripts.bench.quality.figure import draw
-
-        draw(found, figure)
-
-
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def pairs(
     context: typer.Context,
-    bench: Annotated[PairedBench, typer.Argument(help="What is run.", show_default=False)],
+    bench: Annotated[Paired, typer.Argument(help="What is run.", show_default=False)],
     against: Annotated[
         Path,
-        typer.Option(
-            "--against",
-            metavar="DIR",
-            help="The other checkout, with its own .venv.",
-            show_default=False,
-        ),
+        typer.Option(metavar="DIR", help="The other checkout, with its own .venv."),
     ],
-    runs: Annotated[int, typer.Option("--runs", min=2, help="Pairs of runs.")] = 12,
+    runs: Annotated[int, typer.Option(min=2, help="Pairs of runs.")] = 12,
     results: Annotated[
         Path | None,
         typer.Option(
-            "--results",
             metavar="FILE",
             help="Keeps each run as it ends; the same command goes on from it. "
             "Default pairs-BENCH.jsonl.",
-            show_default=False,
         ),
     ] = None,
     json: Json = False,
@@ -302,57 +76,269 @@ def pairs(
     """
     from scripts.bench.pairs import Comparison, run
 
-    file = results or Path(f"pairs-{bench.value}.jsonl")
     asked = Comparison(bench.value, against, tuple(context.args))
     with stage_progress() as tell:
-        _show(run(asked, runs, file, tell), json)
+        _show(run(asked, runs, results or Path(f"pairs-{bench.value}.jsonl"), tell), json)
 
 
-def _show(results: "Iterable[Result]", json: bool) -> None:
+@app.command()
+def worker(examples: Measured = 20_000, json: Json = False) -> None:
+    """Measure examples a second through Redis against what bounds them, and river in process.
+
+    The engine with rare refits and the default configuration, against a null worker, the reads and
+    commits alone, the refits alone, and two of river's classifiers without Redis.
+    """
+    from scripts.bench.worker import run
+
+    with stage_progress() as tell:
+        _show(run(examples, tell), json)
+
+
+@app.command()
+def profile(examples: Measured = 20_000, json: Json = False) -> None:
+    """Measure where a microsecond goes: read, parse, score, learn, encode, commit, refit."""
+    from scripts.bench.profile import run
+
+    with stage_progress() as tell:
+        _show(run(examples, tell), json)
+
+
+@app.command()
+def solver(
+    examples: Annotated[
+        int | None, typer.Option(min=100, help="Of Car; default all 1,728.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure the exact protocol on Car against refitting scikit-learn's SVC at each step."""
+    from scripts.bench.solver import run
+
+    with stage_progress() as tell:
+        _show(run(n=examples, tell=tell), json)
+
+
+@app.command()
+def latency(
+    examples: Annotated[int, typer.Option(min=100, help="Answered by each worker.")] = 20_000,
+    json: Json = False,
+) -> None:
+    """Measure one example at a time against a null worker; and the same while refits run."""
+    from scripts.bench.latency import run
+
+    with stage_progress() as tell:
+        _show([run(examples, tell)], json)
+
+
+@app.command()
+def start(json: Json = False) -> None:
+    """Measure from the command to the first answer on a window of 5,000 against bare imports."""
+    from scripts.bench.start import run
+
+    with stage_progress() as tell:
+        _show([run(tell)], json)
+
+
+@app.command()
+def soak(
+    entries: Annotated[int, typer.Option(min=10_000, help="Examples to feed.")] = 2_000_000,
+    json: Json = False,
+) -> None:
+    """Feed millions of drifting examples: memory, keys and rate must stay level (else exit 1)."""
+    from scripts.bench.soak import run
+
+    found = run(entries)
+    _show([found], json)
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+@app.command()
+def scorers(
+    requests: Annotated[int, typer.Option(min=1000, help="Requests that are measured.")] = 20_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 3,
+    json: Json = False,
+) -> None:
+    """Measure one, two and four scorers beside a worker that only moves messages."""
+    from scripts.bench.scorers import run
+
+    with stage_progress() as tell:
+        _show(run(requests, tell, repeats=repeats), json)
+
+
+@app.command()
+def feeds(
+    parts: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,...", help="Only these: idle, learning, busy, new, sizes."),
+    ] = None,
+    idle: Annotated[int, typer.Option(min=3, max=MOST_FEEDS, help="Feeds at rest.")] = 1000,
+    learning: Annotated[int, typer.Option(min=3, max=MOST_FEEDS, help="Feeds that learn.")] = 50,
+    busy: Annotated[
+        int, typer.Option(min=2, max=MOST_FEEDS, help="Feeds with a steady rate.")
+    ] = 200,
+    new: Annotated[int, typer.Option(min=1, max=5_000, help="New feeds, beside as many.")] = 20,
+    rate: Annotated[float, typer.Option(min=0.1, help="Examples a second of each.")] = 5.0,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="Of load; twice as many on one feed alone.")
+    ] = 60.0,
+    results: ResultsFile = Path("feeds.jsonl"),
+    json: Json = False,
+) -> None:
+    """Measure memory, processor time, latency and starts of a process of many feeds.
+
+    Feeds have a window of 2,000 examples with 20 features, and are copies of one that was filled.
+    idle: memory of a feed at rest, the processor time of all of them, and the time from the command
+    until each has answered, after a graceful stop and after a kill, and that of a graceful stop.
+    learning: memory of a feed that learns. busy: how long answers take, and the processor time of
+    an example, beside one feed alone at the rate of each, and at that of all. new: how long answers
+    of feeds take beside as many new ones, four times as fast, whose refits take effect at once.
+    sizes: for 1, 4, 16, 200 and 1,000 feeds the rate in full load, what limits it, latency at 100
+    examples a second over all feeds, memory. The makers of the load run on the same machine.
+    """
+    from scripts.bench.feeds.harness import Sizes
+    from scripts.bench.feeds.measure import PARTS
+    from scripts.bench.feeds.run import run
+
+    names = chosen("--parts", parts, ",", tuple(PARTS))
+    sizes = Sizes(
+        idle=idle, learning=learning, busy=busy, new=new, rate=rate, short=seconds, long=2 * seconds
+    )
+    with stage_progress() as tell:
+        _show(run(sizes, results, names, tell), json)
+
+
+@app.command()
+def nodes(
+    redis: Redis = None,
+    feeds: Annotated[str, typer.Option(metavar="N,...", help="Numbers of feeds.")] = "200,1000",
+    seconds: Annotated[float, typer.Option(min=1, max=3600, help="Of rest, of each.")] = 30.0,
+    json: Json = False,
+) -> None:
+    """Measure what feeds at rest cost in one process on a Redis Cluster.
+
+    --redis names a cluster that does nothing else. Feeds of the name bench-nodes-... are made in it
+    and deleted at the end. Told are the processor time of the process and of all nodes, the
+    connections, and how long an example to a feed at rest waits for its answer.
+    """
+    from scripts.bench.feeds.nodes import run
+
+    counts = [int(count) for count in feeds.split(",") if count.strip().isdigit()]
+    if len(counts) != feeds.count(",") + 1 or min(counts) < 1 or max(counts) > MOST_FEEDS:
+        raise BadConfiguration(
+            f"--feeds {feeds!r}: write numbers from 1 to {MOST_FEEDS:,}, as 200,1000"
+        )
+    with stage_progress() as tell:
+        _show(run(redis_url(redis), counts, seconds, tell), json)
+
+
+@app.command()
+def quality(
+    streams: Names = None,
+    rows: NamesWithCommas = None,
+    shuffles: Annotated[
+        int, typer.Option(min=1, help="Shuffles, or draws, of a stream without an order.")
+    ] = 10,
+    examples: Annotated[
+        int | None,
+        typer.Option(min=500, help="Of each stream, at most; default all it uses."),
+    ] = None,
+    held_out: Annotated[
+        bool,
+        typer.Option(
+            "--held-out", help="The streams on which nothing was chosen as well: look once."
+        ),
+    ] = False,
+    jobs: Jobs = 1,
+    results: ResultsFile = Path("quality.jsonl"),
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Measure the probabilities against rolling models of scikit-learn and models of river.
+
+    Each example is answered before it is learned: log loss, Brier score, accuracy, AUC, debiased
+    calibration error, coverage (what right intervals would reach) and width of the intervals, and
+    processor time. The venn-abers package comes with the dev extra.
+    """
+    from scripts.bench.quality.cells import cells_of
+    from scripts.bench.quality.report import GROUPS, means, tables
+    from scripts.bench.quality.rows import METHODS
+    from scripts.bench.quality.run import run
+    from scripts.bench.quality.streams import DEVELOPMENT, STREAMS
+
+    names = chosen("--streams", streams, ",", tuple(STREAMS if held_out else DEVELOPMENT))
+    methods = chosen("--rows", rows, ";", tuple(METHODS))
+    cells = cells_of(names, methods, shuffles, examples, data_dir)
+    found, skipped = run(cells, results, jobs, note)
+    if json:
+        _show([*found, *(mean for group in GROUPS for mean in means(found, group))], json)
+    else:
+        for table in tables(found):
+            wide_console().print(table)
+    for line in skipped:
+        note(f"not measured: {line}")
+
+
+@app.command()
+def monitors(
+    streams: Annotated[
+        int, typer.Option(min=2, help="Streams of each kind, for slow peers shorter.")
+    ] = 200,
+    worlds: NamesWithCommas = None,
+    detectors: NamesWithCommas = None,
+    jobs: Jobs = 1,
+    results: ResultsFile = Path("monitors.jsonl"),
+    json: Json = False,
+) -> None:
+    """Measure how soon a change is found, at the same mean run length without one.
+
+    Simulated streams of 10,000 examples with a change after 5,000: the share found and the median
+    delay, beside river's ADWIN, Page-Hinkley, KSWIN and DDM, CUSUM and Shiryaev-Roberts, and the
+    packages mapie and online-cp where they are installed. Each is made as sensitive as a mean of
+    10,000 examples to a false alarm allows. The default monitors have their own level, and stand
+    on streams without a change as well, also where the default predictor answers, and where the
+    labels of one class come sooner.
+
+    And the first 10,000 examples of 2cdt, 2cht, moving-squares and Elec2, answered by the default
+    predictor with one machine: how many alarms, the first, and the delay where the change is known.
+    """
+    from scripts.bench.monitors.measure import DETECTORS, STREAMS, cells_of
+    from scripts.bench.monitors.run import run
+
+    names = chosen("--worlds", worlds, ";", STREAMS)
+    cells = cells_of(names, chosen("--detectors", detectors, ";", tuple(DETECTORS)), streams)
+    _show(run(cells, results, jobs, note), json)
+
+
+@app.command()
+def policies(
+    streams: Names = None,
+    rows: Names = None,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of a stream that is drawn.")] = 5,
+    examples: Annotated[int, typer.Option(min=500, max=10_000, help="Of each stream.")] = 10_000,
+    jobs: Jobs = 1,
+    results: ResultsFile = Path("policies.jsonl"),
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Measure the log loss of each `on_drift`, beside no monitors and river's ARF.
+
+    Recorded streams, and drawn ones whose law changes in the middle: over the whole stream but for
+    the first 250 examples, and over the 2,000 after the change. `warming` is how many answers had
+    no model after a reset; they count as all classes alike. `acted` is on how many changes the
+    policy acted.
+    """
+    from scripts.bench.policies.run import METHODS, cells_of, run
+    from scripts.bench.policies.streams import STREAMS
+
+    names = chosen("--streams", streams, ",", STREAMS)
+    methods = chosen("--rows", rows, ",", tuple(METHODS))
+    _show(run(cells_of(names, methods, draws, examples, data_dir), results, jobs, note), json)
+
+
+def _show(results: Iterable[Result], json: bool) -> None:
     """Print each result as it comes."""
     for result in results:
         if json:
             show_json(result.plain())
         else:
             print(result, flush=True)
-
-
-def _show_qualities(found: "list[Quality]", json: bool) -> None:
-    from scripts.bench.quality.goals import goals
-    from scripts.bench.quality.report import GROUPS, means, tables
-
-    if json:
-        _show([*found, *(mean for group in GROUPS for mean in means(found, group))], json)
-    for table in tables(found) if found and not json else ():
-        wide_console().print(table)
-    _show(goals(found), json)
-
-
-app = typer.Typer(
-    help="Benchmarks; each prints ratios against a peer measured in the same run.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-for command in (
-    solver,
-    worker,
-    profile,
-    methods,
-    venn,
-    theorem,
-    coverage,
-    quality,
-    latency,
-    soak,
-    start,
-    monitors,
-    policies,
-    watching,
-    scorers,
-    feeds,
-    nodes,
-    fleet_model,
-):
-    app.command(command.__name__.replace("_", "-"))(command)
-passing_on = {"allow_extra_args": True, "ignore_unknown_options": True}
-app.command("pairs", context_settings=passing_on)(pairs)

@@ -6,14 +6,14 @@ refit process runs, or sleeps.
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Self
 
 import numpy as np
 
 from scripts.bench.drift import drifting
+from scripts.bench.feed import server
 from scripts.bench.processes import (
     WorkerEnded,
     is_running,
@@ -23,7 +23,6 @@ from scripts.bench.processes import (
     worker,
 )
 from scripts.bench.report import Check, Checked, Tell, silent
-from workers.broker import embedded
 from workers.broker.client import TIMEOUT, client
 from workers.feed.keys import FeedKeys
 from workers.push.ingest import entry
@@ -39,7 +38,7 @@ WARM_UP = 3_000
 
 _FEED, _NULL = "latency", "latency-null"
 _WAIT_MS = 100_000  # the first answer waits for the worker's start
-_QUANTILES = (50.0, 99.0, 99.9, 100.0)
+_QUANTILES, _P99 = (50.0, 99.0, 99.9, 100.0), 1
 _NAMES = {
     "null": "null worker",
     "idle": "worker, no refit under way",
@@ -51,47 +50,13 @@ Times = dict[str, list[float]]
 """Seconds from before the push to after the answer: "null", "idle" and "refitting"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Latency(Checked):
-    """A run: every time that was measured, and the ratios.
-
-    Attributes
-    ----------
-    times : dict of str to list of float
-    checks : list of Check
-    """
-
-    times: Times
-    checks: list[Check]
-
-    def lines(self) -> Iterator[str]:
-        """Yield the quantiles of each kind, in milliseconds."""
-        heads = (f"{f'p{q:g}' if q < 100 else 'most':>9}" for q in _QUANTILES)
-        yield f"{'milliseconds':<34}{'examples':>9}{''.join(heads)}"
-        for name, values in self.quantiles().items():
-            shown = "".join(f"{1e3 * value:>9.3f}" for value in values)
-            yield f"{_NAMES[name]:<34}{len(self.times[name]):>9,}{shown}"
-
-    def values(self) -> dict[str, Any]:
-        """Return the quantiles as JSON values."""
-        return {"seconds": self.quantiles()}
-
-    def quantiles(self) -> dict[str, list[float]]:
-        """Return the quantiles of each kind, in seconds."""
-        return {
-            name: np.percentile(values, _QUANTILES).tolist()
-            for name, values in self.times.items()
-            if values
-        }
-
-
 def run(
     examples: int = EXAMPLES,
     tell: Tell = silent,
     url: str | None = None,
     turns: int = TURNS,
     warm_up: int = WARM_UP,
-) -> Latency:
+) -> Checked:
     """Measure both workers in turns.
 
     Parameters
@@ -113,9 +78,11 @@ def run(
         On a system without /proc.
     """
     require_proc()
-    if url is None:
-        with embedded.temporary() as server:
-            return run(examples, tell, server.url, turns, warm_up)
+    with server(url) as where:
+        return result(_measured(where, examples, tell, turns, warm_up))
+
+
+def _measured(url: str, examples: int, tell: Tell, turns: int, warm_up: int) -> Times:
     rows = drifting(warm_up + 1 + examples)
     times: Times = {"null": [], "idle": [], "refitting": []}
     with python(*worker(_FEED, url)) as process, Client(url, _FEED) as ours:
@@ -130,7 +97,7 @@ def run(
                 some = list(islice(rows, examples // turns))
                 times["null"].extend(map(theirs.ask, some))
                 _ask_ours(ours, process.pid, some, times)
-    return Latency(times, _checks(times))
+    return times
 
 
 def _ask_ours(ours: "Client", pid: int, rows: Sequence[Row], times: Times) -> None:
@@ -142,13 +109,24 @@ def _ask_ours(ours: "Client", pid: int, rows: Sequence[Row], times: Times) -> No
         times["refitting" if was_busy or is_running(child) else "idle"].append(seconds)
 
 
-def _checks(times: Times) -> list[Check]:
+def result(times: Times) -> Checked:
+    """Return the quantiles of each kind and the ratios that have bounds."""
+    quantiles = {
+        name: np.percentile(seconds, _QUANTILES).tolist()
+        for name, seconds in times.items()
+        if seconds
+    }
+    heads = (f"{f'p{q:g}' if q < 100 else 'most':>9}" for q in _QUANTILES)
+    lines = [f"{'milliseconds':<34}{'examples':>9}{''.join(heads)}"]
+    for name, seconds in quantiles.items():
+        shown = "".join(f"{1e3 * value:>9.3f}" for value in seconds)
+        lines.append(f"{_NAMES[name]:<34}{len(times[name]):>9,}{shown}")
     median = float(np.median(times["idle"] + times["refitting"]) / np.median(times["null"]))
     checks = [Check("median / null worker's median", median, MOST_MEDIAN)]
     if times["idle"] and times["refitting"]:
-        idle, refitting = (np.percentile(times[name], 99.0) for name in ("idle", "refitting"))
-        checks.append(Check("p99 while a refit runs / idle p99", float(refitting / idle), MOST_P99))
-    return checks
+        slower = quantiles["refitting"][_P99] / quantiles["idle"][_P99]
+        checks.append(Check("p99 while a refit runs / idle p99", slower, MOST_P99))
+    return Checked({"seconds": quantiles}, checks, lines)
 
 
 class Client:

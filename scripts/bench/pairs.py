@@ -20,7 +20,6 @@ import orjson
 from scipy import stats
 from typing_extensions import override
 
-from scripts.bench.printed import Speeds, speeds
 from scripts.bench.report import Result, Tell, silent
 from workers.errors import BadConfiguration, WorkerError
 
@@ -29,6 +28,13 @@ ROOT = Path(__file__).parents[2]
 """This checkout."""
 
 THIS, AGAINST = "this", "against"
+
+PEER = "peer: "
+"""Stands before the name of a figure that is a peer's: the same program in both checkouts."""
+
+Speeds = dict[str, float]
+"""By name, what is the greater the faster: a rate, or one divided by a time."""
+
 _DATA = "ONLINE_SVM_DATA"
 
 
@@ -43,7 +49,7 @@ class PairedRatio(Result):
     Attributes
     ----------
     name : str
-        Begins with `printed.PEER` where the figure is a peer's: the same program in both.
+        Begins with `PEER` where the figure is a peer's.
     pairs : int
     ratio : float
         Geometric mean over the pairs; above 1 this checkout is faster.
@@ -120,8 +126,7 @@ class Checkout:
         BenchFailed
             If it fails, or prints none.
         """
-        json = ("--json",) if "--json" in self._run(bench, "--help") else ()
-        found = speeds(self._run(bench, *options, *json))
+        found = speeds(self._run(bench, *options, "--json"))
         if not found:
             raise BenchFailed(f"{self.directory}: bench {bench} printed no figure")
         return found
@@ -239,3 +244,41 @@ def run(asked: Comparison, pairs: int, path: Path, tell: Tell = silent) -> Itera
         if all(name in found for found in (*runs[THIS], *runs[AGAINST])):
             ours, theirs = ([found[name] for found in runs[side]] for side in (THIS, AGAINST))
             yield PairedRatio.of(name, ours, theirs)
+
+
+def speeds(text: str) -> Speeds:
+    """Return the figures that `worker`, `profile` or `solver` printed with `--json`.
+
+    Examples
+    --------
+    >>> speeds('{"name": "engine / null worker", "ours": 30.0, "peer": 60.0, "unit": "/s"}')
+    {'engine': 30.0, 'peer: null worker': 60.0}
+    >>> speeds('{"name": "default", "whole": 50.0, "parts": {"read": 2.0}}')
+    {'default: whole': 0.02, 'default: read': 0.5}
+    """
+    found: Speeds = {}
+    for line in text.splitlines():
+        for name, speed in _of_result(orjson.loads(line)):
+            if 0.0 < speed < math.inf:
+                found.setdefault(name, speed)  # one figure stands beside several peers
+    return found
+
+
+def _of_result(result: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    name = result["name"]
+    if "ours" in result:
+        ours, _, peer = name.partition(" / ")
+        yield ours, _speed(result["ours"], result["unit"])
+        yield PEER + (peer or ours), _speed(result["peer"], result["unit"])
+    if "whole" in result:
+        yield f"{name}: whole", _speed(result["whole"])
+    for part, value in result.get("parts", {}).items():
+        yield f"{name}: {part}", _speed(value)
+    for process, value in result.get("processor", {}).items():
+        yield f"{name}: processor time, {process}", _speed(value)
+
+
+def _speed(value: float, unit: str = "s") -> float:
+    if unit == "/s":
+        return value
+    return 1.0 / value if value else math.inf

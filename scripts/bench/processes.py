@@ -1,4 +1,4 @@
-"""The real command as a process, and what the system tells about it (Linux: from /proc)."""
+"""Real commands as processes, and what the system tells about them (Linux: from /proc)."""
 
 import os
 import subprocess
@@ -10,12 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
+from workers.broker.store import Store
 from workers.errors import BadConfiguration, WorkerError
 
 ROOT = Path(__file__).parents[2]
 """This checkout: the directory in which `python -m workers.cli` runs its sources."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICK = 1 / os.sysconf("SC_CLK_TCK")
 # Above any start on a busy machine, cold cache included.
 _START_SECONDS = 300.0
 _STOP_SECONDS = 30.0
@@ -56,6 +58,11 @@ class Measured:
         self.process.wait(seconds)
 
     @property
+    def processor_seconds(self) -> float:
+        """Seconds of processor time of the process and of those that it started."""
+        return sum(map(seconds_of, family(self.pid)))
+
+    @property
     def said(self) -> str:
         """The last lines of its standard error."""
         self._said.seek(0)
@@ -78,15 +85,8 @@ class Measured:
 
 
 @contextmanager
-def python(*arguments: str, **environment: str) -> Iterator[Measured]:
-    """Run this Python with arguments in the block, and stop it gracefully after.
-
-    Parameters
-    ----------
-    *arguments : str
-    **environment : str
-        Variables on top of this process's.
-    """
+def python(*arguments: str) -> Iterator[Measured]:
+    """Run this Python with arguments in the block, and stop it gracefully after."""
     with (
         TemporaryFile() as said,
         TemporaryDirectory() as state,  # what a worker leaves for later ones
@@ -96,7 +96,7 @@ def python(*arguments: str, **environment: str) -> Iterator[Measured]:
             stdout=said,
             stderr=said,
             cwd=ROOT,
-            env=os.environ | {"XDG_STATE_HOME": state} | environment,
+            env=os.environ | {"XDG_STATE_HOME": state},
         ) as process,
     ):
         try:
@@ -107,9 +107,16 @@ def python(*arguments: str, **environment: str) -> Iterator[Measured]:
             process.kill()
 
 
-def worker(feed: str, url: str, options: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the arguments of the real worker's command, for `python`."""
-    return ("-m", "workers.cli", "worker", feed, "--redis", url, "--quiet", *options)
+def worker(feeds: str | Sequence[str], url: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the arguments of the real worker's command, for `python`.
+
+    Examples
+    --------
+    >>> worker(["a", "b"], "redis://h/0")[2:5]
+    ('worker', 'a', 'b')
+    """
+    names = (feeds,) if isinstance(feeds, str) else feeds
+    return ("-m", "workers.cli", "worker", *names, "--redis", url, "--quiet", *options)
 
 
 def refit_process(pid: int) -> int | None:
@@ -157,3 +164,33 @@ def require_proc() -> None:
     """Raise BadConfiguration on a system without /proc."""
     if not Path("/proc/self/statm").exists():
         raise BadConfiguration("this benchmark reads /proc: run it on Linux")
+
+
+def family(pid: int) -> Iterator[int]:
+    """Yield a process and those that it started, and they."""
+    require_proc()
+    yield pid
+    for thread in Path(f"/proc/{pid}/task").iterdir():  # each thread has children of its own
+        for child in (thread / "children").read_text().split():
+            yield from family(int(child))
+
+
+def seconds_of(pid: int) -> float:
+    """Return the seconds of processor time that a process has taken, ended threads included.
+
+    Examples
+    --------
+    >>> before = seconds_of(os.getpid())
+    >>> while seconds_of(os.getpid()) == before:  # it grows as this process computes
+    ...     pass
+    """
+    require_proc()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * _TICK
+
+
+def redis_seconds(store: Store) -> float:
+    """Return the seconds of processor time that Redis has taken, but for its children."""
+    lines = store.call("INFO", "cpu").decode().split()
+    told = dict(line.split(":") for line in lines if ":" in line)
+    return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])

@@ -6,6 +6,7 @@ take is not. These are of the worker's own thread; Redis and the refit process w
 processor time of each process, user and system, stands below.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -16,8 +17,8 @@ from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.committee.model import CommitteeModel
 from online_svm.svm.kernel_model import KernelModel
-from scripts.bench.feed import WARM_UP, our_worker, quiet, server, stream, warm_worker
-from scripts.bench.processor_time import processor_seconds
+from scripts.bench.feed import WARM_UP, WarmWorker, our_worker, quiet, server, stream, warm_worker
+from scripts.bench.processes import family, redis_seconds, seconds_of
 from scripts.bench.report import Result, Tell, silent
 from scripts.bench.timing import Part, PartClock, watched
 from scripts.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
@@ -126,9 +127,9 @@ def _profile(name: str, settings: WorkerSettings, url: str, examples: Any) -> Pr
         warm_worker(url, f"bench-profile-{name}", settings, examples) as warm,
     ):
         clock.spent.clear()
-        before = processor_seconds(warm.store, warm.refits)
+        before = _processor_seconds(warm)
         rate = warm.answer()
-        after = processor_seconds(warm.store, warm.refits)
+        after = _processor_seconds(warm)
     scale = 1e6 / (len(examples) - WARM_UP)
     parts = dict.fromkeys(part for _, _, part in _PARTS) | clock.spent
     return Profile(
@@ -137,3 +138,14 @@ def _profile(name: str, settings: WorkerSettings, url: str, examples: Any) -> Pr
         {part: scale * (parts[part] or 0.0) for part in parts},
         {process: scale * (after[process] - before[process]) for process in after},
     )
+
+
+def _processor_seconds(warm: WarmWorker) -> dict[str, float]:
+    """Return the seconds that each process of a worker has taken since it began.
+
+    The worker is this process. Its refit processes count as one.
+    """
+    seconds = {"worker": time.process_time(), "Redis": redis_seconds(warm.store)}
+    if isinstance(warm.refits, ProcessRefitter):
+        seconds["refit process"] = sum(map(seconds_of, family(warm.refits.pid)))
+    return seconds

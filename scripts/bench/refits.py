@@ -1,4 +1,4 @@
-"""What the predictor does for a refit of its default schedule, part by part.
+"""What the predictor does for a refit of its default schedule.
 
 The real classes are run: `Learner.refit` (scaling, new points, solution, scores of the calibration
 part, model), and the activation of an `ActiveModel` (scores of what was learned since the freeze,
@@ -9,40 +9,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from online_svm.calibration.binning import BinningCalibrator
-from online_svm.calibration.isotonic import IsotonicCalibrator
-from online_svm.calibration.labelled_columns import LabelledColumns
-from online_svm.calibration.platt import PlattCalibrator
 from online_svm.config import PredictorConfig
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.refit.learner import Learner
-from online_svm.refit.scaling import Scaling
 from online_svm.refit.task import RefitTask
 from online_svm.stream.labels import ClassView
 from online_svm.stream.split import training_mask
-from online_svm.svm.exact.rolling_machine import RollingMachine
-from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Bools, Floats, Ints
-from online_svm.venn.registry import VennScheme
 from scripts.bench.report import Row
-from scripts.bench.timing import Part, PartClock, timed, watched
-
-Seconds = dict[str, float]
-
-PARTS: tuple[Part, ...] = (
-    (Scaling, "transform", "scale"),
-    (RollingMachine, "forget", "forget"),
-    (RollingMachine, "extend", "extend"),
-    (RollingMachine, "solve", "solve"),
-    (RollingMachine, "model", "model"),
-    (RollingMachine, "observer_values", "re-score"),
-    (KernelModel, "scores", "score since"),
-    (VennScheme, "begin", "counts"),
-    (LabelledColumns, "counts", "sort"),
-    (PlattCalibrator, "fit", "platt"),
-    (IsotonicCalibrator, "fit_counts", "isotonic"),
-    (BinningCalibrator, "fit_counts", "binning"),
-)
+from scripts.bench.timing import timed
 
 
 class RefitBench:
@@ -102,25 +77,9 @@ def refit_rows(
         bench.refit(bench.window, since)
         for i in range(refits):
             freeze = bench.window + (i + 1) * config.refit_every
-            ours, parts = _timed(bench, freeze, since)
+            ours, _ = timed(lambda: bench.refit(freeze, since))  # noqa: B023 - called at once
             held, trains = bench.split(freeze)
-            times.append((ours, svc_seconds(X[held][trains], codes[held][trains]), parts))
+            times.append((ours, svc_seconds(X[held][trains], codes[held][trains])))
+        ours, peer = (float(np.median(column)) for column in zip(*times, strict=True))
         name = f"refit, {config.refit_every} in and out of {bench.window}, {since} since"
-        yield _row(name, times)
-
-
-def _row(name: str, times: list[tuple[float, float, Seconds]]) -> Row:
-    ours, peer = (float(np.median([t[k] for t in times])) for k in (0, 1))
-    medians = {
-        part: 1e6 * float(np.median([parts[part] for _, _, parts in times])) for part in times[0][2]
-    }
-    note = ", ".join(f"{part} {us:.0f}" for part, us in medians.items() if us)
-    return Row(name, ours, peer, f"medians, beside SVC.fit alone; us: {note}")
-
-
-def _timed(bench: RefitBench, freeze: int, since: int) -> tuple[float, Seconds]:
-    """Return the seconds of one refit, and of each of its parts; none of `PARTS` calls another."""
-    clock = PartClock(spent=dict.fromkeys([name for _, _, name in PARTS], 0.0))
-    with watched(PARTS, clock):
-        whole, _ = timed(lambda: bench.refit(freeze, since))
-    return whole, clock.spent | {"rest": whole - sum(clock.spent.values())}
+        yield Row(name, ours, peer, "medians, beside SVC.fit alone")

@@ -1,6 +1,6 @@
 """Lines of a benchmark: ours beside a peer's, measured in the same run, or beside a bound."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
@@ -33,8 +33,8 @@ class Row(Result):
         Seconds of one task, or tasks a second.
     note : str
         What else to say of it.
-    unit : {"s", "/s", "B"}
-        Seconds or bytes, where less is better, or a rate, where more is.
+    unit : {"s", "/s"}
+        Seconds, where less is better, or a rate, where more is.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Row(Result):
     ours: float
     peer: float
     note: str = ""
-    unit: Literal["s", "/s", "B"] = "s"
+    unit: Literal["s", "/s"] = "s"
 
     @override
     def plain(self) -> dict[str, Any]:
@@ -63,9 +63,6 @@ class Row(Result):
         if self.unit == "/s":
             rates = f"{self.ours:>10,.0f}/s {self.peer:>10,.0f}/s {self.ratio:>8.2f}"
             return f"{self.name:<58}{rates}"
-        if self.unit == "B":
-            sizes = f"{self.ours:>10,.0f} B  {self.peer:>10,.0f} B  {self.ratio:>8.2f}"
-            return f"{self.name:<58}{sizes}"
         times = f"{1e3 * self.ours:10.3f} ms {1e3 * self.peer:10.2f} ms {self.ratio:7.1f} x"
         return f"{self.name:<44}{times}  {self.note}"
 
@@ -108,31 +105,37 @@ class Check(Result):
         return f"{self.name:<42}{self.measured:>17,.2f}  {side} {self.bound:>14,.2f}  {verdict}"
 
 
-class Checked:
-    """A run with figures that have bounds.
+@dataclass(frozen=True, slots=True)
+class Checked(Result):
+    """What a run measured, and those of its figures that have bounds.
 
-    A subclass says what else was measured: `lines` for people, `values` for JSON.
+    Attributes
+    ----------
+    values : dict
+        What was measured, as JSON values.
+    checks : list of Check
+    lines : list of str
+        What was measured, for people.
+
+    Examples
+    --------
+    >>> print(Checked({"n": 2}, [Check("rate", 1.0, 0.95, is_least=True)], ["2 examples"]))
+    2 examples
+    rate                                                   1.00  at least           0.95  ok
     """
 
-    __slots__ = ()
+    values: dict[str, Any]
     checks: list[Check]
-
-    def lines(self) -> Iterator[str]:
-        """Yield what was measured."""
-        raise NotImplementedError
-
-    def values(self) -> dict[str, Any]:
-        """Return what was measured as JSON values."""
-        raise NotImplementedError
+    lines: list[str]
 
     @property
     def holds(self) -> bool:
         """Whether every bound is kept."""
         return all(check.holds for check in self.checks)
 
+    @override
     def plain(self) -> dict[str, Any]:
-        """Return values and checks as JSON values."""
-        return self.values() | {"checks": [check.plain() for check in self.checks]}
+        return self.values | {"checks": [check.plain() for check in self.checks]}
 
     def __str__(self) -> str:
-        return "\n".join([*self.lines(), *map(str, self.checks)])
+        return "\n".join([*self.lines, *map(str, self.checks)])

@@ -19,8 +19,7 @@ from typing_extensions import override
 
 from scripts.bench.feed import WARM_UP, Pairs, push, quiet, server, stream, warm_worker
 from scripts.bench.null import GROUP, answer
-from scripts.bench.processes import Measured, python
-from scripts.bench.processor_time import redis_seconds, seconds_of
+from scripts.bench.processes import Measured, python, redis_seconds, seconds_of
 from scripts.bench.report import Result, Row, Tell, silent
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings

@@ -7,10 +7,6 @@ the rate are sampled all along, and each must be level: `levels.py` says what th
 
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from scripts.bench.drift import drifting
 from scripts.bench.levels import Bounds, Sample, checks, rate
@@ -38,32 +34,12 @@ _LOOK = 0.005  # seconds between two looks at a full feed
 _TOLD_EVERY = 5.0  # seconds between two progress lines
 
 
-@dataclass(frozen=True, slots=True)
-class Soaked(Checked):
-    """A run: what was sampled, and whether it was level."""
-
-    samples: list[Sample]
-    checks: list[Check]
-
-    def lines(self) -> Iterator[str]:
-        """Yield what was measured in all."""
-        last = self.samples[-1]
-        yield f"{last.seq:,} examples in {last.seconds:,.0f} s, {rate(self.samples):,.0f} a second"
-
-    def values(self) -> dict[str, Any]:
-        """Return the run as JSON values."""
-        last = self.samples[-1]
-        return {"examples": last.seq, "seconds": last.seconds, "samples": len(self.samples)}
-
-
-def run(entries: int = ENTRIES, curve: Path | None = None, bounds: Bounds | None = None) -> Soaked:
+def run(entries: int = ENTRIES, bounds: Bounds | None = None) -> Checked:
     """Feed a worker, print progress on standard error, and return what was level.
 
     Parameters
     ----------
     entries : int
-    curve : Path, optional
-        Where to write memory and rate over the run: a picture for .png, else a table.
     bounds : Bounds, optional
 
     Raises
@@ -84,11 +60,15 @@ def run(entries: int = ENTRIES, curve: Path | None = None, bounds: Bounds | None
         watch = _Watch(store, process, entries)
         push(drifting(entries), server.url, _FEED, arrays=True, throttle=watch)
         watch.finish()
-    if curve is not None:
-        from scripts.bench.soak_curve import write
+    return result(watch.samples, checks(watch.samples, settings, HIGH_WATER, bounds or Bounds()))
 
-        write(watch.samples, curve)
-    return Soaked(watch.samples, checks(watch.samples, settings, HIGH_WATER, bounds or Bounds()))
+
+def result(samples: list[Sample], found: list[Check]) -> Checked:
+    """Return what was measured in all, beside what must be level."""
+    last = samples[-1]
+    values = {"examples": last.seq, "seconds": last.seconds, "samples": len(samples)}
+    line = f"{last.seq:,} examples in {last.seconds:,.0f} s, {rate(samples):,.0f} a second"
+    return Checked(values, found, [line])
 
 
 class _Watch:

@@ -10,10 +10,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import islice
-from tempfile import TemporaryDirectory
-from typing import Any
 
 from scripts.bench.drift import drifting
 from scripts.bench.processes import Measured, python, worker
@@ -49,81 +46,22 @@ _BLOCK_MS = 1000
 _IMPORT_SECONDS = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Started(Checked):
-    """What was measured, in seconds, each several times.
-
-    Attributes
-    ----------
-    imports : list of float
-        Of a process that only imports.
-    first : list of float
-        From the command to the first answer, with a snapshot of the very end.
-    replaying : list of float
-        The same, with `replayed` entries after the snapshot to answer again.
-    live : list of float
-        In which these entries were answered the first time.
-    cold : list of float
-        As `first`, with an empty numba cache; empty where that was not asked for.
-    replayed : int
-    """
-
-    replayed: int
-    imports: list[float] = field(default_factory=list)
-    first: list[float] = field(default_factory=list)
-    replaying: list[float] = field(default_factory=list)
-    live: list[float] = field(default_factory=list)
-    cold: list[float] = field(default_factory=list)
-
-    @property
-    def checks(self) -> list[Check]:  # type: ignore[override]  # computed, never set
-        """The ratios of the medians, and their bounds."""
-        middle = self.medians()
-        replay = max(middle["replaying"] - middle["first"], 1e-3)
-        allowed = MOST_IMPORTS * middle["imports"] + middle["live"]
-        return [
-            Check("first answer / bare imports", middle["first"] / middle["imports"], MOST_IMPORTS),
-            Check("with replay / allowed", middle["replaying"] / allowed, 1.0),
-            Check("replay's rate / live rate", middle["live"] / replay, 1.0, is_least=True),
-        ]
-
-    def medians(self) -> dict[str, float]:
-        """Return the median of each, in seconds."""
-        measured = {
-            name: getattr(self, name) for name in ("imports", "first", "replaying", "live", "cold")
-        }
-        return {name: statistics.median(values) for name, values in measured.items() if values}
-
-    def values(self) -> dict[str, Any]:
-        """Return the medians as JSON values."""
-        return {"seconds": self.medians(), "replayed": self.replayed}
-
-    def lines(self) -> Iterator[str]:
-        """Yield each median."""
-        names = {
-            "imports": "bare imports",
-            "first": f"command to first answer, window {WINDOW:,}",
-            "replaying": f"the same, {self.replayed:,} entries to replay",
-            "live": f"{self.replayed:,} entries answered live",
-            "cold": "command to first answer, cold numba cache",
-        }
-        for name, seconds in self.medians().items():
-            yield f"{names[name]:<50}{seconds:>9.3f} s"
+Times = dict[str, list[float]]
+"""Seconds of several starts: "imports" of a process that only imports; "first" from the command to
+the first answer, with a snapshot of the very end; "replaying" the same with entries after it to
+answer again; "live" in which these were answered the first time."""
 
 
 def run(
-    cold: bool = False,
     tell: Tell = silent,
     repeats: int = REPEATS,
     replayed: int = REPLAYED,
     window: int = WINDOW,
-) -> Started:
+) -> Checked:
     """Start the worker again and again on an embedded Redis.
 
     Parameters
     ----------
-    cold : bool
-        Measure a start with an empty numba cache too; it compiles for most of a minute.
     tell : callable
         Is told what is measured next.
     repeats : int
@@ -132,7 +70,7 @@ def run(
     window : int
         Learned examples that the worker holds.
     """
-    found = Started(replayed)
+    found: Times = {name: [] for name in ("imports", "first", "replaying", "live")}
     rows = drifting(2 * window + 2 * repeats * (replayed + 10))
     with embedded.temporary() as server, Store(server.url, _FEED) as store:
         feed = _Feed(store, rows, ("--window", str(window)))
@@ -142,18 +80,34 @@ def run(
             pass
         for repeat in range(repeats):
             tell(f"start {repeat + 1} of {repeats}")
-            found.imports.append(_bare_imports())
+            found["imports"].append(_bare_imports())
             with feed.started() as (process, seconds):
-                found.first.append(seconds)
-                found.live.append(feed.answered_in(replayed, process))
+                found["first"].append(seconds)
+                found["live"].append(feed.answered_in(replayed, process))
                 process.kill()
             with feed.started() as (_, seconds):
-                found.replaying.append(seconds)
-        if cold:
-            tell("cold numba cache")
-            with TemporaryDirectory() as empty, feed.started(NUMBA_CACHE_DIR=empty) as (_, seconds):
-                found.cold.append(seconds)
-    return found
+                found["replaying"].append(seconds)
+    return result(found, window, replayed)
+
+
+def result(times: Times, window: int, replayed: int) -> Checked:
+    """Return the medians and the ratios that have bounds."""
+    middle = {name: statistics.median(seconds) for name, seconds in times.items() if seconds}
+    replay = max(middle["replaying"] - middle["first"], 1e-3)
+    allowed = MOST_IMPORTS * middle["imports"] + middle["live"]
+    checks = [
+        Check("first answer / bare imports", middle["first"] / middle["imports"], MOST_IMPORTS),
+        Check("with replay / allowed", middle["replaying"] / allowed, 1.0),
+        Check("replay's rate / live rate", middle["live"] / replay, 1.0, is_least=True),
+    ]
+    names = {
+        "imports": "bare imports",
+        "first": f"command to first answer, window {window:,}",
+        "replaying": f"the same, {replayed:,} entries to replay",
+        "live": f"{replayed:,} entries answered live",
+    }
+    lines = [f"{names[name]:<50}{seconds:>9.3f} s" for name, seconds in middle.items()]
+    return Checked({"seconds": middle, "replayed": replayed}, checks, lines)
 
 
 def _bare_imports() -> float:
@@ -190,14 +144,14 @@ class _Feed:
         return time.perf_counter() - began
 
     @contextmanager
-    def started(self, **environment: str) -> Iterator[tuple[Measured, float]]:
+    def started(self) -> Iterator[tuple[Measured, float]]:
         """Run a worker in the block; yield it, and the seconds until it answered one entry."""
         call, out = self._store.call, self._store.keys.out
         newest = call("XREVRANGE", out, "+", "-", "COUNT", 1)
         last = newest[0][0] if newest else b"0-0"
         self.push(1)
         began = time.perf_counter()
-        with python(*self._command, **environment) as process:
+        with python(*self._command) as process:
             # Blocking, not looking again and again, which would take time from the worker.
             while not call("XREAD", "BLOCK", _BLOCK_MS, "STREAMS", out, last):
                 process.check()

@@ -1,21 +1,59 @@
-"""A result of a reproduction as tables for a person."""
+"""The parts of a result, and how they are printed: figures, statements that were tried, tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from scripts import tables
+
 Result = dict[str, Any]
 
-HEADINGS = {
-    "what": "",
-    "paper": "paper",
-    "measured": "measured",
-    "reason": "why they differ",
-    "range": "range",
-    "standard_error": "standard error",
-}
+
+def row(what: str, paper: Any, measured: Any, reason: str | None, **further: Any) -> Result:
+    """Return a printed figure beside the measured one.
+
+    Parameters
+    ----------
+    what : str
+    paper, measured : float, str or None
+    reason : str or None
+        Why they differ.
+    **further
+        Columns of their own, which stand before the reason; the same for all rows of a paper.
+
+    Examples
+    --------
+    >>> row("errors", 2626, 2627, None, range=[2620, 2630])["range"]
+    [2620, 2630]
+    """
+    return {"what": what, "paper": paper, "measured": measured, **further, "reason": reason}
+
+
+def table(title: str, columns: list[str], rows: list[list[Any]]) -> Result:
+    """Return a table of what the paper has not."""
+    return {"title": title, "columns": columns, "rows": rows}
+
+
+def claim(text: str, source: str, cases: Mapping[str, bool]) -> Result:
+    """Return in how many settings a statement holds, and where it does not.
+
+    Parameters
+    ----------
+    text, source : str
+        The statement, and where the paper makes it.
+    cases : mapping of str to bool
+        Whether it holds, by setting.
+
+    Examples
+    --------
+    >>> claim("it rains", "section 1", {"Monday": True, "Tuesday": False})["not_in"]
+    ['Tuesday']
+    """
+    failed = [setting for setting, holds in cases.items() if not holds]
+    holds = len(cases) - len(failed)
+    return {"claim": text, "source": source, "holds": holds, "of": len(cases), "not_in": failed}
 
 
 def report(result: Result) -> Iterator[Table | Text]:
@@ -23,71 +61,33 @@ def report(result: Result) -> Iterator[Table | Text]:
 
     Examples
     --------
-    >>> row = {"what": "errors", "paper": 2626, "measured": 2627, "reason": None}
-    >>> title, table = report({"paper": "Platt (1999)", "rows": [row], "claims": [], "notes": []})
+    >>> rows = [row("errors", 2626, 2627, None)]
+    >>> title, table = report({"paper": "Platt (1999)", "rows": rows, "claims": [], "notes": []})
     >>> [column.header.plain for column in table.columns]
     ['', 'paper', 'measured', 'why they differ']
     """
-    mode = ", a quick run" if result.get("quick") else ""
-    yield Text(f"{result['paper']}{mode}", style="bold")
+    yield Text(f"{result['paper']}{', a quick run' if result.get('quick') else ''}", style="bold")
     if result["rows"]:
-        yield _comparison(result["rows"])
-    claims = [claim for claim in result["claims"] if claim["of"]]
-    if claims:
-        yield _claims(claims)
-    for table in result.get("tables", []):
-        yield _table(table["title"], table["columns"], table["rows"])
+        further = [*result["rows"][0]][3:-1]
+        columns = ["", "paper", "measured", *(key.replace("_", " ") for key in further)]
+        rows = [list(one.values()) for one in result["rows"]]
+        yield tables.table(None, [*columns, "why they differ"], rows)
+    tried = [one for one in result["claims"] if one["of"]]
+    if tried:
+        yield tables.table(
+            "What the paper says, and what it leaves open",
+            ["statement", "where", "holds in", "not in"],
+            [
+                [c["claim"], c["source"], f"{c['holds']} of {c['of']}", _listed(c["not_in"])]
+                for c in tried
+            ],
+        )
+    for one in result.get("tables", []):
+        yield tables.table(one["title"], one["columns"], one["rows"])
     for note in result["notes"]:
         yield Text(f"  {note}", style="dim")
-
-
-def shown(value: Any) -> str:
-    """Return a value as text: four digits, a range as "low to high", a dash for nothing.
-
-    Examples
-    --------
-    >>> shown(2.1e-88), shown(0.12345), shown(2626), shown([1.5, 2.0]), shown(None)
-    ('2.1e-88', '0.1235', '2626', '1.5 to 2', '-')
-    """
-    if value is None:
-        return "-"
-    if isinstance(value, list):
-        return " to ".join(map(shown, value))
-    if not isinstance(value, float):
-        return str(value)
-    if value != 0.0 and abs(value) < 1e-3:
-        return f"{value:.1e}"
-    return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) < 100 else f"{value:.1f}"
-
-
-def _comparison(rows: list[Result]) -> Table:
-    """Set paper beside measured; whatever else the rows hold stands before the reason."""
-    further = [k for k in rows[0] if k not in ("what", "paper", "measured", "reason")]
-    keys = ["what", "paper", "measured", *further, "reason"]
-    columns = [HEADINGS.get(key, key.replace("_", " ")) for key in keys]
-    return _table(None, columns, [[row[key] for key in keys] for row in rows])
-
-
-def _claims(claims: list[Result]) -> Table:
-    columns = ["statement", "where", "holds in", "not in"]
-    rows = [
-        [c["claim"], c["source"], f"{c['holds']} of {c['of']}", _listed(c["not_in"])]
-        for c in claims
-    ]
-    return _table("What the paper says, and what it leaves open", columns, rows)
 
 
 def _listed(settings: list[str], most: int = 4) -> str:
     more = f" and {len(settings) - most} more" if len(settings) > most else ""
     return ", ".join(settings[:most]) + more
-
-
-def _table(title: str | None, columns: list[str], rows: list[list[Any]]) -> Table:
-    # Text objects: rich would read a bracket in a cell as a style.
-    table = Table(title=Text(title) if title else None, title_justify="left")
-    for number, column in enumerate(columns):
-        numbers = all(isinstance(row[number], int | float | None) for row in rows)
-        table.add_column(Text(column), justify="right" if numbers else "left")
-    for row in rows:
-        table.add_row(*(Text(shown(value)) for value in row))
-    return table

@@ -144,5 +144,5 @@ def test_every_command_of_the_readme_is_one_and_none_is_left_out():
 def test_every_benchmark_of_the_readme_is_one_and_none_is_left_out():
     table = README[README.index("## Benchmarks") : README.index("## Data")]
     rows = re.findall(r"^\| (`.*?) \|", table, re.M)
-    named = {name.partition(" ")[0] for row in rows for name in re.findall(r"`(.*?)`", row)}
+    named = {name for row in rows for name in re.findall(r"`(.*?)`", row)}
     assert named == set(get_command(benchmarks).commands)

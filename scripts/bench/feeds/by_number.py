@@ -12,8 +12,14 @@ import numpy as np
 from scripts.bench.feed import Pairs
 from scripts.bench.feeds import copies
 from scripts.bench.feeds.load import steady
-from scripts.bench.processes import Measured, require_proc, resident
-from scripts.bench.processor_time import family, redis_seconds, seconds_of
+from scripts.bench.processes import (
+    Measured,
+    family,
+    redis_seconds,
+    require_proc,
+    resident,
+    seconds_of,
+)
 from workers.broker.store import Store
 
 MB = 1e6
@@ -46,7 +52,7 @@ class Used:
     def now(cls, process: Measured, store: Store) -> "Used":
         """Return what was used so far."""
         answering = seconds_of(process.pid)
-        refits = sum(map(seconds_of, family(process.pid))) - answering
+        refits = process.processor_seconds - answering
         return cls(time.perf_counter(), answering, refits, redis_seconds(store), _machine())
 
 

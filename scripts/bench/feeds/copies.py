@@ -53,8 +53,7 @@ def fill(
         stores = [opened.enter_context(Store(url, feed)) for feed in feeds]
         for store, count in zip(stores, counts, strict=True):
             push_all(store, examples[:count])
-        first, *others = worker(feeds[0], url, options)[3:]
-        with python("-m", "workers.cli", "worker", first, *feeds[1:], *others) as process:
+        with python(*worker(feeds, url, options)) as process:
             process.wait_until(lambda: answered(url, feeds) == counts)
         for store in stores:
             for stream in (store.keys.out, store.keys.met, store.keys.events):

@@ -10,7 +10,6 @@ from typing import Any
 from scripts.bench.feed import Pairs, stream
 from scripts.bench.feeds import copies
 from scripts.bench.processes import Measured, WorkerEnded, python, resident, worker
-from scripts.bench.processor_time import family, seconds_of
 from scripts.bench.report import Tell
 from workers.broker import embedded
 from workers.broker.client import TIMEOUT, client
@@ -115,9 +114,8 @@ def started(
     """Run a process on feeds; yield it, and the seconds until each had answered an entry."""
     expected = [seq + 1 for seq in copies.answered(url, feeds)]
     copies.push(url, feeds, [row])
-    first, *others = worker(feeds[0], url, sizes.options)[3:]
     began = time.perf_counter()
-    with python("-m", "workers.cli", "worker", first, *feeds[1:], *others) as process:
+    with python(*worker(feeds, url, sizes.options)) as process:
         until(url, process, feeds, expected)
         yield process, time.perf_counter() - began
 
@@ -175,7 +173,7 @@ def stagger(
 def wait_for_refits(process: Measured) -> None:
     """Wait until a process and its refit processes are at rest."""
     before = float("-inf")
-    while (now := processor_seconds(process)) - before > REST_SHARE:
+    while (now := process.processor_seconds) - before > REST_SHARE:
         process.check()
         before = now
         time.sleep(1.0)
@@ -191,8 +189,3 @@ def settled(process: Measured) -> int:
             break
         before = now
     return now
-
-
-def processor_seconds(process: Measured) -> float:
-    """Return the seconds of processor time of a process and of those that it started."""
-    return sum(map(seconds_of, family(process.pid)))

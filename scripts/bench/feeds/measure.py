@@ -16,15 +16,13 @@ from scripts.bench.feeds.harness import (
     Sizes,
     answer,
     filled,
-    processor_seconds,
     settled,
     stagger,
     started,
     wait_for_refits,
 )
 from scripts.bench.feeds.load import steady
-from scripts.bench.processes import resident
-from scripts.bench.processor_time import family
+from scripts.bench.processes import family, resident
 from scripts.bench.report import Tell
 from workers.broker import embedded
 from workers.broker.store import Store
@@ -48,12 +46,12 @@ def idle(sizes: Sizes, tell: Tell) -> Figures:
             two = settled(process)
         tell(f"{len(feeds):,} feeds begin after a graceful stop")
         with started(url, sizes, feeds, rows[1]) as (process, stopped):
-            taken = processor_seconds(process)
+            taken = process.processor_seconds
             many = settled(process)
             tell(f"{len(feeds):,} feeds at rest for {sizes.rest:g} s")
-            before = processor_seconds(process)
+            before = process.processor_seconds
             time.sleep(sizes.rest)
-            share = (processor_seconds(process) - before) / sizes.rest
+            share = (process.processor_seconds - before) / sizes.rest
             tell(f"{sizes.replayed} more entries to each")
             answer(url, process, feeds, rows[2 : 2 + sizes.replayed])
             process.kill()
@@ -113,9 +111,9 @@ def busy(sizes: Sizes, tell: Tell) -> Figures:
             tell(f"feeds begin their refits at different times: {len(some)}")
             stagger(url, process, some, rows, sizes.refit_every)
             tell(f"{len(some)} feeds, {rate:g} examples a second for {seconds:g} s")
-            before = processor_seconds(process)
+            before = process.processor_seconds
             load = steady(url, process, some, some[:WATCHED], rows, rate, seconds)
-            used = (processor_seconds(process) - before) / load.sent
+            used = (process.processor_seconds - before) / load.sent
         found[f"p99_ms_{name}"] = 1e3 * float(np.percentile(load.seconds, 99.0))
         found[f"median_ms_{name}"] = 1e3 * statistics.median(load.seconds)
         found[f"processor_us_{name}"] = 1e6 * used
@@ -138,9 +136,9 @@ def new(sizes: Sizes, tell: Tell) -> Figures:
         for name, all_of_them in (("alone", feeds), ("beside", beside)):
             rate = sizes.rate * len(all_of_them)
             tell(f"{len(set(all_of_them))} feeds, {rate:g} examples a second for {sizes.short:g} s")
-            before = processor_seconds(process)
+            before = process.processor_seconds
             load = steady(url, process, all_of_them, feeds, rows, rate, sizes.short)
-            used = (processor_seconds(process) - before) / load.sent
+            used = (process.processor_seconds - before) / load.sent
             found[f"processor_us_{name}"] = 1e6 * used
             for q in (50, 90, 99):
                 found[f"p{q}_ms_{name}"] = 1e3 * float(np.percentile(load.seconds, q))

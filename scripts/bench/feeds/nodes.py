@@ -7,11 +7,13 @@ import random
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from scripts.bench.processes import Measured, python, worker
-from scripts.bench.processor_time import family, seconds_of
-from scripts.bench.report import Tell, silent
+from typing_extensions import override
+
+from scripts.bench.processes import python, worker
+from scripts.bench.report import Result, Tell, silent
 from workers.admin.reset import reset
 from workers.broker.connection import Connection
 from workers.broker.nodes import nodes_of
@@ -31,7 +33,7 @@ _ROW = ("x", "[1,2]", "y", "a")
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(Result):
     """What so many feeds at rest take.
 
     Attributes
@@ -52,6 +54,10 @@ class Rest:
     median: float
     longest: float
 
+    @override
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
     def __str__(self) -> str:
         return (
             f"{self.feeds:,} feeds: {self.process:.2%} of a core, all nodes {self.redis:.2%}, "
@@ -60,7 +66,7 @@ class Rest:
         )
 
 
-def measure(url: str, counts: Sequence[int], seconds: float, tell: Tell = silent) -> Iterator[Rest]:
+def run(url: str, counts: Sequence[int], seconds: float, tell: Tell = silent) -> Iterator[Rest]:
     """Yield what each number of feeds takes; the feeds are made, and deleted at the end.
 
     Parameters
@@ -104,9 +110,9 @@ def _measured(url: str, connection: Connection, feeds: Sequence[str], seconds: f
     with python(*worker(f"{PREFIX}*", url, options)) as process:
         process.wait_until(lambda: min(_answered(connection, keys)) > 0)
         time.sleep(_SETTLED)
-        began = _used(process), _redis_used(connection, ends)
+        began = process.processor_seconds, _redis_used(connection, ends)
         time.sleep(seconds)
-        ended = _used(process), _redis_used(connection, ends)
+        ended = process.processor_seconds, _redis_used(connection, ends)
         taken = _connections(connection, ends) - before
         waits = [_wait(connection, random.choice(keys)) for _ in range(EXAMPLES)]  # noqa: S311
     own, redis = ((b - a) / seconds for a, b in zip(began, ended, strict=True))
@@ -127,10 +133,6 @@ def _wait(connection: Connection, keys: FeedKeys) -> float:
     while _answered(connection, [keys]) == [seq]:
         pass
     return time.perf_counter() - began
-
-
-def _used(process: Measured) -> float:
-    return sum(map(seconds_of, family(process.pid)))
 
 
 def _redis_used(connection: Connection, ends: Sequence[str]) -> float:

@@ -1,7 +1,7 @@
 """Measure the parts that are not kept yet, and hold what was measured against its bounds."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from scripts.bench.feed import FEATURES
 from scripts.bench.feeds import by_number
 from scripts.bench.feeds.harness import Sizes
 from scripts.bench.feeds.measure import PARTS, Figures
-from scripts.bench.kept_lines import KeptLines, Key
+from scripts.bench.kept import KeptLines, Key
 from scripts.bench.report import Check, Checked, Tell, silent
 from workers.config.settings import WorkerSettings
 
@@ -19,46 +19,9 @@ GRACE: float = WorkerSettings.model_fields["grace"].default
 _NAMES = ("part", "sizes")
 
 
-@dataclass(frozen=True, slots=True)
-class Part(Checked):
-    """What one part measured.
-
-    Attributes
-    ----------
-    name : str
-    sizes : Sizes
-    figures : dict of str to float
-        Their units are in their names.
-    """
-
-    name: str
-    sizes: Sizes
-    figures: Figures
-
-    @property
-    def checks(self) -> list[Check]:  # type: ignore[override]  # computed, never set
-        """The figures that have bounds."""
-        return _CHECKS[self.name](self.sizes, self.figures)
-
-    def values(self) -> dict[str, Any]:
-        """Return the figures as JSON values."""
-        values = {"part": self.name, "figures": self.figures}
-        if self.name == "sizes":
-            values["limits"] = by_number.limits(self.figures, self.sizes.counts)
-        return values
-
-    def lines(self) -> Iterator[str]:
-        """Yield each figure."""
-        if self.name == "sizes":
-            yield from by_number.table(self.figures, self.sizes.counts)
-            return
-        for name, value in self.figures.items():
-            yield f"{f'{self.name}: {name}':<42}{value:>17,.2f}"
-
-
 def run(
     sizes: Sizes, results: Path, parts: Sequence[str] = tuple(PARTS), tell: Tell = silent
-) -> Iterator[Part]:
+) -> Iterator[Checked]:
     """Yield what each part measures; it is kept in a file of JSON lines, and not measured again.
 
     Parameters
@@ -82,7 +45,17 @@ def run(
         if figures is None:
             figures = PARTS[name](sizes, tell)
             kept.add(key, figures)
-        yield Part(name, sizes, figures)
+        yield result(name, sizes, figures)
+
+
+def result(part: str, sizes: Sizes, figures: Figures) -> Checked:
+    """Return the figures of a part, whose units are in their names, and those that have bounds."""
+    values: dict[str, Any] = {"part": part, "figures": figures}
+    if part == "sizes":
+        values["limits"] = by_number.limits(figures, sizes.counts)
+        return Checked(values, [], list(by_number.table(figures, sizes.counts)))
+    lines = [f"{f'{part}: {name}':<42}{value:>17,.2f}" for name, value in figures.items()]
+    return Checked(values, _CHECKS[part](sizes, figures), lines)
 
 
 def key_of(part: str, sizes: Sizes) -> Key:
@@ -121,8 +94,4 @@ def _new(sizes: Sizes, found: Figures) -> list[Check]:
     return [Check(f"median beside {sizes.new} new feeds / without them", slower, 2.0)]
 
 
-def _sizes(_sizes: Sizes, _found: Figures) -> list[Check]:
-    return []  # figures of the machine, without a goal
-
-
-_CHECKS = {"idle": _idle, "learning": _learning, "busy": _busy, "new": _new, "sizes": _sizes}
+_CHECKS = {"idle": _idle, "learning": _learning, "busy": _busy, "new": _new}

@@ -8,8 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from scripts.bench.kept_lines import KeptLines, Key
-from scripts.bench.measured_cells import measured_cells
+from scripts.bench.kept import KeptLines, Key, measured_cells
 from scripts.bench.monitors.measure import Cell, Figures, Measured, Watched, measure, program
 from scripts.bench.report import Result, Tell, silent
 

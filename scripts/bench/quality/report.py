@@ -12,6 +12,7 @@ from scripts.bench.quality.answers import EVERY
 from scripts.bench.quality.run import Quality
 from scripts.bench.quality.streams import HELD_OUT, STREAMS
 from scripts.bench.report import Result
+from scripts.tables import table
 
 GROUPS = {"two classes": True, "more classes": False}
 HEADINGS = ("log loss", "Brier", "accuracy", "AUC", "calib.", "cover (fair)", "width", "us")
@@ -99,12 +100,7 @@ def _of_stream(rows: Sequence[Quality]) -> Table:
         f"{first.stream}{held_out}: {kind.n_classes} classes, {first.examples:,} examples, "
         f"{order}, scored from example {EVERY}"
     )
-    table = Table("", title=title, title_justify="left")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right")
-    for one in rows:
-        table.add_row(one.row, *_cells(one))
-    return table
+    return table(title, ["", *HEADINGS], [[one.row, *_cells(one)] for one in rows])
 
 
 def _orders(order: str, count: int) -> str:
@@ -128,10 +124,6 @@ def _shown(value: float | None, digits: int) -> str:
 
 
 def _of_means(group: str, rows: Sequence[Mean]) -> Table:
-    title = f"{group}: means over {rows[0].streams} streams"
-    table = Table("", title=title, title_justify="left")
-    for heading in ("log loss", "us"):
-        table.add_column(heading, justify="right")
-    for one in sorted(rows, key=lambda mean: mean.log_loss):
-        table.add_row(one.row, f"{one.log_loss:.4f}", f"{one.microseconds:,.0f}")
-    return table
+    best_first = sorted(rows, key=lambda mean: mean.log_loss)
+    cells = [[one.row, f"{one.log_loss:.4f}", f"{one.microseconds:,.0f}"] for one in best_first]
+    return table(f"{group}: means over {rows[0].streams} streams", ["", "log loss", "us"], cells)

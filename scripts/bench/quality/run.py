@@ -3,18 +3,21 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from typing_extensions import override
 
 from online_svm.types import Floats
+from scripts.bench.kept import KeptLines, Key, measured_cells
 from scripts.bench.quality.cells import Cell, Measured, measure
-from scripts.bench.quality.kept import KeptCells
+from scripts.bench.quality.rows import program
 from scripts.bench.quality.streams import STREAMS
 from scripts.bench.report import Result, Tell, silent
-from scripts.parallel import each_as_it_ends
 from workers.history.backtest.result import Scores
+
+_NAMES = ("stream", "shuffle", "method", "of", "program")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +89,15 @@ class Quality(Result):
 
 
 def run(
-    cells: Sequence[Cell], kept: KeptCells, jobs: int = 1, tell: Tell = silent
+    cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent
 ) -> tuple[list[Quality], list[str]]:
     """Measure every cell that is not kept, and keep it.
 
     Parameters
     ----------
     cells : sequence of Cell
-    kept : KeptCells
+    results : Path
+        The same command goes on from it. A last line that was cut off is removed.
     jobs : int
         Processes, at most.
     tell : callable
@@ -106,16 +110,18 @@ def run(
     skipped : list of str
         What could not be measured, and why.
     """
-    missing = [cell for cell in cells if kept.get(cell) is None]
-    skipped: dict[str, None] = {}
-    for number, (cell, found) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
-        tell(f"{number} of {len(missing)}: {cell}")
-        if isinstance(found, str):
-            skipped[f"{cell.stream}, {cell.method}: {found}"] = None
-        else:
-            kept.add(cell, found)
-    measured = [(cell, kept.get(cell)) for cell in cells]
-    return _collected([(cell, found) for cell, found in measured if found]), list(skipped)
+    kept = KeptLines(results, _NAMES, Measured.plain, Measured.of_plain)
+    found = measured_cells(cells, measure, kept, _key, jobs, tell)
+    skipped = {
+        f"{cell.stream}, {cell.method}: {one}": None
+        for cell, one in found.items()
+        if isinstance(one, str)
+    }
+    return _collected([(c, m) for c, m in found.items() if isinstance(m, Measured)]), list(skipped)
+
+
+def _key(cell: Cell) -> Key:
+    return (cell.stream, cell.shuffle, cell.method, cell.examples, program(cell.method))
 
 
 def _collected(measured: list[tuple[Cell, Measured]]) -> list[Quality]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scripts.papers.entries import claim
+from scripts.papers.report import claim
 
 Result = dict[str, Any]
 Cases = dict[str, bool]

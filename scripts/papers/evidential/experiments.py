@@ -6,9 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from scripts.papers import Result, Run
-from scripts.papers.entries import row
 from scripts.papers.evidential.claims import claims
-from scripts.papers.evidential.figures import figures
 from scripts.papers.evidential.trials import (
     BINNING,
     ISOTONIC,
@@ -20,9 +18,10 @@ from scripts.papers.evidential.trials import (
     combined_error,
     score_chunks,
 )
+from scripts.papers.report import row
 
-__all__ = ["NOTES", "figures", "run"]
-
+PAPER = "Xu, Davoine, Zha & Denoeux (2016), Evidential calibration"
+DATA = ("a9a", "a9a.t", "australian", "diabetes", "heart", "ionosphere", "bupa", "sonar")
 # Table 2: error in percent of ten combined classifiers, by data set and scenario.
 PRINTED = {
     ("adult", "a"): {"bayesian": 16.76, "inverse pignistic": 16.68, "likelihood": 16.71},
@@ -64,8 +63,7 @@ NOTES = (
 def run(asked: Run) -> Result:
     """Repeat Table 2 (ten classifiers) and section 5.1 (three classifiers).
 
-    ``table_2`` and ``three_classifiers`` hold every measurement, ``splits`` says how it was done,
-    ``example`` holds the scores and labels that the maps are drawn on.
+    ``table_2`` and ``three_classifiers`` hold every measurement, ``splits`` says how it was done.
     """
     plan, data_dir, seed = asked.choose(Plan.quick, Plan.full)(), asked.data_dir, asked.seed
     table_2, three = [], []
@@ -82,7 +80,6 @@ def run(asked: Run) -> Result:
         "claims": claims(table_2, three),
         "table_2": table_2,
         "three_classifiers": three,
-        "example": _example(data_dir, seed),
     }
 
 
@@ -211,11 +208,3 @@ def _three_classifiers(
 
 def _all(methods: dict[str, dict[str, Calibration]]) -> list[tuple[str, str, Calibration]]:
     return [(a, b, calibrate) for a, models in methods.items() for b, calibrate in models.items()]
-
-
-def _example(data_dir: Path | str | None, seed: int) -> Result:
-    """Return 200 scores of an SVM trained on 290 others of Australian, as the paper draws."""
-    problem = Problem.load("australian", 490, 200, data_dir)
-    part = problem.partition(np.random.default_rng([seed, 0]))
-    (scored,) = score_chunks(part, [290], halves=False)
-    return {"scores": scored.test.tolist(), "labels": part.y_test.astype(int).tolist()}

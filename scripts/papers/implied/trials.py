@@ -1,4 +1,4 @@
-"""German credit by a bank of machines, by Platt scaling and by the raw score; and toy data."""
+"""German credit by a bank of machines, by Platt scaling and by the raw score."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,41 +138,4 @@ def random_split(data_dir: Path | str | None, seed: int) -> Result:
         "platt": measures(single.platt, split.y_test),
         "implied": measures(shares, split.y_test),
         "degenerate": float((fitted.crossings(split.X_test) > 1).mean()),
-    }
-
-
-def toy(seed: int) -> Result:
-    """Return the worked example of section 4: ten points a class, nine lines, two test points.
-
-    The paper's points are not printed, so these are drawn: two Gaussians with covariances of their
-    own, so that the lines turn, and C = 20.
-    """
-    random = np.random.default_rng(seed)
-    y = np.arange(20) >= 10
-    spread = np.where(y[:, np.newaxis], [1.8, 0.8], [0.8, 1.6])
-    centre = np.where(y[:, np.newaxis], [0.7, 0.7], [-0.7, -0.4])
-    X = random.normal(size=(20, 2)) * spread + centre
-    fitted = ImpliedPosterior(9, C=20.0, kernel="linear", tol=1e-8).fit(X, y)
-    axis = np.linspace(-4.0, 4.0, 161)
-    at = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    crossings, shares = fitted.crossings(at), fitted.vote_shares(at)
-    # The grid points nearest to the data: a degenerate one, and an undecided one that is not.
-    distance = ((at - X.mean(axis=0)) ** 2).sum(axis=1)
-    degenerate = np.flatnonzero(crossings > 1)
-    plain = np.flatnonzero((crossings == 1) & (np.abs(shares - 0.35) < 0.15))
-    chosen = [group[distance[group].argmin()] for group in (degenerate, plain) if len(group)]
-    model = fitted._banks[0].model
-    return {
-        "X": X.tolist(),
-        "positive": y.tolist(),
-        "lines": np.column_stack((model.coef @ model.vectors.T, model.intercept)).tolist(),
-        "points": [
-            {
-                "x": at[i].tolist(),
-                "scores": bank_scores(fitted, at[i : i + 1])[0].tolist(),
-                "share": float(shares[i]),
-                "crossings": int(crossings[i]),
-            }
-            for i in chosen
-        ],
     }

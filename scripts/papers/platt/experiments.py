@@ -1,4 +1,4 @@
-"""Platt (1999): Tables 1 and 2, and the sigmoid against the posterior of Figures 1 and 2."""
+"""Platt (1999): Tables 1 and 2."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +15,14 @@ from online_svm.calibration.platt_data import (
 )
 from online_svm.types import Bools, Floats
 from scripts.papers import Result, Run
-from scripts.papers.platt.figures import figures
 from scripts.papers.platt.tables import claims, rows, training_sets
 from scripts.papers.platt.tasks import TASKS, Task
 from scripts.parallel import each
 from workers.push.datasets import load
 
-__all__ = ["NOTES", "figures", "run"]
+PAPER = "Platt (1999), Probabilistic outputs for support vector machines"
+DATA = ("a1a", "a9a", "a9a.t", "w1a", "w7a", "w7a.t")
 
-
-BIN_WIDTH = 0.1  # of the histograms, as in Figures 1 and 2
-BIN_RANGE = (-4.0, 4.0)
 PARTITIONS = 20  # of the three-fold training set, for the tasks that train in a second
 NOTES = (
     "All machines are OnlineSVC, this project's own solver. The sigmoid is fitted by Newton's "
@@ -39,7 +36,7 @@ NOTES = (
 def run(asked: Run) -> Result:
     """Repeat Table 2 for the SVM with a sigmoid; quick leaves out what trains for minutes.
 
-    ``tasks`` holds every measurement, and the histograms that are drawn.
+    ``tasks`` holds every measurement.
     """
     jobs = [
         Job(task, asked.data_dir, asked.seed)
@@ -97,8 +94,6 @@ def measure(job: Job) -> Result:
             for key in ("errors", "loss", "threshold")
         },
         "partitions": len(spread),
-        "validated": _histogram(validated.scores, validated.labels),
-        "test": _histogram(scores, truth),
     }
 
 
@@ -115,14 +110,4 @@ def _sigmoid(
         "threshold": -sigmoid.B_ / sigmoid.A_,
         "errors": int(((margin > 0) != truth).sum()),
         "loss": float(-log_expit(np.where(truth, margin, -margin)).sum()),
-    }
-
-
-def _histogram(scores: Floats, positive: Bools) -> Result:
-    """Count both classes in bins of a tenth; scores beyond the ends are left out."""
-    edges = np.linspace(*BIN_RANGE, round((BIN_RANGE[1] - BIN_RANGE[0]) / BIN_WIDTH) + 1)
-    return {
-        "edges": edges.tolist(),
-        "positive": np.histogram(scores[positive], edges)[0].tolist(),
-        "negative": np.histogram(scores[~positive], edges)[0].tolist(),
     }

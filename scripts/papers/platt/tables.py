@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from scripts.papers.entries import claim, row, table
 from scripts.papers.platt.tasks import PAPER_PAGES, TASKS, WEB_PAGES, Task
+from scripts.papers.report import claim, row, table
 
 Result = dict[str, Any]
 

@@ -5,14 +5,13 @@ from pathlib import Path
 
 from scripts.papers import Result, Run
 from scripts.papers.venn.adult import AdultTask, measure_adult
-from scripts.papers.venn.figures import figures
-from scripts.papers.venn.measures import curves, measures
+from scripts.papers.venn.measures import measures
 from scripts.papers.venn.protocol import Reading, Setting, follow
 from scripts.papers.venn.tables import claims, rows, tables
 from scripts.parallel import each
 
-__all__ = ["NOTES", "figures", "run"]
-
+PAPER = "Lambrou, Papadopoulos, Nouretdinov & Gammerman (2012), Inductive Venn prediction"
+DATA = ("car", "wine", "a9a", "a9a.t")
 PAPER_VALUES = {"car": (0.02, 0.2), "wine": (0.06, 0.6)}
 SHUFFLED = tuple(Setting(name, "sigma", 0.6) for name in PAPER_VALUES)
 MAP_STRIDE = 8  # where many seeds are run: the maps are fitted anew at each step they answer
@@ -75,7 +74,6 @@ class Task:
     data_dir: Path | str | None
     length: int | None
     stride: int
-    with_curves: bool
 
     def __str__(self) -> str:
         return f"{self.setting}, seed {self.seed}"
@@ -112,20 +110,19 @@ def measure(task: Task) -> Result:
         "seed": task.seed,
         "stride": task.stride,
         "methods": measures(stream),
-        "curves": curves(stream) if task.with_curves else None,
     }
 
 
 def _tasks(plan: Plan, seed: int, data_dir: Path | str | None) -> list[Task]:
     paper = [
-        Task(Setting(name, reading, value), seed + i, data_dir, plan.length, 1, i == 0)
+        Task(Setting(name, reading, value), seed + i, data_dir, plan.length, 1)
         for reading in plan.readings
         for name, values in PAPER_VALUES.items()
         for value in values
         for i in range(plan.paper_seeds)
     ]
     shuffled = [
-        Task(setting, seed + i, data_dir, plan.length, MAP_STRIDE, False)
+        Task(setting, seed + i, data_dir, plan.length, MAP_STRIDE)
         for setting in SHUFFLED
         for i in range(plan.shuffles)
     ]

@@ -1,4 +1,4 @@
-"""From what the methods said over a stream to the figures of a table and a curve."""
+"""From what the methods said over a stream to the figures of a table."""
 
 from typing import Any
 
@@ -9,8 +9,6 @@ from online_svm.types import Bools, Floats, Ints
 from scripts.papers.venn.protocol import Stream, Track
 
 Result = dict[str, Any]
-
-CURVE_POINTS = 200
 
 
 def measures(stream: Stream) -> dict[str, Result]:
@@ -65,11 +63,6 @@ def measured_batch(point: Floats, lower: Floats, upper: Floats, own: Ints, codes
     }
 
 
-def curves(stream: Stream) -> dict[str, Result]:
-    """Return cumulative accuracy and probabilities of every method, thinned for a figure."""
-    return {name: _curve(track, stream.codes) for name, track in stream.tracks.items()}
-
-
 def _measured(track: Track, stream: Stream) -> Result:
     steps = np.array(track.steps)
     point, lower, upper = np.array(track.points), np.array(track.lower), np.array(track.upper)
@@ -78,19 +71,3 @@ def _measured(track: Track, stream: Stream) -> Result:
 
 def _p_value(hits: Bools, p: Floats) -> float:
     return paper_p_value(int(hits.sum()), float(p.sum()), float((p * (1.0 - p)).sum()))
-
-
-def _curve(track: Track, codes: Ints) -> Result:
-    steps, point = np.array(track.steps), np.array(track.points)
-    label = np.argmax(point, axis=1)
-    chosen = np.arange(len(steps)), label
-    seen = np.arange(1, len(steps) + 1)
-    kept = np.unique(np.linspace(0, len(steps) - 1, CURVE_POINTS).astype(int))
-    columns = {
-        "accuracy": label == codes[steps],
-        "probability": point[chosen],
-        "lower": np.array(track.lower)[chosen],
-        "upper": np.array(track.upper)[chosen],
-    }
-    means = {name: (np.cumsum(values) / seen)[kept].tolist() for name, values in columns.items()}
-    return {"n": (steps[kept] + 1).tolist()} | means

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Any
 
-from scripts.papers.entries import claim, row, table
-from scripts.papers.report import shown
+from scripts.papers.report import claim, row, table
 from scripts.papers.venn.protocol import MAPS, STEPWISE, VENN
+from scripts.tables import shown
 
 Result = dict[str, Any]
 

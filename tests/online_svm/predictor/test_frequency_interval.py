@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from exact_streams import stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -12,7 +13,6 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.frequency_interval import FrequencyIntervals, bin_edges
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
-from scripts.bench.theorem import stream
 
 
 def clopper_pearson(level: float, k: int, n: int) -> tuple[float, float]:

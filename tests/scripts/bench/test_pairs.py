@@ -10,8 +10,7 @@ from scipy import stats
 
 from scripts.bench import pairs
 from scripts.bench.commands import app
-from scripts.bench.pairs import BenchFailed, Comparison, PairedRatio
-from scripts.bench.printed import speeds
+from scripts.bench.pairs import BenchFailed, Comparison, PairedRatio, speeds
 from scripts.bench.profile import Profile
 from scripts.bench.report import Row
 from scripts.bench.solver import Agreement
@@ -28,9 +27,6 @@ PYTHON = sys.executable
 # Stands for the interpreter of a checkout: notes that it ran, and prints an ever slower engine.
 FAKE = """#!{python}
 import json, os, pathlib, sys
-if "--help" in sys.argv:
-    print("{help}")
-    raise SystemExit
 log = pathlib.Path("{log}")
 with log.open("a") as target:
     target.write("{name} " + " ".join(sys.argv[1:]) + "\\n")
@@ -40,20 +36,16 @@ assert pathlib.Path.cwd() == pathlib.Path("{directory}")
 if pathlib.Path("broken").exists():
     raise SystemExit("out of memory")
 ours, peer = {speed} / ran, 100.0 / ran
-if "--json" in sys.argv:
-    print(json.dumps({{"name": "engine / null worker", "ours": ours, "peer": peer, "unit": "/s"}}))
-else:
-    print(f"engine / null worker      {{ours:,.0f}}/s  {{peer:,.0f}}/s     0.50")
+print(json.dumps({{"name": "engine / null worker", "ours": ours, "peer": peer, "unit": "/s"}}))
 """
 
 
-def checkout(directory: Path, log: Path, speed: float, page: str = "--json") -> Path:
+def checkout(directory: Path, log: Path, speed: float) -> Path:
     (directory / ".venv" / "bin").mkdir(parents=True)
     python = directory / ".venv" / "bin" / "python"
     python.write_text(
         FAKE.format(
             python=PYTHON, log=log, name=directory.name, directory=directory, speed=speed,
-            help=page,
         )
     )  # fmt: skip
     python.chmod(0o755)
@@ -69,7 +61,7 @@ def old(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(pairs, "ROOT", new)
     monkeypatch.setattr(pairs.sys, "executable", str(new / ".venv" / "bin" / "python"))
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    return checkout(tmp_path / "old", log, 4_000_000.0, page="no such option")
+    return checkout(tmp_path / "old", log, 4_000_000.0)
 
 
 def ran(tmp_path: Path) -> list[str]:
@@ -82,7 +74,7 @@ def test_the_two_take_turns_and_each_begins_every_other_pair(old, tmp_path):
     assert ran(tmp_path) == ["new", "old", "old", "new"] * 2
     lines = (tmp_path / "log").read_text().splitlines()
     assert lines[0] == "new scripts/bench worker --examples 600 --json"
-    assert lines[1] == "old -m workers.cli bench worker --examples 600"
+    assert lines[1] == "old -m workers.cli bench worker --examples 600 --json"
     assert [(one.name, one.pairs) for one in found] == [("engine", 4), ("peer: null worker", 4)]
     # Both become slower with each run, at the same pace: the pairs do not see it.
     assert found[0].ratio == pytest.approx(2.0, rel=1e-5)
@@ -92,7 +84,7 @@ def test_the_two_take_turns_and_each_begins_every_other_pair(old, tmp_path):
 def test_an_interrupted_comparison_goes_on_where_it_was(old, tmp_path):
     asked, file = Comparison("worker", old), tmp_path / "runs.jsonl"
     (old / "broken").touch()
-    with pytest.raises(BenchFailed, match=r"old: bench worker ended with 1: out of memory"):
+    with pytest.raises(BenchFailed, match=r"old: bench worker --json ended with 1: out of memory"):
         list(pairs.run(asked, 2, file))
     assert ran(tmp_path) == ["new", "old"]
     with file.open("a") as target:
@@ -134,22 +126,22 @@ def test_the_interval_is_that_of_a_paired_t_test_on_the_logarithms():
     assert found.ratio == pytest.approx(stats.gmean(ours / theirs))
 
 
-@pytest.mark.parametrize(
-    "results",
-    [
-        ROWS,
-        [Row("window of 9", 0.25, 2.0, "7 pair steps"), Agreement("Car", 1e-3, 1e-7)],
-        [Profile("engine", 13.5, {"read": 0.5, "learn, validity": 1.25}, {"refit process": 2.5})],
-    ],
-)
-def test_lines_and_json_of_a_benchmark_are_read_alike(results):
-    lines = speeds("\n".join(map(str, results)))
-    assert lines == pytest.approx(speeds("\n".join(json.dumps(r.plain()) for r in results)))
-    assert len(lines) >= 2
+def test_every_figure_of_a_profile_and_of_a_row_is_read():
+    profile = Profile("engine", 12.5, {"read": 0.5, "learn, validity": 1.25}, {"refit process": 2})
+    results = [Row("window of 9", 0.25, 2.0), Agreement("Car", 1e-3, 1e-7), profile]
+    assert speeds("\n".join(json.dumps(result.plain()) for result in results)) == {
+        "window of 9": 4.0,
+        "peer: window of 9": 0.5,
+        "engine: whole": 0.08,
+        "engine: read": 2.0,
+        "engine: learn, validity": 0.8,
+        "engine: processor time, refit process": 0.5,
+        "engine: processor time, all": 0.5,
+    }
 
 
 def test_one_figure_beside_two_peers_is_one_figure():
-    assert speeds("\n".join(map(str, ROWS))) == {
+    assert speeds("\n".join(json.dumps(row.plain()) for row in ROWS)) == {
         "engine": 30_000.0,
         "peer: null worker": 60_000.0,
         "peer: reads and commits alone": 90_000.0,

@@ -1,9 +1,6 @@
-import json
-
 import numpy as np
 import pytest
 
-from scripts.papers import draw
 from scripts.papers.evidential import experiments as evidential
 from scripts.papers.evidential.claims import claims
 from scripts.papers.evidential.trials import (
@@ -96,18 +93,3 @@ def test_a_claim_counts_the_settings_where_it_holds():
     result = {c["claim"]: c for c in claims(table, [])}
     unbalanced = result["in scenario (c) the likelihood model beats the Bayesian product"]
     assert (unbalanced["holds"], unbalanced["of"], unbalanced["not_in"]) == (0, 1, ["d, shared"])
-
-
-@pytest.mark.slow
-def test_every_figure_is_drawn_from_a_result_read_back_from_json(table_2, data_set, tmp_path):
-    data_set("australian")
-    result = {
-        "table_2": table_2,
-        "three_classifiers": evidential._three_classifiers("heart", None, rounds=2, seed=0),
-        "example": evidential._example(None, seed=0),
-    }
-    paths = draw("evidential", json.loads(json.dumps(result, allow_nan=False)), tmp_path / "new")
-    assert len(paths) == 5
-    for path in paths:
-        assert path.read_bytes().startswith(b"\x89PNG")
-        assert path.stat().st_size > 10_000

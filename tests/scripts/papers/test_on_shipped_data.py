@@ -8,12 +8,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from svc_reference import svc_intervals
 
 from online_svm import ImpliedPosterior, PlattScaling, ProbabilisticSVC
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
-from scripts.bench.svc_reference import svc_intervals
 from scripts.papers.evidential.trials import LOGISTIC, Partition, combined_error, score_chunks
 
 GAMMA = 0.02

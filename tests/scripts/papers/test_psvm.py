@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from scripts.bench import psvm as bench
-from scripts.papers import Run, draw, repeat
+from scripts.papers import Run, repeat
 from scripts.papers.psvm import experiments as psvm
 from scripts.papers.psvm.trials import (
     LineTrial,
@@ -85,7 +84,7 @@ def test_the_divergence_of_the_c_svm_falls_with_noise(at_noise):
     assert values == sorted(values, reverse=True)
 
 
-def test_the_result_is_plain_data_and_is_drawn(tmp_path, monkeypatch):
+def test_the_result_is_plain_data_and_the_same_again(monkeypatch):
     monkeypatch.setattr(psvm, "SIGMAS", (1.0,))
     monkeypatch.setattr(psvm, "NARROW_SIGMAS", (1.0,))
     monkeypatch.setattr(psvm, "QUICK_SEEDS", 2)
@@ -93,16 +92,4 @@ def test_the_result_is_plain_data_and_is_drawn(tmp_path, monkeypatch):
     result = repeat("psvm", Run(quick=True, tell=told.append))
     assert len(told) == 1 + len(psvm.NOISES)
     assert result == repeat("psvm", Run(quick=True))
-    restored = json.loads(json.dumps(result))
-    files = draw("psvm", restored, tmp_path / "figures")
-    assert [file.suffix for file in files] == [".png"] * 4
-    again = draw("psvm", restored, tmp_path / "again")
-    assert [f.read_bytes() for f in files] == [f.read_bytes() for f in again]
-
-
-def test_the_benchmark_compares_with_the_same_optimum(monkeypatch):
-    (row,) = bench.run(sizes=(100,))
-    assert row.ratio > 1
-    monkeypatch.setattr(bench, "AGREEMENT", 0.0)
-    with pytest.raises(ArithmeticError, match="is not the optimum"):
-        bench.run(sizes=(100,))
+    assert json.loads(json.dumps(result))["rows"] == result["rows"]

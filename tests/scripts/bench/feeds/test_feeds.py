@@ -15,8 +15,7 @@ from scripts.bench.commands import app
 from scripts.bench.feed import stream
 from scripts.bench.feeds import by_number, copies, harness, measure, run
 from scripts.bench.feeds.load import steady
-from scripts.bench.processes import python, worker
-from scripts.bench.processor_time import family
+from scripts.bench.processes import family, python, worker
 from scripts.command_line import main
 from workers.broker.store import Store
 from workers.engine import snapshots
@@ -53,7 +52,7 @@ def test_what_was_measured_is_kept_and_held_against_its_bounds(tmp_path, monkeyp
     results = tmp_path / "feeds.jsonl"
     parts = list(run.run(SMALL, results))
     every = ["idle", "learning", "busy", "new", "sizes"]
-    assert [part.name for part in parts] == asked == every
+    assert [part.values["part"] for part in parts] == asked == every
     assert list(map(str, run.run(SMALL, results))) == list(map(str, parts))
     assert len(asked) == 5, "nothing is measured twice"
     assert not parts[0].holds
@@ -79,8 +78,7 @@ def test_copies_of_a_feed_go_on_as_it_does_under_a_steady_load(embedded_url):
             assert kept.position == state.position, "a start replays nothing"
     every = [*feeds, copies.TEMPLATE]
     copies.push(embedded_url, every, rows[:20])
-    command = worker(feeds[0], embedded_url, SMALL.options)
-    with python(*command[:4], feeds[1], copies.TEMPLATE, *command[4:]) as process:
+    with python(*worker(every, embedded_url, SMALL.options)) as process:
         process.wait_until(lambda: copies.answered(embedded_url, every) == [100] * 3)
         answers = [out(embedded_url, feed) for feed in every]
         load = steady(embedded_url, process, every, feeds, rows, rate=200.0, seconds=0.3)
@@ -145,7 +143,10 @@ def test_a_process_started_by_another_thread_belongs_to_the_family():
 @pytest.mark.slow
 @pytest.mark.scale
 def test_a_small_run_measures_each_part(tmp_path):
-    parts = {part.name: part.figures for part in run.run(SMALL, tmp_path / "feeds.jsonl")}
+    parts = {
+        part.values["part"]: part.values["figures"]
+        for part in run.run(SMALL, tmp_path / "feeds.jsonl")
+    }
     assert parts["idle"]["start_killed_s"] > 0
     assert parts["idle"]["mb"] > 50
     assert parts["learning"]["mb_of_refits"] > 50
@@ -174,8 +175,8 @@ def test_what_limits_is_what_has_no_time_left():
 
 
 def test_the_table_has_a_line_a_number_of_feeds_and_json_says_what_limits():
-    part = run.Part("sizes", SMALL, FIGURES)
-    lines = list(part.lines())
+    part = run.result("sizes", SMALL, FIGURES)
+    lines = part.lines
     assert [line.split("|")[1].strip() for line in lines] == ["feeds", "---", "1", "3"]
     assert len({line.count("|") for line in lines}) == 1
     assert part.plain()["limits"] == {"1": "memory", "3": "memory"}

@@ -8,11 +8,17 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from scripts.bench.commands import app
-from scripts.bench.policies import answered as answered_module
 from scripts.bench.policies import run as run_module
-from scripts.bench.policies.answered import METHODS, Answered, program
-from scripts.bench.policies.measure import Cell, Measured, cells_of, measure, scored
-from scripts.bench.policies.run import run
+from scripts.bench.policies.run import (
+    METHODS,
+    Answered,
+    Cell,
+    Measured,
+    cells_of,
+    measure,
+    run,
+    scored,
+)
 from scripts.bench.policies.streams import DRAWN, STREAMS, Stream, stream
 from scripts.command_line import main
 from workers.errors import BadConfiguration
@@ -126,9 +132,10 @@ def test_a_peer_answers_the_same_examples():
 
 
 def test_ours_are_measured_again_after_a_change_of_ours_and_peers_are_not(monkeypatch):
-    before = [program(method) for method in METHODS]
-    monkeypatch.setattr(answered_module, "code_digest", lambda: "another")
-    after = [program(method) for method in METHODS]
+    cells = [Cell("swap", 0, method, 500) for method in METHODS]
+    before = [cell.key for cell in cells]
+    monkeypatch.setattr(run_module, "code_digest", lambda: "another")
+    after = [cell.key for cell in cells]
     assert [a == b for a, b in zip(before, after, strict=True)] == [False] * 4 + [True]
 
 

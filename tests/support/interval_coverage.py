@@ -7,25 +7,22 @@ example either holds them or does not.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+from exact_streams import centres, stream
 from scipy.special import expit, ndtri
 from sklearn.linear_model import LogisticRegression
-from typing_extensions import override
 
 from online_svm.config import MapName, PredictorConfig
 from online_svm.predictor.frequency_interval import bin_edges
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats, Ints
-from scripts.bench.report import Result, Tell, silent
-from scripts.bench.theorem import centres, stream
 from scripts.parallel import each
 
-SIZES = (300, 1000, 5000)
 SHARES: Mapping[str, tuple[float, ...]] = {
     "2 %": (0.98, 0.02),
     "10 %": (0.9, 0.1),
@@ -36,7 +33,6 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
     "committee": {"committee": "default"},
     "single": {"committee": "single", "taxonomy": "class"},
 }
-DRAWS = 40
 ASKED, ALIKE = 20_000, 100
 MAPS: tuple[MapName, ...] = ("evidential-binning", "evidential-isotonic", "evidential-logistic")
 BAND = "logistic band"
@@ -63,7 +59,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage(Result):
+class Coverage:
     """One interval: how often it holds what it is about, and how wide it is.
 
     Attributes
@@ -84,10 +80,6 @@ class Coverage(Result):
     of_score: float
     width: float
 
-    @override
-    def plain(self) -> dict[str, Any]:
-        return asdict(self)
-
     def __str__(self) -> str:
         return (
             f"{self.name:<34}{self.interval:<20}bin {self.of_bin:6.1%}  score {self.of_score:6.1%}"
@@ -99,38 +91,22 @@ Measured = dict[str, tuple[float, float, float]]
 """Coverage of the bin's frequency and of P(y | score), and width, by interval."""
 
 
-def run(
-    tell: Tell = silent,
-    draws: int = DRAWS,
-    sizes: tuple[int, ...] = SIZES,
-    shares: Mapping[str, tuple[float, ...]] = SHARES,
-    settings: Mapping[str, Mapping[str, Any]] = SETTINGS,
-) -> Iterator[Coverage]:
+def means(name: str, case: Case, draws: int) -> Iterator[Coverage]:
     """Yield the coverage of each interval that is published, and of the logistic band.
 
     More than two classes are asked one by one, each against the rest; the figures are means.
 
     Parameters
     ----------
-    tell : callable, optional
+    name : str
+    case : Case
     draws : int
-        Independent streams of each kind.
-    sizes, shares, settings
-        Examples learned; kinds of streams and configurations by name.
+        Independent streams.
     """
-    for configuration, given in settings.items():
-        for kind, classes in shares.items():
-            for n in sizes:
-                name = f"{configuration}, {kind}, n = {n:,}"
-                tell(name)
-                yield from _means(name, Case(n, classes, given), draws)
-
-
-def _means(name: str, case: Case, draws: int) -> Iterator[Coverage]:
     work = partial(measured, case)
     numbers = list(range(draws))
     # A process takes a while to start: not for a few draws.
-    found = each(work, numbers, silent) if draws > 8 else [work(number) for number in numbers]
+    found = each(work, numbers) if draws > 8 else [work(number) for number in numbers]
     for interval in dict.fromkeys(key for one in found for key in one):
         of_bin, of_score, width = np.mean(
             [one[interval] for one in found if interval in one], axis=0

@@ -1,10 +1,21 @@
 """The coverage of the headline's interval, where the truth is known."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from interval_coverage import (
+    BAND,
+    LEVEL,
+    SETTINGS,
+    SHARES,
+    Case,
+    Coverage,
+    logistic_band,
+    means,
+    measured,
+)
 from scipy.special import expit
-
-from scripts.bench.coverage import BAND, LEVEL, SHARES, Case, logistic_band, measured, run
 
 DRAWS = 12
 
@@ -21,17 +32,28 @@ def test_for_two_classes_the_headline_holds_the_frequency_in_the_bin_at_its_leve
     assert np.mean([one["venn"][0] for one in found]) < LEVEL
 
 
-def test_every_interval_is_a_line_and_more_classes_are_asked_each_against_the_rest() -> None:
-    lines = list(
-        run(draws=1, sizes=(200,), shares={"four": SHARES["four classes"]},
-            settings={"single": {"committee": "single"}})
-    )  # fmt: skip
+def test_more_classes_are_asked_each_against_the_rest() -> None:
+    case = Case(200, SHARES["four classes"], {"committee": "single"})
+    lines = list(means("four", case, draws=1))
     names = [line.interval for line in lines]
     assert names[:2] == ["headline", "venn"]
     assert BAND in names
     assert all(0.0 <= line.of_bin <= 1.0 and line.width > 0.0 for line in lines)
-    assert "width" in str(lines[0])
-    assert lines[0].plain()["interval"] == "headline"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("n", "draws"), [(300, 40), (1000, 12), (5000, 4)])
+@pytest.mark.parametrize("kind", SHARES)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_headline_holds_the_frequency_in_the_bin_for_every_machine_class_and_size(
+    name: str, kind: str, n: int, draws: int, tell_line: Callable[[Coverage], None]
+) -> None:
+    lines = list(means(f"{name}, {kind}, n = {n:,}", Case(n, SHARES[kind], SETTINGS[name]), draws))
+    for line in lines:
+        tell_line(line)
+    assert lines[0].interval == "headline"
+    assert lines[0].of_bin >= LEVEL
 
 
 def test_the_logistic_band_holds_the_truth_where_the_truth_is_logistic() -> None:

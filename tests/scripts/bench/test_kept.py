@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.bench.kept_lines import KeptLines
+from scripts.bench.kept import KeptLines
 from workers.errors import BadConfiguration
 
 

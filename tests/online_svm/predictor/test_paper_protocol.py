@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from svc_reference import svc_intervals
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
-from scripts.bench.svc_reference import svc_intervals
 from workers.push.datasets import Dataset
 
 SIGMA = 0.6

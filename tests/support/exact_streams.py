@@ -7,23 +7,20 @@ p(c). Both are held here against what chance alone gives.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from typing_extensions import override
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats, Ints
-from scripts.bench.report import Result, Tell, silent
 from scripts.parallel import each
 
-DRAWS = 8_000
 STEPS = (5, 10, 11, 12, 15, 20, 21, 25, 30, 40, 41, 50, 65, 80, 81, 100, 125, 160, 161, 200)
 """Examples learned before an answer that is judged: just before and after refits, and between."""
 VALUES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99)
@@ -71,7 +68,7 @@ class Case:
 
     shares: tuple[float, ...]
     settings: Mapping[str, Any]
-    draws: int = DRAWS
+    draws: int
     steps: tuple[int, ...] = STEPS
     seed: int = 0
 
@@ -101,7 +98,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibrated(Result):
+class Calibrated:
     """The largest |z| of a case, beside what chance alone gives.
 
     Attributes
@@ -131,10 +128,6 @@ class Calibrated(Result):
         """Whether chance explains the largest."""
         return self.largest <= self.noise
 
-    @override
-    def plain(self) -> dict[str, Any]:
-        return asdict(self) | {"holds": self.holds}
-
     def __str__(self) -> str:
         verdict = "" if self.holds else "  BEYOND NOISE"
         return (
@@ -143,37 +136,12 @@ class Calibrated(Result):
         )
 
 
-def run(
-    tell: Tell = silent,
-    draws: int = DRAWS,
-    settings: Mapping[str, Mapping[str, Any]] = SETTINGS,
-    shares: Mapping[str, tuple[float, ...]] = SHARES,
-) -> Iterator[Calibrated]:
-    """Yield one line for each configuration and kind of stream that has a guarantee.
-
-    Parameters
-    ----------
-    tell : callable, optional
-    draws : int
-        Independent streams of each kind.
-    settings, shares : mapping
-        Configurations and kinds of streams by name.
-    """
-    for name, given in settings.items():
-        for kind, classes in shares.items():
-            if given["taxonomy"] == "venn-abers" and len(classes) > 2:
-                continue  # one pair a class against the rest: no multiprobability, no guarantee
-            case = Case(classes, given, draws)
-            tell(f"{name}, {kind}")
-            yield judged(f"{name}, {kind}", case.steps, answers_of(case))
-
-
 def answers_of(case: Case, chunks: int = CHUNKS) -> Answers:
     """Return the answers of a case; its streams are spread over the processors."""
     bounds = np.linspace(0, case.draws, min(chunks, case.draws) + 1).astype(int).tolist()
     parts = [range(*pair) for pair in pairwise(bounds)]
     work = partial(_answers, case)
-    found = each(work, parts, silent) if len(parts) > 1 else [work(part) for part in parts]
+    found = each(work, parts) if len(parts) > 1 else [work(part) for part in parts]
     return Answers(
         np.concatenate([part.is_exact for part in found]),
         np.concatenate([part.picked for part in found]),

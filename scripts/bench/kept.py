@@ -1,4 +1,8 @@
-"""Measured cells in a file of JSON lines, so that a run that is cut off goes on."""
+"""Measured cells in a file of JSON lines, so that a run that is cut off goes on.
+
+A cell is a line of a table, or one run of a line. Its key has the program that was measured, so
+that a change of ours leaves the lines of peers as they are.
+"""
 
 import fcntl
 from collections.abc import Callable, Sequence
@@ -7,8 +11,11 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
+from scripts.bench.report import Tell
+from scripts.parallel import each_as_it_ends
 from workers.errors import BadConfiguration
 
+Cell = TypeVar("Cell")
 Measured = TypeVar("Measured")
 Key = tuple[Any, ...]
 
@@ -92,3 +99,55 @@ def _whole_lines(path: Path) -> list[bytes]:
         size = data.rfind(b"\n") + 1
         target.truncate(size)
     return data[:size].splitlines()
+
+
+def measured_cells(
+    cells: Sequence[Cell],
+    measure: Callable[[Cell], Measured | str],
+    kept: KeptLines[Measured],
+    key: Callable[[Cell], Key],
+    jobs: int,
+    tell: Tell,
+) -> dict[Cell, Measured | str]:
+    """Return what was measured of each cell, in order, or why it was not run.
+
+    Parameters
+    ----------
+    cells : sequence
+        Hashable, with a `str` for people.
+    measure : callable
+        Of a module; it returns why where a cell cannot be run here.
+    kept : KeptLines
+        What was measured before; each cell is added as it ends.
+    key : callable
+        Under which a cell is kept.
+    jobs : int
+        Processes, at most.
+    tell : callable
+        Is told which cell has ended.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from scripts.bench.report import silent
+    >>> with TemporaryDirectory() as directory:
+    ...     kept = KeptLines(Path(directory) / "kept.jsonl", ["cell"], int, int)
+    ...     measured_cells([-2, 3], abs, kept, lambda cell: (cell,), 1, silent)
+    {-2: 2, 3: 3}
+    """
+    missing = [cell for cell in cells if kept.get(key(cell)) is None]
+    skipped: dict[Cell, str] = {}
+    for number, (cell, found) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
+        tell(f"{number} of {len(missing)}: {cell}")
+        if isinstance(found, str):
+            skipped[cell] = found
+        else:
+            kept.add(key(cell), found)
+    return {cell: skipped[cell] if cell in skipped else _known(kept, key(cell)) for cell in cells}
+
+
+def _known(kept: KeptLines[Measured], key: Key) -> Measured:
+    found = kept.get(key)
+    assert found is not None
+    return found

@@ -1,1 +1,0 @@
-"""A simulation of a fleet: how long feeds go unanswered when processes, machines and Redis fail."""

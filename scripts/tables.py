@@ -1,0 +1,58 @@
+"""The tables that the scripts print."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+_NUMBER = re.compile(r"[-+\d.,± ()]*")
+
+
+def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """Return a table; columns of numbers are on the right.
+
+    Parameters
+    ----------
+    title : str or None
+    columns : sequence of str
+    rows : sequence of sequences
+        A text is shown as it is, other values as `shown` has them.
+
+    Examples
+    --------
+    >>> [column.justify for column in table(None, ["a", "b"], [["x", 0.5]]).columns]
+    ['left', 'right']
+    """
+    # Text objects: rich would read a bracket in a cell as a style.
+    made = Table(title=Text(title) if title else None, title_justify="left")
+    for number, column in enumerate(columns):
+        is_numbers = all(_is_number(row[number]) for row in rows)
+        made.add_column(Text(column), justify="right" if is_numbers else "left")
+    for row in rows:
+        made.add_row(*(Text(shown(value)) for value in row))
+    return made
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, str) or _NUMBER.fullmatch(value) is not None
+
+
+def shown(value: Any) -> str:
+    """Return a value as text: four digits, a range as "low to high", a dash for nothing.
+
+    Examples
+    --------
+    >>> shown(2.1e-88), shown(0.12345), shown(2626), shown([1.5, 2.0]), shown(None)
+    ('2.1e-88', '0.1235', '2626', '1.5 to 2', '-')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, list):
+        return " to ".join(map(shown, value))
+    if not isinstance(value, float):
+        return str(value)
+    if value != 0.0 and abs(value) < 1e-3:
+        return f"{value:.1e}"
+    return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) < 100 else f"{value:.1f}"
