@@ -5,6 +5,7 @@ browser send; so does its script for pages of others. Here a request gives out a
 the session begins with the websocket, which no page of another site can open.
 """
 
+import time
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
@@ -18,7 +19,12 @@ from bokeh.server.contexts import ApplicationContext
 from bokeh.server.tornado import BokehTornado
 from bokeh.server.views.auth_request_handler import AuthRequestHandler
 from bokeh.server.views.ws import WSHandler
-from bokeh.util.token import check_token_signature, generate_jwt_token, generate_session_id
+from bokeh.util.token import (
+    check_token_signature,
+    generate_jwt_token,
+    generate_session_id,
+    get_token_payload,
+)
 from tornado.web import ErrorHandler, authenticated
 
 from workers.dashboard.card import ASSETS
@@ -61,15 +67,14 @@ class SocketHandler(WSHandler):
         await super().get(*args, **kwargs)
 
     def _has_token(self) -> bool:
-        offered = self.request.headers.get("Sec-WebSocket-Protocol", "").split(",")
-        is_ours = False
+        """Return whether a token was offered that was given out here, not too long ago."""
+        app, found = self.application, False
+        token = self.request.headers.get("Sec-WebSocket-Protocol", "").split(",")[-1].strip()
         with suppress(ValueError, KeyError, TypeError):  # it is no token at all
-            is_ours = check_token_signature(
-                offered[-1].strip(),
-                secret_key=self.application.secret_key,
-                signed=self.application.sign_sessions,
-            )
-        return is_ours
+            found = check_token_signature(
+                token, secret_key=app.secret_key, signed=app.sign_sessions
+            ) and bool(get_token_payload(token)["session_expiry"] > time.time())
+        return found
 
 
 def add_handlers(tornado: BokehTornado, context: ApplicationContext) -> None:

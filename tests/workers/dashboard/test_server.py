@@ -6,6 +6,7 @@ import socket
 import threading
 
 import pytest
+from bokeh.util.token import generate_jwt_token, generate_session_id
 
 from workers.dashboard import server
 from workers.dashboard.server import Dashboard
@@ -147,6 +148,15 @@ def test_more_sessions_than_there_may_be_say_so_and_cost_nothing(serve, monkeypa
 def test_a_websocket_with_a_token_that_was_not_given_out_is_refused(serve, caplog, token):
     ask = serve()
     assert socket_of(ask, token) == (403, False)
+    assert (texts(ask), caplog.records) == ([], [])
+
+
+def test_a_websocket_with_a_token_that_is_too_old_is_refused(serve, caplog):
+    ask = serve()
+    assert ask("GET", "/")[0] == 200
+    signing = {"secret_key": ask.page._tornado.secret_key, "signed": True}
+    session = generate_session_id(**signing)
+    assert socket_of(ask, generate_jwt_token(session, **signing, expiration=-1)) == (403, False)
     assert (texts(ask), caplog.records) == ([], [])
 
 
