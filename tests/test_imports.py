@@ -31,9 +31,11 @@ SERVICE = (
     {"cli"},
     {"demo"},
     {"dashboard", "fleet"},
-    {"combine", "history", "admin", "monitor", "push"},
+    {"combine", "history", "admin", "monitor"},
     {"engine"},
-    {"refit", "broker"},
+    {"refit", "push"},
+    {"reading"},
+    {"broker"},
     {"feed", "message"},
     {"config"},
 )

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from workers.admin.backup import Backup
 from workers.admin.holder import check_not_in_use
-from workers.admin.status import waiting
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.engine.snapshots import parts_of
@@ -13,6 +12,7 @@ from workers.feed.agreement import check_computed
 from workers.feed.kept_bytes import KeptBytes
 from workers.feed.position import Position
 from workers.feed.state import Pointer, initial_fields
+from workers.reading.lag import lag
 
 _RESTORE = Script.load("streams", "restore")
 
@@ -122,8 +122,8 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
     store.register()
     for key in before - set(parts):
         store.call("DEL", key)
-    waits, is_at_least = waiting(store, position.cursor)
-    return Restored(position, store.length(store.keys.out), waits, is_at_least)
+    waits = lag(store)
+    return Restored(position, store.length(store.keys.out), waits.entries, waits.is_at_least)
 
 
 def exists(store: Store) -> bool:

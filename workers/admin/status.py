@@ -1,7 +1,7 @@
 """How a feed stands, seen from outside."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -17,9 +17,8 @@ from workers.broker.store import Store
 from workers.errors import InvalidPublication, WrongKeyType
 from workers.feed.agreement import check_computed
 from workers.feed.publication import Publication
-
-COUNTED = 1000
-"""Largest number of waiting entries that are counted one by one, which reads them."""
+from workers.reading.backlog import Backlog, backlog
+from workers.reading.lag import Lag, lag
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +31,9 @@ class Status:
     seq, n : int
         Input entries answered, examples learned.
     waiting : int
-        Input entries not answered yet.
     waiting_is_at_least : bool
-        Whether more may wait: counting stopped at `COUNTED`.
+    waiting_seconds : float
+        The lag of the feed; see `workers.reading.lag.Lag`.
     waiting_bytes : int
         Of their names and values, about: by the mean of those that were counted. Producers wait
         where it reaches their `--high-water-bytes`.
@@ -67,6 +66,7 @@ class Status:
     n: int
     waiting: int
     waiting_is_at_least: bool
+    waiting_seconds: float
     waiting_bytes: int
     cursor: str
     out: int
@@ -101,7 +101,7 @@ def status(store: Store) -> Status:
         check_computed(keys.feed, state.agreement)
     cursor = b"0-0" if state is None else state.position.cursor
     pointers = () if state is None else (state.snapshot, state.previous)
-    waits = backlog(store, keys.input, cursor)
+    waits = lag(store)
     n = 0 if state is None else state.position.n
     published = _published(store)
     report = next(iter(newest(store, keys.met, 1)), None)
@@ -111,7 +111,8 @@ def status(store: Store) -> Status:
         n=n,
         waiting=waits.entries,
         waiting_is_at_least=waits.is_at_least,
-        waiting_bytes=waits.size,
+        waiting_seconds=waits.seconds,
+        waiting_bytes=_size(backlog(store, keys.input, cursor), waits),
         cursor=cursor.decode(),
         out=store.length(keys.out),
         met=store.length(keys.met),
@@ -138,41 +139,6 @@ def _published(store: FeedReader) -> Publication | None:
         return None
 
 
-class Backlog(NamedTuple):
-    """The entries of a stream after an ID.
-
-    Attributes
-    ----------
-    entries : int
-    is_at_least : bool
-        Whether there may be more: counting stopped at `COUNTED`.
-    size : int
-        Bytes of their names and values, about.
-    """
-
-    entries: int
-    is_at_least: bool
-    size: int
-
-
-def waiting(store: FeedReader, cursor: bytes) -> tuple[int, bool]:
-    """Return how many input entries follow a cursor, and whether there may be more."""
-    return backlog(store, store.keys.input, cursor)[:2]
-
-
-def backlog(store: FeedReader, stream: str, cursor: bytes) -> Backlog:
-    """Return what follows an ID in a stream; `COUNTED` entries are read, and some more, at most."""
-    count, size, after = 0, 0, b""
-    for page in store.pages(stream, cursor, count=COUNTED):
-        after = after or page[0][0]
-        count += len(page)
-        size += sum(len(part) for _, fields in page for part in fields)
-        if count >= COUNTED:
-            break
-    if count < COUNTED:
-        return Backlog(count, False, size)
-    first = store.call("XRANGE", stream, "-", "+", "COUNT", 1)
-    if first and first[0][0] == after:  # none is kept up to the cursor
-        length = store.length(stream)
-        return Backlog(length, False, size * length // count)
-    return Backlog(count, True, size)
+def _size(read: Backlog, waits: Lag) -> int:
+    """Return about how many bytes wait: those that were read, times how many more wait."""
+    return read.size * waits.entries // read.entries if read.entries else 0

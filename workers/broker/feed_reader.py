@@ -267,6 +267,14 @@ class FeedReader:
         """Return the unparsed reply to a command."""
         return self._connection.call(*command)
 
+    def request(self, *command: Argument) -> Sent:
+        """Send a command; `reply` returns its reply later, or raises its error."""
+        return self._connection.send(*command)
+
+    def reply(self, sent: Sent) -> Any:
+        """Return the unparsed reply to a command that `request` sent."""
+        return self._connection.receive(sent)
+
     def call_server(self, *command: Argument) -> Any:
         """Return the unparsed reply of the server that has the feed to a command without a key."""
         return self._connection.call(*command, key=self.keys.state)

@@ -6,7 +6,6 @@ from typing import Any
 from workers.admin.alarms import commit_times
 from workers.admin.answers import newest, payload
 from workers.admin.holder import holder
-from workers.admin.status import waiting
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.dashboard.alarms import alarms_of, events_of
@@ -24,6 +23,7 @@ from workers.errors import StateLost
 from workers.feed.position import parse_id
 from workers.history.true_labels import TrueLabels, Truth
 from workers.message.stored import parse
+from workers.reading.lag import lag
 
 FIRST_REPORTS = 300
 """Reports that are read of a feed at first; all that fit are read once it is watched."""
@@ -81,15 +81,15 @@ class FeedFollower:
             If the feed cannot be read.
         """
         view, keys = self.view, self._store.keys
-        fields = self._store.call("HMGET", keys.state, "epoch", "seq", "n", "cursor")
-        epoch, seq, n = (_count(value) for value in fields[:3])
+        fields = self._store.call("HMGET", keys.state, "epoch", "seq", "n")
+        epoch, seq, n = (_count(value) for value in fields)
         if seq < view.seq or (view.is_loaded and epoch < self._epoch):
             self._restart()
         view.has_begun, self._epoch = fields[0] is not None, epoch
         view.exists = view.has_begun or bool(self._store.types())
         is_new = seq > view.seq or not view.is_loaded
         before, view.holder, view.n = view.holder, holder(self._store), n
-        self._sample(fields[3] or b"0-0", seq)
+        self._sample(seq)
         if is_new or (self.viewers and not self._is_deep):
             self._read_reports()
             self._read_answers()
@@ -105,21 +105,16 @@ class FeedFollower:
         self._store.close()
         self._begin()
 
-    def _sample(self, cursor: bytes, seq: int) -> None:
+    def _sample(self, seq: int) -> None:
         """Note how far the answers are, and how many entries wait for one."""
         view, last = self.view, self.view.last_sample
         view.seq = seq
-        newest_input = newest(self._store, self._store.keys.input, 1)
-        sent = newest_input[0][0] if newest_input else b"0-0"
-        behind = (parse_id(sent)[0] - parse_id(cursor)[0]) / 1000 if cursor != b"0-0" else 0.0
         self._readings += 1
-        if parse_id(sent) <= parse_id(cursor):
-            waits, view.waiting_is_at_least = 0, False
-        elif view.waiting_is_at_least and last and self._readings % _COUNT_EVERY:
-            waits = last.waiting
+        if view.waiting_is_at_least and last and self._readings % _COUNT_EVERY:
+            view.sample(last.waiting, last.behind)
         else:
-            waits, view.waiting_is_at_least = waiting(self._store, cursor)
-        view.sample(waits, max(0.0, behind) if waits else 0.0)
+            waits, view.waiting_is_at_least, behind = lag(self._store)
+            view.sample(waits, behind)
 
     def _read_reports(self) -> None:
         store, view, stream = self._store, self.view, self._store.keys.met

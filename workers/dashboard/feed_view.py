@@ -36,7 +36,7 @@ class Sample(NamedTuple):
     waiting : int
         Entries that wait.
     behind : float
-        Seconds between the last answered and the last waiting entry.
+        Age of the oldest of them, in seconds.
     """
 
     time: float

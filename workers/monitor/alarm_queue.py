@@ -16,6 +16,7 @@ from workers.broker.connection import Connection
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
+from workers.reading.stream_info import StreamInfo
 
 GROUP = "osvm-webhook"
 """Consumer group of `alarms`."""
@@ -87,10 +88,10 @@ class AlarmQueue:
             if "BUSYGROUP" not in str(error):
                 raise
             return True
-        stream = _fields(self._redis.call("XINFO", "STREAM", keys.alarms))
-        is_at_the_end = parse_id(stream[b"last-generated-id"]) <= parse_id(self.after)
-        if b"entries-added" in stream and is_at_the_end:
-            self._count_read(self.after, stream[b"entries-added"])
+        stream = StreamInfo.parse(self._redis.call("XINFO", "STREAM", keys.alarms))
+        is_at_the_end = parse_id(stream.last_id) <= parse_id(self.after)
+        if stream.added is not None and is_at_the_end:
+            self._count_read(self.after, stream.added)
         return True
 
     def _unfinished(self) -> list[Entry]:
@@ -106,22 +107,22 @@ class AlarmQueue:
             redis.send(*self._reading(">")),
         ]
         told, groups, reply = (redis.receive(sent) for sent in asked)
-        stream, found = _fields(told), self._entries(reply)
-        group = next(one for one in map(_fields, groups) if one[b"name"] == GROUP.encode())
+        stream, found = StreamInfo.parse(told), self._entries(reply)
+        named = (dict(zip(flat[::2], flat[1::2], strict=True)) for flat in groups)
+        group = next(one for one in named if one[b"name"] == GROUP.encode())
         trimmed = trimmed_unread(stream, group)
         if trimmed:
             self._pass_over(trimmed, stream, found)
         return found
 
-    def _pass_over(self, trimmed: int, stream: Mapping[bytes, Any], found: Sequence[Entry]) -> None:
+    def _pass_over(self, trimmed: int, stream: StreamInfo, found: Sequence[Entry]) -> None:
         """Count entries as lost, once: the group then has them behind it."""
         self.lost += trimmed
         log.warning(
             "alarms were trimmed before they were delivered", feed=self._keys.feed, entries=trimmed
         )
-        at = found[0][0] if found else stream[b"last-generated-id"]
-        gone = stream[b"entries-added"] - stream[b"length"]
-        self._count_read(at, gone + len(found))
+        at = found[0][0] if found else stream.last_id
+        self._count_read(at, stream.gone + len(found))
 
     def _count_read(self, at: bytes, count: int) -> None:
         """Tell Redis that the group has read so many entries, up to an ID."""
@@ -137,30 +138,27 @@ class AlarmQueue:
         return list(reply[0][1]) if reply else []
 
 
-def trimmed_unread(stream: Mapping[bytes, Any], group: Mapping[bytes, Any]) -> int:
+def trimmed_unread(stream: StreamInfo, group: Mapping[bytes, Any]) -> int:
     """Return how many entries were trimmed before the group had read them.
 
     Parameters
     ----------
-    stream, group : mapping
-        What XINFO STREAM and XINFO GROUPS say. Redis before 7 counts nothing, and a group that an
-        older version made may not know what it has read: 0 then.
+    stream : StreamInfo
+    group : mapping
+        A row of XINFO GROUPS. Redis before 7 counts nothing, and a group that an older version
+        made may not know what it has read: 0 then.
 
     Examples
     --------
-    >>> stream = {b"entries-added": 9, b"length": 2, b"first-entry": [b"8-0", []]}
+    >>> stream = StreamInfo(2, 9, (b"8-0", []), (b"9-0", []), b"9-0")
     >>> trimmed_unread(stream, {b"last-delivered-id": b"3-0", b"entries-read": 3})
     4
     """
     read = group.get(b"entries-read")
     if read is None:
         return 0
-    first, last = stream[b"first-entry"], group[b"last-delivered-id"]
-    if first is not None and parse_id(first[0]) <= parse_id(last):
+    last = parse_id(group[b"last-delivered-id"])
+    if stream.first is not None and parse_id(stream.first[0]) <= last:
         return 0
     # All that was read is gone; the rest of what is gone was not read.
-    return max(0, int(stream[b"entries-added"] - stream[b"length"] - read))
-
-
-def _fields(flat: Sequence[Any]) -> dict[bytes, Any]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
+    return max(0, stream.gone - int(read))

@@ -4,19 +4,18 @@ It has a connection of its own and waits for a reply for one second at most, so 
 gets an answer, and the worker is never waited for.
 """
 
-import re
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workers.admin.status import waiting
 from workers.broker.feed_reader import FeedReader
 from workers.errors import WorkerError
-from workers.feed.keys import FIELD, FeedKeys
-from workers.feed.position import parse_id
+from workers.feed.keys import FIELD
 from workers.message.stored import parse
+from workers.reading.lag import lag
+from workers.reading.stream_info import StreamInfo
 from workers.trouble import Trouble, still
 
 TIMEOUT = 1.0
@@ -35,10 +34,8 @@ class FeedView:
     learned, epoch : int or None
         Examples learned, and writers so far; None where Redis does not say.
     lag_entries : int or None
-        Entries that wait for an answer. On a Redis before 7 they are counted up to
-        `admin.status.COUNTED`.
     lag_seconds : float or None
-        Age of the oldest of them by its entry ID; 0 where none waits.
+        See `workers.reading.lag.Lag`.
     report : dict or None
         The newest message of `met`.
     answer : dict or None
@@ -70,7 +67,7 @@ class FeedWatch:
 
     def __init__(self, url: str, feed: str, source: str | None = None) -> None:
         self._reader = FeedReader(url, feed, timeout=TIMEOUT)
-        self._source = None if source is None else FeedKeys(source)
+        self._source = source
         self._lock = threading.Lock()
         self._seen, self._at = FeedView(), float("-inf")
         self.trouble: Trouble | None = None
@@ -94,7 +91,7 @@ class FeedWatch:
         except WorkerError as error:
             self.trouble = still(self.trouble, str(error))
             return FeedView()
-        except (ValueError, IndexError):  # no number, no ID, no entry
+        except ValueError:  # no number
             damaged = f"{self._reader.keys.state} is damaged; online-svm verify tells more"
             self.trouble = still(self.trouble, damaged)
             return FeedView()
@@ -102,38 +99,24 @@ class FeedWatch:
         return view
 
     def _view(self) -> FeedView:
-        keys, call = self._reader.keys, self._reader.call
-        names = ("cursor", "seq", "n", "epoch", "gone")
-        stored = call("HMGET", keys.state, *names)
-        cursor, seq, n, epoch, gone = stored if stored[0] else (b"0-0", 0, 0, 0, b"- 0-0")
-        stream = keys.input if self._source is None else self._source.out
-        entries = self._waiting(stream, cursor, int(seq), gone or b"- 0-0")
-        first = call("XRANGE", stream, b"(" + cursor, "+", "COUNT", 1) if entries else []
+        reader, keys = self._reader, self._reader.keys
+        found = lag(reader, self._source)
+        learned, epoch = reader.call("HMGET", keys.state, "n", "epoch")
         return FeedView(
-            int(n),
-            int(epoch),
-            entries if first else 0,
-            max(time.time() - parse_id(first[0][0])[0] / 1000, 0.0) if first else 0.0,
+            int(learned or 0),
+            int(epoch or 0),
+            found.entries,
+            found.seconds,
             self._newest(keys.met),
             self._newest(keys.out),
         )
 
-    def _waiting(self, stream: str, cursor: bytes, seq: int, gone: bytes) -> int:
-        """Return how many entries wait."""
-        if self._source is not None:
-            answered = self._reader.call("HGET", self._source.state, "seq")
-            return max(int(answered or 0) - seq, 0)
-        unread = re.match(rb"\d+", gone)
-        added = self._info(stream).get(b"entries-added")
-        if unread is None or added is None:
-            return waiting(self._reader, cursor)[0]
-        # Redis 7: the stream counts all that it ever got, and st what went before it was read.
-        return max(int(added) - int(unread[0]) - seq, 0)
-
     def _newest(self, stream: str) -> dict[str, Any] | None:
         """Return the payload of the last entry of a stream, if there is one that can be read."""
-        entry = self._info(stream).get(b"last-entry")
-        if not entry:
+        if self._reader.call("TYPE", stream) == b"none":
+            return None
+        entry = StreamInfo.parse(self._reader.call("XINFO", "STREAM", stream)).last
+        if entry is None:
             return None
         fields: Sequence[bytes] = entry[1]
         payload = dict(zip(fields[::2], fields[1::2], strict=True)).get(FIELD.encode(), b"null")
@@ -142,10 +125,3 @@ class FeedWatch:
         except ValueError:  # another program wrote it
             return None
         return found if isinstance(found, dict) else None
-
-    def _info(self, stream: str) -> dict[bytes, Any]:
-        """Return what Redis says of a stream; nothing where there is none."""
-        if not self._reader.call("EXISTS", stream):
-            return {}
-        flat = self._reader.call("XINFO", "STREAM", stream)
-        return dict(zip(flat[::2], flat[1::2], strict=True))

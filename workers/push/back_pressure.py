@@ -4,16 +4,12 @@ import time
 from collections.abc import Callable
 from math import inf
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
-from workers.broker.batch_size import BatchSize
-from workers.broker.connection import Connection
-from workers.broker.feed_reader import PAGE, PAGE_BYTES
+from workers.broker.feed_reader import FeedReader
 from workers.errors import RedisUnsuitable, WorkerError
-from workers.feed.keys import FeedKeys
-from workers.feed.position import LAST_ID
 from workers.push.ingest import PushStopped, rows_pushed
-from workers.stop import Stop
+from workers.reading.backlog import backlog
 
 SECONDS = 0.2
 """Seconds between two checks of a full feed."""
@@ -63,9 +59,10 @@ class HighWater:
         skipped: int = 0,
         mark_bytes: int = 0,
     ) -> None:
-        self._keys, self._mark = FeedKeys(feed), Amount(mark or inf, mark_bytes or inf)
+        self._mark = Amount(mark or inf, mark_bytes or inf)
         self._tell, self._seconds, self._skipped = tell or _ignore, seconds, skipped
-        self._connection = Connection(url, Stop())
+        self._reader = FeedReader(url, feed)
+        self._keys = self._reader.keys
         self._answered()  # what Redis refuses from the start is no interrupted push
         self._next_count = Amount()
         self._sent_bytes = 0
@@ -79,7 +76,7 @@ class HighWater:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self._connection.close()
+        self._reader.close()
 
     def add_bytes(self, size: int) -> None:
         """Count the bytes of a chunk that was sent; before the call that counts its rows."""
@@ -130,30 +127,13 @@ class HighWater:
 
     def _waiting(self) -> Amount:
         """Return how much is beyond the cursor, counted up to a mark."""
-        most = min(self._mark.entries, int(self._connection.call("XLEN", self._keys.input)))
-        after = self._connection.call("HGET", self._keys.state, "cursor") or b"0-0"
-        # Pages of about so many bytes: entries may be large, and are only counted here.
-        pages = BatchSize(PAGE, PAGE_BYTES)
-        count = size = 0
-        while (
-            count < most
-            and size < self._mark.size
-            and after != LAST_ID
-            and (page := self._page(after, int(min(pages.count, most - count))))
-        ):
-            count, after = count + len(page), page[-1][0]
-            size += sum(sum(map(len, fields)) for _, fields in page)
-            pages.first_of(page)
-        return Amount(count, size)
-
-    def _page(self, after: bytes, count: int) -> list[Any]:
-        found: list[Any] = self._connection.call(
-            "XRANGE", self._keys.input, b"(" + after, "+", "COUNT", count
-        )
-        return found
+        most = min(self._mark.entries, int(self._reader.call("XLEN", self._keys.input)))
+        after = self._reader.call("HGET", self._keys.state, "cursor") or b"0-0"
+        found = backlog(self._reader, self._keys.input, after, most, self._mark.size)
+        return Amount(found.entries, found.size)
 
     def _answered(self) -> int:
-        return int(self._connection.call("HGET", self._keys.state, "seq") or 0)
+        return int(self._reader.call("HGET", self._keys.state, "seq") or 0)
 
 
 def _ignore(_waiting: int) -> None:

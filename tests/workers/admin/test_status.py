@@ -7,13 +7,14 @@ import orjson
 import pytest
 from published_feed import engine, examples, push, work
 
-from workers.admin.status import COUNTED, backlog, status
+from workers.admin.status import status
 from workers.broker.connection import client
 from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.cli.status import describe
 from workers.fleet.scorer.asker import Asker
+from workers.reading.backlog import COUNTED, backlog
 from workers.stop import Stop
 
 
@@ -108,8 +109,10 @@ def test_the_waiting_bytes_are_exact_while_all_entries_are_counted_and_then_by_t
     store.append(store.keys.input, [(b"*", row) for row in rows[:100]])
     size = sum(map(len, rows[0]))
     assert backlog(store, store.keys.input, b"0-0") == (100, False, 100 * size)
+    assert status(store).waiting_bytes == 100 * size
     store.append(store.keys.input, [(b"*", row) for row in rows[100:]])
-    assert backlog(store, store.keys.input, b"0-0") == (len(rows), False, len(rows) * size)
+    assert backlog(store, store.keys.input, b"0-0") == (COUNTED, True, COUNTED * size)
+    assert status(store).waiting_bytes == len(rows) * size
 
 
 def test_the_status_of_a_feed_costs_redis_no_more_where_it_holds_more(store, worked):

@@ -19,7 +19,6 @@ from online_svm.predictor.stream_validity import StreamValidity
 from online_svm.stream.prediction import ValidityReport
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.window_config import WindowConfig
-from workers.admin.status import COUNTED
 from workers.broker import embedded
 from workers.broker.lease import Holder
 from workers.broker.store import Store
@@ -27,6 +26,7 @@ from workers.config.settings import Limits
 from workers.feed.agreement import agreement
 from workers.feed.keys import REGISTRY
 from workers.message.encode import encode_report
+from workers.reading.backlog import COUNTED
 
 
 @pytest.fixture
