@@ -4,10 +4,21 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 _NUMBER = re.compile(r"[-+\d.,± ()]*")
+
+
+WIDTH = 120
+"""Columns of a table where the output is no terminal."""
+
+
+def wide_console() -> Console:
+    """Return a console for tables; where the output is no terminal, they are `WIDTH` wide."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH)
 
 
 def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:

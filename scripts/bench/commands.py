@@ -13,7 +13,8 @@ import typer
 
 from scripts.bench.report import Result
 from scripts.command_line import chosen, stage_progress
-from workers.cli.common import DataDir, Json, Redis, note, redis_url, show_json, wide_console
+from scripts.tables import wide_console
+from workers.cli.common import DataDir, Json, Redis, note, redis_url, show_json
 from workers.errors import BadConfiguration
 
 MOST_FEEDS = 10_000
@@ -292,8 +293,8 @@ def monitors(
     """Measure how soon a change is found, at the same mean run length without one.
 
     Simulated streams of 10,000 examples with a change after 5,000: the share found and the median
-    delay, beside river's ADWIN, Page-Hinkley, KSWIN and DDM, CUSUM and Shiryaev-Roberts, and the
-    packages mapie and online-cp where they are installed. Each is made as sensitive as a mean of
+    delay, beside river's ADWIN, Page-Hinkley and DDM, CUSUM and Shiryaev-Roberts, and the
+    packages online-cp and glide-py where they are installed. Each is made as sensitive as a mean of
     10,000 examples to a false alarm allows. The default monitors have their own level, and stand
     on streams without a change as well, also where the default predictor answers, and where the
     labels of one class come sooner.

@@ -10,7 +10,8 @@ import typer
 from scripts import papers
 from scripts.papers import PAPERS, Result, Run
 from scripts.papers.report import report
-from workers.cli.common import DataDir, Json, note, wide_console, writing
+from scripts.tables import wide_console
+from workers.cli.common import DataDir, Json, note, writing
 from workers.push.datasets import DataNotFound, missing
 
 ALL = "all"

@@ -15,13 +15,8 @@ from workers.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import Console
-
     from workers.broker.embedded import Embedded
     from workers.broker.store import Store
-
-WIDTH = 120
-"""Columns of a table where the output is no terminal."""
 
 Feed = Annotated[str, typer.Argument(help="Name of the feed.", show_default=False)]
 Redis = Annotated[
@@ -184,14 +179,6 @@ def show_json(values: object) -> None:
     import orjson
 
     print(orjson.dumps(values).decode(), flush=True)
-
-
-def wide_console() -> "Console":
-    """Return a console for tables; where the output is no terminal, they are `WIDTH` wide."""
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=WIDTH)
 
 
 def note(text: str) -> None:

@@ -139,7 +139,6 @@ class River(Detector):
     ) -> None:
         self._make: Any = _RIVER[name]
         self._grid, self._of_errors = grid, of_errors
-        self.is_slow = name == "KSWIN"
 
     @override
     def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
@@ -162,6 +161,5 @@ class River(Detector):
 _RIVER: dict[str, Any] = {
     "ADWIN": drift.ADWIN,
     "Page-Hinkley": drift.PageHinkley,
-    "KSWIN": drift.KSWIN,
     "DDM": drift.binary.DDM,
 }

@@ -19,7 +19,7 @@ from scripts.bench.monitors.detectors import (
 )
 from scripts.bench.monitors.independent import INDEPENDENT, independent_alarms
 from scripts.bench.monitors.late import LATE, late_alarms
-from scripts.bench.monitors.peers import GlideRisk, MapieRisk, OnlineCpJumper
+from scripts.bench.monitors.peers import GlideRisk, OnlineCpJumper
 from scripts.bench.monitors.pit import PitBeta
 from scripts.bench.monitors.real import REAL, answered
 from scripts.bench.monitors.worlds import BURNT, CHANGE, ROWS, WORLDS, Stream, World, stream_of
@@ -57,12 +57,10 @@ PEERS: dict[str, Detector] = {
         "Page-Hinkley",
         [{"threshold": t, "delta": 0.02} for t in (100, 70, 50, 35, 25, 18, 13, 9, 6, 4)],
     ),
-    "river KSWIN": River("KSWIN", [{"alpha": 10.0**-k, "seed": 0} for k in (8, 7, 6, 5, 4)]),
     "river DDM": River(
         "DDM", [{"drift_threshold": t} for t in (6, 5, 4.5, 4, 3.5, 3, 2.5, 2)], of_errors=True
     ),
     "online-cp SimpleJumper": OnlineCpJumper(),
-    "MAPIE RiskMonitoring": MapieRisk(),
     "glide-py AsymptoticPPRM": GlideRisk(),
     "PIT e-values, beta density": PitBeta(),
 }
@@ -176,7 +174,7 @@ def program(cell: Cell) -> str:
     return f"{peer} on {ours}" if cell.world in REAL else peer  # the answers are ours
 
 
-_PACKAGES = ("river ", "online-cp ", "MAPIE ", "glide-py ")
+_PACKAGES = ("river ", "online-cp ", "glide-py ")
 
 
 def measure(cell: Cell) -> Figures | str:
@@ -266,7 +264,7 @@ def false_share(detector: Detector) -> float:
 
     Examples
     --------
-    >>> round(false_share(PlainCusum()), 2), round(false_share(MapieRisk()), 2)
+    >>> round(false_share(PlainCusum()), 2), round(false_share(OnlineCpJumper()), 2)
     (0.55, 0.26)
     """
     begin, end = span_of(detector)

@@ -7,7 +7,7 @@ import numpy as np
 from typing_extensions import override
 
 from online_svm.types import Floats
-from scripts.bench.monitors.detectors import TOLERANCE, Detector, Path
+from scripts.bench.monitors.detectors import Detector, Path
 from scripts.bench.monitors.worlds import BURNT, Stream
 from scripts.bench.packages import peer_package, unwarned
 
@@ -70,38 +70,3 @@ class GlideRisk(Detector):
     @override
     def sensitivities(self) -> Sequence[float]:
         return range(len(self._MARGINS))
-
-
-class MapieRisk(Detector):
-    """MAPIE's RiskMonitoring of accuracy: the reference is what came before it begins."""
-
-    is_slow = True
-    _LEVELS = (0.01, 0.05, 0.2, 0.5, 0.9)
-    _EVERY = 50  # rows between two looks
-
-    @override
-    def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
-        testing: Any = peer_package(
-            "monitors", "mapie.exchangeability_testing", "pip install mapie"
-        )
-        truth, label = stream.rows.columns, np.argmax(stream.rows.point, axis=1)
-        before = slice(max(0, begin - BURNT), begin)
-        monitor = testing.RiskMonitoring(
-            "accuracy",
-            test_level=sensitivity,
-            tolerance=TOLERANCE,
-            reference_data=(truth[before], label[before]),
-            warn=False,
-        )
-        for at in range(begin, len(truth), self._EVERY):
-            stop = min(at + self._EVERY, len(truth))
-            with unwarned():
-                monitor.update(truth[at:stop], label[at:stop])
-            if monitor.harmful_shift_detected:
-                return stop - 1
-        return None
-
-    @property
-    @override
-    def sensitivities(self) -> Sequence[float]:
-        return self._LEVELS

@@ -251,7 +251,7 @@ def test_a_run_goes_on_from_what_is_kept(tmp_path, monkeypatch):
 
 
 def test_what_a_real_stream_gave_is_kept_too(tmp_path, monkeypatch):
-    cells = cells_of(["elec2"], ["river ADWIN", "river KSWIN"], 2)  # KSWIN is slow
+    cells = cells_of(["elec2"], ["river ADWIN", "online-cp SimpleJumper"], 2)  # which is slow
     assert [cell.detector for cell in cells] == ["river ADWIN"]
     monkeypatch.setattr(run_module, "measure", lambda _: Watched(9_990, 12, 320, None))
     file = tmp_path / "kept.jsonl"
