@@ -15,6 +15,7 @@ from workers.combine.join import Answer, Row
 from workers.feed.commit import HEAD_BYTES, DeadLetter
 from workers.feed.position import OUT, Position, chain
 from workers.message.encode import encode_block, encode_rejected
+from workers.message.json_columns import dumps
 
 REASON = (
     "sources that learned from the same labels are not independent evidence; the probability is "
@@ -135,7 +136,7 @@ class Answering:
         bounds = [answer.bounds for answer in answers]
         beside = {
             "rule": [orjson.dumps(config.rule)],
-            "sources": [orjson.dumps(_sources(self._feeds, bounds))],
+            "sources": [dumps(_sources(self._feeds, bounds))],
         }
         if any(bounds):
             given = np.array([VACUOUS if interval is None else interval for interval in bounds])

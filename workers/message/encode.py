@@ -17,6 +17,7 @@ from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from online_svm.types import Ints
 from workers.message.json_columns import (
     categories,
+    dumps,
     id_parts,
     integers,
     interleave,
@@ -71,7 +72,7 @@ def _encode_row(block: PredictionBlock, seq: int, id: str | None) -> bytes:
     if b"null" in orjson.dumps([values[name] for name in _NUMBERS if name in values]):
         raise ValueError("a prediction holds a number that is not finite")
     sent = {} if id is None else {"id": id}
-    return orjson.dumps({"v": VERSION, "status": block.status, **sent, "seq": seq, **values})
+    return dumps({"v": VERSION, "status": block.status, **sent, "seq": seq, **values})
 
 
 Encoder = Callable[[PredictionBlock], list[list[bytes]]]
@@ -285,7 +286,7 @@ def encode_report(report: ValidityReport, seq: int) -> bytes:
     windowed = {} if report.windowed is None else {"windowed": report.windowed}
     monitors = {} if report.monitors is None else {"monitors": report.monitors}
     labels = {} if report.labels is None else {"labels": report.labels}
-    return orjson.dumps(head | body | windowed | monitors | labels)
+    return dumps(head | body | windowed | monitors | labels)
 
 
 def encode_alarms(alarms: Sequence[Alarm], seq: int) -> bytes:
@@ -297,4 +298,4 @@ def encode_alarms(alarms: Sequence[Alarm], seq: int) -> bytes:
     >>> encode_alarms([alarm], 5039)[:58]
     b'{"v":2,"seq":5039,"alarms":[{"n":5040,"kind":"calibration"'
     """
-    return orjson.dumps({"v": VERSION, "seq": seq, "alarms": alarms})
+    return dumps({"v": VERSION, "seq": seq, "alarms": alarms})

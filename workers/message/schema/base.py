@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import orjson
 from pydantic import BaseModel, ConfigDict
+
+from workers.message.json_columns import dumps
 
 OPTIONAL = ("id", "map_intervals", "windowed", "monitors", "labels")
 """Keys that are absent where others would be null."""
@@ -31,4 +32,4 @@ class Message(BaseModel):
         >>> RejectedMessage(seq=7, n=7, code="not_finite", reason="x[0] is NaN").payload()
         b'{"v":2,"status":"rejected","seq":7,"n":7,"code":"not_finite","reason":"x[0] is NaN"}'
         """
-        return orjson.dumps(self.plain())
+        return dumps(self.plain())
