@@ -223,6 +223,8 @@ class StreamMonitors:
         self._acted = [_count(n) for n in header["acted"]]
         for fields in header["open"]:
             alarm = Alarm.of(fields)
+            if fields.keys() != asdict(alarm).keys():
+                raise ValueError("an open alarm has other fields")
             _count(alarm.n)
             self._open[(alarm.kind, alarm.scope, alarm.name, alarm.monitor)] = alarm
 

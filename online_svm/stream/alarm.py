@@ -89,15 +89,23 @@ deviations'
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the alarm that JSON has as an object.
+        """Return the alarm that JSON has as an object; what a later version added is passed over.
 
         Raises
         ------
-        TypeError
-            If it has other fields.
+        TypeError, LookupError
+            If a field is missing.
+
+        Examples
+        --------
+        >>> from dataclasses import asdict
+        >>> fields = asdict(Alarm(50, "exchangeability", "overall", None, "ranks", 5.0, 4.6, 10))
+        >>> Alarm.of(fields | {"later": 1}).n
+        50
         """
-        moved = tuple(Moved(**one) for one in fields.get("moved", ()))
-        return cls(**{**fields, "moved": moved})
+        known = {name: fields[name] for name in cls.__dataclass_fields__ if name in fields}
+        moved = tuple(Moved(one["feature"], one["shift"]) for one in fields.get("moved", ()))
+        return cls(**known | {"moved": moved})
 
     def naming(self, features: Sequence[str] | None) -> Self:
         """Return the alarm with features by name, where `features` are their names."""
