@@ -185,6 +185,15 @@ def moving(cluster):
     finish_move(slot, target, source)
 
 
+def check_is_reset(cluster, feed):
+    """Check that nothing is left but that the feed may begin anew; delete that, so that the slot
+    can move back.
+    """
+    with Store(cluster.url, feed, patience=10.0) as store:
+        assert cluster.keys_of(feed).keys() == {store.keys.anew}
+        store.call("DEL", store.keys.anew)
+
+
 def test_a_reset_while_the_slot_moves_deletes_nothing_and_says_why(cluster, run, moving):
     feed, finish = moving
     before = cluster.keys_of(feed).keys()
@@ -195,7 +204,7 @@ def test_a_reset_while_the_slot_moves_deletes_nothing_and_says_why(cluster, run,
     assert cluster.keys_of(feed).keys() == before
     finish()
     assert run("reset", feed, "--input", "--yes")[0] == 0
-    assert cluster.keys_of(feed) == {}
+    check_is_reset(cluster, feed)
 
 
 def test_a_reset_that_begins_while_the_slot_moves_leaves_no_snapshot(cluster, moving):
@@ -214,7 +223,7 @@ def test_a_reset_that_begins_while_the_slot_moves_leaves_no_snapshot(cluster, mo
 
     with Moved(cluster.url, feed, patience=10.0) as store:
         reset(store, with_input=True)
-    assert cluster.keys_of(feed) == {}
+    check_is_reset(cluster, feed)
 
 
 @pytest.fixture
