@@ -7,12 +7,12 @@ import redis
 from fault_feed import drain, engine, push, rows
 from system_tools import redis_server
 
-from workers.admin.registry import names
 from workers.broker import embedded
 from workers.broker.client import client
 from workers.cli import app as cli
 from workers.errors import WrongKeyType
 from workers.feed.keys import REGISTRY
+from workers.reading.registry import names
 
 RULES = {
     words[1]: words[2:]

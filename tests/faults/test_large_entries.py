@@ -13,7 +13,6 @@ from processes import Process
 
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
-from workers.admin.status import status
 from workers.admin.verify import verify
 from workers.broker.batch_size import BatchSize
 from workers.broker.store import Store
@@ -21,6 +20,7 @@ from workers.config.settings import Limits
 from workers.engine.read_ahead import InputReader
 from workers.errors import ReadTooLarge
 from workers.message.decode import decode
+from workers.reading.status import status
 
 MIB = 1 << 20
 SETTINGS = ["--classes", "a,b", "--refit-lag", "0", "--batch-bytes", str(MIB), "--batch", "64"]

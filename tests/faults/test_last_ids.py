@@ -5,7 +5,6 @@ from engine_steps import answer_batch
 from fault_feed import CONFIG, drain, engine, outcome, rows
 from structlog.testing import capture_logs
 
-from workers.admin.status import status
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.cli.status import describe
@@ -20,6 +19,7 @@ from workers.feed.retention import Retention
 from workers.push.back_pressure import HighWater
 from workers.push.ingest import PushStopped, push
 from workers.push.sources import Row
+from workers.reading.status import status
 from workers.stop import Stop
 
 MOST = 2**64 - 1

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workers.admin.answers import answer
 from workers.cli.export import flat
 from workers.cli.tail import _added, line
 from workers.combine.sources import bounds
 from workers.dashboard.answers_card import _row
 from workers.dashboard.feed_view import Answer
 from workers.errors import StateLost
-from workers.history.true_labels import Truth
 from workers.message.compact.form import COUNT
 from workers.message.stored import parse
+from workers.reading.answers import answer
+from workers.reading.true_labels import Truth
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
 pytestmark = pytest.mark.timeout(180 * FACTOR)  # so many times the examples

@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
-from workers.admin.registry import listed
-from workers.admin.status import status
 from workers.admin.verify import verify
 from workers.broker import embedded
 from workers.broker.lease import is_held
@@ -31,6 +29,8 @@ from workers.feed.keys import REGISTRY, is_feed_name
 from workers.feed.position import parse_id
 from workers.message.decode import decode
 from workers.printable import printable
+from workers.reading.registry import listed
+from workers.reading.status import status
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(180 * FACTOR)]

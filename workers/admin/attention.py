@@ -12,12 +12,12 @@ from typing import Any
 
 import orjson
 
-from workers.admin.answers import payload
-from workers.admin.registry import require
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, StateLost
 from workers.feed.keys import FIELD
 from workers.message.event import KEPT, encode_said
+from workers.reading.answers import payload
+from workers.reading.registry import require
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 LONGEST = 30 * 86_400

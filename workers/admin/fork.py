@@ -7,11 +7,12 @@ recognised by its contents: every entry that the source still has is equal to th
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from workers.admin.registry import NoSuchFeed
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost
 from workers.feed.position import parse_id
+from workers.reading.answers import newest
+from workers.reading.registry import NoSuchFeed
 
 Progress = Callable[[int], None]
 
@@ -152,5 +153,5 @@ def _first(store: Store) -> tuple[int, int]:
 
 def _last(store: Store, stream: str) -> bytes:
     """Return the ID of the newest entry of a stream; the start if there is none."""
-    found = store.call("XREVRANGE", stream, "+", "-", "COUNT", 1)
+    found = newest(store, stream, 1)
     return bytes(found[0][0]) if found else _START

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.holder import FeedInUse
-from workers.admin.registry import require
 from workers.admin.repair_store import Change, RepairStore, dead_letter_fields, refusal
 from workers.admin.verify import fresh, settings_of
 from workers.broker.batch_size import Entry
@@ -33,6 +31,8 @@ from workers.feed.keys import FIELD
 from workers.feed.position import START, Position, parse_id
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState
+from workers.reading.holder import FeedInUse
+from workers.reading.registry import require
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.admin.holder import FeedInUse
 from workers.broker.batch_size import Entry
 from workers.broker.commit_replies import lost
 from workers.broker.pipeline import Argument
@@ -12,6 +11,7 @@ from workers.broker.store import Store
 from workers.errors import NotRepairable
 from workers.feed.commit import DeadLetter
 from workers.feed.position import Position
+from workers.reading.holder import FeedInUse
 
 _REPAIR = Script.load("streams", "repair")
 

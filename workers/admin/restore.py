@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from workers.admin.backup import Backup
-from workers.admin.holder import check_not_in_use
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.engine.snapshots import parts_of
@@ -12,6 +11,7 @@ from workers.feed.agreement import check_computed
 from workers.feed.kept_bytes import KeptBytes
 from workers.feed.position import Position
 from workers.feed.state import Pointer, initial_fields
+from workers.reading.holder import check_not_in_use
 from workers.reading.lag import lag
 
 _RESTORE = Script.load("streams", "restore")

@@ -8,7 +8,6 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.erase.record import erased_of
-from workers.admin.registry import require
 from workers.admin.verification import MAX_DIFFERENCES, Difference, Verification
 from workers.broker.batch_size import Entry
 from workers.broker.feed_reader import PAGE
@@ -22,6 +21,8 @@ from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState
 from workers.feed.stored_settings import stored_settings
 from workers.message.decode import Fields
+from workers.reading.answers import newest
+from workers.reading.registry import require
 
 
 def verify(store: Store) -> Verification:
@@ -155,11 +156,11 @@ class Comparison:
 
     def _beyond(self, stream: str) -> Iterator[list[Entry]]:
         """Yield the entries of an output stream beyond the committed position."""
-        newest = self._store.call("XREVRANGE", stream, "+", "-", "COUNT", 1)
+        last = newest(self._store, stream, 1)
         # Read the position after the entry: a worker may be running, and commits both at once.
         cursor = feed_state(self._store).position.cursor
-        if newest and parse_id(cursor) < parse_id(newest[0][0]):
-            yield from self._store.pages(stream, cursor, newest[0][0])
+        if last and parse_id(cursor) < parse_id(last[0][0]):
+            yield from self._store.pages(stream, cursor, last[0][0])
 
     def _note(self, difference: Difference) -> None:
         self.found.n_differences += 1

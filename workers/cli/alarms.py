@@ -49,11 +49,11 @@ def alarms(
 
     --json prints the payloads; the alarms that one entry raised share one.
     """
-    from workers.admin.alarms import commit_times
-    from workers.admin.answers import check_known, newest, payload
-    from workers.admin.registry import require
     from workers.message.event import KEPT
     from workers.printable import printable, printable_json
+    from workers.reading.alarms import commit_times
+    from workers.reading.answers import check_known, newest, payload
+    from workers.reading.registry import require
 
     with feed_store(feed, redis, config) as store:
         if not follow:

@@ -40,9 +40,9 @@ def compare(
     Both may be looked at as often as you like: they hold at all times together. Examples are known
     by the producer's id, or by the ID of the entry, as in a fork.
     """
-    from workers.admin.answers import check_known
-    from workers.admin.registry import require
     from workers.history.comparison import compare as compared
+    from workers.reading.answers import check_known
+    from workers.reading.registry import require
 
     with feed_store(feed, redis, config) as first, feed_store(challenger, redis, config) as second:
         for store in (first, second):

@@ -22,9 +22,9 @@ def dlq(
     """Show the last rejected entries: ID, reason code, reason, size, and how each began."""
     import orjson
 
-    from workers.admin.answers import newest
-    from workers.admin.registry import require
     from workers.printable import printable, printable_json
+    from workers.reading.answers import newest
+    from workers.reading.registry import require
 
     with feed_store(feed, redis, config) as store:
         require(store)

@@ -39,8 +39,8 @@ def explain(
     It reads only, and needs the input since the snapshot before the answer (worker --keep-input).
     It ends with exit code 5 if the replay gives other bytes.
     """
-    from workers.admin.registry import require
     from workers.history.explain import explain_answer
+    from workers.reading.registry import require
 
     with feed_store(feed, redis, config) as store:
         require(store)

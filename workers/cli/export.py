@@ -54,9 +54,9 @@ def export(
     true_label is the label that was learned, is_right 1 or 0. Both are blank where the entry had
     no label, and where its input was trimmed since (a worker with --keep-input keeps it).
     """
-    from workers.admin.answers import check_known, newest
-    from workers.admin.registry import require
     from workers.history.spreadsheet import cell, raw_cell
+    from workers.reading.answers import check_known, newest
+    from workers.reading.registry import require
 
     with feed_store(feed, redis, config) as store:
         require(store)
@@ -80,7 +80,7 @@ class _Table:
     """The answers of a feed up to an entry, as rows; each call of `rows` reads them again."""
 
     def __init__(self, store: "Store", last: bytes, features: bool) -> None:
-        from workers.history.true_labels import TrueLabels
+        from workers.reading.true_labels import TrueLabels
 
         self._store, self._last, self._features = store, last, features
         self._truths = TrueLabels(store, features, with_late=True)
@@ -88,7 +88,7 @@ class _Table:
 
     def outline(self) -> Iterator[dict[str, Any]]:
         """Yield rows with the columns of `rows`; read the input only if features are wanted."""
-        from workers.history.true_labels import Truth
+        from workers.reading.true_labels import Truth
 
         if self._features:
             yield from self.rows()
@@ -107,7 +107,7 @@ class _Table:
                 yield _row(entry, message, truth.fields(self._features))
 
     def _pages(self) -> "Iterator[tuple[list[Entry], list[dict[str, Any]]]]":
-        from workers.admin.answers import answer
+        from workers.reading.answers import answer
 
         for page in self._store.pages(self._store.keys.out, b"0-0", self._last):
             yield page, [answer(entry) for entry in page]
@@ -121,7 +121,7 @@ def _row(entry: "Entry", message: dict[str, Any], truth: dict[str, Any]) -> dict
     StateLost
         If the payload is not an answer.
     """
-    from workers.admin.answers import no_answer
+    from workers.reading.answers import no_answer
 
     try:
         return {"entry": entry[0].decode()} | flat(message | truth)

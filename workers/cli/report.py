@@ -89,12 +89,12 @@ def _past(
 ) -> "Excerpt":
     """Return what a feed, an exported file or an archive holds of a span."""
     with importing():
-        from workers.admin.registry import require
         from workers.dashboard.report.past_archive import read_archive
         from workers.dashboard.report.past_export import read_export
         from workers.dashboard.report.past_feed import read_past
         from workers.history.archive.layout import is_archive
         from workers.history.archive.reader import Archive
+        from workers.reading.registry import require
     if Path(source).is_file():
         return read_export(Path(source), *span, axis)
     if is_archive(Path(source)):

@@ -13,10 +13,10 @@ from workers.plural import counted, magnitude
 from workers.printable import printable, printable_json
 
 if TYPE_CHECKING:
-    from workers.admin.consumers import ConsumerGroup
-    from workers.admin.kept_bytes import Stored
-    from workers.admin.scorers import Scoring
-    from workers.admin.status import Status
+    from workers.reading.consumers import ConsumerGroup
+    from workers.reading.kept_bytes import Stored
+    from workers.reading.scorers import Scoring
+    from workers.reading.status import Status
 
 
 _ALARMS = 3  # open alarms that are shown
@@ -73,8 +73,8 @@ def status(
 
 
 def _names(url: str) -> list[str]:
-    from workers.admin.registry import listed
     from workers.broker.store import Store
+    from workers.reading.registry import listed
 
     with Store(url, "any") as store:
         names, others = listed(store)
@@ -92,10 +92,10 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
     NoSuchFeed, AccessDenied, BadConfiguration, StateLost
         If the user named the feed.
     """
-    from workers.admin.registry import NoSuchFeed
-    from workers.admin.status import status
     from workers.broker.store import Store
     from workers.errors import AccessDenied, BadConfiguration, InvalidFeedName, StateLost
+    from workers.reading.registry import NoSuchFeed
+    from workers.reading.status import status
 
     found = []
     for name in names:

@@ -12,7 +12,7 @@ from workers.plural import counted
 if TYPE_CHECKING:
     from workers.broker.batch_size import Entry
     from workers.broker.store import Store
-    from workers.history.true_labels import TrueLabels
+    from workers.reading.true_labels import TrueLabels
 
 
 def register(app: typer.Typer) -> None:
@@ -44,9 +44,9 @@ def tail(
     --json prints the payloads with true_label and is_right added. Both are null where the entry
     had no label, and where its input was trimmed since (a worker with --keep-input keeps it).
     """
-    from workers.admin.answers import check_known
-    from workers.admin.registry import require
-    from workers.history.true_labels import TrueLabels
+    from workers.reading.answers import check_known
+    from workers.reading.registry import require
+    from workers.reading.true_labels import TrueLabels
 
     with feed_store(feed, redis, config) as store:
         if not follow:
@@ -67,8 +67,8 @@ def _lines(
     page: "Sequence[Entry]", truths: "TrueLabels | None", json: bool, raw: bool
 ) -> Iterator[str]:
     """Yield the line to print for each entry."""
-    from workers.admin.answers import payload
     from workers.printable import printable, printable_json
+    from workers.reading.answers import payload
 
     stored = [payload(entry) for entry in page]
     if raw:
@@ -223,7 +223,7 @@ def _tell_if_unanswered(store: "Store") -> None:
 
 def pages(store: "Store", key: str, count: int, follow: bool) -> "Iterator[Sequence[Entry]]":
     """Yield the last entries of a stream; with `follow`, also the new ones as they arrive."""
-    from workers.admin.answers import newest
+    from workers.reading.answers import newest
 
     last = b"0-0"
     for page in (newest(store, key, count),) if count else store.pages(key, last):

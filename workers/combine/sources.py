@@ -7,9 +7,6 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.schema import MAX_LABEL, FeatureSchema
-from workers.admin.answers import answer as parsed_answer
-from workers.admin.answers import payload
-from workers.admin.registry import NoSuchFeed
 from workers.broker.batch_size import BatchSize
 from workers.broker.feed_reader import PAGE_BYTES
 from workers.broker.store import Store
@@ -18,6 +15,9 @@ from workers.config.settings import Limits
 from workers.errors import BadConfiguration, InputLost, StateLost
 from workers.feed.position import LAST_ID
 from workers.feed.stored_settings import stored_settings
+from workers.reading.answers import answer as parsed_answer
+from workers.reading.answers import payload
+from workers.reading.registry import NoSuchFeed
 
 EVIDENTIAL = "evidential-"
 """Maps with this prefix publish Bel and Pl."""

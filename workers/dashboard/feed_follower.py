@@ -3,9 +3,6 @@
 from collections import deque
 from typing import Any
 
-from workers.admin.alarms import commit_times
-from workers.admin.answers import newest, payload
-from workers.admin.holder import holder
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.dashboard.alarms import alarms_of, events_of
@@ -19,11 +16,12 @@ from workers.dashboard.feed_view import (
     bounded,
 )
 from workers.dashboard.reports import Report, parsed
-from workers.errors import StateLost
 from workers.feed.position import parse_id
-from workers.history.true_labels import TrueLabels, Truth
-from workers.message.stored import parse
+from workers.reading.alarms import commit_times
+from workers.reading.answers import message, newest
+from workers.reading.holder import holder
 from workers.reading.lag import lag
+from workers.reading.true_labels import TrueLabels, Truth
 
 FIRST_REPORTS = 300
 """Reports that are read of a feed at first; all that fit are read once it is watched."""
@@ -126,7 +124,7 @@ class FeedFollower:
             pages = store.pages(stream, self._after[stream])
             found = [entry for page in pages for entry in page]
             kept = list(view.reports)
-        kept += parsed((entry[0], _parsed(entry)) for entry in found)
+        kept += parsed((entry[0], message(entry)) for entry in found)
         view.reports = deque(kept, maxlen=MOST_REPORTS)
         self._mark(stream, found)
 
@@ -153,12 +151,12 @@ class FeedFollower:
         else:
             found = newest(self._store, stream, most)
         self._mark(stream, found)
-        return [(entry[0], _parsed(entry)) for entry in found]
+        return [(entry[0], message(entry)) for entry in found]
 
     def _read_answers(self) -> None:
         view, stream = self.view, self._store.keys.out
         found = self._new_answers(stream) if self.viewers else newest(self._store, stream, 1)
-        messages = [_parsed(entry) for entry in found]
+        messages = [message(entry) for entry in found]
         if messages and isinstance(messages[-1], dict):
             view.newest = messages[-1]
         if self.viewers:
@@ -207,14 +205,6 @@ def _labelled(answer: Answer, late: dict[str, Any]) -> Answer:
         return answer
     is_right = answer.message.get("label") == label
     return answer._replace(truth=Truth(is_kept=True, label=str(label), is_right=is_right))
-
-
-def _parsed(entry: Entry) -> Any:
-    """Return a payload as JSON; None if it is none."""
-    try:
-        return parse(payload(entry))
-    except (StateLost, ValueError):
-        return None
 
 
 def _count(value: bytes | None) -> int:

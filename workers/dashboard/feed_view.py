@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from workers.dashboard.alarms import Alarm, Event
 from workers.dashboard.reports import Report
-from workers.history.true_labels import Truth
+from workers.reading.true_labels import Truth
 
 MOST_REPORTS = 2000
 MOST_ANSWERS = 2000

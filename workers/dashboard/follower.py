@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from workers.admin.registry import names
 from workers.broker.nodes import node_of
 from workers.broker.store import Store
 from workers.config.redis_servers import CLUSTER, kind_of
@@ -16,6 +15,7 @@ from workers.errors import Unavailable, WorkerError
 from workers.feed.keys import FeedKeys, is_feed_name
 from workers.fleet.selection import Selection
 from workers.printable import printable
+from workers.reading.registry import names
 
 INTERVAL = 1.0
 """Seconds between two readings."""

@@ -11,9 +11,9 @@ from online_svm.metrics.scores import CLIP
 from online_svm.metrics.sequential.comparison import Comparison
 from online_svm.metrics.sequential.recent_mean import MeanSince, strongest_mean
 from online_svm.types import Floats
-from workers.admin.answers import answer, newest, no_answer
 from workers.errors import BadConfiguration
-from workers.history.true_labels import TrueLabels
+from workers.reading.answers import answer, newest, no_answer
+from workers.reading.true_labels import TrueLabels
 
 if TYPE_CHECKING:
     from workers.broker.batch_size import Entry

@@ -7,7 +7,6 @@ from typing import Any
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.explanation import Explanation, explain
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.answers import answer, payload
 from workers.admin.verify import fresh, settings_of
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
@@ -20,6 +19,7 @@ from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState
 from workers.message.decode import decode
 from workers.message.stored import parse
+from workers.reading.answers import answer, payload
 
 _ID = b"0123456789-"
 

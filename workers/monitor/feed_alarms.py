@@ -7,7 +7,6 @@ from typing import Any
 import structlog
 from typing_extensions import override
 
-from workers.admin.answers import answer
 from workers.broker.backoff import delays
 from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
@@ -16,8 +15,9 @@ from workers.errors import StateLost
 from workers.feed.commit import Commit
 from workers.feed.keys import FeedKeys
 from workers.monitor.alarm_queue import AlarmQueue
-from workers.monitor.silences import Silences
 from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, delivery
+from workers.reading.answers import answer
+from workers.reading.silences import Silences
 
 AT_WORK: tuple[Stage, ...] = ("replaying", "answering")
 """Stages in which a worker has the feed; a standby leaves the alarms to the other."""

@@ -6,16 +6,13 @@ gets an answer, and the worker is never waited for.
 
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from workers.broker.feed_reader import FeedReader
 from workers.errors import WorkerError
-from workers.feed.keys import FIELD
-from workers.message.stored import parse
+from workers.reading.answers import message, newest
 from workers.reading.lag import lag
-from workers.reading.stream_info import StreamInfo
 from workers.trouble import Trouble, still
 
 TIMEOUT = 1.0
@@ -113,15 +110,5 @@ class FeedWatch:
 
     def _newest(self, stream: str) -> dict[str, Any] | None:
         """Return the payload of the last entry of a stream, if there is one that can be read."""
-        if self._reader.call("TYPE", stream) == b"none":
-            return None
-        entry = StreamInfo.parse(self._reader.call("XINFO", "STREAM", stream)).last
-        if entry is None:
-            return None
-        fields: Sequence[bytes] = entry[1]
-        payload = dict(zip(fields[::2], fields[1::2], strict=True)).get(FIELD.encode(), b"null")
-        try:
-            found = parse(payload)
-        except ValueError:  # another program wrote it
-            return None
-        return found if isinstance(found, dict) else None
+        found = [message(entry) for entry in newest(self._reader, stream, 1)]
+        return found[0] if found and isinstance(found[0], dict) else None

@@ -1,1 +1,1 @@
-"""A feed as it stands and stood, read and never written: its lag, its answers and its labels."""
+"""A feed as it stands and stood, read and never written: its status, its streams and its labels."""

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 from workers.broker.feed_reader import FeedReader
 from workers.broker.pipeline import Sent
-from workers.errors import AccessDenied, BadConfiguration, StateLost
-from workers.feed.agreement import stored_groups
+from workers.errors import AccessDenied, StateLost
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
 from workers.feed.state_fields import count, entry_id, gone
 from workers.reading.backlog import backlog
+from workers.reading.stored_values import stored_values
 from workers.reading.stream_info import StreamInfo
 
 _FIELDS = ("cursor", "seq", "gone", "joined")
@@ -110,7 +110,8 @@ class _Measurement:
         number = re.match(rb"\d+", before)
         self._before = None if number is None else int(number[0])
         if stored[3] is not None and self._source is None:
-            self._source = _first_source(reader)
+            feeds = stored_values(reader).get("join", {}).get("feeds")
+            self._source = feeds[0] if feeds else None
         self._stream = reader.keys.input
         if self._source is not None:
             self._stream = FeedKeys(self._source).out
@@ -168,14 +169,3 @@ def _position(stored: Sequence[bytes | None], keys: FeedKeys) -> tuple[bytes, in
         raise StateLost(
             f"{keys.state} is damaged: {error}; online-svm verify {keys.feed} tells more"
         ) from None
-
-
-def _first_source(reader: FeedReader) -> str | None:
-    """Return the feed whose answers a combination answers in order; None if it is none."""
-    try:
-        state = reader.state()
-        settings = {} if state is None else stored_groups(reader.keys.feed, state.agreement)
-    except (BadConfiguration, StateLost):
-        return None
-    feeds = settings.get("join", {}).get("feeds")
-    return str(feeds[0]) if feeds else None

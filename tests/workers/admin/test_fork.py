@@ -4,11 +4,11 @@ import pytest
 from fault_feed import COUNT, drain, engine, payloads, push, rows
 
 from workers.admin import fork as forking
-from workers.admin.status import status
 from workers.broker.feed_reader import PAGE
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost, Unavailable
 from workers.feed.keys import REGISTRY
+from workers.reading.status import status
 
 ENTRIES = 3 * PAGE + 17
 

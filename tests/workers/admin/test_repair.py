@@ -4,7 +4,6 @@ import pytest
 from engine_steps import answer_batch
 from fault_feed import CONFIG, drain, engine, outcome, payloads, push, rows
 
-from workers.admin.holder import FeedInUse
 from workers.admin.repair import repair
 from workers.admin.repair_store import Change, RepairStore
 from workers.admin.restore import backup_of, restore
@@ -24,6 +23,7 @@ from workers.errors import (
     StateAhead,
 )
 from workers.feed.agreement import agreement
+from workers.reading.holder import FeedInUse
 
 EARLIER, COUNT, ALL = 60, 120, 160
 

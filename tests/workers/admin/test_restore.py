@@ -8,9 +8,7 @@ from commands import work
 from fault_feed import COUNT, drain, engine, payloads, push, rows
 
 from workers.admin import verify
-from workers.admin.answers import newest
 from workers.admin.backup import FORMAT, Backup, InvalidBackup
-from workers.admin.holder import FeedInUse
 from workers.admin.reset import reset
 from workers.admin.restore import backup_of, restore
 from workers.broker import embedded
@@ -20,6 +18,8 @@ from workers.cli import app as cli
 from workers.errors import BadConfiguration, Fenced, OutputAhead, StateLost, WrongKeyType
 from workers.feed.keys import REGISTRY
 from workers.feed.position import parse_id
+from workers.reading.answers import newest
+from workers.reading.holder import FeedInUse
 
 MIDDLE = 130
 

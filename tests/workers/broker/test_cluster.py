@@ -22,7 +22,6 @@ from many_feeds import (
 from redis.crc import key_slot
 from redis_cluster import finish_move, running_cluster, start_move
 
-from workers.admin.registry import names
 from workers.broker import permissions
 from workers.broker.command_keys import key_of
 from workers.broker.feed_reader import FeedReader
@@ -41,6 +40,7 @@ from workers.fleet.scorer.settings import ScorerSettings
 from workers.monitor.view import FeedWatch
 from workers.push import ingest
 from workers.push.sources import Row
+from workers.reading.registry import names
 from workers.stop import Stop
 
 ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users-7.acl"

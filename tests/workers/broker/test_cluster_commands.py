@@ -10,11 +10,11 @@ from many_feeds import wait_until
 from redis_cluster import running_cluster
 from system_tools import package
 
-from workers.admin.registry import names
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.fleet.selection import Selection
 from workers.fleet.shard import Shard
+from workers.reading.registry import names
 
 pytestmark = pytest.mark.scale
 

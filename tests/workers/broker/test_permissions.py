@@ -13,7 +13,6 @@ from processes import Process
 from system_tools import package
 
 from workers.admin.attention import note, silence
-from workers.admin.registry import names
 from workers.broker import permissions
 from workers.broker.client import client
 from workers.broker.connection import Connection
@@ -24,6 +23,7 @@ from workers.dashboard.follower import Follower
 from workers.errors import AccessDenied
 from workers.feed.keys import FeedKeys
 from workers.fleet.placed.definition import FleetDefinition, FleetStore
+from workers.reading.registry import names
 from workers.stop import Stop
 
 ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"

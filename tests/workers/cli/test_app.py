@@ -166,7 +166,7 @@ def test_an_error_raised_on_purpose_ends_a_command_with_one_line_and_its_code(
     def broken(*arguments):
         raise error
 
-    monkeypatch.setattr("workers.admin.registry.listed", broken)
+    monkeypatch.setattr("workers.reading.registry.listed", broken)
     monkeypatch.setattr("workers.broker.store.Store.__enter__", lambda store: store)
     said = f"online-svm: {error}\n"
     assert run("status", "--redis", "redis://127.0.0.1:1") == (code, "", said)

@@ -17,14 +17,14 @@ from processes import Process
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
-from workers.admin.answers import newest, payload
-from workers.admin.registry import names
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.push.ingest import push, shuffled
 from workers.push.sources import Reading, rows
+from workers.reading.answers import newest, payload
+from workers.reading.registry import names
 
 SETTINGS = {
     "classes": "true,false",
@@ -357,7 +357,7 @@ def test_a_broken_pipe_that_is_not_the_output_is_a_fault(answered, redis_url, mo
     def broken(*arguments):
         raise BrokenPipeError
 
-    monkeypatch.setattr("workers.admin.registry.require", broken)
+    monkeypatch.setattr("workers.reading.registry.require", broken)
     monkeypatch.setattr(sys, "stdout", sys.__stdout__)
     with pytest.raises(BrokenPipeError):
         cli.main(["tail", feed, "--redis", redis_url])

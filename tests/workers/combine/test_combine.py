@@ -15,10 +15,7 @@ from processes import Process
 
 from online_svm.calibration.evidential import from_bounds
 from online_svm.predictor.combiner import Combiner, CombinerConfig
-from workers.admin.answers import payload
-from workers.admin.registry import names
 from workers.admin.reset import reset
-from workers.admin.status import status
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.cli import app as cli
@@ -28,6 +25,9 @@ from workers.engine.assembly import assemble, refitter
 from workers.engine.service import open_store
 from workers.errors import BadConfiguration, Fenced, InputLost, StateLost
 from workers.message.schema import CombinedMessage
+from workers.reading.answers import payload
+from workers.reading.registry import names
+from workers.reading.status import status
 from workers.stop import Stop
 
 COUNT = 700

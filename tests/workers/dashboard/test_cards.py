@@ -24,7 +24,7 @@ from workers.dashboard.parts_card import PartsCard, worst
 from workers.dashboard.reliability_card import LEAST, ReliabilityCard
 from workers.dashboard.reports import parsed, recent
 from workers.dashboard.validity_cards import AccuracyCard
-from workers.history.true_labels import Truth
+from workers.reading.true_labels import Truth
 
 HOSTILE = "<script>alert(1)</script>"
 

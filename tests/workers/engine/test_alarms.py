@@ -10,15 +10,15 @@ from fault_feed import drain, push
 from history_parts import Worker, fenced
 
 from workers.admin import repair
-from workers.admin.alarms import commit_times
 from workers.admin.repair_store import RepairStore
-from workers.admin.status import status
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine.loop import Engine
 from workers.feed.position import ALARMS, MET, OUT, chain, parse_id
 from workers.message.schema import AlarmsMessage, MetricsMessage
+from workers.reading.alarms import commit_times
+from workers.reading.status import status
 
 COUNT, FIRST, LAST = 700, 400, 600
 ORDER = [OUT, MET, ALARMS]

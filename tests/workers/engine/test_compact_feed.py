@@ -8,7 +8,6 @@ import pytest
 from engine_steps import answer_batch
 from fault_feed import CONFIG, COUNT, drain, engine, outcome, push, rows
 
-from workers.admin.answers import answer
 from workers.admin.verify import verify, verify_history
 from workers.broker.store import Store
 from workers.cli import app as cli
@@ -20,6 +19,7 @@ from workers.errors import BadConfiguration
 from workers.history.comparison import compare
 from workers.history.explain import explain_answer
 from workers.monitor.view import FeedWatch
+from workers.reading.answers import answer
 
 COMPACT = Limits(payload="compact")
 OPTIONS = {"limits": COMPACT, "snapshot_every": 60, "keep_input": True}

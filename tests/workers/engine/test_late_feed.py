@@ -6,7 +6,6 @@ import pytest
 from fault_feed import drain, engine, payloads, push
 from late_feed import answered, flat, history, settings
 
-from workers.admin.answers import answer
 from workers.admin.fork import fork
 from workers.admin.verify import verify
 from workers.broker.store import Store
@@ -14,7 +13,8 @@ from workers.config.settings import Limits
 from workers.history.backtest.configurations import Configuration
 from workers.history.backtest.prequential import HEADLINE
 from workers.history.backtest.prequential import answer as backtested
-from workers.history.true_labels import TrueLabels
+from workers.reading.answers import answer
+from workers.reading.true_labels import TrueLabels
 
 LIMITS = Limits(dedupe_window=30)
 

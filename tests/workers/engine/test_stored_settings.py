@@ -6,7 +6,6 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from workers.admin.status import status
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.combine import service as combination
@@ -15,6 +14,7 @@ from workers.config.settings import WorkerSettings, load
 from workers.engine.assembly import assemble, refitter
 from workers.engine.service import open_store, run_preflight
 from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
+from workers.reading.status import status
 from workers.stop import Stop
 
 COUNT = 60

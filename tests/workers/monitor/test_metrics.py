@@ -8,7 +8,6 @@ from monitored_feed import COUNT, push, work, working
 from prometheus_client import CollectorRegistry
 
 from online_svm.stream.alarm import Alarm
-from workers.admin.answers import newest, payload
 from workers.broker.store import Store
 from workers.combine import service as combination
 from workers.engine.telemetry import Telemetry
@@ -18,6 +17,7 @@ from workers.message.encode import encode_alarms
 from workers.monitor.metrics import Present, WorkerMetrics
 from workers.monitor.reported import of_report
 from workers.monitor.view import FeedWatch
+from workers.reading.answers import newest, payload
 
 ALARM = Alarm(50, "calibration", "overall", None, "tolerant", 4.7, 4.6, 10)
 

@@ -5,7 +5,6 @@ import time
 import pytest
 
 from online_svm.config import PredictorConfig
-from workers.admin.status import status
 from workers.broker.connection import client
 from workers.broker.store import Store
 from workers.config.settings import Limits
@@ -16,6 +15,7 @@ from workers.fleet.lags import Lags
 from workers.monitor.view import FeedWatch
 from workers.reading.backlog import COUNTED
 from workers.reading.lag import Lag, lag, lags
+from workers.reading.status import status
 
 AGO = 300.0
 """Seconds for which the oldest entry waits."""

@@ -17,13 +17,11 @@ from functools import partial
 from itertools import chain as joined
 from typing import Protocol
 
-from workers.admin.answers import answer
 from workers.admin.backup import Backup
 from workers.admin.erase.learned_again import learn_again
 from workers.admin.erase.links import Entries, Source, link_digests
 from workers.admin.erase.record import erased_of, finish, write
 from workers.admin.erase.streams import among, ids_of_person, is_text, names_person, without
-from workers.admin.holder import check_not_in_use
 from workers.admin.restore import restore
 from workers.admin.verify import feed_state, settings_of
 from workers.broker.lease import holding
@@ -33,6 +31,8 @@ from workers.errors import BadConfiguration, InvalidStoredSnapshot
 from workers.feed.erased import Erased, ErasedEntry
 from workers.feed.position import START, Digest, parse_id, previous_id
 from workers.feed.state import FeedState
+from workers.reading.answers import answer
+from workers.reading.holder import check_not_in_use
 from workers.stop import Stop
 
 WRITER = "erase"

@@ -9,10 +9,10 @@ from heapq import merge
 from operator import itemgetter
 from typing import NamedTuple
 
-from workers.admin.answers import payload
 from workers.broker.batch_size import Entry
 from workers.feed.erased import ErasedEntry
 from workers.feed.position import ALARMS, MET, OUT, Digest, chain, parse_id
+from workers.reading.answers import payload
 
 Entries = Iterable[Entry]
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
-from workers.admin.answers import payload
 from workers.broker.batch_size import Entry
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.errors import Unavailable
+from workers.reading.answers import payload
 
 _REPLACE = Script.load("streams", "replace_stream")
 

@@ -15,8 +15,8 @@ from workers.dashboard.report.past_feed import (
 from workers.dashboard.reports import parsed
 from workers.feed.position import previous_id
 from workers.history.archive.reader import Archive
-from workers.history.true_labels import ANSWERED, Truth, features_of
 from workers.message.stored import parse
+from workers.reading.true_labels import ANSWERED, Truth, features_of
 
 
 def read_archive(

@@ -12,7 +12,7 @@ from workers.dashboard.report.past_feed import MOST_ANSWERS, MOST_REPORTS, Nothi
 from workers.dashboard.reports import Report
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
-from workers.history.true_labels import Truth
+from workers.reading.true_labels import Truth
 
 NEEDED = ("entry", "status", "label", "probability", "lower", "upper", "is_right")
 

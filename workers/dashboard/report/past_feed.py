@@ -3,18 +3,16 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from workers.admin.alarms import commit_times
-from workers.admin.answers import payload
-from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.dashboard.alarms import Alarm, alarms_of, events_of
 from workers.dashboard.excerpt import Axis, Excerpt
 from workers.dashboard.feed_view import Answer, bounded
 from workers.dashboard.reports import Report, parsed
-from workers.errors import BadConfiguration, StateLost
+from workers.errors import BadConfiguration
 from workers.feed.position import previous_id
-from workers.history.true_labels import TrueLabels
-from workers.message.stored import parse
+from workers.reading.alarms import commit_times
+from workers.reading.answers import message
+from workers.reading.true_labels import TrueLabels
 
 MOST_REPORTS = 2000
 MOST_ANSWERS = 2000
@@ -105,7 +103,7 @@ def _answers(store: Store, after: bytes, upto: bytes) -> list[Answer]:
     """Return the last answers of a span, with the labels that are known."""
     found = store.call("XREVRANGE", store.keys.out, upto, b"(" + after, "COUNT", MOST_ANSWERS)
     entries = found[::-1]
-    messages = [_message(entry) for entry in entries]
+    messages = [message(entry) for entry in entries]
     truths = TrueLabels(store, with_features=True).of(entries, messages)
     return [
         Answer(entry[0], message, bounded(truth))
@@ -118,11 +116,4 @@ def _parsed_pages(
     store: Store, stream: str, after: bytes, upto: bytes
 ) -> Iterator[list[tuple[bytes, Any]]]:
     for page in store.pages(stream, after, upto):
-        yield [(entry[0], _message(entry)) for entry in page]
-
-
-def _message(entry: Entry) -> Any:
-    try:
-        return parse(payload(entry))
-    except (StateLost, ValueError):
-        return None
+        yield [(entry[0], message(entry)) for entry in page]

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from workers.admin.answers import answer, payload
 from workers.broker.feed_reader import FeedReader
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
 from workers.feed.state import FeedState
 from workers.history.archive.reader import last_answer
+from workers.reading.answers import answer, payload
 
 
 class BegunAnew(BadConfiguration):

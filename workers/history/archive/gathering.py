@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workers.admin.answers import answer, payload
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.feed.position import parse_id
 from workers.feed.state import FeedState
 from workers.history.archive import rows
 from workers.history.archive.rows import Row
-from workers.history.true_labels import TrueLabels
+from workers.reading.answers import answer, payload
+from workers.reading.true_labels import TrueLabels
 
 MOST_INPUT = 1 << 24
 """Bytes of input that are read at once, about: answers are small, and their input may not be."""

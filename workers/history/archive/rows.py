@@ -14,7 +14,7 @@ from workers.history.archive.layout import LAST_MS
 
 if TYPE_CHECKING:
     from workers.broker.batch_size import Entry
-    from workers.history.true_labels import Truth
+    from workers.reading.true_labels import Truth
 
 Row = dict[str, Any]
 

@@ -12,8 +12,8 @@ from workers.feed.recent_ids import RecentIds
 from workers.history.backtest.configurations import Configuration
 from workers.history.backtest.recording import Entry
 from workers.history.spreadsheet import cell
-from workers.history.true_labels import ANSWERED
 from workers.message.stored import parse
+from workers.reading.true_labels import ANSWERED
 
 COLUMNS = (
     "entry", "status", "id", "seq", "n", "label", "probability", "lower", "upper", "guarantee",

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from workers.admin.registry import NoSuchFeed
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, InputLost
 from workers.feed.position import parse_id
 from workers.feed.stored_settings import stored_settings
 from workers.history.backtest.recording import Identified
+from workers.reading.answers import newest
+from workers.reading.registry import NoSuchFeed
 
 _START = b"0-0"
 
@@ -33,13 +34,13 @@ class FeedHistory:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        newest = store.call("XREVRANGE", store.keys.input, "+", "-", "COUNT", 1)
-        if not newest:
+        last = newest(store, store.keys.input, 1)
+        if not last:
             raise NoSuchFeed(
                 f"feed {store.keys.feed!r} has no input to answer: push to it, or name a file or a "
                 "data set"
             )
-        self._last = bytes(newest[0][0])
+        self._last = bytes(last[0][0])
         self._state = store.state()
         self.trimmed = 0
 

@@ -23,13 +23,13 @@ from workers.admin.erase import erasure
 from workers.admin.erase.erasure import erase
 from workers.admin.erase.record import erased_of
 from workers.admin.erase.streams import without
-from workers.admin.holder import FeedInUse
 from workers.admin.verify import verify, verify_history
 from workers.broker.lease import holding
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.errors import BadConfiguration
 from workers.feed.position import OUT, chain
+from workers.reading.holder import FeedInUse
 from workers.stop import Stop
 
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from workers.admin.consumers import named_fields
-from workers.admin.permitted import permitted
 from workers.broker.feed_reader import FeedReader
 from workers.feed.keys import SCORERS
 from workers.feed.publication import Publication
+from workers.reading.consumers import named_fields
+from workers.reading.permitted import permitted
 
 
 @dataclass(frozen=True, slots=True)

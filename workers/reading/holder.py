@@ -1,7 +1,7 @@
 """Who holds a feed."""
 
+from workers.broker.feed_reader import FeedReader
 from workers.broker.lease import Holder
-from workers.broker.store import Store
 from workers.errors import BadConfiguration
 
 
@@ -9,12 +9,12 @@ class FeedInUse(BadConfiguration):
     """A live worker holds the feed."""
 
 
-def check_not_in_use(store: Store, force: bool | None = None) -> None:
+def check_not_in_use(store: FeedReader, force: bool | None = None) -> None:
     """Raise FeedInUse if a live worker holds the feed.
 
     Parameters
     ----------
-    store : Store
+    store : FeedReader
     force : bool, optional
         Do not. None where nothing can be forced.
     """
@@ -26,7 +26,7 @@ def check_not_in_use(store: Store, force: bool | None = None) -> None:
         )
 
 
-def holder(store: Store) -> str | None:
+def holder(store: FeedReader) -> str | None:
     """Return the holder of the lease, unless its process is known to be gone."""
     held = store.call("GET", store.keys.lease)
     if held is None:

@@ -5,20 +5,19 @@ from typing import Any
 
 import orjson
 
-from workers.admin.alarms import open_alarms
-from workers.admin.answers import newest, payload
-from workers.admin.consumers import ConsumerGroup, consumer_groups
-from workers.admin.holder import holder
-from workers.admin.kept_bytes import Stored, stored
-from workers.admin.registry import require
-from workers.admin.scorers import Scoring, scoring
 from workers.broker.feed_reader import FeedReader
-from workers.broker.store import Store
 from workers.errors import InvalidPublication, WrongKeyType
 from workers.feed.agreement import check_computed
 from workers.feed.publication import Publication
+from workers.reading.alarms import open_alarms
+from workers.reading.answers import newest, payload
 from workers.reading.backlog import Backlog, backlog
+from workers.reading.consumers import ConsumerGroup, consumer_groups
+from workers.reading.holder import holder
+from workers.reading.kept_bytes import Stored, stored
 from workers.reading.lag import Lag, lag
+from workers.reading.registry import require
+from workers.reading.scorers import Scoring, scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class Status:
     stored: Stored
 
 
-def status(store: Store) -> Status:
+def status(store: FeedReader) -> Status:
     """Return the status of a feed; this only reads.
 
     Raises

@@ -4,7 +4,7 @@ import pytest
 
 from workers.broker.feed_reader import PAGE_BYTES
 from workers.feed.state import Agreement, initial_fields
-from workers.history.true_labels import TrueLabels, _late_labels
+from workers.reading.true_labels import TrueLabels, _late_labels
 
 COUNT = 40
 

@@ -1,6 +1,6 @@
 """Which feeds there are."""
 
-from workers.broker.store import Store
+from workers.broker.feed_reader import FeedReader
 from workers.errors import BadConfiguration, WrongKeyType
 from workers.feed.keys import REGISTRY, is_feed_name
 
@@ -9,19 +9,19 @@ class NoSuchFeed(BadConfiguration):
     """A feed that has neither input nor state."""
 
 
-def require(store: Store) -> None:
+def require(store: FeedReader) -> None:
     """Raise NoSuchFeed if none of the feed's keys exists."""
     if not store.types():
         feed = store.keys.feed
         raise NoSuchFeed(f"no feed {feed!r}: push examples to it, or see online-svm status")
 
 
-def names(store: Store) -> list[str]:
+def names(store: FeedReader) -> list[str]:
     """Return the names of all feeds; see `listed`."""
     return listed(store)[0]
 
 
-def listed(store: Store) -> tuple[list[str], list[bytes]]:
+def listed(store: FeedReader) -> tuple[list[str], list[bytes]]:
     """Return the names of all listed feeds, and the listed texts that are not valid names.
 
     Feeds that no worker has started are included. Producers may write the list, so it may contain

@@ -2,11 +2,11 @@
 
 import time
 
-from workers.admin.answers import answer
 from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
 from workers.errors import StateLost
 from workers.feed.keys import FeedKeys
+from workers.reading.answers import answer
 
 _COUNT = 1000
 

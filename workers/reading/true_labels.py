@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from workers.admin.answers import answer
-from workers.errors import BadConfiguration, StateLost
-from workers.feed.agreement import Groups, stored_groups
+from workers.errors import StateLost
+from workers.feed.agreement import Groups
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id, previous_id
+from workers.reading.answers import answer
+from workers.reading.stored_values import stored_values
 
 if TYPE_CHECKING:
     from workers.broker.batch_size import Entry
@@ -113,7 +114,7 @@ class TrueLabels:
 
     def _begin(self) -> None:
         """Find where the labels are, and how the feed spells them."""
-        settings = _settings(self._store)
+        settings = stored_values(self._store)
         combined = settings.get("join", {}).get("feeds")
         if combined:
             self._input = FeedKeys(combined[0]).input
@@ -155,15 +156,6 @@ def _late_labels(store: "Store") -> dict[str, str]:
             if is_label and isinstance(example, str) and isinstance(label, str):
                 found[example] = label
     return found
-
-
-def _settings(store: "Store") -> Groups:
-    """Return the stored settings of a feed, by group; empty if it has none that can be read."""
-    try:
-        state = store.state()
-        return {} if state is None else stored_groups(store.keys.feed, state.agreement)
-    except (StateLost, BadConfiguration):
-        return {}  # the answers can be shown all the same
 
 
 def _spelling(settings: Groups) -> Callable[[str], str | None]:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workers.admin.permitted import permitted
 from workers.broker.feed_reader import FeedReader
 from workers.feed.kept_bytes import NAMES
 from workers.feed.publication import Publication
 from workers.feed.retention import BYTES
 from workers.feed.state import FeedState
+from workers.reading.permitted import permitted
 
 _SAMPLES = 5  # nodes of a stream that are measured: a few microseconds, whatever its length
 

@@ -7,7 +7,6 @@ import orjson
 import pytest
 from published_feed import engine, examples, push, work
 
-from workers.admin.status import status
 from workers.broker.connection import client
 from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
@@ -15,6 +14,7 @@ from workers.cli import app as cli
 from workers.cli.status import describe
 from workers.fleet.scorer.asker import Asker
 from workers.reading.backlog import COUNTED, backlog
+from workers.reading.status import status
 from workers.stop import Stop
 
 

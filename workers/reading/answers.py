@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from workers.broker.store import Store
+from workers.broker.feed_reader import FeedReader
 from workers.errors import StateLost
 from workers.feed.agreement import check_computed
 from workers.feed.keys import FIELD
 from workers.message.stored import parse
 
 
-def check_known(store: Store) -> None:
+def check_known(store: FeedReader) -> None:
     """Raise BadConfiguration if the answers of a feed are of semantics that were given up.
 
     A state that cannot be read hides no answers: they can be shown all the same.
@@ -23,7 +23,7 @@ def check_known(store: Store) -> None:
         check_computed(store.keys.feed, state.agreement)
 
 
-def newest(store: Store, stream: str, count: int) -> list[Any]:
+def newest(store: FeedReader, stream: str, count: int) -> list[Any]:
     """Return the last `count` entries of a stream, the oldest first."""
     found: list[Any] = store.call("XREVRANGE", stream, "+", "-", "COUNT", count)
     return found[::-1]
@@ -51,13 +51,18 @@ def answer(entry: Sequence[Any]) -> dict[str, Any]:
     StateLost
         If it is not a JSON object: another program wrote it.
     """
-    try:
-        found = parse(payload(entry))
-    except ValueError:
-        found = None
+    found = message(entry)
     if not isinstance(found, dict):
         raise no_answer(entry)
     return found
+
+
+def message(entry: Sequence[Any]) -> Any:
+    """Return the parsed payload of an entry; None if another program wrote it."""
+    try:
+        return parse(payload(entry))
+    except (StateLost, ValueError):
+        return None
 
 
 def no_answer(entry: Sequence[Any]) -> StateLost:

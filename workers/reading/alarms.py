@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from workers.admin.answers import answer
 from workers.broker.batch_size import Entry
 from workers.broker.feed_reader import FeedReader
 from workers.feed.keys import ALARM
 from workers.feed.position import parse_id
+from workers.reading.answers import answer
 
 
 def open_alarms(store: FeedReader, report: Sequence[Any] | None) -> list[dict[str, Any]]:

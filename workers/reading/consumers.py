@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workers.admin.permitted import permitted
 from workers.broker.feed_reader import FeedReader
+from workers.reading.permitted import permitted
 
 
 @dataclass(frozen=True, slots=True)
