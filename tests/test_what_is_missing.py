@@ -27,7 +27,7 @@ def suite(folder, *arguments):
 @pytest.mark.slow
 def test_what_was_skipped_is_listed_and_fails_where_nothing_may_be_missing(tmp_path):
     listed = tmp_path / "skipped"
-    skipped = suite(tmp_path, "-n", "2", "--skipped-to", listed, NEEDS_PROMTOOL, *NEED_PYARROW)
+    skipped = suite(tmp_path, "-n", "2", f"--skipped-to={listed}", NEEDS_PROMTOOL, *NEED_PYARROW)
     assert skipped.returncode in (0, 5), skipped.stdout
     assert "needs promtool: apt-get install prometheus" in skipped.stdout
     assert sorted(listed.read_text().splitlines()) == [NEEDS_PROMTOOL, *NEED_PYARROW]
