@@ -67,6 +67,7 @@ class LateLabels:
         self.met: dict[str, None] = {}
         self._accepted = 0
         self._clock = 0
+        self._open_from = 0
         self._waiting: dict[int, PendingExample] = {}  # by number, which is the order of events
         self._known: dict[str, PendingExample] = {}  # those of them with an id
         self._settled = SettledExamples(config.max_pending)
@@ -75,6 +76,19 @@ class LateLabels:
     def waiting(self, id: str) -> PendingExample | None:
         """Return the waiting example with this id, if there is one."""
         return self._known.get(id)
+
+    @property
+    def oldest_open(self) -> PendingExample | None:
+        """The oldest waiting example without a label, or None.
+
+        A label that came stays, so no example is looked at twice.
+        """
+        while self._open_from < self._accepted:
+            found = self._waiting.get(self._open_from)
+            if found is not None and not found.has_target:
+                return found
+            self._open_from += 1
+        return None
 
     def accept(
         self,
@@ -100,8 +114,8 @@ class LateLabels:
         probability : float
             In its place an annotator's probability.
         time : int
-            Milliseconds, where the horizon counts time. One that is before the latest so far counts
-            as that.
+            Milliseconds. One that is before the latest so far counts as that. A horizon that counts
+            examples does not use it.
         seq : int
             Of its entry.
         slices : ndarray of shape (n_slices,)
@@ -231,6 +245,7 @@ class LateLabels:
         late._settled = SettledExamples.from_state(state, config.max_pending)
         waiting = pending_from_state(State(header, under("waiting", arrays)))
         late._waiting = {example.number: example for example in waiting}
+        late._open_from = next(iter(late._waiting), late._accepted)
         late._known = {example.id: example for example in waiting if example.id is not None}
         require(len(late._waiting) == late.counts.pending, "pending")
         return late

@@ -34,7 +34,7 @@ class PendingExample:
         The producer's.
     x : ndarray of shape (n_features,)
     time : int
-        Milliseconds; 0 where the horizon does not count time.
+        Milliseconds; 0 where none was given.
     seq : int
         Of its entry.
     label : str or None

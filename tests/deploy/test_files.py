@@ -24,6 +24,7 @@ from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 from workers.config.settings import WorkerSettings
 from workers.errors import Unavailable
 from workers.feed.commit import Commit
+from workers.feed.pending_labels import PendingLabels
 from workers.feed.position import START
 from workers.fleet.scorer.counts import ScorerCounts
 from workers.fleet.scorer.endpoint import ScorerMetrics
@@ -361,7 +362,7 @@ class _Seen:
             "windowed": {"overall": figures},
             "monitors": {"open": [], "tests": [test]},
         }
-        return FeedView(1, 1, 0, 0.0, report, {"guarantee": "exact"})
+        return FeedView(1, 1, 0, 0.0, PendingLabels(1, 1, 0), report, {"guarantee": "exact"})
 
 
 def exported():

@@ -1,7 +1,9 @@
 """What a validity report says of late labels, as lines of text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from workers.plural import counted
 
 _COUNTS = (
     ("late", "came late"),
@@ -12,6 +14,28 @@ _COUNTS = (
     ("early", "came before their example"),
     ("backwards", "examples whose time ran backwards"),
 )
+
+
+def pending_text(pending: Mapping[str, Any]) -> str:
+    """Return how many examples wait, with the age of the oldest without a label if it is known.
+
+    Examples
+    --------
+    >>> pending_text({"pending": 900, "unlabelled": 900, "seconds": 7500.0})
+    '900 examples wait, 900 of them without a label, the oldest for 2 h 5 min'
+    """
+    open_ones = pending["unlabelled"]
+    wait = "waits" if pending["pending"] == 1 else "wait"
+    text = f"{counted(pending['pending'], 'example')} {wait}, {open_ones:,} of them without a label"
+    seconds = pending.get("seconds")
+    return f"{text}, the oldest for {_span(seconds)}" if open_ones and seconds else text
+
+
+def _span(seconds: float) -> str:
+    minutes, hours = int(seconds // 60), int(seconds // 3600)
+    if hours >= 48:
+        return f"{hours // 24:,} days"
+    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min {int(seconds) % 60} s"
 
 
 def late_label_lines(labels: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -28,10 +52,7 @@ def late_label_lines(labels: dict[str, Any]) -> Iterator[tuple[str, str]]:
     ('', 'accuracy in the end from 0.700 to 0.740; 0.720 if the probabilities are right')
     """
     counts = labels["counts"]
-    yield (
-        "labels",
-        f"{counts['pending']:,} examples wait, {counts['unlabelled']:,} of them without a label",
-    )
+    yield "labels", pending_text(counts)
     told = [f"{counts[name]:,} {words}" for name, words in _COUNTS if counts.get(name)]
     if told:
         yield "", ", ".join(told)

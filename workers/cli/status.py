@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.cli.common import Config, Json, Redis, note, redis_url
+from workers.cli.late_label_text import pending_text
 from workers.cli.validity_text import newest_accuracy, validity_lines
 from workers.feed.position import END, LAST_ID
 from workers.plural import counted, magnitude
@@ -151,9 +152,20 @@ def describe(found: "Status") -> str:
         lines.append(("ended", END))
     lines = [*_alarm_lines(found.open_alarms), *lines]
     if found.validity is not None:
-        lines = [*validity_lines(found.validity), *lines]
+        lines = [*validity_lines(_with_pending(found)), *lines]
+    elif found.pending is not None:
+        lines = [("labels", pending_text(found.pending)), *lines]
     told = [f"feed {found.feed}", *(f"  {name:<9}  {text}" for name, text in lines)]
     return "\n".join(map(printable, told))
+
+
+def _with_pending(found: "Status") -> dict[str, Any]:
+    """Return the newest report, with the labels that are still to come now: it may be old."""
+    report = found.validity or {}
+    labels = report.get("labels")
+    if labels is None or found.pending is None:
+        return report
+    return report | {"labels": labels | {"counts": labels["counts"] | found.pending}}
 
 
 def _print_table(found: "list[Status]") -> None:

@@ -11,6 +11,7 @@ from online_svm.types import Floats
 from workers.dashboard.alarms import Alarm, Event
 from workers.dashboard.feed_view import Answer, FeedView, Sample
 from workers.dashboard.reports import Report
+from workers.feed.pending_labels import PendingLabels
 
 Axis = Literal["n", "time"]
 
@@ -105,6 +106,8 @@ class Excerpt:
     events : list of Event
     committed : dict of bytes to int
         When alarms were committed, by their entry ID, in milliseconds since 1970; where known.
+    pending : PendingLabels or None
+        Labels that are still to come, where that is known.
     has_alarms : bool
         False where the source cannot tell whether there were any.
     """
@@ -118,6 +121,7 @@ class Excerpt:
     events: list[Event] = field(default_factory=list)
     has_alarms: bool = True
     committed: dict[bytes, int] = field(default_factory=dict)
+    pending: PendingLabels | None = None
 
     @classmethod
     def of(cls, view: FeedView, choice: Choice) -> Self:
@@ -131,7 +135,7 @@ class Excerpt:
         events = [event for event in list(view.events) if not event.n < first]
         return cls(
             view.feed, choice.axis, drawn, answers, samples, alarms, events,
-            committed=view.committed,
+            committed=view.committed, pending=view.pending,
         )  # fmt: skip
 
     def x(self) -> Floats:

@@ -111,8 +111,9 @@ class FeedFollower:
         if view.waiting_is_at_least and last and self._readings % _COUNT_EVERY:
             view.sample(last.waiting, last.behind)
         else:
-            waits, view.waiting_is_at_least, behind = lag(self._store)
-            view.sample(waits, behind)
+            found = lag(self._store)
+            view.waiting_is_at_least, view.pending = found.is_at_least, found.labels
+            view.sample(found.entries, found.seconds)
 
     def _read_reports(self) -> None:
         store, view, stream = self._store, self.view, self._store.keys.met

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from workers.dashboard.alarms import Alarm, Event
 from workers.dashboard.reports import Report
+from workers.feed.pending_labels import PendingLabels
 from workers.reading.true_labels import Truth
 
 MOST_REPORTS = 2000
@@ -81,6 +82,8 @@ class FeedView:
         Entries answered, examples learned.
     waiting_is_at_least : bool
         Whether more may wait than the last sample says.
+    pending : PendingLabels or None
+        Labels that are still to come; None where each comes with its example.
     newest : dict
         The last answer.
     committed : dict of bytes to int
@@ -98,6 +101,7 @@ class FeedView:
     seq: int = 0
     n: int = 0
     waiting_is_at_least: bool = False
+    pending: PendingLabels | None = None
     newest: dict[str, Any] = field(default_factory=dict)
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=SAMPLES))
     reports: deque[Report] = field(default_factory=deque)
@@ -121,7 +125,7 @@ class FeedView:
         self.samples.clear()
         self.reports, self.answers = deque(), deque()
         self.alarms, self.events, self.committed = deque(), deque(), {}
-        self.newest = {}
+        self.newest, self.pending = {}, None
         self.seq = self.n = 0
         self.version += 1
 

@@ -42,15 +42,20 @@ class LabelsCard(Card):
     def fill(self, excerpt: Excerpt) -> str:
         """Write the figures."""
         labels = as_dict(excerpt.reports[-1].message.get("labels")) if excerpt.reports else {}
-        if not labels:
+        pending = excerpt.pending
+        if not labels and pending is None:
             return (
                 "Each label comes with its example on this feed. With --horizon labels may come "
                 "later."
             )
         counts = as_dict(labels.get("counts"))
+        if pending is not None:  # a report is as old as the last label that it counts
+            counts = counts | {"pending": pending.pending, "unlabelled": pending.unlabelled}
         known = [(words, number(counts.get(name))) for name, words in _COUNTS.items()]
-        figures = [("open answers", whole(number(labels.get("open")))), _bounds(labels)]
-        figures += [("oldest open answer kept", _oldest(excerpt))]
+        figures = []
+        if labels:
+            figures = [("open answers", whole(number(labels.get("open")))), _bounds(labels)]
+        figures += [("oldest open answer", _oldest(excerpt))]
         figures += [(words, whole(value)) for words, value in known if value == value]
         drawn = "".join(
             f"<div><b>{safe(value)}</b><span>{safe(words)}</span></div>" for words, value in figures
@@ -68,7 +73,9 @@ def _bounds(labels: dict[str, object]) -> tuple[str, str]:
 
 
 def _oldest(excerpt: Excerpt) -> str:
-    """Return the age of the oldest answer without a label, among those that were read."""
+    """Return the age of the oldest answer without a label; of a past run, among those read."""
+    if excerpt.pending is not None:
+        return seconds(excerpt.pending.seconds) if excerpt.pending.unlabelled else "none"
     open_ones = [
         parse_id(one.entry_id)[0]
         for one in excerpt.answers

@@ -138,7 +138,8 @@ def _processing_late(
     """
     assert predictor.late is not None
     count = len(entries)
-    admitted = admit_late(decoded, count, before.seq, recent, predictor, limits)
+    ids = [entry[0] for entry in entries]
+    admitted = admit_late(decoded, ids, before.seq, recent, predictor, limits)
     decoded = admitted.decoded
     out, dead_letters = [b""] * count, []
     for i, first in admitted.repeats.items():

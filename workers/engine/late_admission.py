@@ -1,6 +1,7 @@
 """Take the entries of a batch where labels may come late: examples, labels, repeats."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +13,9 @@ from online_svm.stream.label_counts import Done
 from online_svm.types import Floats
 from workers.config.settings import Limits
 from workers.engine.admission import one_too_many
+from workers.feed.position import parse_id
 from workers.feed.recent_ids import RecentIds
+from workers.feed.state_fields import MAX_COUNT
 from workers.message.decode import Decoded
 from workers.message.label_entry import LateLabel
 
@@ -53,7 +56,7 @@ class LateAdmission:
 
 def admit_late(
     decoded: Decoded,
-    count: int,
+    entry_ids: Sequence[bytes],
     seq: int,
     recent: RecentIds,
     predictor: OnlinePredictor,
@@ -67,8 +70,8 @@ def admit_late(
     Parameters
     ----------
     decoded : Decoded
-    count : int
-        Entries of the batch.
+    entry_ids : sequence of bytes
+        Of the batch.
     seq : int
         Input entries before it.
     recent : RecentIds
@@ -79,9 +82,9 @@ def admit_late(
     """
     late = predictor.late
     assert late is not None
-    taking = _Taking(decoded, seq, recent, predictor, late, limits)
+    taking = _Taking(decoded, entry_ids, seq, recent, predictor, late, limits)
     rows = {position: row for row, position in enumerate(decoded.accepted)}
-    for position in range(count):
+    for position in range(len(entry_ids)):
         taking.found.learned.append(late.learned)
         try:
             if position in decoded.late:
@@ -100,13 +103,15 @@ class _Taking:
     def __init__(
         self,
         decoded: Decoded,
+        entry_ids: Sequence[bytes],
         seq: int,
         recent: RecentIds,
         predictor: OnlinePredictor,
         late: LateLabels,
         limits: Limits,
     ) -> None:
-        self._decoded, self._seq, self._recent = decoded, seq, recent
+        self._decoded, self._entry_ids = decoded, entry_ids
+        self._seq, self._recent = seq, recent
         self._predictor, self._late = predictor, late
         self._most = None if decoded.schema.declares_labels else limits.max_classes
         self.found = LateAdmission(decoded)
@@ -154,7 +159,7 @@ class _Taking:
             id=sent,
             label=label,
             probability=float("nan") if p is None else p,
-            time=at or 0,
+            time=_sent(self._entry_ids[position]) if at is None else at,
             seq=self._seq + position,
             slices=self._predictor.slice_codes([decoded.slices[row]], 1)[0],
         )
@@ -171,6 +176,11 @@ class _Taking:
         met = self._late.met
         if self._most is not None and label not in met and len(met) >= self._most:
             raise one_too_many(label, self._most)
+
+
+def _sent(entry_id: bytes) -> int:
+    """Return the milliseconds of an entry ID; 0 without one, as a row of a file."""
+    return min(parse_id(entry_id)[0], MAX_COUNT) if entry_id else 0
 
 
 def _are_same(x: Floats, y: Floats) -> bool:

@@ -29,6 +29,7 @@ from workers.engine.snapshots import PART_BYTES
 from workers.engine.telemetry import Telemetry
 from workers.errors import BatchChanged, PositionMoved, Stopped, Unavailable
 from workers.feed.commit import Commit
+from workers.feed.pending_labels import PENDING, PendingLabels
 from workers.feed.position import END, LAST_ID, START
 from workers.refit.background import Background, NoBackground
 from workers.stop import Stop
@@ -350,11 +351,20 @@ class Engine:
         self._reached = outcome.after
         commit = Commit(
             self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
-            outcome.met, outcome.dlq, alarms=outcome.alarms,
+            outcome.met, outcome.dlq, alarms=outcome.alarms, fields=self._pending_labels(),
         )  # fmt: skip
         sent = self._send(commit, with_snapshot=self._is_snapshot_due())
         self._pending, self._answered = (sent, outcome), None
         self._publish()
+
+    def _pending_labels(self) -> dict[str, bytes]:
+        """Return what the state says of labels that are still to come: no part of the digest."""
+        late = self._predictor.late
+        if late is None:
+            return {}
+        oldest, counts = late.oldest_open, late.counts
+        since = None if oldest is None else oldest.time
+        return {PENDING: PendingLabels(counts.pending, counts.unlabelled, since).encode()}
 
     @property
     def may_confirm(self) -> bool:

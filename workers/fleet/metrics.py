@@ -26,6 +26,7 @@ from workers.fleet.watch import Duration, FleetWatch
 from workers.monitor.address import Address
 from workers.monitor.families import PREFIX, counted, gauge
 from workers.monitor.metrics import SECONDS, build, of_webhook
+from workers.monitor.reported import of_pending
 from workers.monitor.server import Endpoint, serving
 from workers.monitor.supervisor import supervised
 from workers.monitor.webhook import Webhooks
@@ -130,6 +131,8 @@ class FleetMetrics(Collector):
             entries.add_metric([feed], lag.entries)
             seconds.add_metric([feed], lag.seconds)
         yield from (entries, seconds, up)
+        pending = {feed: lag.labels for feed, lag in (found or {}).items() if lag.labels}
+        yield from of_pending(pending)
 
     def _retries(self) -> Metric:
         family = counted("redis_retries", "Commands sent to Redis again, by reason.", "reason")

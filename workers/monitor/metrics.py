@@ -24,7 +24,7 @@ from workers.feed.commit import Commit
 from workers.message.schema import CODES
 from workers.monitor.families import PREFIX, counted, gauge
 from workers.monitor.feed_alarms import FeedAlarms
-from workers.monitor.reported import of_answer, of_report
+from workers.monitor.reported import of_answer, of_pending, of_report
 from workers.monitor.view import FeedView, FeedWatch
 from workers.monitor.worker_state import WorkerState
 
@@ -155,6 +155,8 @@ class Present(Collector):
             yield from of_webhook([self._state.posts])
         if view.answer is not None:
             yield from of_answer(self._feed, view.answer)
+        if view.pending is not None:
+            yield from of_pending({self._feed: view.pending})
         if view.report is not None:
             yield from of_report(self._feed, view.report)
 

@@ -11,6 +11,7 @@ from typing import Any, get_args
 from prometheus_client.core import Metric
 
 from online_svm.stream.alarm import AlarmKind
+from workers.feed.pending_labels import PendingLabels
 from workers.monitor.families import gauge
 
 GUARANTEES = ("exact", "approximate", "none")
@@ -37,6 +38,7 @@ _FIGURES = {
 _OF_NOW = {
     "pending": ("pending_examples", "Answered examples that wait to be learned."),
     "unlabelled": ("pending_labels", "Of these, those whose label has not come."),
+    "seconds": ("pending_label_seconds", "Age of the oldest example without a label; 0: none."),
 }
 
 
@@ -67,13 +69,21 @@ def of_report(feed: str, report: Mapping[str, Any]) -> Iterable[Metric]:
     yield from _monitors(feed, report.get("monitors") or {})
 
 
+def of_pending(feeds: Mapping[str, PendingLabels]) -> Iterable[Metric]:
+    """Yield what is still to come of the labels of feeds, as the last commits say.
+
+    A report tells it too, but none comes where no label does.
+    """
+    for member, (name, text) in _OF_NOW.items():
+        family = gauge(name, text)
+        for feed, pending in feeds.items():
+            family.add_metric([feed], float(getattr(pending, member)))
+        if family.samples:
+            yield family
+
+
 def _late_labels(feed: str, counts: Mapping[str, Any]) -> Iterable[Metric]:
     """Yield what became of labels that come late."""
-    for member, (name, text) in _OF_NOW.items():
-        if member in counts:
-            waiting = gauge(name, text)
-            waiting.add_metric([feed], float(counts[member]))
-            yield waiting
     others = {name: count for name, count in counts.items() if name not in _OF_NOW}
     family = gauge("late_labels", "Examples and labels so far, by what became of them.", "outcome")
     for name, count in sorted(others.items()):

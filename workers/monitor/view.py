@@ -11,6 +11,7 @@ from typing import Any
 
 from workers.broker.feed_reader import FeedReader
 from workers.errors import WorkerError
+from workers.feed.pending_labels import PendingLabels
 from workers.reading.answers import message, newest
 from workers.reading.lag import lag
 from workers.trouble import Trouble, still
@@ -32,6 +33,7 @@ class FeedView:
         Examples learned, and writers so far; None where Redis does not say.
     lag_entries : int or None
     lag_seconds : float or None
+    pending : PendingLabels or None
         See `workers.reading.lag.Lag`.
     report : dict or None
         The newest message of `met`.
@@ -43,6 +45,7 @@ class FeedView:
     epoch: int | None = None
     lag_entries: int | None = None
     lag_seconds: float | None = None
+    pending: PendingLabels | None = None
     report: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
 
@@ -104,6 +107,7 @@ class FeedWatch:
             int(epoch or 0),
             found.entries,
             found.seconds,
+            found.labels,
             self._newest(keys.met),
             self._newest(keys.out),
         )

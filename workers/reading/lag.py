@@ -19,13 +19,14 @@ from workers.broker.feed_reader import FeedReader
 from workers.broker.pipeline import Sent
 from workers.errors import AccessDenied, StateLost
 from workers.feed.keys import FeedKeys
+from workers.feed.pending_labels import PENDING, PendingLabels
 from workers.feed.position import parse_id
 from workers.feed.state_fields import count, entry_id, gone
 from workers.reading.backlog import backlog
 from workers.reading.stored_values import stored_values
 from workers.reading.stream_info import StreamInfo
 
-_FIELDS = ("cursor", "seq", "gone", "joined")
+_FIELDS = ("cursor", "seq", "gone", "joined", PENDING)
 _BEFORE_THE_FIRST = (b"0-0", b"0", b"- 0-0")
 
 
@@ -40,14 +41,14 @@ class Lag(NamedTuple):
         Whether there may be more: they were counted up to `backlog.COUNTED`.
     seconds : float
         Age of the oldest of them, by its entry ID; 0 where none waits.
+    labels : PendingLabels or None
+        Answered entries that wait for their labels; None where labels come with their examples.
     """
 
     entries: int
     is_at_least: bool
     seconds: float
-
-
-NO_LAG = Lag(0, False, 0.0)
+    labels: PendingLabels | None = None
 
 
 def lag(reader: FeedReader, source: str | None = None) -> Lag:
@@ -107,6 +108,7 @@ class _Measurement:
         reader, stored = self._reader, self._reader.reply(self._stored)
         has_stream = reader.reply(self._type) == b"stream"
         self._cursor, self._seq, before = _position(stored[:3], reader.keys)
+        self._labels = _labels(stored[4], reader.keys)
         number = re.match(rb"\d+", before)
         self._before = None if number is None else int(number[0])
         if stored[3] is not None and self._source is None:
@@ -124,10 +126,10 @@ class _Measurement:
         """Return the lag, from the replies."""
         info, oldest = self._told(), self._reader.reply(self._oldest)
         if not oldest:
-            return NO_LAG
+            return Lag(0, False, 0.0, self._labels)
         seconds = max(time.time() - parse_id(oldest[0][0])[0] / 1000, 0.0)
         entries, is_at_least = self._entries(info)
-        return Lag(max(entries, 1), is_at_least, seconds)
+        return Lag(max(entries, 1), is_at_least, seconds, self._labels)
 
     def _told(self) -> StreamInfo | None:
         """Return what Redis says of the input; None where there is none, or it may not say."""
@@ -150,6 +152,13 @@ class _Measurement:
         return backlog(self._reader, self._stream, self._cursor)[:2]
 
 
+def _labels(stored: bytes | None, keys: FeedKeys) -> PendingLabels | None:
+    try:
+        return None if stored is None else PendingLabels.parse(stored)
+    except ValueError as error:
+        raise _damaged(error, keys) from None
+
+
 def _position(stored: Sequence[bytes | None], keys: FeedKeys) -> tuple[bytes, int, bytes]:
     """Return the cursor, the answered entries, and what was gone before the feed began.
 
@@ -166,6 +175,8 @@ def _position(stored: Sequence[bytes | None], keys: FeedKeys) -> tuple[bytes, in
     try:
         return entry_id(cursor), count(seq), gone(before)
     except ValueError as error:
-        raise StateLost(
-            f"{keys.state} is damaged: {error}; online-svm verify {keys.feed} tells more"
-        ) from None
+        raise _damaged(error, keys) from None
+
+
+def _damaged(error: ValueError, keys: FeedKeys) -> StateLost:
+    return StateLost(f"{keys.state} is damaged: {error}; online-svm verify {keys.feed} tells more")

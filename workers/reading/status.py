@@ -33,6 +33,9 @@ class Status:
     waiting_is_at_least : bool
     waiting_seconds : float
         The lag of the feed; see `workers.reading.lag.Lag`.
+    pending : dict or None
+        Answered examples that wait for their labels: the members of `PendingLabels`, and its
+        `seconds`. None where labels come with their examples.
     waiting_bytes : int
         Of their names and values, about: by the mean of those that were counted. Producers wait
         where it reaches their `--high-water-bytes`.
@@ -66,6 +69,7 @@ class Status:
     waiting: int
     waiting_is_at_least: bool
     waiting_seconds: float
+    pending: dict[str, Any] | None
     waiting_bytes: int
     cursor: str
     out: int
@@ -111,6 +115,7 @@ def status(store: FeedReader) -> Status:
         waiting=waits.entries,
         waiting_is_at_least=waits.is_at_least,
         waiting_seconds=waits.seconds,
+        pending=None if waits.labels is None else waits.labels.told(),
         waiting_bytes=_size(backlog(store, keys.input, cursor), waits),
         cursor=cursor.decode(),
         out=store.length(keys.out),

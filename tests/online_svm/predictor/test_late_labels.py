@@ -1,5 +1,6 @@
 """Labels that come after their examples: scored by the original answer, learned in event order."""
 
+from contextlib import suppress
 from dataclasses import asdict
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
+from online_svm.predictor.late_labels import LateLabels
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.snapshot import pack, unpack
 from online_svm.stream.alarm import Alarm
@@ -431,3 +433,21 @@ def test_a_snapshot_whose_waiting_examples_do_not_fit_is_refused():
     for part, others in damaged:
         with pytest.raises(InvalidSnapshot):
             OnlinePredictor(settings()).restore(pack(header | {"late": part}, others))
+
+
+@pytest.mark.parametrize("maturity", ["horizon", "arrival"])
+def test_the_oldest_example_without_a_label_is_the_first_that_waits_for_one(maturity):
+    X, _, events = stream(200, np.random.default_rng(8), never=0.2)
+    config = PredictorConfig(horizon=40, maturity=maturity)
+    late, seen = LateLabels(config), set()
+    for position, (kind, i, label) in enumerate(events):
+        if kind == "example":
+            late.accept(X[i], id=str(i), label=label, time=position)
+        else:
+            with suppress(InvalidExample):
+                late.label(str(i), label)
+        late.take_steps()
+        expected = next((one for one in late.examples() if not one.has_target), None)
+        assert late.oldest_open is expected
+        seen.add(None if expected is None else expected.number)
+    assert len(seen) > 20

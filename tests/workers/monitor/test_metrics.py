@@ -234,8 +234,6 @@ def test_a_report_gives_the_cumulative_and_the_windowed_figures_and_the_log_weal
         ("announced_lower_ratio", "cumulative"): 0.8,
         ("log_loss_nats", "cumulative"): 0.3,
         ("accuracy_deviations", "windowed"): -4.5,
-        ("pending_examples",): 7,
-        ("pending_labels",): 5,
         ("late_labels", "late"): 3,
         ("late_labels", "dropped"): 0,
         ("open_alarms", "calibration"): 2,

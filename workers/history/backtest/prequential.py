@@ -123,7 +123,8 @@ def answer(
         limits = configuration.limits
         decoded = decode(batch, predictor.schema, limits)
         if predictor.late is not None:
-            admitted = admit_late(decoded, len(batch), found.n_entries, recent, predictor, limits)
+            ids = [entry[0] for entry in batch]
+            admitted = admit_late(decoded, ids, found.n_entries, recent, predictor, limits)
             _answer_late(predictor, admitted, scored, found)
             found.n_entries += len(batch)
             told(found.n_entries)

@@ -1,0 +1,145 @@
+"""Labels that do not come are seen at once, though no report comes without them."""
+
+import time
+
+import orjson
+import pytest
+from monitored_feed import working
+from prometheus_client import CollectorRegistry
+
+from workers.broker.store import Store
+from workers.cli.late_label_text import pending_text
+from workers.cli.status import describe
+from workers.config.settings import WorkerSettings
+from workers.dashboard.excerpt import Choice, Excerpt
+from workers.dashboard.feed_follower import FeedFollower
+from workers.dashboard.labels_card import LabelsCard
+from workers.engine.telemetry import Telemetry
+from workers.errors import StateLost
+from workers.feed.pending_labels import PENDING
+from workers.fleet.lags import Lags
+from workers.fleet.metrics import FleetMetrics
+from workers.fleet.watch import FleetWatch
+from workers.monitor.metrics import Present, WorkerMetrics
+from workers.monitor.view import FeedWatch
+from workers.reading.lag import lag
+from workers.reading.status import status
+
+AGO = 7500.0
+"""Seconds since the first example came."""
+
+NAMES = ("pending_examples", "pending_labels", "pending_label_seconds")
+
+
+def add(store, count, began):
+    """Append examples without labels, a millisecond apart."""
+    rows = [
+        (b"%d-0" % (began + i), [b"x", b"[%d]" % (i % 7), b"id", b"%d" % i]) for i in range(count)
+    ]
+    store.append(store.keys.input, rows)
+
+
+def work(store, upto):
+    with working(store, Telemetry(), horizon=10_000) as engine:
+        while engine.position.seq < upto:
+            engine.advance()
+            engine.finish_commit()
+        engine.snapshot()
+
+
+def of_one(url, feed):
+    """Return the metrics of a worker of one feed."""
+    registry, watch = CollectorRegistry(), FeedWatch(url, feed)
+    registry.register(Present(feed, WorkerMetrics(feed, registry), watch))
+    found = [registry.get_sample_value(f"online_svm_{name}", {"feed": feed}) for name in NAMES]
+    watch.close()
+    return found
+
+
+def of_many(url, feed):
+    """Return the metrics of a process of many."""
+    registry, lags, watch = CollectorRegistry(), Lags(url), FleetWatch()
+    watch.takes(feed, WorkerSettings())
+    registry.register(FleetMetrics(watch, lags))
+    found = [registry.get_sample_value(f"online_svm_{name}", {"feed": feed}) for name in NAMES]
+    lags.close()
+    return found
+
+
+def on_the_page(url, feed):
+    """Return what the card of labels says, and its figures."""
+    follower, card = FeedFollower(url, feed), LabelsCard()
+    follower.update()
+    follower.close()
+    said = card.fill(Excerpt.of(follower.view, Choice()))
+    return said, card._text.text
+
+
+def test_nine_hundred_answers_without_a_label_show_everywhere_though_no_label_ever_came(store):
+    began = int((time.time() - AGO) * 1000)
+    add(store, 900, began)
+    work(store, 900)
+    assert store.length(store.keys.met) == 0
+    url, feed = store.url, store.keys.feed
+    found = status(store)
+    assert found.pending.pop("seconds") == pytest.approx(AGO, abs=60)
+    assert found.pending == {"pending": 900, "unlabelled": 900, "since": began}
+    text = "labels     900 examples wait, 900 of them without a label, the oldest for 2 h 5 min"
+    assert text in describe(status(store))
+    for told in (of_one(url, feed), of_many(url, feed)):
+        assert told[:2] == [900, 900]
+        assert AGO <= told[2] < AGO + 60
+    said, figures = on_the_page(url, feed)
+    assert said == ""
+    assert "<b>900</b><span>of them without a label</span>" in figures
+
+
+def test_the_oldest_without_a_label_is_known_after_a_restart_and_counts_fall_with_each_label(store):
+    began = int((time.time() - AGO) * 1000)
+    add(store, 30, began)
+    work(store, 30)
+    for i in (0, 1, 2, 5):
+        store.call("XADD", store.keys.input, "*", "for", str(i), "y", "a")
+    work(store, 34)
+    assert lag(store).labels[:] == (30, 26, began + 3)
+    assert "30 examples wait, 26 of them without a label" in describe(status(store))
+
+
+def test_no_label_to_come_has_no_age_and_a_feed_without_a_horizon_says_nothing(store):
+    store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
+    work(store, 1)
+    assert lag(store).labels[:] == (1, 0, None)
+    assert of_one(store.url, store.keys.feed) == [1, 0, 0]
+    assert pending_text(status(store).pending) == "1 example waits, 0 of them without a label"
+    with Store(store.url, f"{store.keys.feed}-at-once") as other:
+        other.call("XADD", other.keys.input, "1-0", "x", "[1]", "y", "a")
+        with working(other, Telemetry()) as engine:
+            engine.advance()
+            engine.finish_commit()
+        assert status(other).pending is None
+        assert of_one(other.url, other.keys.feed) == [None] * 3
+
+
+def test_a_newer_count_stands_in_the_place_of_the_older_one_of_the_report(store):
+    counts = {"pending": 0, "unlabelled": 0, "late": 12}
+    report = {
+        "n": 12,
+        "scored": 12,
+        "headline": {"predicted": {"accuracy": None}},
+        "labels": {"counts": counts, "accuracy": None, "brier": None},
+    }
+    add(store, 5, int(time.time() * 1000))
+    work(store, 5)
+    store.call("XADD", store.keys.met, "*", "p", orjson.dumps(report))
+    told = describe(status(store))
+    assert "5 examples wait, 5 of them without a label" in told
+    assert "12 came late" in told
+
+
+@pytest.mark.parametrize("text", ["", "1 2", "a b -", "1 1 x", "1 1 1 1"])
+def test_a_damaged_count_is_named(store, text):
+    add(store, 1, 1)
+    work(store, 1)
+    store.call("HSET", store.keys.state, PENDING, text)
+    with pytest.raises(StateLost, match="st is damaged"):
+        lag(store)
