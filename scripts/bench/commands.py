@@ -22,6 +22,7 @@ MOST_FEEDS = 10_000
 app = typer.Typer(
     help="Benchmarks; each prints ratios against a peer measured in the same run.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

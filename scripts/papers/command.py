@@ -23,7 +23,7 @@ FETCH = (
 
 Paper = StrEnum("Paper", [*PAPERS, ALL])  # type: ignore[misc]  # its members are the registry's
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
