@@ -20,7 +20,7 @@ from workers.broker.pipeline import Sent
 from workers.errors import AccessDenied, StateLost
 from workers.feed.keys import FeedKeys
 from workers.feed.pending_labels import PENDING, PendingLabels
-from workers.feed.position import parse_id
+from workers.feed.position import LAST_ID, parse_id
 from workers.feed.state_fields import count, entry_id, gone
 from workers.reading.backlog import backlog
 from workers.reading.stored_values import stored_values
@@ -102,6 +102,7 @@ class _Measurement:
         self._stored = reader.request("HMGET", reader.keys.state, *_FIELDS)
         self._type = reader.request("TYPE", reader.keys.input)
         self._info: Sent | None = None
+        self._oldest: Sent | None = None
 
     def ask(self) -> None:
         """Read where the feed stands; ask what its input holds after that."""
@@ -119,12 +120,14 @@ class _Measurement:
             self._stream = FeedKeys(self._source).out
         elif has_stream:
             self._info = reader.request("XINFO", "STREAM", self._stream)
-        after = b"(" + self._cursor
-        self._oldest = reader.request("XRANGE", self._stream, after, "+", "COUNT", 1)
+        if self._cursor != LAST_ID:  # no entry can follow that, and Redis refuses the range
+            after = b"(" + self._cursor
+            self._oldest = reader.request("XRANGE", self._stream, after, "+", "COUNT", 1)
 
     def lag(self) -> Lag:
         """Return the lag, from the replies."""
-        info, oldest = self._told(), self._reader.reply(self._oldest)
+        info = self._told()
+        oldest = None if self._oldest is None else self._reader.reply(self._oldest)
         if not oldest:
             return Lag(0, False, 0.0, self._labels)
         seconds = max(time.time() - parse_id(oldest[0][0])[0] / 1000, 0.0)

@@ -11,6 +11,7 @@ from workers.config.settings import Limits
 from workers.dashboard.feed_follower import FeedFollower
 from workers.errors import StateLost
 from workers.feed.agreement import agreement
+from workers.feed.position import LAST_ID
 from workers.fleet.lags import Lags
 from workers.monitor.view import FeedWatch
 from workers.reading.backlog import COUNTED
@@ -67,6 +68,20 @@ def test_status_metrics_and_page_show_the_same_lag(store, count, done, trimmed):
     assert [entries for entries, _ in found] == [count - done] * 4
     age = AGO if count > done else 0.0
     assert all(age <= seconds < age + 30 * (age > 0) + 1 for _, seconds in found)
+
+
+def test_a_feed_whose_input_has_reached_the_last_id_has_no_lag_beside_one_that_has(store):
+    begin(store)
+    last = LAST_ID.decode()
+    store.call("XADD", store.keys.input, last, "x", "[1]")
+    store.call("HSET", store.keys.state, "cursor", last, "seq", 1)
+    with Store(store.url, f"{store.keys.feed}-other") as other:
+        add(other, 2)
+        found = lags([store, other])
+    assert {feed: each.entries for feed, each in found.items()} == {
+        store.keys.feed: 0,
+        other.keys.feed: 2,
+    }
 
 
 def test_a_feed_that_no_worker_has_begun_lags_behind_all_of_its_input(store):
