@@ -84,6 +84,7 @@ values = st.one_of(
 FIELDS = [
     "format", "epoch", "writer", "cursor", "seq", "n", "digest", "snapshot", "previous", "config",
     "config_hash", "environment", "marks", "gone", "added", "run_id", "joined", "combiner",
+    "keeps", "written", "marks_out", "marks_met", "marks_alarms", "marks_dlq", "pending",
 ]  # fmt: skip
 
 
