@@ -4,11 +4,12 @@ import math
 from typing import Literal, Self, get_args
 
 import numpy as np
-from scipy.special import expit
 
 from online_svm.calibration import sigmoid
 from online_svm.calibration.fitted_map import PointMap, WeightedMap
+from online_svm.compiled.elementary import exp, log, log1p
 from online_svm.compiled.jit import jit
+from online_svm.compiled.logistic import logistic
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.storage.arrays import read_floats, read_ints
 from online_svm.types import Arrays, Bools, Floats, Weights
@@ -48,7 +49,7 @@ class PlattCalibrator(WeightedMap, PointMap):
 
     def _fit_weighted(self, scores: Floats, positive: Bools, weights: Weights) -> None:
         masses = weights.astype(np.float64)
-        sides = (float(masses[positive].sum()), float(masses[~positive].sum()))
+        sides = (math.fsum(masses[positive]), math.fsum(masses[~positive]))
         self._fit_sides(scores, positive, masses, sides)
 
     def _fit_sides(self, scores: Floats, positive: Bools, weights: Floats, sides: Sides) -> None:
@@ -62,9 +63,9 @@ class PlattCalibrator(WeightedMap, PointMap):
             self._set_optimum(scores, positive, weights, (high, low))
 
     def _predict(self, scores: Floats) -> Floats:
-        log_odds = np.empty(len(scores))
-        _write_log_odds(scores, self.A_, self.B_, log_odds)
-        return np.asarray(expit(log_odds), dtype=np.float64)
+        found = np.empty(len(scores))
+        _write_probabilities(scores, self.A_, self.B_, found)
+        return found
 
     def _state(self) -> Arrays:
         options = (METHODS.index(self.method), TARGETS.index(self.targets), self.wrong_sign_)
@@ -95,9 +96,9 @@ class PlattCalibrator(WeightedMap, PointMap):
         for_it = n_positive * high + n_negative * low
         against = n_positive * (1.0 - high) + n_negative * (1.0 - low)
         self.A_ = 0.0
-        self.B_ = math.log(against / for_it) if max(sides) > 0 else 0.0
-        self.loss_ = for_it * math.log1p(math.exp(self.B_))
-        self.loss_ += against * math.log1p(math.exp(-self.B_))
+        self.B_ = log(against / for_it) if max(sides) > 0 else 0.0
+        self.loss_ = for_it * log1p(exp(self.B_))
+        self.loss_ += against * log1p(exp(-self.B_))
 
     def _set_optimum(
         self, scores: Floats, positive: Bools, weights: Floats, targets: tuple[float, float]
@@ -133,7 +134,7 @@ def _check_finite_optimum(scores: Floats, positive: Bools) -> None:
 
 
 @jit
-def _write_log_odds(scores: Floats, slope: float, offset: float, log_odds: Floats) -> None:
-    """Write -(slope score + offset); an infinite one is a probability of 0 or 1."""
+def _write_probabilities(scores: Floats, slope: float, offset: float, found: Floats) -> None:
+    """Write 1 / (1 + exp(slope score + offset)); infinite log-odds are a probability of 0 or 1."""
     for i in range(len(scores)):
-        log_odds[i] = -(slope * scores[i] + offset)
+        found[i] = logistic(-(slope * scores[i] + offset))

@@ -5,8 +5,7 @@ examples and `low` for the others, start at a = 0 with the given b, and return (
 `weights` says what each example counts for; where it is empty, each counts once.
 """
 
-import math
-
+from online_svm.compiled.elementary import exp_nonpositive, log1p
 from online_svm.compiled.jit import jit
 from online_svm.types import Bools, Floats
 
@@ -37,11 +36,11 @@ def evaluate(
         target = high if positive[i] else low
         # 1. p and 1 - p, from the exponential that cannot overflow.
         z = a * score + b
-        power = math.exp(-abs(z))
+        power = exp_nonpositive(-abs(z))
         larger = 1.0 / (1.0 + power)
         smaller = power * larger
         # 2. Loss, gradient and curvature of this example.
-        term = math.log1p(power) + (target * z if z >= 0.0 else (target - 1.0) * z)
+        term = log1p(power) + (target * z if z >= 0.0 else (target - 1.0) * z)
         residual = target - (smaller if z >= 0.0 else larger)
         weight = smaller * larger
         if len(weights):

@@ -56,7 +56,7 @@ def brier_point(p0: ArrayLike, p1: ArrayLike) -> Floats:
     array([0.5])
     """
     lower, upper = _check_interval(p0, p1)
-    return np.asarray(upper - upper**2 / 2.0 + lower**2 / 2.0, dtype=np.float64)
+    return np.asarray(upper - upper * upper / 2.0 + lower * lower / 2.0, dtype=np.float64)
 
 
 class VennAbersCalibrator(CountsMap):

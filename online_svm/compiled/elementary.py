@@ -164,6 +164,25 @@ def exps(values: Floats) -> Floats:
     return found
 
 
+def expm1s(values: Floats) -> Floats:
+    """Return exp(value) - 1 of each value, in an array of the same shape.
+
+    Examples
+    --------
+    >>> expm1s(np.array([0.0, -np.inf]))
+    array([ 0., -1.])
+    """
+    found = np.array(values, dtype=np.float64, order="C")
+    _expm1_each(found.reshape(-1))
+    return found
+
+
+@jit
+def _expm1_each(values: Floats) -> None:
+    for i in range(len(values)):
+        values[i] = expm1(values[i])
+
+
 @jit
 def _log_each(values: Floats) -> None:
     for i in range(len(values)):

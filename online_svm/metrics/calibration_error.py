@@ -86,7 +86,8 @@ def debiased_square(p: Floats, happened: Bools, n_bins: int) -> float:
                 residual += happened[i] - p[i]
             mean, spread = residual / count, 0.0
             for i in range(begin, end):
-                spread += (happened[i] - p[i] - mean) ** 2
+                apart = happened[i] - p[i] - mean
+                spread += apart * apart
             total += count * mean * mean - spread / (count - 1)
             used += count
         begin = end

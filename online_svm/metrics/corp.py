@@ -73,7 +73,8 @@ def brier_parts(p: Floats, happened: Bools) -> tuple[float, float, float, float,
     runs = 0
     score = 0.0
     for i in range(n):
-        score += (p[i] - happened[i]) ** 2
+        miss = p[i] - happened[i]
+        score += miss * miss
         if i == 0 or p[i] != p[i - 1]:
             runs += 1
             totals[runs], positives[runs] = totals[runs - 1], positives[runs - 1]

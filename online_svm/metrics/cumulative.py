@@ -6,7 +6,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from online_svm.compiled.elementary import log
 from online_svm.compiled.jit import inner, jit
+from online_svm.compiled.special import erfc
 from online_svm.errors import InvalidInput
 from online_svm.metrics.scores import CLIP
 from online_svm.storage.arrays import read_floats, read_ints
@@ -46,7 +48,7 @@ def paper_p_value(hits: float, sum_p: float, sum_var: float) -> float:
     deviation = abs(hits - sum_p)
     if sum_var <= 0.0:
         return 1.0 if deviation == 0.0 else 0.0
-    return math.erfc(deviation / math.sqrt(2.0 * sum_var))
+    return erfc(deviation / math.sqrt(2.0 * sum_var))
 
 
 class CumulativeValidity:
@@ -285,7 +287,7 @@ def _add(
         # 2. Log loss and Brier score of the true label.
         p = probabilities[i, true]
         counts[CLIPPED] += p < CLIP
-        sums[LOG_LOSS] -= math.log(max(p, CLIP))
+        sums[LOG_LOSS] -= log(max(p, CLIP))
         sums[BRIER] += _brier(probabilities[i], true)
 
 
@@ -294,5 +296,6 @@ def _brier(probabilities: Floats, true: int) -> float:
     first = 1 if len(probabilities) == 2 else 0  # of two equal squares only one counts
     total = 0.0
     for j in range(first, len(probabilities)):
-        total += (probabilities[j] - (j == true)) ** 2
+        miss = probabilities[j] - (j == true)
+        total += miss * miss
     return total

@@ -69,7 +69,8 @@ def _moments(rows: Floats) -> tuple[Floats, Floats, Floats]:
     count = is_there.sum(axis=0).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(is_there, rows, 0.0).sum(axis=0) / count
-        squares = np.where(is_there, (rows - mean) ** 2, 0.0).sum(axis=0)
+        apart = rows - mean
+        squares = np.where(is_there, apart * apart, 0.0).sum(axis=0)
     return count, mean, squares / np.maximum(count - 1, 1)
 
 

@@ -113,7 +113,7 @@ def bin_edges(training_scores: Floats) -> Floats:
     >>> bin_edges(np.arange(27.0)[:, None])
     array([[ 8.5, 17.5]])
     """
-    n_bins = max(1, round(len(training_scores) ** (1 / 3)))
+    n_bins = _cube_root(len(training_scores))
     none = np.zeros(len(training_scores), dtype=np.bool_)
     found = []
     for scores in training_scores.T:
@@ -125,6 +125,14 @@ def bin_edges(training_scores: Floats) -> Floats:
     for row, values in zip(edges, found, strict=True):
         row[: len(values)] = values
     return edges
+
+
+def _cube_root(n: int) -> int:
+    """Return the integer next to the cube root of n, but at least 1."""
+    root = 1
+    while (2 * root + 1) * (2 * root + 1) * (2 * root + 1) <= 8 * n:
+        root += 1
+    return root
 
 
 def _bins(edges: Floats, scores: Floats) -> Ints:

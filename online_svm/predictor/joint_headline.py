@@ -1,6 +1,5 @@
 """The headline of more than two classes: joint maps of the scores, mixed by how well they do."""
 
-import math
 from typing import Self
 
 import numpy as np
@@ -11,7 +10,7 @@ from online_svm.calibration.joint.maps import (
     TemperatureCalibrator,
     VectorCalibrator,
 )
-from online_svm.compiled.elementary import exp_nonpositive
+from online_svm.compiled.elementary import exp_nonpositive, log1p
 from online_svm.compiled.jit import jit
 from online_svm.predictor.headline import Headline, HeadlineAnswers, held_answers
 from online_svm.predictor.mixture import Mixture
@@ -142,4 +141,4 @@ def _log_probabilities(scores: Floats, logs: Floats) -> None:
     for i in range(scores.shape[0]):
         for k in range(scores.shape[1]):
             s = scores[i, k]
-            logs[i, k] = min(s, 0.0) - math.log1p(exp_nonpositive(-abs(s)))
+            logs[i, k] = min(s, 0.0) - log1p(exp_nonpositive(-abs(s)))

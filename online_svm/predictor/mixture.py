@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from online_svm.compiled.elementary import exp, exps, log
 from online_svm.compiled.jit import inner, jit
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.errors import InvalidSnapshot
@@ -75,8 +76,8 @@ class Mixture:
     @property
     def weights(self) -> Floats:
         """The present w_i, shape (K,): of the Venn predictor, then of the maps as published."""
-        weights = np.exp(self._logs - self._logs.max())
-        return np.asarray(weights / weights.sum())
+        weights = exps(self._logs - self._logs.max())
+        return np.asarray(weights / math.fsum(weights))
 
     def answer(self, components: Floats | Sequence[Floats], columns: Ints) -> Floats:
         """Mix rows in order; each labelled one changes the weights after its answer.
@@ -135,7 +136,7 @@ def _mix(components: Floats, columns: Ints, logs: Floats, share: float, mixed: F
         mixed[i] = 0.0
         for k in range(len(logs)):
             _clip(components[k, i], parts[k])
-            weight = math.exp(logs[k] - top)
+            weight = exp(logs[k] - top)
             total += weight
             for y in range(mixed.shape[1]):
                 mixed[i, y] += weight * parts[k, y]
@@ -167,13 +168,13 @@ def _learn(logs: Floats, given: Floats, share: float) -> None:
     """Multiply each weight by what its component gave the label; then move the share."""
     top = -math.inf
     for k in range(len(logs)):
-        logs[k] += math.log(given[k])
+        logs[k] += log(given[k])
         top = max(top, logs[k])
     total = 0.0
     for k in range(len(logs)):
         logs[k] -= top  # the largest weight is 1: nothing overflows, whatever the length
-        total += math.exp(logs[k])
+        total += exp(logs[k])
     if share > 0.0:
         for k in range(len(logs)):
-            kept = (1.0 - share) * math.exp(logs[k]) / total
-            logs[k] = math.log(kept + share / len(logs))
+            kept = (1.0 - share) * exp(logs[k]) / total
+            logs[k] = log(kept + share / len(logs))

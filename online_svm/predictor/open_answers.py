@@ -90,8 +90,9 @@ def _brier_by_outcome(probabilities: Floats) -> Floats:
     """
     if probabilities.shape[1] == 2:
         second = probabilities[:, 1:]
-        return np.concatenate([second**2, (1.0 - second) ** 2], axis=1)
-    squares = _sum_of_columns(probabilities**2)
+        first = 1.0 - second
+        return np.concatenate([second * second, first * first], axis=1)
+    squares = _sum_of_columns(probabilities * probabilities)
     scores: Floats = squares[:, None] - 2.0 * probabilities + 1.0
     return scores
 

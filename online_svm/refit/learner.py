@@ -27,6 +27,7 @@ from online_svm.stream.split import fold_numbers
 from online_svm.svm.exact.rolling_machine import STRICTNESS, RollingMachine
 from online_svm.svm.hyperparameters import balanced_weights
 from online_svm.svm.implied.packed_bank import PackedBank
+from online_svm.svm.probabilistic.tube import fit_tubes
 from online_svm.types import Bools, Floats, Ints
 
 NO_CODES: Ints = np.empty(0, dtype=np.int64)
@@ -214,9 +215,6 @@ class Learner:
     def _fit_tubes(self, task: RefitTask, trains: Bools) -> RefitResult:
         """Fit a P-SVM on T, from nothing, and score every available example by it."""
         assert task.probs is not None
-        # Imported where it is used: it needs scipy, and every refit process would wait for that.
-        from online_svm.svm.probabilistic.tube import fit_tubes
-
         X = self._scaling.transform(self._held.rows)
         signs = np.where(task.codes < 0, 0.0, 2.0 * task.codes - 1.0)
         prices = np.append(self._penalties(task, trains), self.config.C_prob)[task.codes]

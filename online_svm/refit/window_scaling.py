@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from online_svm.compiled.elementary import exp, log
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.refit.scaling import Scaling
@@ -105,5 +106,5 @@ def poly_limit(gamma: float, degree: int, coef0: float, n_features: int) -> floa
     >>> round((0.25 * 4 * limit**2 + 1.0) ** 4 / 1e100, 6)
     1.0
     """
-    largest: float = 1e100 ** (1.0 / degree)
+    largest = exp(log(1e100) / degree)
     return math.sqrt(max(largest - coef0, 0.0) / (gamma * n_features))

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from online_svm.compiled.ordered_sums import variance
 from online_svm.errors import InvalidConfig
 from online_svm.types import Floats, Ints
 
@@ -68,8 +69,8 @@ def scale_gamma(gamma: float | Literal["scale"], X: Floats) -> float:
         return positive(gamma, "gamma")
     if gamma != "scale":
         raise InvalidConfig(f"gamma: {gamma!r} is unknown; use 'scale' or a positive number")
-    variance = float(X.var()) if len(X) else 0.0
-    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+    spread = variance(X) if len(X) else 0.0
+    return 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
 
 
 def given_weights(class_weight: Mapping[Any, float], classes: Iterable[Any]) -> Floats:

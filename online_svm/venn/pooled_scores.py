@@ -86,7 +86,9 @@ def with_room(lists: PooledScores, joining: int) -> PooledScores:
 def _laid_out(tied: list[TiedCounts], joining: int) -> PooledScores:
     """Return lists whose buckets are three quarters full."""
     most = max((len(counts.scores) for counts in tied), default=0)
-    width = max(LEAST_WIDTH, 1 << math.ceil(math.log2(1 + math.sqrt(most))))
+    width = LEAST_WIDTH
+    while width < 1 + math.sqrt(most):
+        width *= 2
     filled = width * 3 // 4
     used = max(1, -(-most // filled))
     # As many again, so that this is seldom done.

@@ -43,7 +43,7 @@ def empty_lists(n_lists: int, room: int) -> SortedScores:
 
 def fill(lists: SortedScores, g: int, scores: Floats, codes: Ints) -> None:
     """Make list g the sorted form of `scores` and `codes`, each of shape (n,)."""
-    order = np.argsort(scores)
+    order = np.argsort(scores, kind="stable")  # the order of ties is part of the state
     lists.scores[g, : len(scores)] = scores[order]
     lists.codes[g, : len(scores)] = codes[order]
     lists.sizes[g] = len(scores)

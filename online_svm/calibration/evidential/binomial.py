@@ -4,21 +4,20 @@ Closed forms of Xu et al. (2016), section 4.1, and the contours behind them: the
 each value tau of the unknown proportion. Without examples every model is vacuous.
 """
 
-import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from online_svm.calibration.evidential.masses import stack
+from online_svm.compiled.elementary import exp, log, log1p
+from online_svm.compiled.jit import jit
+from online_svm.compiled.special import beta_fraction, beta_quantile, log_beta
 from online_svm.types import Floats
 
 BinomialModel = Literal["likelihood", "confidence", "dempster"]
 BINOMIAL_MODELS: tuple[BinomialModel, ...] = ("likelihood", "confidence", "dempster")
-
-# One call an element: the vector loop of np.exp may treat an element by its position.
-_exp = np.vectorize(math.exp, otypes=[np.float64])
 
 
 def binomial_mass(model: BinomialModel, k: ArrayLike, n: ArrayLike, alpha: float = 0.05) -> Floats:
@@ -91,19 +90,15 @@ def clopper_pearson(k: ArrayLike, n: ArrayLike, alpha: float) -> tuple[Floats, F
     """
     positive, total = _counts(k, n)
     negative = total - positive
-    none, all_ = positive == 0, negative == 0
-    # The beta distribution has no density with a shape of zero: those bounds are set by hand.
-    lower = special.betaincinv(np.where(none, 1.0, positive), negative + 1.0, alpha / 2.0)
-    upper = special.betainccinv(positive + 1.0, np.where(all_, 1.0, negative), alpha / 2.0)
-    return np.where(none, 0.0, lower), np.where(all_, 1.0, upper)
+    # The upper bound is one less the lower bound of the negatives.
+    return _lower_bound(positive, negative, alpha), 1.0 - _lower_bound(negative, positive, alpha)
 
 
 def likelihood_mass(k: ArrayLike, n: ArrayLike) -> Floats:
     """Masses of the relative likelihood as contour (eqs 29-31).
 
-    The incomplete beta functions and the likelihood underflow apart (5e-266 at n = 1000) but
-    their ratio does not, so they meet as logarithms. The upper integral is the lower one with
-    its arguments swapped: failures play the part of successes.
+    The upper integral is the lower one with its arguments swapped: failures play the part of
+    successes.
 
     Examples
     --------
@@ -112,14 +107,7 @@ def likelihood_mass(k: ArrayLike, n: ArrayLike) -> Floats:
     """
     positive, total = _counts(k, n)
     negative = total - positive
-    mode = np.where(total > 0, positive / np.maximum(total, 1.0), 0.5)
-    other = np.where(total > 0, negative / np.maximum(total, 1.0), 0.5)
-    a, b = positive + 1.0, negative + 1.0
-    area = _exp(
-        special.betaln(a, b) - special.xlogy(positive, mode) - special.xlogy(negative, other)
-    )
-    below, above = area * special.betainc(a, b, mode), area * special.betainc(b, a, other)
-    return stack(np.maximum(mode - below, 0.0), np.maximum(other - above, 0.0))
+    return stack(_belief(positive, negative), _belief(negative, positive))
 
 
 def binomial_contour(
@@ -151,13 +139,74 @@ def binomial_contour(
         lower, upper = clopper_pearson(positive, total, alpha)
         return np.where((lower <= proportion) & (proportion <= upper), 1.0, alpha)
     negative = total - positive
-    share = positive / np.maximum(total, 1.0)
-    likelihood = special.xlogy(positive, proportion) + special.xlog1py(negative, -proportion)
-    if model == "dempster":
-        log_choose = -special.betaln(positive + 1.0, negative + 1.0) - special.log1p(total)
-        return np.asarray(_exp(log_choose + likelihood))
-    top = special.xlogy(positive, share) + special.xlog1py(negative, -share)
-    return np.asarray(np.minimum(_exp(likelihood - top), 1.0))
+    write = _write_relative_likelihood if model == "likelihood" else _write_probability
+    return _each(write, positive, negative, proportion)
+
+
+def _lower_bound(hits: Floats, misses: Floats, alpha: float) -> Floats:
+    return _each(_write_lower_bound, hits, misses, np.float64(alpha / 2.0))
+
+
+def _belief(hits: Floats, misses: Floats) -> Floats:
+    return _each(_write_belief, hits, misses)
+
+
+def _each(write: Callable[..., None], *values: ArrayLike) -> Floats:
+    """Return what a compiled function writes for each element of arrays, broadcast together."""
+    whole = [np.array(each) for each in np.broadcast_arrays(*values)]
+    found = np.empty(whole[0].shape)
+    write(*(each.reshape(-1) for each in whole), found.reshape(-1))
+    return found
+
+
+@jit
+def _write_lower_bound(hits: Floats, misses: Floats, tail: Floats, found: Floats) -> None:
+    for i in range(len(found)):
+        # The beta distribution has no density with a shape of zero.
+        found[i] = beta_quantile(hits[i], misses[i] + 1.0, tail[i]) if hits[i] > 0.0 else 0.0
+
+
+@jit
+def _write_belief(hits: Floats, misses: Floats, found: Floats) -> None:
+    """Write the most likely share of hits, less the integral of the contour below it.
+
+    The integral is B(a, b) I_x(a, b) over the likelihood at x: of x^a (1 - x)^b over
+    x^(a - 1) (1 - x)^(b - 1) only x (1 - x) is left, so nothing underflows.
+    """
+    for i in range(len(found)):
+        total = hits[i] + misses[i]
+        share = hits[i] / total if total > 0.0 else 0.5
+        a, b = hits[i] + 1.0, misses[i] + 1.0
+        below = (1.0 - share) * beta_fraction(a, b, share) / a if share < 1.0 else 1.0 / a
+        found[i] = max(share * (1.0 - below), 0.0)
+
+
+@jit
+def _write_relative_likelihood(hits: Floats, misses: Floats, shares: Floats, found: Floats) -> None:
+    for i in range(len(found)):
+        best = log_likelihood(hits[i], misses[i], hits[i] / max(hits[i] + misses[i], 1.0))
+        found[i] = min(exp(log_likelihood(hits[i], misses[i], shares[i]) - best), 1.0)
+
+
+@jit
+def _write_probability(hits: Floats, misses: Floats, shares: Floats, found: Floats) -> None:
+    """Write the binomial probability of the hits."""
+    for i in range(len(found)):
+        log_ways = -log_beta(hits[i] + 1.0, misses[i] + 1.0) - log1p(hits[i] + misses[i])
+        found[i] = min(exp(log_ways + log_likelihood(hits[i], misses[i], shares[i])), 1.0)
+
+
+@jit
+def log_likelihood(hits: float, misses: float, share: float) -> float:
+    """Return the logarithm of share^hits (1 - share)^misses, where 0^0 is 1.
+
+    Examples
+    --------
+    >>> log_likelihood(0.0, 2.0, 0.0), log_likelihood(1.0, 0.0, 0.0)
+    (0.0, -inf)
+    """
+    value = hits * log(share) if hits > 0.0 else 0.0
+    return value + (misses * log1p(-share) if misses > 0.0 else 0.0)
 
 
 def _counts(k: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:

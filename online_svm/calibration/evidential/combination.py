@@ -6,9 +6,9 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from online_svm.calibration.evidential.masses import check_mass
+from online_svm.compiled.elementary import logs
 from online_svm.errors import InvalidInput
 from online_svm.types import Bools, Floats
 
@@ -218,5 +218,4 @@ def _weight(focal: Floats, ignorance: Floats) -> Floats:
 
 
 def _log_plausibility(plausibility: Floats) -> Floats:
-    # xlogy calls the scalar logarithm for each element, wherever it stands in the array.
-    return np.asarray(special.xlogy(1.0, np.maximum(plausibility, PLAUSIBILITY_FLOOR)))
+    return logs(np.maximum(plausibility, PLAUSIBILITY_FLOOR))

@@ -4,10 +4,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from online_svm.calibration.evidential.profile import moments, profile
 from online_svm.calibration.platt import PlattCalibrator, Targets
+from online_svm.compiled.elementary import exp, log
+from online_svm.compiled.logistic import logit, logits
 from online_svm.types import Bools, Floats
 
 MAX_STEPS = 200  # bisection alone needs fewer; Newton's method needs two or three
@@ -84,23 +85,23 @@ class Likelihood:
     def log_flat(self) -> float:
         """Return the relative log-likelihood of the best line without a slope."""
         mean = math.fsum(self.targets) / len(self.targets)
-        entropy = special.entr(mean) + special.entr(1.0 - mean)
-        return min(-len(self.targets) * float(entropy) - self.top, 0.0)
+        terms = (share * log(share) for share in (mean, 1.0 - mean) if share > 0.0)
+        return min(len(self.targets) * sum(terms) - self.top, 0.0)
 
     def contour(self, t: float, tau: Floats) -> Floats:
         """Return the plausibility of the proportions tau at a standardised score (eq. 40)."""
         d = self.scores - t
-        return np.array([self._plausible(d, u) for u in special.logit(tau).tolist()])
+        return np.array([self._plausible(d, u) for u in logits(tau).tolist()])
 
     def _plausible(self, d: Floats, u: float) -> float:
         if math.isinf(u):
             return 0.0
-        return math.exp(min(profile(d, self.targets, u, self.line.slope)[1] - self.top, 0.0))
+        return exp(min(profile(d, self.targets, u, self.line.slope)[1] - self.top, 0.0))
 
     def relative(self, offset: float, slope: float) -> float:
         """Return the relative likelihood of any line in standardised scores (eq. 34)."""
         value = moments(self.scores, self.targets, offset, slope)[0]
-        return math.exp(min(value - self.top, 0.0))
+        return exp(min(value - self.top, 0.0))
 
 
 def fit_line(scores: Floats, positive: Bools, targets: Targets) -> Likelihood:
@@ -148,7 +149,7 @@ def _target_values(positive: Bools, targets: Targets) -> Floats:
 def _at_one_score(score: float, targets: Floats) -> Likelihood:
     """Return the best constant: without two different scores there is no slope to speak of."""
     mean = math.fsum(targets) / len(targets)
-    return _around(score, 0.0, math.log(mean / (1.0 - mean)), 0.0, np.zeros(len(targets)), targets)
+    return _around(score, 0.0, logit(mean), 0.0, np.zeros(len(targets)), targets)
 
 
 def _around(

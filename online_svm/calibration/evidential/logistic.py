@@ -5,7 +5,6 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 from typing_extensions import override
 
 from online_svm.calibration.evidential.binomial import interval_mass
@@ -19,6 +18,9 @@ from online_svm.calibration.evidential.line import Likelihood, Line, fit_line
 from online_svm.calibration.evidential.masses import stack, vacuous
 from online_svm.calibration.evidential.table import IgnoranceTable
 from online_svm.calibration.platt import TARGETS, Targets
+from online_svm.compiled.elementary import expm1s
+from online_svm.compiled.logistic import logistics
+from online_svm.compiled.special import normal_quantile
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.storage.arrays import read_floats, read_ints
 from online_svm.types import Arrays, Bools, Floats
@@ -142,8 +144,8 @@ class EvidentialLogisticCalibrator(EvidentialMap):
         return self._likelihood
 
     def _wald(self, line: Line, t: Floats) -> tuple[Floats, Floats]:
-        u, half = line.log_odds(t), -special.ndtri(0.5 * self.alpha) * line.deviation(t)
-        return special.expit(u - half), special.expit(u + half)
+        u, half = line.log_odds(t), -normal_quantile(0.5 * self.alpha) * line.deviation(t)
+        return logistics(u - half), logistics(u + half)
 
     def _interval_mass(self, line: Line, t: Floats) -> Floats:
         return interval_mass(*self._wald(line, t), self.alpha)
@@ -155,5 +157,4 @@ def _likelihood_mass(line: Line, table: IgnoranceTable, t: Floats) -> Floats:
     Bel is that proportion, less the share of it that is plausible; likewise m({0}).
     """
     u, (below, above) = line.log_odds(t), table.evaluate(t)
-    belief, disbelief = -special.expm1(below), -special.expm1(above)
-    return stack(special.expit(u) * belief, special.expit(-u) * disbelief)
+    return stack(-expm1s(below) * logistics(u), -expm1s(above) * logistics(-u))

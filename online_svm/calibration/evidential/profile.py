@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from online_svm.compiled.elementary import exp_nonpositive
+from online_svm.compiled.elementary import exp, exp_nonpositive, log, log1p
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import jit
 from online_svm.types import Floats
@@ -81,9 +81,9 @@ def _fold(lanes: Floats) -> None:
         product *= lanes[i]
         lanes[i] = 1.0
         if product > 1e120:
-            lanes[LANES] -= math.log(product)
+            lanes[LANES] -= log(product)
             product = 1.0
-    lanes[LANES] -= math.log(product)
+    lanes[LANES] -= log(product)
 
 
 @jit
@@ -125,7 +125,14 @@ def profile(d: Floats, targets: Floats, u: float, a: float) -> Profile:
 @jit
 def _log_density(u: float) -> float:
     """Return the logarithm of d tau / d u = tau (1 - tau)."""
-    return -abs(u) - 2.0 * math.log1p(math.exp(-abs(u)))
+    return -abs(u) - 2.0 * log1p(exp_nonpositive(-abs(u)))
+
+
+@jit
+def _slope_of_density(u: float) -> float:
+    """Return minus the derivative of `_log_density`, tanh(u / 2)."""
+    small = exp_nonpositive(-abs(u))
+    return math.copysign((1.0 - small) / (1.0 + small), u)
 
 
 @jit
@@ -138,12 +145,12 @@ def _mode(d: Floats, targets: Floats, u_hat: float, a_hat: float) -> tuple[float
     a, _, derivative, curvature, tangent = profile(d, targets, u_hat, a_hat)
     u, low, high = u_hat, 0.0, u_hat
     if u_hat <= 0.0:
-        density = math.exp(_log_density(u))
-        return u, a, 1.0 / (-math.tanh(0.5 * u) + math.sqrt(curvature + 2.0 * density))
+        density = exp(_log_density(u))
+        return u, a, 1.0 / (-_slope_of_density(u) + math.sqrt(curvature + 2.0 * density))
     for _ in range(MAX_STEPS):
         # 1. First and minus second derivative of the log of plausibility times density.
-        slope = derivative - math.tanh(0.5 * u)
-        bend = curvature + 2.0 * math.exp(_log_density(u))
+        slope = derivative - _slope_of_density(u)
+        bend = curvature + 2.0 * exp(_log_density(u))
         # 2. The Newton step, kept inside the bracket.
         low, high = (u, high) if slope > 0.0 else (low, u)
         target = u + slope / bend
@@ -173,7 +180,8 @@ def _reach(d: Floats, targets: Floats, u: float, a: float, distance: float) -> f
         if 0.8 * DROP <= drop <= 1.6 * DROP:
             break
         # Between the rule of a straight line and that of a parabola; at most four times at once.
-        distance *= min(max(DROP / max(drop, 0.1), 0.2), 6.0) ** 0.75
+        root = math.sqrt(min(max(DROP / max(drop, 0.1), 0.2), 6.0))
+        distance *= root * math.sqrt(root)
     return distance
 
 
@@ -186,7 +194,7 @@ def _panel(d: Floats, targets: Floats, span: Floats, a: float, top: float, rule:
         target = start + length * rule[0, j]
         a, value, _, _, tangent = profile(d, targets, target, a + tangent * (target - u))
         u = target
-        total += rule[1, j] * math.exp(value + _log_density(u) - top)
+        total += rule[1, j] * exp(value + _log_density(u) - top)
     return float(total * abs(length))
 
 
@@ -223,5 +231,5 @@ def log_ignorance(
         high = min(u + _reach(d, targets, u, a, distance), u_hat)
         total += _panel(d, targets, np.array([u, high]), a, peak, rule)
     # 3. Divide by tau, in logarithms.
-    log_tau = -math.log1p(math.exp(-u_hat)) if u_hat > 0.0 else u_hat - math.log1p(math.exp(u_hat))
-    return min(peak + math.log(total) - top - log_tau, 0.0)
+    log_tau = min(u_hat, 0.0) - log1p(exp_nonpositive(-abs(u_hat)))
+    return min(peak + log(total) - top - log_tau, 0.0)

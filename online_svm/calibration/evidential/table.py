@@ -4,6 +4,7 @@ The integrals behind Bel and Pl cost a sweep over the examples each. They are sm
 so they are taken at about a hundred scores and their logarithms interpolated by a cubic spline.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from online_svm.calibration.evidential.line import Likelihood
 from online_svm.calibration.evidential.profile import log_ignorance
 from online_svm.calibration.evidential.quadrature import gauss_legendre
+from online_svm.calibration.evidential.spline import cubic_spline, evaluate
 from online_svm.types import Floats
 
 # Knots before the tails. Over the shapes of data in the tests the spline is within 5e-6.
@@ -42,14 +44,11 @@ class IgnoranceTable:
             return cls._constant(_both_sides(likelihood, 0.0, gauss_legendre(N_NODES)))
         knots = _knots(len(likelihood.scores))
         rule = gauss_legendre(N_NODES)
-        scores = 2.0 * knots[1:-1] / (1.0 - knots[1:-1] ** 2)
+        inside = knots[1:-1]
+        scores = 2.0 * inside / (1.0 - inside * inside)
         inner = [_both_sides(likelihood, score, rule) for score in scores.tolist()]
         values = np.array([_limit(likelihood, -1.0), *inner, _limit(likelihood, 1.0)])
-        # Imported where they are used, here and below: they take a sixth of a second, for which
-        # workers that do not publish this map need not wait.
-        from scipy.interpolate import CubicSpline
-
-        return cls(knots, np.ascontiguousarray(CubicSpline(knots, values).c))
+        return cls(knots, cubic_spline(knots, values))
 
     @classmethod
     def _constant(cls, values: tuple[float, float]) -> "IgnoranceTable":
@@ -59,10 +58,7 @@ class IgnoranceTable:
 
     def evaluate(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return the logarithms of both mean plausibilities at standardised scores."""
-        from scipy.interpolate import PPoly
-
-        values = PPoly.construct_fast(self.coefficients, self.knots)(compactify(scores))
-        logs = np.minimum(values, 0.0)
+        logs = np.minimum(evaluate(self.knots, self.coefficients, compactify(scores)), 0.0)
         return logs[:, 0], logs[:, 1]
 
 
@@ -74,15 +70,16 @@ def compactify(scores: Floats) -> Floats:
     >>> compactify(np.array([0.0, 0.75, 1e308])).round(3).tolist()
     [0.0, 0.333, 1.0]
     """
-    finite = np.clip(scores, -1e300, 1e300)
-    return np.asarray(finite / (1.0 + np.hypot(1.0, finite)))
+    finite = np.clip(scores, -1e150, 1e150)  # beyond it the result is 1, and its square infinite
+    return np.asarray(finite / (1.0 + np.sqrt(1.0 + finite * finite)))
 
 
 def _knots(n: int) -> Floats:
     """Even knots, and beyond them ever farther ones until `FAR` sqrt(n), and infinity."""
     central = np.linspace(-1.0, 1.0, N_CENTRAL)[1:-1]
     gap = (1.0 - central[-1]) / 2.0
-    tail = 1.0 - gap * 0.5 ** np.arange(max(int(np.log2(FAR * np.sqrt(n) * gap)), 1))
+    halvings = max(math.frexp(FAR * math.sqrt(n) * gap)[1] - 1, 1)
+    tail = 1.0 - np.ldexp(gap, -np.arange(halvings))
     return np.concatenate([[-1.0], -tail[::-1], central, tail, [1.0]])
 
 

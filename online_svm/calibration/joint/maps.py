@@ -170,7 +170,7 @@ class JointCalibrator:
         n_classes = restored.n_classes_ = int(read_ints(state, "n_classes", 1)[0])
         if not 2 <= n_classes <= MOST_CLASSES:
             raise InvalidSnapshot(f"map state: {n_classes} classes")
-        size = (n_classes if cls._diagonal else n_classes**2) + n_classes
+        size = (n_classes if cls._diagonal else n_classes * n_classes) + n_classes
         parameters = read_floats(state, "parameters", size + 1)
         if not np.isfinite(parameters).all():
             raise InvalidSnapshot("map state: a parameter is not finite")

@@ -6,11 +6,9 @@ z_k = a_k x_k + b_k; else the rows of W one after the other, then b_1 ... b_K, a
 The target of an example is `high` for its class and shares the rest evenly over the others.
 """
 
-import math
-
 import numpy as np
 
-from online_svm.compiled.elementary import exp_nonpositive
+from online_svm.compiled.elementary import exp_nonpositive, log
 from online_svm.compiled.jit import jit
 from online_svm.types import Floats, Ints
 
@@ -40,7 +38,7 @@ def softmax_in_place(z: Floats) -> float:
         total += z[k]
     for k in range(len(z)):
         z[k] /= total
-    return float(top + math.log(total))
+    return float(top + log(total))
 
 
 @jit

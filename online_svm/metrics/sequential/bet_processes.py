@@ -1,11 +1,11 @@
 """Several processes of bets side by side, each with its threshold."""
 
-import math
 from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 
+from online_svm.compiled.elementary import logs
 from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.sequential.bets import BETS, bet_until
 from online_svm.storage.arrays import check_floats, check_indices
@@ -62,7 +62,7 @@ class BetProcesses:
 
     def _set_limits(self) -> None:
         self._limits = np.asarray(self.tests * (self.tests + 1) / self._levels)
-        self._thresholds = np.array([math.log(limit) for limit in self._limits.tolist()])
+        self._thresholds = logs(self._limits)
 
     def add(self, tolerance: float, level: float) -> None:
         """Begin one more process, from the next row on."""
@@ -80,7 +80,7 @@ class BetProcesses:
     @property
     def log_wealth(self) -> Floats:
         """Natural logarithm of the wealth of each process."""
-        return np.array([math.log(w) for w in self._wealth.tolist()])
+        return logs(self._wealth)
 
     @property
     def thresholds(self) -> Floats:
@@ -94,7 +94,7 @@ class BetProcesses:
         The shares 1 / (k (k + 1)) of all tests of a process sum to 1. So this is one however often,
         and whenever, tests begin anew.
         """
-        return self.log_wealth - np.log(self.tests * (self.tests + 1.0))
+        return self.log_wealth - logs(self.tests * (self.tests + 1.0))
 
     @property
     def rejected(self) -> Bools:

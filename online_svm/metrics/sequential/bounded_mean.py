@@ -9,16 +9,16 @@ import math
 from typing import Self
 
 import numpy as np
-from scipy.optimize import brentq
 
+from online_svm.compiled.elementary import log
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.metrics.sequential.combination import log_average
-from online_svm.metrics.sequential.mixture_boundary import log_mixture
+from online_svm.metrics.sequential.mixture_boundary import boundary_of_mean, log_mean_mixture
 from online_svm.storage.arrays import check_floats
 from online_svm.types import Arrays, Bools, Floats
 
 RHOS = (0.5, 5.0, 50.0)
 """Of three mixtures, whose mean is used: the variance of a difference may be tiny."""
+_RHOS = np.array(RHOS)
 
 LOOK_EVERY = 16  # values between two looks at the wealth: it takes some microseconds
 
@@ -71,7 +71,8 @@ class BoundedMean:
         for value in (values / width).tolist():
             # The mean before a value is where its square is taken about: it lies in the range.
             guess = (total + 0.5 * (self._low + self._high) / width) / (count + 1.0)
-            count, total, squares = count + 1.0, total + value, squares + (value - guess) ** 2
+            apart = value - guess
+            count, total, squares = count + 1.0, total + value, squares + apart * apart
             if count % LOOK_EVERY == 0:
                 best = max(best, _log_wealth(total, squares))
         self._sums[:] = count, total, squares, best
@@ -89,7 +90,7 @@ class BoundedMean:
     @property
     def rejected(self) -> Bools:
         """Whether that wealth ever reached 1 / level, shape (1,)."""
-        return np.array([bool(self._sums[3] >= -math.log(self.level))])
+        return np.array([bool(self._sums[3] >= -log(self.level))])
 
     def interval(self) -> tuple[float, float, float]:
         """Return lower end, estimate and upper end of the mean; at first [low, high]."""
@@ -123,7 +124,7 @@ class BoundedMean:
 
 
 def _log_wealth(s: float, v: float) -> float:
-    return log_average([log_mixture(s, v, rho) for rho in RHOS])
+    return log_mean_mixture(s, v, _RHOS)[0]
 
 
 def reach_of(v: float, level: float) -> float:
@@ -143,7 +144,4 @@ def reach_of(v: float, level: float) -> float:
     >>> round(reach_of(100.0, 0.05), 1)
     32.8
     """
-    wanted, high = -math.log(level), 2.0
-    while _log_wealth(high, v) < wanted:
-        high *= 2.0
-    return float(brentq(lambda s: _log_wealth(s, v) - wanted, 0.0, high, xtol=1e-9))
+    return boundary_of_mean(v, -log(level), _RHOS)

@@ -116,7 +116,7 @@ class CalibrationMonitor:
         """Return the square of the tolerance that each announced p adds, over p (1 - p)."""
         if self._begun < 0:
             self._begun = int(n[0])
-        return DOUBT**2 / np.maximum(n - self._begun, 1.0)
+        return DOUBT * DOUBT / np.maximum(n - self._begun, 1.0)
 
     def _with_known_parts(self, rows: ScoredRows) -> Iterator[tuple[int, int]]:
         """Yield runs of rows; the tests of what appears in a row begin with that row."""

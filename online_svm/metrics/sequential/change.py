@@ -12,12 +12,13 @@ Both are means over directions and sizes of bets, for which the bound holds as w
 Rinaldo 2024, "E-detectors: a nonparametric framework for sequential change detection").
 """
 
-import math
 from typing import Literal, Self
 
 import numpy as np
 
+from online_svm.compiled.elementary import log, logs
 from online_svm.compiled.jit import jit
+from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.metrics.sequential.bets import BETS, MOST
 from online_svm.storage.arrays import check_floats
@@ -67,7 +68,7 @@ class ChangeTest:
                 f"{series}, {tolerance} and {run_length}"
             )
         self.tolerance, self.form = tolerance, form
-        self.threshold = math.log(run_length)
+        self.threshold = log(float(run_length))
         self._statistics = np.zeros((series, 2, len(BETS)))
 
     def update(self, values: Floats) -> Floats:
@@ -82,17 +83,18 @@ class ChangeTest:
         -------
         ndarray of shape (m, n_series)
         """
-        logs = np.empty(values.shape)
+        found = np.empty(values.shape)
         sizes = BETS / (1.0 + self.tolerance)
         is_sum = self.form == "shiryaev-roberts"
-        _advance(values, self.tolerance, sizes, is_sum, self._statistics, logs)
-        return logs
+        _advance(values, self.tolerance, sizes, is_sum, self._statistics, found)
+        return found
 
     @property
     def log_wealth(self) -> Floats:
         """Natural logarithm of each statistic; no wealth, since stakes are added to it."""
-        means = self._statistics.mean(axis=(1, 2))
-        return np.asarray(np.log(np.maximum(means, 1.0 / MOST)))
+        each = self._statistics.reshape(-1, 2 * len(BETS)).T
+        means = sum_rows(each) / len(each)
+        return logs(np.maximum(means, 1.0 / MOST))
 
     @property
     def rejected(self) -> Bools:
@@ -152,4 +154,4 @@ def _advance(
                     start = before + 1.0 if is_sum else max(before, 1.0)
                     statistics[j, side, k] = min(start * (1.0 + sizes[k] * gain), MOST)
                     total += statistics[j, side, k]
-            logs[i, j] = math.log(total / (2 * len(sizes)))
+            logs[i, j] = log(total / (2 * len(sizes)))

@@ -1,36 +1,11 @@
-"""Several e-values made one, or chosen from."""
+"""Several e-values, chosen from."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from online_svm.compiled.elementary import logs
 from online_svm.errors import InvalidInput
 from online_svm.types import Floats
-
-
-def log_average(log_wealth: ArrayLike) -> float:
-    """Return the logarithm of the mean of several wealths.
-
-    A mean of e-values is an e-value, whatever the dependence between them; their product is not.
-
-    Parameters
-    ----------
-    log_wealth : array-like of shape (m,)
-        Natural logarithms.
-
-    Raises
-    ------
-    InvalidInput
-        If there is none.
-
-    Examples
-    --------
-    >>> round(log_average([0.0, np.log(3.0)]), 4)
-    0.6931
-    """
-    logs = _checked(log_wealth)
-    if not len(logs):
-        raise InvalidInput("log_wealth: there is nothing to average")
-    return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
 
 
 def benjamini_hochberg(log_wealth: ArrayLike, level: float) -> list[int]:
@@ -58,15 +33,15 @@ def benjamini_hochberg(log_wealth: ArrayLike, level: float) -> list[int]:
     """
     if not 0.0 < level < 1.0:
         raise InvalidInput(f"level: must lie in (0, 1), got {level}")
-    logs = _checked(log_wealth)
-    order = np.argsort(-logs, kind="stable")
-    k = np.arange(1, len(logs) + 1)
-    enough = np.flatnonzero(logs[order] >= np.log(len(logs) / (k * level)) if len(logs) else [])
+    values = _checked(log_wealth)
+    order = np.argsort(-values, kind="stable")
+    k = np.arange(1, len(values) + 1)
+    enough = np.flatnonzero(values[order] >= logs(len(values) / (k * level)))
     return sorted(order[: enough[-1] + 1].tolist()) if len(enough) else []
 
 
 def _checked(log_wealth: ArrayLike) -> Floats:
-    logs = np.asarray(log_wealth, dtype=np.float64)
-    if logs.ndim != 1 or np.isnan(logs).any():
+    values = np.array(log_wealth, dtype=np.float64)
+    if values.ndim != 1 or np.isnan(values).any():
         raise InvalidInput("log_wealth: expected one number a test, none of them NaN")
-    return logs
+    return values

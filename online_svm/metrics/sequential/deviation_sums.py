@@ -206,5 +206,5 @@ def _add(
                 about = min(max(expected[k], lowest), lowest + 1.0) if value else 0.0
                 sums[k, 0] += 1.0
                 sums[k, 1] += value
-                sums[k, 2] += (value - about) ** 2
+                sums[k, 2] += (value - about) * (value - about)
                 expected[k] += (value - expected[k]) / MEMORY

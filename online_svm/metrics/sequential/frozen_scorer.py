@@ -9,7 +9,9 @@ import math
 
 import numpy as np
 
+from online_svm.compiled.elementary import exp, log, logs
 from online_svm.compiled.jit import inner
+from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.types import Floats
 
 FEATURES = 64  # of a row, the first ones; the cost of a row is bounded
@@ -88,8 +90,8 @@ def log_sum(logs: Floats, without: int) -> float:
         return most + 0.0  # the only one that is left
     for c in range(len(logs)):
         if c != without and logs[c] > -np.inf:
-            total += math.exp(logs[c] - most)
-    return most + math.log(total)
+            total += exp(logs[c] - most)
+    return most + log(total)
 
 
 def frozen(counts: Floats, means: Floats, squares: Floats) -> tuple[Floats, Floats, Floats]:
@@ -110,13 +112,13 @@ def frozen(counts: Floats, means: Floats, squares: Floats) -> tuple[Floats, Floa
         A feature that does not vary has precision 0: it says nothing.
     """
     rows = counts.max(axis=1, initial=0.0)
-    pooled = squares.sum(axis=0) / np.maximum(counts.sum(axis=0), 1.0)
+    pooled = sum_rows(squares) / np.maximum(sum_rows(counts), 1.0)
     variances = (squares + 2.0 * pooled) / (counts + 2.0)
     varies = variances > _TINY
     precisions = np.where(varies, 1.0 / np.where(varies, variances, 1.0), 0.0)
-    logs = np.where(varies, np.log(np.where(varies, variances, 1.0)), 0.0)
-    shares = np.log(np.maximum(rows, 1.0) / max(rows.sum(), 1.0))
-    constants = np.where(rows > 0.0, shares - 0.5 * logs.sum(axis=1), -np.inf)
+    widths = np.where(varies, logs(np.where(varies, variances, 1.0)), 0.0)
+    shares = logs(np.maximum(rows, 1.0) / max(math.fsum(rows), 1.0))
+    constants = np.where(rows > 0.0, shares - 0.5 * sum_rows(widths.T), -np.inf)
     return constants, means.copy(), precisions
 
 
@@ -134,7 +136,8 @@ def overall(counts: Floats, means: Floats, squares: Floats) -> Floats:
     >>> overall(counts, means, np.zeros((2, 1))).ravel().tolist()
     [2.0, 2.0]
     """
-    rows = np.maximum(counts.sum(axis=0), 1.0)
-    mean = (counts * means).sum(axis=0) / rows
-    variance = (squares + counts * (means - mean) ** 2).sum(axis=0) / rows
+    rows = np.maximum(sum_rows(counts), 1.0)
+    mean = sum_rows(counts * means) / rows
+    apart = means - mean
+    variance = sum_rows(squares + counts * (apart * apart)) / rows
     return np.stack([mean, np.sqrt(variance)])

@@ -8,11 +8,11 @@ example alone is well behaved. So there are h processes in turn, each with thres
 mean of their wealths would be a smaller hurdle, but it is no supermartingale either.
 """
 
-import math
 from typing import Self
 
 import numpy as np
 
+from online_svm.compiled.elementary import log, logs
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.metrics.sequential.bets import BETS, bet_on, share_of_start
@@ -49,7 +49,7 @@ class InterleavedBets:
                 f"{horizon}, {tolerance} and {level}"
             )
         self.horizon, self.tolerance = horizon, tolerance
-        self.threshold = math.log(horizon / level)
+        self.threshold = log(horizon / level)
         self._stakes = np.zeros((horizon, 2, len(BETS)))
         self._waiting = np.ones(horizon)
         self._greatest = np.ones(1)
@@ -62,7 +62,7 @@ class InterleavedBets:
     @property
     def log_wealth(self) -> Floats:
         """Natural logarithm of the greatest wealth that any process ever had, shape (1,)."""
-        return np.log(self._greatest)
+        return logs(self._greatest)
 
     @property
     def rejected(self) -> Bools:

@@ -7,19 +7,28 @@ as most feeds have.
 """
 
 import math
+from bisect import bisect_left
 from functools import cache
+from itertools import accumulate
+from operator import mul
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
+from online_svm.compiled.elementary import logs
 from online_svm.compiled.jit import jit
-from online_svm.metrics.sequential.mixture_boundary import boundary
+from online_svm.metrics.sequential.mixture_boundary import RHO, boundary_of_mean
 from online_svm.types import Floats
 
 POINTS = 16  # of the variance, to each doubling: an interval is at most 2 % too wide
 FIRST_GROUP = 128  # starts with a larger share of the level: the first 8,192 rows
 GROUPS = 48
+
+# Of the points from 1 to 2, by square roots, which are the same on any machine.
+_STEP = math.sqrt(math.sqrt(math.sqrt(math.sqrt(2.0))))
+_OCTAVE = list(accumulate([1.0] + [_STEP] * (POINTS - 1), mul))
+_RHO = np.array([RHO])
 
 USUAL_LEVEL = 0.05
 """One minus the confidence of the intervals whose reaches are in the file."""
@@ -62,7 +71,7 @@ class IntervalReach:
 
     def of(self, squares: float, number: int) -> float:
         """Return the reach for a sum of squares, by the number of its start."""
-        group, point = group_of(number), math.ceil(POINTS * math.log2(max(squares, 1.0)))
+        group, point = group_of(number), point_of(squares)
         if group < len(self._table) and point < len(self._table[group]):
             return self._table[group][point]
         key = group, point
@@ -87,12 +96,35 @@ def make_table() -> Floats:
 
 @cache
 def _logs(level: float) -> Floats:
-    return np.array([-math.log(0.5 * level * share_of_group(group)) for group in range(GROUPS)])
+    return -logs(np.array([0.5 * level * share_of_group(group) for group in range(GROUPS)]))
 
 
 def _find(point: int, log: float) -> float:
     """Return the reach at a point of the grid of variances, for ln(1 / level) of one side."""
-    return boundary(2.0 ** (point / POINTS), math.exp(-log))
+    return boundary_of_mean(variance_at(point), log, _RHO)
+
+
+def point_of(variance: float) -> int:
+    """Return the first point of the grid whose variance is as large.
+
+    Examples
+    --------
+    >>> point_of(0.5), point_of(2.0), point_of(2.0001)
+    (0, 16, 17)
+    """
+    mantissa, exponent = math.frexp(max(variance, 1.0))
+    return POINTS * (exponent - 1) + bisect_left(_OCTAVE, 2.0 * mantissa)
+
+
+def variance_at(point: int) -> float:
+    """Return the variance at a point of the grid, 2^(point / POINTS).
+
+    Examples
+    --------
+    >>> variance_at(32)
+    4.0
+    """
+    return math.ldexp(_OCTAVE[point % POINTS], point // POINTS)
 
 
 @jit

@@ -52,7 +52,7 @@ class PredictionPoweredMean:
         """Add answers: P(y = 1), and y where it is known, else NaN; both of shape (m,)."""
         misses = labels - probabilities
         known = misses[~np.isnan(misses)]
-        added = (np.ones(len(labels)), probabilities, known, known**2)
+        added = (np.ones(len(labels)), probabilities, known, known * known)
         self._sums[:] = [_in_order(*part) for part in zip(self._sums, added, strict=True)]
 
     def interval(self) -> tuple[float, float, float]:

@@ -101,6 +101,7 @@ def _squares(values: Floats) -> Floats:
     """Return squares about a mean of the values before, exponentially weighted."""
     found, guess = np.empty(len(values)), 0.0
     for i in range(len(values)):
-        found[i] = (values[i] - guess) ** 2
-        guess += (values[i] - guess) / MEMORY
+        apart = values[i] - guess
+        found[i] = apart * apart
+        guess += apart / MEMORY
     return found

@@ -1,10 +1,10 @@
 """The last scored examples, in a ring of fixed size, and the weighted sums over all of them."""
 
-import math
 from typing import Any, Self
 
 import numpy as np
 
+from online_svm.compiled.elementary import log
 from online_svm.compiled.jit import jit
 from online_svm.metrics.scores import CLIP
 from online_svm.storage.arrays import check_floats, check_indices, require
@@ -193,11 +193,12 @@ def _add_rows(
         # 2. What was announced of that label, and the log loss.
         values[LOWER, at], values[UPPER, at] = lower[i, chosen], upper[i, chosen]
         values[PROBABILITY, at] = rows[i, chosen] + 0.0
-        values[LOG_LOSS, at] = -math.log(max(rows[i, truth[i]], CLIP))
+        values[LOG_LOSS, at] = -log(max(rows[i, truth[i]], CLIP))
         # 3. The Brier score: of two equal squares only one counts.
         brier = 0.0
         for j in range(1 if k == 2 else 0, k):
-            brier += (rows[i, j] - (j == truth[i])) ** 2
+            miss = rows[i, j] - (j == truth[i])
+            brier += miss * miss
         # 4. The weighted sums.
         for j in range(N_VALUES):
             sums[j] = kept * sums[j] + values[j, at]

@@ -275,7 +275,7 @@ def _take_step(
     curvature = max(diagonal[i] + diagonal[j] - 2.0 * row_i[j], FLAT)
     # 1. Where the common shift gains more than the pair, take it instead.
     if shift.size > 0.0:
-        pair_gain = (slack_i - slack_j) ** 2 / curvature
+        pair_gain = (slack_i - slack_j) * (slack_i - slack_j) / curvature
         c, step = common_step(
             shift, pair, (slack_i, slack_j), mean, pair_gain, diagonal, beta, lower, upper
         )

@@ -1,10 +1,9 @@
 """The probability that a P-SVM reads off its decision value: 1/(1 + exp(-a f))."""
 
-import math
-
 import numpy as np
-from scipy.special import expit
 
+from online_svm.compiled.elementary import log
+from online_svm.compiled.logistic import logistics
 from online_svm.types import Floats
 
 
@@ -16,7 +15,7 @@ def steepness(eta: float) -> float:
     >>> round(steepness(0.1), 4)
     2.1972
     """
-    return math.log(1.0 / eta - 1.0)
+    return log(1.0 / eta - 1.0)
 
 
 def posterior(f: Floats, a: float) -> Floats:
@@ -28,5 +27,4 @@ def posterior(f: Floats, a: float) -> Floats:
     array([[0.5, 0.5],
            [0.1, 0.9]])
     """
-    scaled = a * f
-    return np.column_stack((expit(-scaled), expit(scaled)))
+    return np.column_stack((logistics(-a * f), logistics(a * f)))

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import logit
 
 from online_svm.compiled.kernels import Kernel
+from online_svm.compiled.logistic import logits
 from online_svm.svm.exact.batch_solver import advance, constant, fixed_rows
 from online_svm.svm.exact.kernel_cache import Rows
 from online_svm.svm.kernel_model import KernelModel
@@ -51,10 +51,7 @@ def tube_edges(p: Floats, eta: float) -> tuple[Floats, Floats]:
     (array([  -inf, -0.185]), array([-0.789,  0.185]))
     """
     a = steepness(eta)
-    # Value by value: the logarithm of an array may differ in its last bit with the place.
-    lower = np.asarray(logit(np.maximum(p - eta, 0.0))) / a
-    upper = np.asarray(logit(np.minimum(p + eta, 1.0))) / a
-    return lower, upper
+    return logits(np.maximum(p - eta, 0.0)) / a, logits(np.minimum(p + eta, 1.0)) / a
 
 
 @dataclass(frozen=True, slots=True)

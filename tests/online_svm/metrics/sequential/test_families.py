@@ -1,12 +1,10 @@
 """How a level is shared, and several e-values made one."""
 
-import math
-
 import numpy as np
 import pytest
 
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.metrics.sequential.combination import benjamini_hochberg, log_average
+from online_svm.metrics.sequential.combination import benjamini_hochberg
 from online_svm.metrics.sequential.families import MOST_OF_A_SCOPE, Family, Part
 
 LEVELS = {"overall": 0.002, "class": 0.003, "slice": 0.005}
@@ -37,13 +35,6 @@ def test_the_level_of_a_test_does_not_change_when_others_begin():
 def test_names_that_do_not_fit_are_refused(content):
     with pytest.raises(InvalidSnapshot):
         Family.from_state({"parts": np.frombuffer(content, dtype=np.uint8)}, LEVELS)
-
-
-def test_the_mean_of_wealths_is_computed_in_logarithms():
-    assert log_average([1000.0, 1000.0]) == pytest.approx(1000.0)
-    assert log_average([0.0, -math.inf]) == pytest.approx(math.log(0.5))
-    with pytest.raises(InvalidInput, match="nothing"):
-        log_average([])
 
 
 def test_rejections_are_those_of_the_definition():
