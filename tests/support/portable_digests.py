@@ -1,0 +1,104 @@
+"""Print as JSON what this machine is, and the digest of every mode: of all it publishes and keeps.
+
+    python tests/support/portable_digests.py [--trace] [MODE ...]
+
+With `--trace` each mode has a list of digests, one an entry: two lists show where two machines
+part.
+"""
+
+import json
+import math
+import sys
+import time
+from dataclasses import astuple
+from hashlib import sha256
+
+import numpy
+import orjson
+import scipy
+import sklearn
+import threadpoolctl
+from numba.core.registry import cpu_target
+from numpy._core import _multiarray_umath as numpy_build
+from portable_modes import COMBINATIONS, MODES, entries_of, masses
+
+from online_svm.predictor.combiner import Combiner, CombinerConfig
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.config.settings import WorkerSettings
+from workers.engine.answer import process
+from workers.feed.position import START
+from workers.feed.recent_ids import RecentIds
+
+BATCH = 64
+
+
+def of_predictor(name, batch=BATCH):
+    """Yield the digests of a mode after each batch: of what was published, and of the state."""
+    settings = WorkerSettings(**MODES[name][2])
+    predictor, recent, position = OnlinePredictor(settings.predictor), RecentIds(0), START
+    entries = [(b"%d-0" % (i + 1), fields) for i, fields in enumerate(entries_of(name))]
+    for begin in range(0, len(entries), batch):
+        outcome = process(
+            predictor, settings.limits, position, entries[begin : begin + batch], recent
+        )
+        position = outcome.after
+        yield outcome, position.digest + predictor.snapshot()
+
+
+def of_combination(name, batch=BATCH):
+    """Yield the same of a combination."""
+    combiner = Combiner(CombinerConfig(classes=("a", "b"), **COMBINATIONS[name]))
+    given, labels = masses(250)
+    published = sha256()
+    for begin in range(0, len(labels), batch):
+        answers = combiner.step_many(given[:, begin : begin + batch], labels[begin : begin + batch])
+        published.update(json.dumps([astuple(answer) for answer in answers]).encode())
+        yield answers, published.digest() + combiner.snapshot()
+
+
+def digests(names):
+    """Return the digest of each mode at its end, by name."""
+    found = {}
+    for name in names:
+        *_, (_, last) = (of_combination if name in COMBINATIONS else of_predictor)(name)
+        found[name] = sha256(last).hexdigest()
+    return found
+
+
+def traces(names):
+    """Return the digests of each mode after each entry, by name."""
+    found = {}
+    for name in names:
+        each = of_combination if name in COMBINATIONS else of_predictor
+        found[name] = [sha256(part).hexdigest() for _, part in each(name, 1)]
+    return found
+
+
+def machine():
+    """Return what libraries and compiler take this machine for."""
+    features, pools = numpy_build.__cpu_features__, threadpoolctl.threadpool_info()
+    _, processor, more = cpu_target.target_context.codegen().magic_tuple()
+    libm = sha256()
+    for i in range(1, 2000):
+        libm.update(repr((math.exp(-i / 100), math.log(i / 100))).encode())
+    return {
+        "blas": sorted({pool["architecture"] for pool in pools if "architecture" in pool}),
+        "numpy": [name for name in numpy_build.__cpu_dispatch__ if features.get(name)],
+        "compiler": f"{processor} {more}",
+        "libm": libm.hexdigest(),
+        "time": time.tzname[0],
+        "hash": hash("online"),
+        "asserts": __debug__,
+    }
+
+
+def main(words):
+    """Print what is asked for; all modes without names."""
+    names = [word for word in words if word != "--trace"] or [*MODES, *COMBINATIONS]
+    found = (traces if "--trace" in words else digests)(names)
+    libraries = {module.__name__: module.__version__ for module in (numpy, scipy, sklearn, orjson)}
+    json.dump({"machine": machine(), "libraries": libraries, "digests": found}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
