@@ -4,7 +4,7 @@ WorkerError
 ├── BadConfiguration         2   settings that cannot work, or that the feed or Redis refuses
 │   ├── InvalidFeedName          (also ValueError)
 │   ├── ConfigurationChanged     the feed was begun with another predictor configuration
-│   ├── EnvironmentChanged       other library versions or processor family than the stored ones
+│   ├── EnvironmentChanged       another version of numba than stored
 │   ├── RedisUnsuitable          too old, or a policy that would evict streams
 │   │   └── ReplyNotGiven        one entry or value is larger than Redis gives in a reply
 │   ├── AccessDenied             wrong password, or a command that the user may not run
@@ -60,7 +60,7 @@ class ConfigurationChanged(BadConfiguration):
 
 
 class EnvironmentChanged(BadConfiguration):
-    """Other library versions or another processor family than the feed was computed with."""
+    """Another version of numba than the feed was computed with."""
 
 
 class RedisUnsuitable(BadConfiguration):

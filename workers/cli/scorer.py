@@ -55,8 +55,8 @@ AcceptEnvironment = Annotated[
     bool,
     typer.Option(
         "--accept-environment",
-        help="Answer though other libraries or another processor computed the feed: the last "
-        "digits may then differ from the worker's.",
+        help="Answer though another version of numba computed the feed: the last digits may "
+        "then differ from the worker's.",
     ),
 ]
 

@@ -52,7 +52,7 @@ def worker(
         bool,
         typer.Option(
             "--accept-environment",
-            help="Go on after a change of libraries or processor, if a replay gives equal bytes.",
+            help="Go on with another version of numba, if a replay gives equal bytes.",
         ),
     ] = False,
     sigma: Annotated[

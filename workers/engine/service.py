@@ -54,7 +54,7 @@ def run(
     name : str, optional
         Stable name of this worker; default the host's name.
     accept_environment : bool
-        Continue after a change of libraries or processor, if a replay gives the same bytes.
+        Continue with another version of numba, if a replay gives the same bytes.
     observe : callable, optional
         Called with the outcome of each committed batch.
     telemetry : Telemetry, optional

@@ -1,7 +1,6 @@
 """The agreement of a feed and its workers: the configuration, and the environment."""
 
 import json
-import platform
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
@@ -19,19 +18,17 @@ from workers.feed.state import Agreement
 Groups = Mapping[str, Mapping[str, Any]]
 """Settings by name, in groups by name, as JSON has them."""
 
-LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")
+COMPUTING = ("numba",)
+"""Libraries whose version can change a byte of an answer.
 
-# The microarchitecture levels of the x86-64 ABI, highest first, and the features of each.
-# Numerical libraries choose their instructions by these, and so the last bits of their results.
-_LEVELS = (
-    ("x86_64-v4", ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
-    ("x86_64-v3", ("avx2", "bmi2", "fma")),
-    ("x86_64-v2", ("sse4.2", "popcnt")),
-)
+numba compiles every kernel. What is asked of numpy has one right result: IEEE operations element by
+element, sorts that keep the order of equals, integers, copies. scipy and scikit-learn compute
+nothing that enters an answer, nor do BLAS and the C library.
+"""
 
 
 def agreement(predictor: BaseModel, limits: BaseModel) -> Agreement:
-    """Return the agreement of a feed that begins now, with these settings, on this machine.
+    """Return the agreement of a feed that begins now, with these settings.
 
     The limits are part of it because they decide which entries are learned.
 
@@ -52,27 +49,17 @@ def bound_to(parts: Mapping[str, BaseModel]) -> Agreement:
 
 
 def environment() -> dict[str, str]:
-    """Return the library versions and the processor family for which the bytes are guaranteed."""
-    return {name: _version(name) for name in LIBRARIES} | {"processor": processor_family()}
+    """Return the library versions for which the bytes are guaranteed, on any machine.
+
+    Examples
+    --------
+    >>> list(environment())
+    ['numba']
+    """
+    return {name: _version(name) for name in COMPUTING}
 
 
 _version = cache(version)  # it reads a file, and a process may begin a thousand feeds
-
-
-@cache
-def processor_family() -> str:
-    """Return the architecture, or its microarchitecture level if it has levels."""
-    machine = platform.machine()
-    if machine.lower() not in ("x86_64", "amd64"):
-        return machine
-    # Imported here: only workers need it, and they load numba anyway.
-    from llvmlite import binding  # type: ignore[import-untyped]  # it has no type information
-
-    present = binding.get_host_cpu_features()
-    for level, marks in _LEVELS:
-        if all(present.get(mark, False) for mark in marks):
-            return level
-    return "x86_64"
 
 
 def stored_groups(feed: str, stored: Agreement) -> Groups:

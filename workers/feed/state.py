@@ -95,7 +95,7 @@ class Agreement:
     config_hash : str
         Its SHA-256.
     environment : str
-        Library versions and processor family, as canonical JSON.
+        Versions of the libraries that can change a byte, as canonical JSON.
     """
 
     config: str

@@ -66,7 +66,7 @@ def test_a_take_over_replays_from_the_newest_snapshot(worked):
 
 
 def test_an_accepted_environment_is_proved_from_the_older_snapshot_and_recorded(worked):
-    stored = json.loads(OURS.environment) | {"numpy": "1.0.0"}
+    stored = json.loads(OURS.environment) | {"numba": "0.1.0"}
     worked.call("HSET", worked.keys.state, "environment", json.dumps(stored))
     with pytest.raises(EnvironmentChanged):
         recovery(worked)()

@@ -55,8 +55,8 @@ class NewestState:
     ----------
     reader : FeedReader
     accept_environment : bool
-        Use it even where other libraries, or another processor, computed the feed: the answers may
-        then differ from the worker's in their last digits.
+        Use it even where another version of numba computed the feed: the answers may then differ
+        from the worker's in their last digits.
     clock : callable
         Seconds.
 

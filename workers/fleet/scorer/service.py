@@ -41,7 +41,7 @@ def run(
     name : str, optional
         Of this scorer, which no other one has; default made of host, process and chance.
     accept_environment : bool
-        Answer even where other libraries or another processor computed the feed.
+        Answer even where another version of numba computed the feed.
     stop : Stop, optional
         Ends the work, in place of signals.
     counts : ScorerCounts, optional

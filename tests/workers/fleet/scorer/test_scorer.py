@@ -476,9 +476,9 @@ def test_a_scorer_that_begins_takes_those_out_that_have_done_nothing_for_an_hour
     assert [row[1] for row in left] == [b"busy"]
 
 
-def test_a_machine_that_computes_other_bytes_does_not_answer(desk):
+def test_a_scorer_with_another_compiler_does_not_answer(desk):
     desk.learn(60)
-    foreign = desk.store.call("HGET", desk.store.keys.state, "environment").replace(b"numpy", b"n")
+    foreign = desk.store.call("HGET", desk.store.keys.state, "environment").replace(b"numba", b"n")
     desk.store.call("HSET", desk.store.keys.state, "environment", foreign)
     desk.asker.send([b"[1,2,3]"])
     with pytest.raises(
