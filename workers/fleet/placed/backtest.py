@@ -11,8 +11,8 @@ from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type inf
 
 from online_svm.errors import OnlineSVMError
 from workers.errors import BadConfiguration, WorkerError
-from workers.feed.agreement import environment
 from workers.history.backtest.configurations import Configuration
+from workers.history.backtest.kept_results import libraries
 from workers.history.backtest.prequential import answer, load_code
 from workers.history.backtest.recording import Recording, read
 from workers.history.backtest.result import Result, result_of
@@ -58,7 +58,7 @@ class RayTasks:
         """
         history = self._ray.put(recording.path.read_bytes())
         measure = self._ray.remote(_measure).options(num_cpus=1)
-        ours, done = environment(), [0] * len(configurations)
+        ours, done = libraries(), [0] * len(configurations)
         places = {measure.remote(configurations[place], history, ours): place for place in waiting}
         pending = list(places)
         try:
@@ -92,7 +92,7 @@ class RayTasks:
 
 def _measure(configuration: Configuration, history: bytes, wanted: dict[str, str]) -> Result:
     """Return the result of one configuration; this runs on a machine of the cluster."""
-    ours = environment()
+    ours = libraries()
     if ours != wanted:
         other = ", ".join(f"{name} {ours[name]}" for name in wanted if ours[name] != wanted[name])
         raise BadConfiguration(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,24 @@ LARGEST = 1 << 28
 _LOCK = ".backtest.lock"
 
 
+def libraries() -> dict[str, str]:
+    """Return the versions of what computes a result: of answers numba, of figures numpy too.
+
+    Examples
+    --------
+    >>> list(libraries())
+    ['numba', 'numpy']
+    """
+    return environment() | {"numpy": version("numpy")}
+
+
 def key(configuration: Configuration, recording: Recording) -> str:
     """Return what a result is kept under: it is of these settings, this history and this code."""
     parts = {
         "settings": configuration.settings,
         "history": recording.digest,
         "code": code_digest(),
-        "environment": environment(),
+        "libraries": libraries(),
     }
     return sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
