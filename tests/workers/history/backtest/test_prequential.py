@@ -163,7 +163,7 @@ def test_what_monitors_find_in_slices_and_given_answers_changes_the_model_as_in_
     rng = np.random.default_rng(3)
     entries = [
         (b"%d-0" % (i + 1), fields(b"[%.3f]" % rng.normal(), b"ab"[i % 2 :][:1]))
-        for i in range(300)
+        for i in range(600)
     ]
     configuration = configured(classes=["a", "b"], on_drift="reset", **settings)
     predictor = OnlinePredictor(configuration.predictor)
