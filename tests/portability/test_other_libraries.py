@@ -32,7 +32,7 @@ def installed(directory: Path) -> None:
         missing(f"needs {', '.join(oldest())} from a package index: {done.stderr[-300:]}")
 
 
-@pytest.mark.slow
+@pytest.mark.scale
 @pytest.mark.timeout(2 * SECONDS)
 def test_every_mode_gives_the_same_bytes_with_the_oldest_libraries(tmp_path):
     installed(tmp_path)
