@@ -76,7 +76,7 @@ def expm1(x: float) -> float:
     Examples
     --------
     >>> expm1(1e-20), expm1(1.0), expm1(-50.0)
-    (1e-20, 1.718281828459045, -1.0)
+    (1e-20, 1.7182818284590453, -1.0)
     """
     bounded = min(max(x, -40.0), LARGEST)
     shifted = fma(bounded, LOG2_E, ROUNDER)

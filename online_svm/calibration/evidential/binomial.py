@@ -85,7 +85,7 @@ def clopper_pearson(k: ArrayLike, n: ArrayLike, alpha: float) -> tuple[Floats, F
     Examples
     --------
     >>> lower, upper = clopper_pearson(2, 2, alpha=0.5)
-    >>> float(lower), float(upper)
+    >>> round(float(lower), 9), float(upper)
     (0.5, 1.0)
     """
     positive, total = _counts(k, n)
