@@ -121,5 +121,8 @@ def _identity(url: str) -> str:
     >>> _identity("redis://worker:secret@h:6379/0"), _identity("unix:///run/redis.sock?db=1")
     ('redis://h:6379/0', 'unix:///run/redis.sock?db=1')
     """
-    database = parse_qs(urlsplit(url).query).get("db")
+    try:
+        database = parse_qs(urlsplit(url).query).get("db")
+    except ValueError:  # what connects says that the address cannot be used
+        database = None
     return redacted(url) + (f"?db={database[0]}" if database else "")

@@ -103,8 +103,8 @@ class FeedWatch:
         found = lag(reader, self._source)
         learned, epoch = reader.call("HMGET", keys.state, "n", "epoch")
         return FeedView(
-            int(learned or 0),
-            int(epoch or 0),
+            0 if learned is None else int(learned),
+            0 if epoch is None else int(epoch),
             found.entries,
             found.seconds,
             found.labels,

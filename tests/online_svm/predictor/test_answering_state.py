@@ -1,5 +1,7 @@
 """A published state answers as the predictor itself would answer an entry without a label."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -67,10 +69,14 @@ def answers_alike(predictor, X):
 @pytest.mark.parametrize("kind", KINDS)
 def test_its_answers_are_those_of_the_predictor_at_that_n_byte_for_byte(kind):
     predictor = OnlinePredictor(config_of(kind))
-    X, labels = stream(kind, 240)
+    has_drift = kind in ("alarms", "reset")
+    X, labels = stream(kind, 520 if has_drift else 240)
     asked = np.random.default_rng(9).normal(size=(2, 3))
     seen = []
-    for begin, stop in ((0, 5), (5, 61), (61, 140), (140, 222), (222, 240)):
+    cuts = [0, 5, 61, 140, 222, 240]
+    if has_drift:
+        cuts[3:] = range(130, 521, 6)
+    for begin, stop in pairwise(cuts):
         feed(predictor, X[begin:stop], labels[begin:stop])
         seen += answers_alike(predictor, asked)
     assert b'"status":"warming"' in seen[0]
@@ -79,7 +85,7 @@ def test_its_answers_are_those_of_the_predictor_at_that_n_byte_for_byte(kind):
         assert b"an entry without a label" in seen[5]
     if kind == "reset":  # what the model knew is given up at the alarm
         assert b'"status":"ok"' in seen[5]
-        assert b'"status":"warming"' in seen[6]
+        assert any(b'"status":"warming"' in payload for payload in seen[6:])
     if kind == "alarms":
         assert any(b"alarm at n" in payload for payload in seen)
 
