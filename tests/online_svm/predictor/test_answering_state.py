@@ -19,8 +19,8 @@ KINDS = {
     "mixed maps": {"maps": ("platt", "venn-abers", "evidential-logistic", "implied", "mixed")},
     "gaps": {},
     "late labels": {"horizon": 7},
-    "alarms": {"window": 2000},
-    "reset": {"window": 2000, "on_drift": "reset"},
+    "alarms": {"window": 2000, "refit_every": 200},
+    "reset": {"window": 2000, "refit_every": 200, "on_drift": "reset"},
 }
 
 
@@ -36,7 +36,7 @@ def stream(kind, count, seed=3):
     cuts = np.digitize(X[:, 0] + 0.5 * generator.normal(size=count), [-0.4, 0.5][: len(names) - 1])
     labels = [names[i] for i in cuts]
     if kind in ("alarms", "reset"):  # the relation turns round: an alarm is raised and stays open
-        labels[130:] = ["b" if label == "a" else "a" for label in labels[130:]]
+        labels[300:] = ["b" if label == "a" else "a" for label in labels[300:]]
     if kind == "gaps":
         labels[100] = None
     return X, labels
@@ -75,7 +75,7 @@ def test_its_answers_are_those_of_the_predictor_at_that_n_byte_for_byte(kind):
     seen = []
     cuts = [0, 5, 61, 140, 222, 240]
     if has_drift:
-        cuts[3:] = range(130, 521, 6)
+        cuts[3:] = range(300, 521, 6)
     for begin, stop in pairwise(cuts):
         feed(predictor, X[begin:stop], labels[begin:stop])
         seen += answers_alike(predictor, asked)
