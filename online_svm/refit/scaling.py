@@ -98,7 +98,7 @@ def mean_and_width(X: Floats) -> tuple[Floats, Floats]:
     """
     missing = np.isnan(X)
     count = len(X) - missing.sum(axis=0)
-    mean = sum_rows(np.where(missing, 0.0, X)) / count
+    mean = (sum_rows(np.where(missing, 0.0, X)) + 0.0) / count  # a column of -0.0 has mean 0.0
     apart = np.where(missing, 0.0, X - mean)
     correction = sum_rows(apart)
     variance = (sum_rows(apart * apart) - correction * correction / count) / count

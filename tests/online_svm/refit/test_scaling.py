@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import StandardScaler
@@ -20,6 +20,7 @@ def assert_same_bits(X):
 
 
 @given(arrays(np.float64, st.tuples(st.integers(1, 40), st.integers(2, 6)), elements=VALUES))
+@example(np.array([[-0.0, -0.0]]))
 def test_mean_and_width_are_those_of_scikit_learn_for_any_values(X):
     assert_same_bits(X)
 

@@ -302,8 +302,9 @@ def test_where_the_grace_period_is_over_feeds_leave_no_snapshot_and_the_next_sta
     assert [contents(store) for store in stores] == [contents(alone)] * 2
 
 
-def test_a_hot_feed_is_answered_in_slices_of_many_entries(feeds, redis_url, feed):
+def test_a_hot_feed_is_answered_in_slices_of_many_entries(feeds, redis_url, feed, monkeypatch):
     """A slice costs as much as twenty entries: small ones would take the processor's time."""
+    monkeypatch.setattr(hosted_feed, "LONGEST", 1.0)  # a busy machine may need it for a slice
     hot, idle = feeds("hot", "idle")
     push(hot, entries(COUNT, 0) * 20)
     sizes = []
