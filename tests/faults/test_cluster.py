@@ -60,7 +60,7 @@ def run(capsys, *arguments):
 @pytest.mark.parametrize("command", [
     ("worker", "f", *SETTINGS), ("check", "f", *SETTINGS),
     ("push", "f", "Phishing", "--limit", "9"), ("status",), ("status", "f"),
-    ("tail", "f"), ("verify", "f"), ("export", "f"), ("dlq", "f"),
+    ("tail", "f"), ("verify", "f"), ("export", "f"), ("tail", "f", "--stream", "dlq"),
 ])  # fmt: skip
 def test_a_cluster_is_named_and_nothing_is_written(clusters, capsys, command):
     codes, told = [], []

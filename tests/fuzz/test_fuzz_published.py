@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from workers.cli.export import flat
-from workers.cli.tail import _added, line
+from workers.cli.stream_text import line, with_fields
 from workers.combine.sources import bounds
 from workers.dashboard.answers_card import _row
 from workers.dashboard.feed_view import Answer
@@ -59,7 +59,7 @@ def forged(draw):
 def test_hostile_bytes_are_shown_or_refused_by_every_reader(data):
     entry = (b"5-0", [b"p", data])
     assert line(data)
-    assert isinstance(_added(data, {"true_label": None}), bytes)
+    assert isinstance(with_fields(data, {"true_label": None}), bytes)
     try:
         message = answer(entry)
     except StateLost:

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import orjson
-
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, StateLost
 from workers.feed.keys import FIELD
 from workers.message.event import KEPT, encode_said
-from workers.reading.answers import payload
+from workers.reading.alarms import raised_alarms
+from workers.reading.answers import message
 from workers.reading.registry import require
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -48,7 +47,7 @@ def acknowledge(store: Store, alarm: str, why: str = "") -> str:
     if entry is None:
         raise BadConfiguration(
             f"feed {store.keys.feed!r} keeps no alarm {alarm[:80]!r}: give the n that "
-            f"online-svm alarms {store.keys.feed} shows"
+            f"online-svm tail {store.keys.feed} --stream alarms shows"
         )
     detail = f"the alarm at {entry}{': ' * bool(why)}{why}"
     _say(store, encode_said("acknowledged", _speaker(), _epoch(store), detail, alarm=entry))
@@ -73,8 +72,8 @@ def _entry(store: Store, alarm: str) -> str | None:
 def _numbers(entry: Sequence[Any]) -> list[int]:
     """Return the `n` of each alarm of an entry; none if another program wrote it."""
     try:
-        return [raised["n"] for raised in orjson.loads(payload(entry))["alarms"]]
-    except (TypeError, ValueError, LookupError, StateLost):
+        return [raised.alarm.n for raised in raised_alarms(entry[0], message(entry))]
+    except StateLost:
         return []
 
 
@@ -92,9 +91,11 @@ def silence(store: Store, seconds: int, why: str) -> int:
     """
     require(store)
     if not why.strip():
-        raise BadConfiguration("say --why: who finds the silence wants to know")
+        raise BadConfiguration(
+            f"say why: online-svm note {store.keys.feed} 'planned work' --silence TIME"
+        )
     if not 0 <= seconds <= LONGEST:
-        raise BadConfiguration(f"--for: 0s to {LONGEST // 86_400}d")
+        raise BadConfiguration(f"--silence: 0s to {LONGEST // 86_400}d")
     end = datetime.now(UTC) + timedelta(seconds=seconds)
     until = int(end.timestamp() * 1000)
     detail = f"until {end:%Y-%m-%d %H:%M:%S} UTC: {why}" if seconds else f"no longer: {why}"
@@ -166,7 +167,7 @@ def duration(text: str) -> int:
     """
     found = re.fullmatch(r"([0-9]{1,7})([smhd])", text)
     if found is None:
-        raise BadConfiguration(f"--for {text[:40]!r}: write 90s, 30m, 2h or 1d")
+        raise BadConfiguration(f"--silence {text[:40]!r}: write 90s, 30m, 2h or 1d")
     return int(found[1]) * _UNITS[found[2]]
 
 

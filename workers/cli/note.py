@@ -1,11 +1,14 @@
-"""`note`: note what happened to a feed, so that the page and the report mark it."""
+"""`note`: say something of a feed: what happened, that an alarm was seen, that none is wanted."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers.cli.common import Config, Feed, Redis, feed_store
 from workers.cli.common import note as tell
+
+if TYPE_CHECKING:
+    from workers.broker.store import Store
 
 
 def register(app: typer.Typer) -> None:
@@ -16,8 +19,13 @@ def register(app: typer.Typer) -> None:
 def note(
     feed: Feed,
     text: Annotated[
-        str, typer.Argument(help="What happened, such as 'deployed v2'.", show_default=False)
-    ],
+        str,
+        typer.Argument(
+            help="What happened, such as 'deployed v2'; what you found, with --ack; the reason, "
+            "with --silence.",
+            show_default=False,
+        ),
+    ] = "",
     at: Annotated[
         int | None,
         typer.Option(
@@ -28,14 +36,62 @@ def note(
             show_default=False,
         ),
     ] = None,
+    ack: Annotated[
+        str | None,
+        typer.Option(
+            "--ack",
+            metavar="ALARM",
+            help="You have seen this alarm: its n, as tail --stream alarms shows it, or the ID of "
+            "its entry. It stays open.",
+            show_default=False,
+        ),
+    ] = None,
+    silence: Annotated[
+        str | None,
+        typer.Option(
+            "--silence",
+            metavar="TIME",
+            help="Post no alarm to the webhook for 90s, 30m, 2h or 1d; 0s ends a silence.",
+            show_default=False,
+        ),
+    ] = None,
     redis: Redis = None,
     config: Config = None,
 ) -> None:
-    """Note what happened to a feed: the page and the report mark it in their plots."""
+    """Note what happened to a feed: the page and the report mark it in their plots.
+
+    With --ack or --silence note that an alarm was seen, or that none is to be posted for a while.
+    """
+    from workers.errors import BadConfiguration
+
+    if sum(option is not None for option in (at, ack, silence)) > 1:
+        raise BadConfiguration("give one of --at, --ack and --silence")
+    with feed_store(feed, redis, config) as store:
+        if ack is not None:
+            said = _acknowledged(store, ack, text)
+        elif silence is not None:
+            said = _silenced(store, silence, text)
+        else:
+            said = _noted(store, text, at)
+    tell(f"{feed}: {said}")
+
+
+def _acknowledged(store: "Store", alarm: str, why: str) -> str:
+    from workers.admin.attention import acknowledge
+
+    return f"the alarm at {acknowledge(store, alarm, why)} is acknowledged"
+
+
+def _silenced(store: "Store", time: str, why: str) -> str:
+    from workers.admin.attention import duration, silence
+    from workers.reading.entry_time import moment
+
+    return f"no alarm is posted until {moment(silence(store, duration(time), why))} UTC"
+
+
+def _noted(store: "Store", text: str, at: int | None) -> str:
     from workers.admin import attention
 
-    with feed_store(feed, redis, config) as store:
-        if at is not None:
-            attention.check_reached(store, at)
-        n = attention.note(store, text, at)
-    tell(f"{feed}: noted at example {n:,}")
+    if at is not None:
+        attention.check_reached(store, at)
+    return f"noted at example {attention.note(store, text, at):,}"

@@ -30,9 +30,9 @@ _ALARM_FIELDS = (
 
 def print_alarms(feed: str, payload: bytes, target: TextIO) -> None:
     """Print a line for each alarm of one answer."""
-    from workers.cli.alarms import lines
+    from workers.cli.stream_text import alarm_texts
 
-    for text in lines(payload):
+    for text in alarm_texts(payload):
         print(printable(f"{feed}: alarm: {text}"), file=target, flush=True)
 
 
@@ -139,7 +139,7 @@ class WorkerProgress:
             return ""
         # The other counts are those of the feed, which does not count rejected entries.
         since = " since this worker began" if self._began else ""
-        return f", {self._rejected:,} rejected{since} (online-svm dlq {self._feed})"
+        return f", {self._rejected:,} rejected{since} (online-svm tail {self._feed} --stream dlq)"
 
 
 class LoggedProgress(WorkerProgress):

@@ -14,6 +14,7 @@ from workers.plural import counted, magnitude
 from workers.printable import printable, printable_json
 
 if TYPE_CHECKING:
+    from online_svm.stream.alarm import Alarm
     from workers.reading.consumers import ConsumerGroup
     from workers.reading.kept_bytes import Stored
     from workers.reading.scorers import Scoring
@@ -206,14 +207,12 @@ def _kept(found: "Status") -> str:
     return f"{found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected{alarms}"
 
 
-def _alarm_lines(alarms: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def _alarm_lines(alarms: "list[Alarm]") -> list[tuple[str, str]]:
     """Return a line for each open alarm that matters most: what leaves no guarantee, the newest."""
-    from workers.cli.alarms import line
+    from workers.reading.alarms import alarm_line
 
-    ordered = sorted(
-        alarms, key=lambda alarm: (alarm["kind"] != "exchangeability", -int(alarm["n"]))
-    )
-    shown = [("alarm", line(alarm)) for alarm in ordered[:_ALARMS]]
+    ordered = sorted(alarms, key=lambda alarm: (alarm.kind != "exchangeability", -alarm.n))
+    shown = [("alarm", alarm_line(alarm)) for alarm in ordered[:_ALARMS]]
     more = len(alarms) - len(shown)
     return [*shown, ("", f"and {counted(more, 'open alarm')} more")] if more else shown
 

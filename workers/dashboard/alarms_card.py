@@ -1,18 +1,17 @@
 """The alarms of a feed, and what happened to its workers, as tables."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from bokeh.models import UIElement
 
-from workers.dashboard.alarms import Alarm, Event
 from workers.dashboard.card import Card, markup
 from workers.dashboard.excerpt import Excerpt
 from workers.dashboard.text import safe, whole
+from workers.reading.alarms import RaisedAlarm
+from workers.reading.entry_time import moment
+from workers.reading.events import Event
 
 ROWS = 10
-
-_YEARS = (0.0, 253_402_300_799_000.0)  # milliseconds up to the year 9999
 
 
 class AlarmsCard(Card):
@@ -60,10 +59,11 @@ def _alarms(excerpt: Excerpt) -> str:
     return f'<div class="scroll"><table>{head}{rows}</table></div>{rest}'
 
 
-def _alarm(alarm: Alarm, committed: int | None) -> str:
+def _alarm(raised: RaisedAlarm, committed: int | None) -> str:
+    alarm = raised.alarm
     known = "–" if committed is None else moment(committed)
     return (
-        f'<tr><td class="left">{moment(alarm.time)}</td><td class="left">{known}</td>'
+        f'<tr><td class="left">{moment(raised.time)}</td><td class="left">{known}</td>'
         f"<td>{whole(alarm.n)}</td>"
         f'<td class="text bad">{safe(alarm.kind, 20)}</td>'
         f'<td class="text">{safe(alarm.words, 400)}</td>'
@@ -82,24 +82,7 @@ def _events(events: Sequence[Event]) -> str:
         f'<tr><td class="left">{moment(event.time)}</td>'
         f'<td class="text">{safe(event.code, 30)}</td>'
         f'<td class="text">{safe(event.writer, 30)}</td>'
-        f'<td class="text">{safe(_detail(event), 120)}</td></tr>'
+        f'<td class="text">{safe(event.words, 120)}</td></tr>'
         for event in reversed(events[-ROWS:])
     )
     return f'<div class="scroll"><table>{head}{rows}</table></div>'
-
-
-def _detail(event: Event) -> str:
-    return f"example {whole(event.n)}: {event.detail}" if event.is_note else event.detail
-
-
-def moment(milliseconds: float) -> str:
-    """Return a time of an entry ID as text; the ID where it is no time of this era.
-
-    Examples
-    --------
-    >>> moment(1_700_000_000_000.0), moment(5.0), moment(1e18)
-    ('2023-11-14 22:13:20', '1970-01-01 00:00:00', '1000000000000000000')
-    """
-    if not _YEARS[0] <= milliseconds <= _YEARS[1]:
-        return f"{milliseconds:.0f}"
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S}"

@@ -8,10 +8,11 @@ from urllib.parse import urlencode
 import numpy as np
 
 from online_svm.types import Floats
-from workers.dashboard.alarms import Alarm, Event
 from workers.dashboard.feed_view import Answer, FeedView, Sample
 from workers.dashboard.reports import Report
 from workers.feed.pending_labels import PendingLabels
+from workers.reading.alarms import RaisedAlarm
+from workers.reading.events import Event
 
 Axis = Literal["n", "time"]
 
@@ -102,7 +103,7 @@ class Excerpt:
         The oldest first.
     answers : list of Answer
     samples : list of Sample
-    alarms : list of Alarm
+    alarms : list of RaisedAlarm
     events : list of Event
     committed : dict of bytes to int
         When alarms were committed, by their entry ID, in milliseconds since 1970; where known.
@@ -117,7 +118,7 @@ class Excerpt:
     reports: list[Report] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
-    alarms: list[Alarm] = field(default_factory=list)
+    alarms: list[RaisedAlarm] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     has_alarms: bool = True
     committed: dict[bytes, int] = field(default_factory=dict)
@@ -131,7 +132,7 @@ class Excerpt:
         drawn = within(reports, choice.range)
         # Alarms and notes before the first report of a range are not of it.
         first = drawn[0].n if len(drawn) < len(reports) else 0
-        alarms = [alarm for alarm in list(view.alarms) if alarm.n >= first]
+        alarms = [one for one in list(view.alarms) if one.alarm.n >= first]
         events = [event for event in list(view.events) if not event.n < first]
         return cls(
             view.feed, choice.axis, drawn, answers, samples, alarms, events,
@@ -144,7 +145,7 @@ class Excerpt:
 
     def alarm_x(self) -> list[float]:
         """Return where the alarms stand on the axis; several at one place are one."""
-        return sorted({a.n if self.axis == "n" else a.time for a in self.alarms})
+        return sorted({a.alarm.n if self.axis == "n" else a.time for a in self.alarms})
 
     def notes(self) -> dict[str, list[float] | list[str]]:
         """Return where the notes stand on the axis, and their texts, as columns of a plot."""

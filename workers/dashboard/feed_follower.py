@@ -5,7 +5,6 @@ from typing import Any
 
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
-from workers.dashboard.alarms import alarms_of, events_of
 from workers.dashboard.feed_view import (
     MOST_ALARMS,
     MOST_ANSWERS,
@@ -17,8 +16,9 @@ from workers.dashboard.feed_view import (
 )
 from workers.dashboard.reports import Report, parsed
 from workers.feed.position import parse_id
-from workers.reading.alarms import commit_times
+from workers.reading.alarms import commit_times, known_alarms
 from workers.reading.answers import message, newest
+from workers.reading.events import known_events
 from workers.reading.holder import holder
 from workers.reading.lag import lag
 from workers.reading.true_labels import TrueLabels, Truth
@@ -131,8 +131,7 @@ class FeedFollower:
 
     def _read_alarms(self) -> None:
         view, keys = self.view, self._store.keys
-        alarms = alarms_of(self._news(keys.alarms, MOST_ALARMS))
-        if news := list(alarms):
+        if news := known_alarms(self._news(keys.alarms, MOST_ALARMS)):
             view.alarms = deque([*view.alarms, *news], maxlen=MOST_ALARMS)
             kept = newest(self._store, keys.raised, len(view.alarms))
             view.committed = commit_times(kept)
@@ -140,7 +139,7 @@ class FeedFollower:
     def _read_events(self) -> None:
         """Read events: what people say, and what ends a worker, comes without answers."""
         view = self.view
-        if news := list(events_of(self._news(self._store.keys.events, MOST_EVENTS))):
+        if news := known_events(self._news(self._store.keys.events, MOST_EVENTS)):
             view.events = deque([*view.events, *news], maxlen=MOST_EVENTS)
             view.version += 1
 

@@ -5,9 +5,10 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from workers.dashboard.alarms import Alarm, Event
 from workers.dashboard.reports import Report
 from workers.feed.pending_labels import PendingLabels
+from workers.reading.alarms import RaisedAlarm
+from workers.reading.events import Event
 from workers.reading.true_labels import Truth
 
 MOST_REPORTS = 2000
@@ -106,7 +107,7 @@ class FeedView:
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=SAMPLES))
     reports: deque[Report] = field(default_factory=deque)
     answers: deque[Answer] = field(default_factory=deque)
-    alarms: deque[Alarm] = field(default_factory=deque)
+    alarms: deque[RaisedAlarm] = field(default_factory=deque)
     events: deque[Event] = field(default_factory=deque)
     committed: dict[bytes, int] = field(default_factory=dict)
     version: int = 0

@@ -98,7 +98,7 @@ def _open_alarms(view: FeedView) -> int:
     newest = view.reports[-1] if view.reports else None
     told = as_dict(newest.message.get("monitors")).get("open") if newest else []
     since = newest.n if newest else -1
-    return len(as_list(told)) + sum(alarm.n > since for alarm in view.alarms)
+    return len(as_list(told)) + sum(raised.alarm.n > since for raised in view.alarms)
 
 
 _COLUMNS: dict[str, tuple[str, Callable[[Row], object]]] = {

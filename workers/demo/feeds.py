@@ -11,6 +11,7 @@ from workers.feed.keys import FeedKeys
 from workers.push.ingest import shuffled
 from workers.push.rows import Reading, Row
 from workers.push.sources import rows
+from workers.reading.alarms import RaisedAlarm, raised_alarms
 
 SEED = 0
 """Of the order in which the examples of every feed come."""
@@ -47,29 +48,22 @@ class Plan:
         return chosen if self.drift is None else self.drift.applied_to(chosen)
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """An alarm: after how many examples it was raised, and what was tested."""
+def alarm_sentence(raised: RaisedAlarm, drift: Drift | None) -> str:
+    """Return what an alarm found, and how long after the drift.
 
-    example: int
-    kind: str
-    scope: str
-    name: str | None
-
-    def told(self, drift: Drift | None) -> str:
-        """Return a sentence about it.
-
-        Examples
-        --------
-        >>> Raised(1234, "calibration", "class", "spam").told(Drift(1200, "weight"))
-        'alarm: calibration, class spam, at example 1,234: 34 after the drift'
-        """
-        what = f"{self.scope} {self.name}" if self.name else self.scope
-        text = f"alarm: {self.kind}, {what}, at example {self.example:,}"
-        if drift is None:
-            return text
-        after = self.example - drift.at
-        return f"{text}: {after:,} after the drift" if after > 0 else f"{text}: before the drift"
+    Examples
+    --------
+    >>> from online_svm.stream.alarm import Alarm
+    >>> alarm = Alarm(1234, "calibration", "class", "spam", "bets", 5.7, 5.3, 10)
+    >>> alarm_sentence(RaisedAlarm(b"7-0", 1233, alarm), Drift(1200, "weight"))
+    'alarm at example 1,234, 34 after the drift: the probability of class spam was off by more \
+than the tolerance since n = 10'
+    """
+    example, place = raised.seq + 1, ""
+    if drift is not None:
+        after = example - drift.at
+        place = f", {after:,} after the drift" if after > 0 else ", before the drift"
+    return f"alarm at example {example:,}{place}: {raised.alarm.words}"
 
 
 @dataclass(slots=True)
@@ -80,7 +74,7 @@ class Progress:
     total: int
     answered: int = 0
     reports: list[Report] = field(default_factory=list)
-    alarms: list[Raised] = field(default_factory=list)
+    alarms: list[RaisedAlarm] = field(default_factory=list)
     _last: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -97,17 +91,13 @@ class Progress:
         """Read the number of answers, and the reports and alarms that came since."""
         keys = FeedKeys(self.plan.feed)
         self.answered = int(connected.execute_command("XLEN", keys.out))
-        self.reports += self._new(connected, keys.met)
-        for entry in self._new(connected, keys.alarms):
-            example = entry["seq"] + 1
-            self.alarms += [
-                Raised(example, alarm["kind"], alarm["scope"], alarm["name"])
-                for alarm in entry["alarms"]
-            ]
+        self.reports += [message for _, message in self._new(connected, keys.met)]
+        for entry_id, message in self._new(connected, keys.alarms):
+            self.alarms += raised_alarms(entry_id, message)
 
-    def _new(self, connected: Any, stream: str) -> Iterator[Any]:
-        """Yield the payloads of a stream that came since the last look."""
+    def _new(self, connected: Any, stream: str) -> Iterator[tuple[bytes, Any]]:
+        """Yield ID and payload of the entries of a stream that came since the last look."""
         start = b"(" + self._last.get(stream, b"0-0")
         for entry_id, fields in connected.execute_command("XRANGE", stream, start, "+"):
             self._last[stream] = entry_id
-            yield orjson.loads(fields[1])
+            yield entry_id, orjson.loads(fields[1])

@@ -23,7 +23,7 @@ from workers.broker.store import Store
 from workers.config.environment import PREFIX
 from workers.demo.curves import draw_curves
 from workers.demo.drift import Drift
-from workers.demo.feeds import SEED, Plan, Progress
+from workers.demo.feeds import SEED, Plan, Progress, alarm_sentence
 from workers.demo.page import live_page, show, write_report
 from workers.demo.view import LEGEND, Rate, line, methods_table, render
 from workers.errors import WorkerError
@@ -253,7 +253,7 @@ def _display(feeds: list[Progress], rates: dict[str, Rate], console: Console) ->
     def tell() -> None:
         for feed in feeds:
             for raised in feed.alarms[told.get(feed.plan.feed, 0) :]:
-                sentence = raised.told(feed.plan.drift)
+                sentence = alarm_sentence(raised, feed.plan.drift)
                 console.print(f"{feed.plan.feed}: {printable(sentence)}", highlight=False)
             told[feed.plan.feed] = len(feed.alarms)
             tenth = 10 * feed.answered // feed.total

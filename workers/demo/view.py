@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from workers.demo.drift import Drift
-from workers.demo.feeds import Progress, Report
+from workers.demo.feeds import Progress, Report, alarm_sentence
 from workers.printable import printable
 
 LEGEND = "[yellow]◆[/] accuracy so far   [cyan]█[/] probability announced so far"
@@ -128,7 +128,7 @@ def _panel(feed: Progress, rate: float) -> Panel:
 
 def _news(feed: Progress, drift: Drift) -> Text:
     """Return what goes wrong on purpose, or the first alarm after it."""
-    alarms = [raised for raised in feed.alarms if raised.example > drift.at]
+    alarms = [raised for raised in feed.alarms if raised.seq >= drift.at]
     if alarms:
-        return Text(printable(alarms[0].told(drift)), style="bold red")
+        return Text(printable(alarm_sentence(alarms[0], drift)), style="bold red")
     return Text(drift.sentence, style="yellow" if feed.answered >= drift.at else "dim")

@@ -1,12 +1,12 @@
-"""Whether the feed's alarms are silenced now: what people said in the stream of events."""
+"""Silences of a feed's alarms, as people said them in the stream of events."""
 
 import time
 
 from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
-from workers.errors import StateLost
 from workers.feed.keys import FeedKeys
-from workers.reading.answers import answer
+from workers.reading.answers import message
+from workers.reading.events import event_of
 
 _COUNT = 1000
 
@@ -37,10 +37,6 @@ class Silences:
         return time.time() < self._until
 
     def _note(self, entry: Entry) -> None:
-        try:
-            event = answer(entry)
-        except StateLost:  # another program wrote it
-            return
-        until = event.get("until")
-        if event.get("code") == "silenced" and isinstance(until, int):
-            self._until = until / 1000
+        event = event_of(entry[0], message(entry))
+        if event is not None and event.code == "silenced" and event.until >= 0.0:
+            self._until = event.until / 1000

@@ -1,10 +1,11 @@
-"""How a feed stands, seen from outside."""
+"""Status of a feed, read from outside."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
 from workers.errors import InvalidPublication, WrongKeyType
 from workers.feed.agreement import check_computed
@@ -53,8 +54,8 @@ class Status:
         Learned examples at each kept snapshot, the newest first.
     validity : dict or None
         The newest message of `met`.
-    open_alarms : list of dict
-        As the messages of `alarms` have them, the oldest first; see `alarms.open_alarms`.
+    open_alarms : list of Alarm
+        The oldest first; see `alarms.open_alarms`.
     scoring : Scoring or None
         What scorers have, and what waits for them; None where there are none.
     consumers : list of ConsumerGroup
@@ -82,7 +83,7 @@ class Status:
     digest: str
     snapshots: list[int]
     validity: dict[str, Any] | None
-    open_alarms: list[dict[str, Any]]
+    open_alarms: list[Alarm]
     scoring: Scoring | None
     consumers: list[ConsumerGroup]
     stored: Stored

@@ -109,7 +109,7 @@ def test_the_commands_see_feeds_on_every_node(cluster, feeds, run):
         assert f"{COUNT} entries" in run("status", feed, *at)[1]
         assert len(run("tail", feed, "--json", "-n", "0", *at)[1].splitlines()) == COUNT
         assert run("verify", feed, *at)[0] == 0
-        assert run("dlq", feed, *at)[0] == 0
+        assert run("tail", feed, "--stream", "dlq", *at)[0] == 0
 
 
 def test_push_reaches_the_node_of_the_feed_and_the_list_of_feeds(cluster, run):
@@ -260,11 +260,9 @@ def test_alarms_are_committed_listed_and_silenced_as_on_a_lone_server(cluster, e
     found = alarmed(cluster.url, feed)
     assert found
     assert found == alarmed(embedded_url, "clustered-alarmed")
-    code, said, _ = run("alarms", feed, "--redis", cluster.url)
+    code, said, _ = run("tail", feed, "--stream", "alarms", "--redis", cluster.url)
     assert (code, "calibration" in said) == (0, True)
-    assert (
-        run("alarms", "silence", feed, "--for", "30m", "--why", "x", "--redis", cluster.url)[0] == 0
-    )
+    assert run("note", feed, "x", "--silence", "30m", "--redis", cluster.url)[0] == 0
 
 
 def test_entries_are_appended_once_each_while_the_slot_moves(cluster):

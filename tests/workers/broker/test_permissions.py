@@ -89,7 +89,7 @@ def test_each_role_does_its_part_under_its_own_user(own_redis, urls, capsys):
     assert run(capsys, "status", *reader)[1].splitlines()[1].split()[:3] == ["f", "none", "150"]
     assert len(run(capsys, "tail", "f", "--json", "-n", "0", *reader)[1].splitlines()) == 150
     assert run(capsys, "tail", "f", "--stream", "met", *reader)[0] == 0
-    assert run(capsys, "dlq", "f", *reader)[0] == 0
+    assert run(capsys, "tail", "f", "--stream", "dlq", *reader)[0] == 0
     assert run(capsys, "verify", "f", *reader)[0] == 0
     with Store(own_redis.url, "f") as store:
         group = store.call("XINFO", "GROUPS", store.keys.input)[0]

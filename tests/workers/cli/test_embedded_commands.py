@@ -39,7 +39,7 @@ def source(tmp_path):
 LOOKING = [
     ["status", "f"],
     ["status", "--check"],
-    ["tail", "f"], ["export", "f"], ["dlq", "f"], ["verify", "f"], ["check", "f"],
+    ["tail", "f"], ["export", "f"], ["verify", "f"], ["check", "f"],
     ["fork", "f"], ["reset", "f", "--yes"], ["snapshot", "f", "--out", "/dev/null"],
     ["combine", "f", "g", "--into", "h", "--once"],
 ]  # fmt: skip

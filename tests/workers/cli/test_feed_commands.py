@@ -149,8 +149,8 @@ def test_the_worker_answers_as_the_predictor_does_in_process(answered, redis_url
 
 def test_the_worker_tells_how_far_it_came_and_where_it_stopped(answered):
     _, told = answered
-    counts = f"{ROWS + 1} answered, {ROWS} learned, 1 rejected (online-svm dlq answered)"
-    assert f"{counts}, stopped" in told
+    counts = f"{ROWS + 1} answered, {ROWS} learned, 1 rejected"
+    assert f"{counts} (online-svm tail answered --stream dlq), stopped" in told
     assert "accuracy" in told
 
 
@@ -365,7 +365,7 @@ def test_a_broken_pipe_that_is_not_the_output_is_a_fault(answered, redis_url, mo
 
 def test_dlq_shows_why_an_entry_was_rejected(answered, run):
     feed, _ = answered
-    _, out, _ = run("dlq", feed, "--json")
+    _, out, _ = run("tail", feed, "--stream", "dlq", "--json")
     found = orjson.loads(out)
     assert found["code"] in ("unknown_feature", "missing_feature")
     assert '{"age":1}' in found["head"]

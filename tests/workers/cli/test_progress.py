@@ -121,7 +121,7 @@ def test_a_worker_tells_how_many_it_rejected_and_where_to_see_why():
     tell(outcome(20, 30))
     tell(outcome(30, 40, rejected=1))
     tell.close()
-    expected = "f: 40 answered, 39 learned, 3 rejected (online-svm dlq f), stopped\n"
+    expected = "f: 40 answered, 39 learned, 3 rejected (online-svm tail f --stream dlq), stopped\n"
     assert target.getvalue() == expected
 
 
@@ -130,7 +130,8 @@ def test_a_worker_that_went_on_does_not_pass_its_rejections_for_all_of_the_feed(
     tell = WorkerProgress("f", target, every=1e9)
     tell(outcome(20, 30, rejected=1))
     tell.close()
-    assert "29 learned, 1 rejected since this worker began (online-svm dlq f)" in target.getvalue()
+    counts = "29 learned, 1 rejected since this worker began"
+    assert f"{counts} (online-svm tail f --stream dlq)" in target.getvalue()
 
 
 def test_a_push_shows_plain_lines_where_there_is_no_terminal(monkeypatch, capsys):

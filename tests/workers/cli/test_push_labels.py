@@ -6,7 +6,7 @@ from late_feed import flat, history, settings
 
 from workers.broker.store import Store
 from workers.cli.late_label_text import late_label_lines
-from workers.cli.tail import line
+from workers.cli.stream_text import line
 
 
 @pytest.fixture

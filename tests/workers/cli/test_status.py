@@ -16,6 +16,7 @@ from online_svm.metrics.windowed.slice_values import SliceValues
 from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.stream_validity import StreamValidity
+from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.prediction import ValidityReport
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.window_config import WindowConfig
@@ -25,7 +26,7 @@ from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.feed.agreement import agreement
 from workers.feed.keys import REGISTRY
-from workers.message.encode import encode_report
+from workers.message.encode import encode_alarms, encode_report
 from workers.reading.backlog import COUNTED
 
 
@@ -254,3 +255,45 @@ def test_inverted_labels_show_in_the_recent_figures_and_hardly_in_those_of_all(r
     (whole,) = (line for line in shown if line.startswith("  validity "))
     accuracy, announced = (float(x) for x in re.findall(r"\d+\.\d+", whole)[:2])
     assert abs(accuracy - announced) < 0.03
+
+
+OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, 0.0625, 0.03, 0.09)
+MOVED = Alarm(
+    5041, "exchangeability", "scores", "odds", "ranks", 8.0, 7.7, 10, moved=(Moved("hour", 1.92),)
+)
+
+
+def raise_alarms(url, feed, *entries):
+    with Store(url, feed) as store:
+        for i, alarms in enumerate(entries, 1):
+            store.call("XADD", store.keys.alarms, f"{i}-0", "p", encode_alarms(alarms, 5039 + i))
+
+
+def test_the_open_alarms_come_first_of_one_test_the_newest(run, url):
+    begin(url, "f", waiting=1)
+    raise_alarms(url, "f", [OFF], [OFF, MOVED])
+    told = [line.split()[:4] for line in run("f")[1].splitlines() if line.startswith("  alarm ")]
+    assert told == [
+        ["alarm", "n", "5,041", "exchangeability:"],
+        ["alarm", "n", "5,040", "calibration:"],
+    ]
+    found = orjson.loads(run("f", "--json")[1])["open_alarms"]
+    assert found == [orjson.loads(orjson.dumps(alarm)) for alarm in (OFF, MOVED)]
+
+
+def test_the_first_alarm_is_the_one_that_leaves_no_guarantee(run, url):
+    begin(url, "f", waiting=1)
+    raise_alarms(url, "f", [MOVED], [replace(OFF, n=5050 + i, name=f"c{i}") for i in range(5)])
+    _, out, _ = run("f")
+    told = [line.split()[2:4] for line in out.splitlines() if line.startswith("  alarm ")]
+    kinds = [["5,041", "exchangeability:"], ["5,054", "calibration:"], ["5,053", "calibration:"]]
+    assert told == kinds
+    assert "and 3 open alarms more" in out
+
+
+def test_alarms_of_another_program_are_an_error(run, url):
+    begin(url, "f", waiting=1)
+    with Store(url, "f") as store:
+        store.call("XADD", store.keys.alarms, "3-0", "p", "\x1b[31m")
+    code, _, err = run("f")
+    assert (code, "another program" in err) == (4, True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from bokeh.models import Div
 
-from workers.dashboard.alarms import Alarm, Event, events_of
+from online_svm.stream.alarm import Alarm
 from workers.dashboard.alarms_card import AlarmsCard
 from workers.dashboard.answers_card import AnswersCard
 from workers.dashboard.excerpt import POINTS, Choice, Excerpt, thinned, within
@@ -24,6 +24,8 @@ from workers.dashboard.parts_card import PartsCard, worst
 from workers.dashboard.reliability_card import LEAST, ReliabilityCard
 from workers.dashboard.reports import parsed, recent
 from workers.dashboard.validity_cards import AccuracyCard
+from workers.reading.alarms import RaisedAlarm
+from workers.reading.events import Event, known_events
 from workers.reading.true_labels import Truth
 
 HOSTILE = "<script>alert(1)</script>"
@@ -55,12 +57,9 @@ def answers(count, hit=True):
     return [Answer(b"%d-0" % i, message, Truth(True, "a", hit)) for i in range(count)]
 
 
-def alarm(n, **more):
-    usual = {
-        "time": 1000.0 * n, "n": n, "kind": "calibration", "scope": "class", "name": "b",
-        "action": "report", "words": "the probability of class b is too low",
-    }  # fmt: skip
-    return Alarm(**usual | more)
+def alarm(n, name="b", entry=None):
+    found = Alarm(n, "calibration", "class", name, "bets", 5.7, 5.3, 10, 0.06, 0.03, 0.09)
+    return RaisedAlarm(entry or b"%d-0" % (1000 * n), n - 1, found)
 
 
 @pytest.mark.parametrize("kind", CARDS)
@@ -101,7 +100,7 @@ def test_the_alarms_are_marked_where_they_were_raised():
 def test_notes_are_marked_at_their_example_with_their_text_and_nothing_else_is():
     said = {"code": "note", "writer": "ann@desk", "detail": "deployed v2 " + "x" * 60, "n": 250}
     odd = [{"code": "note", "detail": "no n"}, {"code": "began", "n": 7}, {"code": "note", "n": ""}]
-    events = list(events_of((b"99-0", one) for one in (*odd, said)))
+    events = known_events((b"99-0", one) for one in (*odd, said))
     for axis, place in (("n", 250), ("time", 99)):
         card = AccuracyCard(axis)
         card.refresh(Excerpt("mail", axis, reports(), events=events))
@@ -114,7 +113,7 @@ def test_a_range_leaves_out_the_notes_before_it():
     view = FeedView("mail")
     view.reports.extend(reports(30))
     said = [{"code": "note", "detail": "-", "n": n} for n in (900, 2500)] + [{"code": "began"}]
-    view.events.extend(events_of((b"99-0", one) for one in said))
+    view.events.extend(known_events((b"99-0", one) for one in said))
     cut = Excerpt.of(view, Choice(range="1000"))
     assert cut.notes()["x"] == [2500]
     assert [event.code for event in cut.events] == ["note", "began"]
@@ -188,9 +187,7 @@ def test_labels_to_come_are_counted_with_the_bounds_of_the_accuracy():
 
 
 def test_ten_thousand_alarms_are_ten_lines():
-    text = shown(
-        AlarmsCard(), Excerpt("f", alarms=[alarm(n, words=HOSTILE) for n in range(10_000)])
-    )
+    text = shown(AlarmsCard(), Excerpt("f", alarms=[alarm(n, HOSTILE) for n in range(10_000)]))
     assert text.count("<tr>") == 11
     assert "9,990 older alarms are kept" in text
     assert HOSTILE not in text
@@ -200,7 +197,7 @@ def test_ten_thousand_alarms_are_ten_lines():
 
 
 def test_an_alarm_has_the_time_of_its_entry_and_that_of_its_commit():
-    alarms = [alarm(7, time=0.0, entry=b"1-0"), alarm(8, time=0.0, entry=b"2-0")]
+    alarms = [alarm(7, entry=b"1-0"), alarm(8, entry=b"2-0")]
     text = shown(AlarmsCard(), Excerpt("f", alarms=alarms, committed={b"2-0": 1_700_000_000_000}))
     assert text.count("1970-01-01 00:00:00") == 2
     assert text.count("2023-11-14 22:13:20") == 1
@@ -232,7 +229,7 @@ def test_a_range_ends_at_the_newest_report():
     view = FeedView("f")
     view.reports.extend(given)
     view.alarms.extend([alarm(50), alarm(9500)])
-    assert [a.n for a in Excerpt.of(view, Choice(range="1000")).alarms] == [9500]
+    assert [a.alarm.n for a in Excerpt.of(view, Choice(range="1000")).alarms] == [9500]
 
 
 def test_a_curve_has_no_more_points_than_can_be_seen_and_keeps_the_newest():

@@ -1,12 +1,14 @@
 """What the page reads from Redis: what is new, and what a feed's state is."""
 
 import time
+from dataclasses import asdict
 
 import pytest
 from dashboard_feed import answer
 from fault_redis import Server
 from structlog.testing import capture_logs
 
+from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
 from workers.dashboard.excerpt import Choice
 from workers.dashboard.feed_follower import FeedFollower
@@ -226,12 +228,15 @@ def test_redis_that_goes_away_is_told_and_what_was_read_stays(tmp_path, feeds):
     server.stop()
 
 
-def test_alarms_of_an_entry_are_read_one_by_one(mail, follower):
-    alarm = {"n": 7, "kind": "calibration", "scope": "class", "name": "<b>", "monitor": "bets"}
+def test_alarms_of_an_entry_are_read_one_by_one_and_what_is_none_is_not(mail, follower):
+    alarm = asdict(Alarm(7, "calibration", "class", "<b>", "bets", 5.7, 5.3, 1))
     mail.answer()
     mail.put(mail.keys.alarms, "1000-0", {"v": 2, "seq": 6, "alarms": [alarm, alarm | {"n": 8}]})
+    for i, odd in enumerate(({"n": "7"}, {"name": [3]}, {"log_wealth": "much"}), 1001):
+        mail.put(mail.keys.alarms, f"{i}-0", {"v": 2, "seq": 6, "alarms": [alarm | odd]})
     follower.update()
-    assert [(one.n, one.name) for one in follower.view.alarms] == [(7, "<b>"), (8, "<b>")]
+    found = [(raised.alarm.n, raised.alarm.name) for raised in follower.view.alarms]
+    assert found == [(7, "<b>"), (8, "<b>")]
 
 
 def test_why_a_worker_gave_a_feed_up_is_told_although_no_answer_came(mail, follower):

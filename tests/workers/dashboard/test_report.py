@@ -6,10 +6,10 @@ import orjson
 import pytest
 from browser import chromium, expecting, tab
 
+from online_svm.stream.alarm import Alarm
 from workers.admin.attention import note
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.dashboard.alarms import Alarm
 from workers.dashboard.excerpt import Excerpt
 from workers.dashboard.report import past_export, past_feed
 from workers.dashboard.report.past_export import read_export
@@ -17,6 +17,7 @@ from workers.dashboard.report.past_feed import NothingKept, read_past
 from workers.dashboard.report.summary import sentences
 from workers.dashboard.reports import parsed
 from workers.errors import BadConfiguration
+from workers.reading.alarms import RaisedAlarm
 
 HEAD = "entry,status,label,probability,lower,upper,is_right"
 HOSTILE = "</script><script>alert(1)</script>\x1b[2J"
@@ -38,12 +39,9 @@ def run(run_command, embedded_url):
     return lambda *arguments: run_command("report", *arguments, "--redis", embedded_url)
 
 
-def alarm(n, **more):
-    usual = {
-        "time": 1_700_000_000_000.0, "n": n, "kind": "calibration", "scope": "class",
-        "name": "fraud", "action": "report", "words": "the probability of class fraud is too low",
-    }  # fmt: skip
-    return Alarm(**usual | more)
+def alarm(n, entry=b"1700000000000-0"):
+    found = Alarm(n, "calibration", "class", "fraud", "bets", 5.7, 5.3, 10, 0.06, 0.03, 0.09)
+    return RaisedAlarm(entry, n - 1, found)
 
 
 def test_an_alarm_is_told_with_what_was_announced_and_what_came():
@@ -51,8 +49,8 @@ def test_an_alarm_is_told_with_what_was_announced_and_what_came():
     message = {"n": 500, "scored": 500, "windowed": {"classes": [figures]}}
     told = sentences(Excerpt("f", reports=parsed([(b"1-0", message)]), alarms=[alarm(440)]))
     assert (
-        "At 2023-11-14 22:13:20, example 440: the probability of class fraud is too low; it was "
-        "announced at 0.080 and came at 0.140."
+        "At 2023-11-14 22:13:20, example 440: the probability of class fraud is too low by 0.060 "
+        "(0.030 to 0.090) since n = 10; it was announced at 0.080 and came at 0.140."
     ) in told
     assert any(text.startswith("Of the parts, class fraud is farthest off") for text in told)
 

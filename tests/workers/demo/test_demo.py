@@ -15,12 +15,14 @@ import pytest
 from processes import Process
 from rich.console import Console
 
+from online_svm.stream.alarm import Alarm
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.demo import run
-from workers.demo.feeds import Plan, Progress, Raised
+from workers.demo.feeds import Plan, Progress
 from workers.demo.view import Rate, line, render
 from workers.push.ingest import push
+from workers.reading.alarms import RaisedAlarm
 
 
 def processes_that_mention(text: str) -> list[str]:
@@ -63,9 +65,7 @@ def test_the_demo_answers_three_feeds_shows_the_page_draws_the_curves_and_leaves
     assert "1,250 examples answered" in said
     assert "2,310 examples answered" in said
     assert "2,400 examples answered" in said
-    found = re.search(
-        r"sensors: alarm: \S+, \S+.*?, at example 1,\d{3}: (\d+) after the drift", said
-    )
+    found = re.search(r"sensors: alarm at example 1,\d{3}, (\d+) after the drift: the ", said)
     assert found is not None
     assert int(found[1]) < 200
     assert said.startswith(f"reading the data ... {run.COMPILING} ... Redis, embedded and private")
@@ -140,15 +140,21 @@ def test_the_live_view_fits_80_columns_and_24_lines_and_wraps_nothing():
     assert any("feature 2 changes its sign after 1,200 examples" in line for line in lines)
 
 
+def raised(example, name):
+    alarm = Alarm(example, "calibration", "class", name, "bets", 5.7, 5.3, 10)
+    return RaisedAlarm(b"1-0", example - 1, alarm)
+
+
 def test_the_live_view_tells_the_first_alarm_after_the_drift():
     plan = run.PLANS[2]
     feed = Progress(plan, total=2400, answered=1300, reports=[REPORT])
-    feed.alarms = [Raised(901, "calibration", "overall", None)]
+    feed.alarms = [raised(901, "a")]
     console = Console(file=io.StringIO(), width=80, color_system=None)
     assert any("changes its sign" in line for line in shown(console, render([feed], RATES)))
-    feed.alarms.append(Raised(1241, "calibration", "class", "\x1b[2Ja"))
+    feed.alarms.append(raised(1241, "\x1b[2Ja"))
     view = "\n".join(shown(console, render([feed], RATES)))
-    assert "alarm: calibration, class \\x1b[2Ja, at example 1,241: 41 after the drift" in view
+    said = "alarm at example 1,241, 41 after the drift: the probability of class \\x1b"
+    assert said in view
 
 
 def test_the_live_view_says_why_it_stands_still_at_the_first_refit():

@@ -179,6 +179,7 @@ def test_status_tells_which_alarms_are_open(embedded_url, feed):
     newest = {(a["kind"], a["scope"], a["name"]): a for a in raised}
     found = status(worker.store)
     assert found.validity is None
-    assert found.open_alarms == sorted(newest.values(), key=lambda alarm: alarm["n"])
+    told = orjson.loads(orjson.dumps(found.open_alarms))
+    assert told == sorted(newest.values(), key=lambda alarm: alarm["n"])
     assert 0 < len(found.open_alarms) <= len(raised) == found.alarms
     worker.abandon()

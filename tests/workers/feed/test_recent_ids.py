@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import verify
-from workers.cli.tail import line
+from workers.cli.stream_text import line
 from workers.config.settings import Limits, load
 from workers.engine.answer import process
 from workers.engine.loop import Engine

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from workers.dashboard.alarms import alarms_of
 from workers.dashboard.excerpt import Axis, Excerpt
 from workers.dashboard.feed_view import Answer, bounded
 from workers.dashboard.report.past_feed import (
@@ -16,6 +15,7 @@ from workers.dashboard.reports import parsed
 from workers.feed.position import previous_id
 from workers.history.archive.reader import Archive
 from workers.message.stored import parse
+from workers.reading.alarms import known_alarms
 from workers.reading.true_labels import ANSWERED, Truth, features_of
 
 
@@ -41,7 +41,7 @@ def read_archive(
             "--since or --until"
         )
     found = archive.tail("alarms", ("payload",), MOST_ALARMS, after, upto)
-    alarms = list(alarms_of(_messages(found)))[-MOST_ALARMS:]
+    alarms = known_alarms(_messages(found))[-MOST_ALARMS:]
     return Excerpt(archive.identity.feed, axis, reports.kept, answers, [], alarms)
 
 

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from workers.broker.store import Store
-from workers.dashboard.alarms import Alarm, alarms_of, events_of
 from workers.dashboard.excerpt import Axis, Excerpt
 from workers.dashboard.feed_view import Answer, bounded
 from workers.dashboard.reports import Report, parsed
 from workers.errors import BadConfiguration
 from workers.feed.position import previous_id
-from workers.reading.alarms import commit_times
+from workers.reading.alarms import RaisedAlarm, commit_times, known_alarms
 from workers.reading.answers import message
+from workers.reading.events import known_events
 from workers.reading.true_labels import TrueLabels
 
 MOST_REPORTS = 2000
@@ -86,13 +86,13 @@ def read_past(
             f"feed {keys.feed!r} keeps no answers and no reports of this time: see online-svm "
             f"status {keys.feed}, and choose another --since or --until"
         )
-    alarms: list[Alarm] = []
+    alarms: list[RaisedAlarm] = []
     for found in _parsed_pages(store, keys.alarms, after, upto):
-        alarms = [*alarms, *alarms_of(found)][-MOST_ALARMS:]
+        alarms = [*alarms, *known_alarms(found)][-MOST_ALARMS:]
     events = [
         event
         for found in _parsed_pages(store, keys.events, after, upto)
-        for event in events_of(found)
+        for event in known_events(found)
     ]
     kept = store.call("XRANGE", keys.raised, "-", "+")
     times = commit_times(kept)

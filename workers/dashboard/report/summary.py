@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterator
 
-from workers.dashboard.alarms import Alarm
-from workers.dashboard.alarms_card import moment
+from online_svm.stream.alarm import Alarm
 from workers.dashboard.excerpt import Excerpt
 from workers.dashboard.parts_card import Part, worst
 from workers.dashboard.reports import Report, as_dict, as_list, cumulative, number, recent
 from workers.plural import counted
 from workers.printable import printable
+from workers.reading.alarms import RaisedAlarm
+from workers.reading.entry_time import moment
 
 TOLD = 5
 """Alarms that have a sentence of their own, and notes."""
@@ -17,6 +18,7 @@ TOLD = 5
 _FAR = 3.0
 """Standard deviations from which a part is named: one of a thousand is off so far by chance."""
 
+_MOST_WORDS = 400  # characters of what an alarm found
 _SHOWN = 60  # characters of a label or a name
 
 
@@ -85,11 +87,11 @@ def _were(count: int) -> str:
     return "was" if count == 1 else "were"
 
 
-def alarm_sentence(alarm: Alarm, past: Excerpt) -> str:
+def alarm_sentence(raised: RaisedAlarm, past: Excerpt) -> str:
     """Return what an alarm said, and when."""
-    found = alarm.words or f"an alarm of kind {alarm.kind[:_SHOWN]}"
-    text = f"At {moment(alarm.time)}, example {alarm.n:,.0f}: {found}"
-    committed = past.committed.get(alarm.entry)
+    alarm = raised.alarm
+    text = f"At {moment(raised.time)}, example {alarm.n:,}: {alarm.words[:_MOST_WORDS]}"
+    committed = past.committed.get(raised.entry)
     if committed is not None:
         text += f", committed at {moment(committed)}"
     return f"{text}{_class_figures(alarm, past)}."
@@ -107,7 +109,7 @@ def _class_figures(alarm: Alarm, past: Excerpt) -> str:
     return f"; it was announced at {said:.3f} and came at {came:.3f}"
 
 
-def _class_of(report: Report, name: str) -> dict[str, object] | None:
+def _class_of(report: Report, name: str | None) -> dict[str, object] | None:
     classes = as_list(as_dict(report.message.get("windowed")).get("classes"))
     return next((c for c in map(as_dict, classes) if str(c.get("label")) == name), None)
 

@@ -1,0 +1,80 @@
+"""`note`: what people say of a feed stands in its events."""
+
+import orjson
+import pytest
+
+from online_svm.stream.alarm import Alarm
+from workers.broker.store import Store
+from workers.message.encode import encode_alarms
+
+OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, 0.0625, 0.03, 0.09)
+
+
+@pytest.fixture
+def run(run_command, embedded_url):
+    return lambda *arguments: run_command("note", *arguments, "--redis", embedded_url)
+
+
+@pytest.fixture
+def store(embedded_url, feed):
+    """A feed that has learned 40 examples and raised an alarm."""
+    with Store(embedded_url, feed) as opened:
+        keys = opened.keys
+        opened.call("XADD", keys.input, "1-0", "x", "[1]")
+        opened.call("HSET", keys.state, "n", 40)
+        opened.call("XADD", keys.alarms, "3-0", "p", encode_alarms([OFF], 5039))
+        yield opened
+        opened.call("DEL", keys.input, keys.state, keys.alarms, keys.events)
+
+
+SAID = {
+    "what happened": (
+        ("deployed v2",), "noted at example 40", {"code": "note", "n": 40, "detail": "deployed v2"},
+    ),
+    "what happened before": (
+        ("deployed v2", "--at", "30"), "noted at example 30", {"code": "note", "n": 30},
+    ),
+    "an alarm by its n": (
+        ("a new form", "--ack", "5,040"), "the alarm at 3-0 is acknowledged",
+        {"code": "acknowledged", "alarm": "3-0", "detail": "the alarm at 3-0: a new form"},
+    ),
+    "an alarm by its entry": (
+        ("--ack", "3-0"), "the alarm at 3-0 is acknowledged",
+        {"code": "acknowledged", "detail": "the alarm at 3-0"},
+    ),
+    "a silence": (
+        ("planned", "--silence", "2h"), "no alarm is posted until 2", {"code": "silenced"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "told", "event"), SAID.values(), ids=SAID)
+def test_what_is_said_is_an_event(run, store, arguments, told, event):
+    code, out, err = run(store.keys.feed, *arguments)
+    assert (code, out, err.startswith(f"{store.keys.feed}: {told}")) == (0, "", True)
+    ((_, fields),) = store.call("XRANGE", store.keys.events, "-", "+")
+    assert orjson.loads(fields[1]).items() >= event.items()
+
+
+WRONG = {
+    "nothing": ((), "say what to note"),
+    "more than there is": (("x", "--at", "41"), "--at 41: feed 'FEED' has learned 40 examples"),
+    "no such alarm": (("--ack", "9,999,999"), "keeps no alarm '9,999,999': give the n that "
+                      "online-svm tail FEED --stream alarms shows"),
+    "no time": (("x", "--silence", "2w"), "--silence '2w': write 90s, 30m, 2h or 1d"),
+    "too long": (("x", "--silence", "31d"), "--silence: 0s to 30d"),
+    "no reason": (("--silence", "2h"), "say why: online-svm note FEED 'planned work' --silence"),
+    "two things": (("x", "--ack", "3-0", "--silence", "2h"), "one of --at, --ack and --silence"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "told"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_said_is_told_in_one_line_and_leaves_no_event(run, store, arguments, told):
+    code, _, err = run(store.keys.feed, *arguments)
+    assert (code, told.replace("FEED", store.keys.feed) in err.splitlines()[-1]) == (2, True)
+    assert not store.length(store.keys.events)
+
+
+def test_nothing_is_said_of_a_feed_that_is_none(run):
+    code, _, err = run("nobody", "deployed v2")
+    assert (code, "no feed 'nobody'" in err) == (2, True)

@@ -1,0 +1,238 @@
+"""Entries of a feed's streams as lines of text, and as lines of JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workers.message.stored import parse
+from workers.printable import printable, printable_json
+from workers.reading.alarms import alarm_line, raised_alarms
+from workers.reading.answers import message, payload
+from workers.reading.entry_time import is_of_this_era, moment
+from workers.reading.events import event_line, event_of
+
+if TYPE_CHECKING:
+    from workers.broker.batch_size import Entry
+    from workers.reading.true_labels import TrueLabels
+
+
+def raw_lines(page: "Sequence[Entry]") -> Iterator[str]:
+    """Yield the payloads as they are stored."""
+    for entry in page:
+        yield payload(entry).decode(errors="backslashreplace")
+
+
+def answer_lines(page: "Sequence[Entry]", truths: "TrueLabels", as_json: bool) -> Iterator[str]:
+    """Yield a line for each answer, with the label that was learned."""
+    known = truths.of(page, [message(entry) for entry in page])
+    for entry, truth in zip(page, known, strict=True):
+        data, fields = payload(entry), truth.fields(truths.with_features)
+        yield (
+            printable_json(with_fields(data, fields)) if as_json else printable(line(data, fields))
+        )
+
+
+def report_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
+    """Yield a line for each report."""
+    for entry in page:
+        data = payload(entry)
+        yield printable_json(data) if as_json else printable(line(data))
+
+
+def alarm_lines(
+    page: "Sequence[Entry]", committed: Mapping[bytes, int], as_json: bool
+) -> Iterator[str]:
+    """Yield a line for each alarm, with the time of its commit; as JSON a line for each entry."""
+    for entry in page:
+        data = payload(entry)
+        if as_json:
+            yield printable_json(data)
+            continue
+        at = _committed(committed.get(entry[0]))
+        yield from (printable(f"{text}{at}") for text in alarm_texts(data))
+
+
+def dead_letter_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
+    """Yield a line for each rejected entry: ID, reason code, reason, size, and how it began."""
+    import orjson
+
+    for entry_id, flat in page:
+        fields = dict(zip(flat[::2], flat[1::2], strict=True))
+        shown = {"id": entry_id.decode()} | {
+            printable(name): value.decode(errors="backslashreplace")
+            for name, value in fields.items()
+        }
+        if as_json:
+            yield printable_json(orjson.dumps(shown))
+            continue
+        code, reason, size, head = (shown.get(k, "") for k in ("code", "reason", "size", "head"))
+        yield printable(f"{shown['id']}  {code}: {reason}  {size} bytes: {head[:60]!r}")
+
+
+def event_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
+    """Yield a line for each event; its time is in the ID of its entry, which JSON has as `id`."""
+    for entry in page:
+        data = payload(entry)
+        event = event_of(entry[0], message(entry))
+        if event is None:
+            yield printable(_foreign(data))
+        elif as_json:
+            yield printable_json(with_fields(data, {"id": entry[0].decode()}))
+        else:
+            yield printable(event_line(event))
+
+
+def alarm_texts(data: bytes) -> list[str]:
+    """Return the alarms of a payload as lines of text.
+
+    Examples
+    --------
+    >>> alarm_texts(b"<html>")
+    ['not of this program: <html>']
+    """
+    from workers.errors import StateLost
+
+    try:
+        return [alarm_line(raised.alarm) for raised in raised_alarms(b"0-0", _parsed(data))]
+    except StateLost:
+        return [_foreign(data)]
+
+
+def line(data: bytes, truth: Mapping[str, Any] | None = None) -> str:
+    """Return an answer or a report as a line of text, with the true label if it is known.
+
+    Examples
+    --------
+    >>> line(b'{"status":"rejected","seq":3,"n":3,"code":"label","reason":"y is empty"}')
+    '         3  rejected: label: y is empty'
+    >>> line(b"<html>")
+    'not of this program: <html>'
+    """
+    found = _parsed(data)
+    try:
+        return _report(found) if "scored" in found else _answer(found, truth or {})
+    except (TypeError, ValueError, LookupError, AttributeError):
+        return _foreign(data)
+
+
+def _parsed(data: bytes) -> Any:
+    """Return the payload as an object, an answer as in the full form; None if it is no message."""
+    try:
+        return parse(data)
+    except ValueError:
+        return None
+
+
+def _foreign(data: bytes) -> str:
+    return f"not of this program: {data[:200].decode(errors='backslashreplace')}"
+
+
+def _committed(milliseconds: int | None) -> str:
+    """Return when an alarm was committed, as the end of its line; nothing where it is not known.
+
+    Examples
+    --------
+    >>> _committed(1_700_000_000_123)
+    '  committed 2023-11-14 22:13:20 UTC'
+    """
+    if milliseconds is None or not is_of_this_era(milliseconds):
+        return ""
+    return f"  committed {moment(milliseconds)} UTC"
+
+
+def with_fields(data: bytes, fields: dict[str, Any]) -> bytes:
+    """Return a payload with fields added at its end; the bytes before them are unchanged.
+
+    A compact answer is given as in the full form.
+
+    Examples
+    --------
+    >>> with_fields(b'{"status":"ok"}', {"true_label": "a"})
+    b'{"status":"ok","true_label":"a"}'
+    """
+    import orjson
+
+    from workers.message.compact.form import NAME
+
+    found = _parsed(data)
+    if not (isinstance(found, dict) and data.endswith(b"}")):
+        return data
+    if found.get("payload") == NAME:
+        data = orjson.dumps(found)
+    return data[:-1] + b"," + orjson.dumps(fields)[1:] if fields else data
+
+
+def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
+    seq = f"{message['seq']:>10,}"
+    if message["status"] == "rejected":
+        return f"{seq}  rejected: {message['code']}: {message['reason']}"
+    if message["status"] == "duplicate":
+        return f"{seq}  duplicate: id {message['id']!r} was answered at {message['first']:,}"
+    if message["status"] == "label":
+        return f"{seq}  label: {message['label']} of id {message['example']!r} {message['done']}"
+    if message["status"] == "warming":  # the reason says so
+        return f"{seq}  {message['reason']}{_true(truth)}{_features(truth)}"
+    maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
+    note = "" if message["reason"] is None else f" ({message['reason']})"
+    return (
+        f"{seq}  {message['label']}  {message['probability']:.3f} "
+        f"[{message['lower']:.3f}, {message['upper']:.3f}]{_true(truth)}{maps}  "
+        f"{message['guarantee']}{note}{_features(truth)}"
+    )
+
+
+def _true(truth: Mapping[str, Any]) -> str:
+    """Return the true label, and whether the answer was right.
+
+    Examples
+    --------
+    >>> _true({"true_label": "ham", "is_right": False}), _true({"true_label": None})
+    ('  wrong, the label is ham', '')
+    """
+    if truth.get("true_label") is None:
+        return ""
+    told = {None: "", True: "right, ", False: "wrong, "}[truth["is_right"]]
+    return f"  {told}the label is {truth['true_label']}"
+
+
+def _features(truth: Mapping[str, Any]) -> str:
+    """Return the features as text, if they were requested.
+
+    Examples
+    --------
+    >>> _features({"features": {"age": 39}}), _features({"features": [0.5, 1]}), _features({})
+    ('  age=39', '  0.5 1', '')
+    """
+    sent = truth.get("features") or ()
+    shown = (f"{k}={v}" for k, v in sent.items()) if isinstance(sent, dict) else map(str, sent)
+    return f"  {' '.join(shown)}" if sent else ""
+
+
+def _by_map(message: dict[str, Any], name: str) -> str:
+    """Return the probability of the predicted label by one map, with its interval if any.
+
+    Examples
+    --------
+    >>> answer = {"label": "b", "classes": ["a", "b"], "maps": {"venn-abers": [0.25, 0.75]}}
+    >>> _by_map(answer, "venn-abers")
+    '0.750'
+    >>> _by_map(answer | {"map_intervals": {"venn-abers": [[0.2, 0.3], [0.7, 0.8]]}}, "venn-abers")
+    '0.750 [0.700, 0.800]'
+    """
+    label = message["classes"].index(message["label"])
+    point = f"{message['maps'][name][label]:.3f}"
+    intervals = message.get("map_intervals", {})
+    if name not in intervals:
+        return point
+    lower, upper = intervals[name][label]
+    return f"{point} [{lower:.3f}, {upper:.3f}]"
+
+
+def _report(message: dict[str, Any]) -> str:
+    head = f"{message['n']:>10,}  scored {message['scored']:,}"
+    if message["headline"]["predicted"]["accuracy"] is None:
+        return f"{head}  nothing scored yet"
+    own = message["headline"]["predicted"]
+    return (
+        f"{head}  accuracy {own['accuracy']:.3f}  probability {own['probability']:.3f} "
+        f"[{own['lower']:.3f}, {own['upper']:.3f}]  log loss {message['venn']['log_loss']:.3f}"
+    )
