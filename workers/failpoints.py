@@ -30,7 +30,7 @@ NAMES = (
 )
 
 OF_ARCHIVE = ("archive-written", "archive-renamed", "archive-acknowledged")
-"""Points of `archive`: a part has its temporary name, has its own, is acknowledged."""
+"""Points of `export --to`: a part has its temporary name, has its own, is acknowledged."""
 
 
 class Failpoint:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workers.cli.export import flat
+from workers.cli.export_table import flat
 from workers.cli.stream_text import line, with_fields
 from workers.combine.sources import bounds
 from workers.dashboard.answers_card import _row

@@ -140,7 +140,7 @@ class Backup:
 
 def _check_kind(start: bytes) -> None:
     if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + _LENGTH:
-        raise ValueError("this is no backup; online-svm snapshot FEED --out FILE saves one")
+        raise ValueError("this is no backup; online-svm backup FEED --out FILE saves one")
 
 
 def _header(text: bytes) -> dict[str, Any]:

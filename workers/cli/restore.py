@@ -24,7 +24,7 @@ def restore(
     feed: Feed,
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="What `snapshot` saved.", show_default=False),
+        typer.Argument(metavar="FILE", help="What `backup` saved.", show_default=False),
     ],
     redis: Redis = None,
     config: Config = None,

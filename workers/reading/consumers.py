@@ -15,7 +15,7 @@ class ConsumerGroup:
     Attributes
     ----------
     name : str
-        `archive` by default, if `online-svm archive` reads.
+        `archive` by default, if `online-svm export --to` reads.
     upto : str
         ID of the last entry that it was given; what an archive has up to there is on disk.
     pending : int

@@ -70,7 +70,7 @@ def reconfigured(store, config):
     "command",
     [
         ("worker",), ("check",), ("verify",), ("repair",), ("status",), ("tail",), ("export", "-"),
-        ("snapshot", "--out", "OUT"), ("combine", "other", "--into", "both"), ("backtest",),
+        ("backup", "--out", "OUT"), ("combine", "other", "--into", "both"), ("backtest",),
     ],
     ids=lambda command: command[0],
 )  # fmt: skip

@@ -223,7 +223,7 @@ def test_the_commands_back_a_feed_up_and_restore_it_on_a_new_server(tmp_path, ca
     with embedded.temporary() as first:
         run(first.url, "push", "mail", "Phishing", "--limit", "100")
         work(first.url, "mail", SETTINGS, 100, tmp_path / "first.log")
-        assert "seq 100, n 100" in run(first.url, "snapshot", "mail", "--out", path)[1]
+        assert "seq 100, n 100" in run(first.url, "backup", "mail", "--out", path)[1]
         run(first.url, "push", "mail", "Phishing", "--skip", "100", "--limit", "80")
         work(first.url, "mail", SETTINGS, 180, tmp_path / "more.log")
         with Store(first.url, "mail") as store:

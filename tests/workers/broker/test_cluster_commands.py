@@ -50,7 +50,7 @@ def test_a_feed_is_exported_forked_saved_restored_explained_and_reset(cluster, r
         before = outcome(store)
     assert len(run("export", feed).splitlines()) > COUNT
     run("explain", feed, before[0][0][-1][0].decode())
-    run("snapshot", feed, "--out", str(tmp_path / "saved"))
+    run("backup", feed, "--out", str(tmp_path / "saved"))
     run("fork", feed, "--to", copy)
     with Store(cluster.url, copy, block_ms=20) as other:
         drain(engine(other, keep_input=True, snapshot_every=100), COUNT)
@@ -71,7 +71,7 @@ def test_a_feed_is_archived(cluster, run, tmp_path):
         push(store, rows(COUNT))
         drain(engine(store, keep_input=True), COUNT)
     for added in (COUNT, 0):
-        assert f"{added} answers added" in run("archive", feed, "--to", str(tmp_path / "archive"))
+        assert f"{added} answers added" in run("export", feed, "--to", str(tmp_path / "archive"))
 
 
 def test_a_persons_rows_are_erased(cluster, run):

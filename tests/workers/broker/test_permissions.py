@@ -104,7 +104,7 @@ def test_an_archiver_reads_a_feed_and_moves_its_group(own_redis, urls, tmp_path,
         push(store, 0, 20)
         answer()
         place = ("--to", str(tmp_path), "--redis", urls["osvm-archiver"])
-        code, _, said = run(capsys, "archive", "f", *place)
+        code, _, said = run(capsys, "export", "f", *place)
         assert (code, "20 answers added" in said) == (0, True), said
         (flat,) = store.call("XINFO", "GROUPS", store.keys.out)
         assert flat[flat.index(b"last-delivered-id") + 1] == entry(19)[0].encode()

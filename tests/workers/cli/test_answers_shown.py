@@ -1,4 +1,4 @@
-"""What `export`, `tail`, `dlq` and `status` show: true labels, and text that is hostile."""
+"""What `export`, `tail` and `status` show: true labels, and text that is hostile."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from online_svm.config import PredictorConfig
 from workers.admin.verification import Difference
 from workers.broker.lease import Holder
 from workers.broker.store import Store
-from workers.cli import export as export_module
+from workers.cli import export_table as export_module
 from workers.cli import verify as verify_module
 from workers.cli.common import note, show
 from workers.config.settings import Limits

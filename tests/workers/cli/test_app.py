@@ -215,10 +215,10 @@ def test_the_settings_are_shown_with_where_each_comes_from(run, tmp_path, monkey
 
 
 EVERY_WAY_IN = [
-    *(("status",), ("tail", "f"), ("push", "f", "Phishing"), ("export", "f", "--csv", "-")),
+    *(("status",), ("tail", "f"), ("push", "f", "Phishing"), ("export", "f", "-")),
     *(("verify", "f"), ("check", "f"), ("worker", "f"), ("note", "f", "x"), ("fork", "f")),
     *(("combine", "f", "g", "--into", "h"), ("reset", "f", "--yes"), ("config", "show")),
-    ("snapshot", "f", "--out", "x"),
+    ("backup", "f", "--out", "x"),
 ]
 
 

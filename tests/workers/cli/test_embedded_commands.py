@@ -40,7 +40,7 @@ LOOKING = [
     ["status", "f"],
     ["status", "--check"],
     ["tail", "f"], ["export", "f"], ["verify", "f"], ["check", "f"],
-    ["fork", "f"], ["reset", "f", "--yes"], ["snapshot", "f", "--out", "/dev/null"],
+    ["fork", "f"], ["reset", "f", "--yes"], ["backup", "f", "--out", "/dev/null"],
     ["combine", "f", "g", "--into", "h", "--once"],
 ]  # fmt: skip
 

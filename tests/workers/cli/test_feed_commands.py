@@ -274,7 +274,7 @@ def test_tail_follows_a_feed_until_it_is_interrupted(answered, redis_url):
 
 # The last one writes so little that it meets the closed pipe only when it has ended.
 @pytest.mark.parametrize(
-    "command", [("export", "--csv"), ("tail", "-n", "0", "--json"), ("tail", "-n", "1")]
+    "command", [("export",), ("tail", "-n", "0", "--json"), ("tail", "-n", "1")]
 )
 def test_a_command_whose_reader_is_gone_ends_quietly_with_code_0(answered, redis_url, command):
     feed, _ = answered
@@ -374,7 +374,7 @@ def test_dlq_shows_why_an_entry_was_rejected(answered, run):
 
 def test_export_writes_one_row_an_answer(answered, run, tmp_path):
     feed, _ = answered
-    code, _, err = run("export", feed, "--csv", str(tmp_path / "out.csv"))
+    code, _, err = run("export", feed, str(tmp_path / "out.csv"))
     assert code == 0
     assert f"{ROWS + 1} answers exported" in err
     table = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
@@ -401,13 +401,13 @@ def test_tail_and_export_know_the_labels_that_a_worker_learned(answered, run):
 def test_export_goes_to_standard_output_unless_a_file_is_named(answered, run, tmp_path):
     feed, _ = answered
     path = tmp_path / "out.csv"
-    run("export", feed, "--csv", str(path))
-    for more in ([], ["--csv"], ["-"], ["--csv", "-"]):
+    run("export", feed, str(path))
+    for more in ([], ["-"]):
         assert run("export", feed, *more)[:2] == (0, path.read_text())
     assert path.read_text().startswith("entry,")
 
 
-@pytest.mark.parametrize("command", [("export",), ("snapshot", "--out")])
+@pytest.mark.parametrize("command", [("export",), ("backup", "--out")])
 def test_a_file_that_cannot_be_written_is_told_in_one_line(answered, run, command, tmp_path):
     feed, _ = answered
     path = tmp_path / "nowhere" / "file"
@@ -494,21 +494,6 @@ def test_fork_of_a_trimmed_feed_begins_with_what_is_kept_and_says_so(
         f"10 entries copied; the new feed begins with these, as {ROWS - 9} older ones were "
         "answered and trimmed; to answer: "
     )
-
-
-def test_snapshot_saves_the_newest_one(answered, run, tmp_path):
-    feed, _ = answered
-    path = tmp_path / "snapshot"
-    code, _, err = run("snapshot", feed, "--out", str(path))
-    assert code == 0
-    assert path.stat().st_size > 1000
-    assert f"n {ROWS} (input up to " in err
-
-
-def test_snapshot_of_a_feed_without_one_is_an_error(run):
-    code, _, err = run("snapshot", "nobody", "--out", "/dev/null")
-    assert code == 2
-    assert "no snapshot" in err
 
 
 def test_a_feed_that_was_reset_is_answered_again_byte_for_byte(

@@ -472,7 +472,7 @@ def test_a_source_that_was_reset_or_a_state_that_is_gone_ends_it(redis_url, feed
 @pytest.mark.parametrize("command", ["tail", "export", "status", "dlq"])
 def test_the_commands_that_read_a_feed_read_a_combination(whole, sources, capsys, command):
     with pytest.raises(SystemExit) as ended:
-        cli.main([command, "whole", "--redis", sources] + ["--csv", "-"] * (command == "export"))
+        cli.main([command, "whole", "--redis", sources])
     told = capsys.readouterr().out
     assert ended.value.code == 0
     expected = {"tail": "pignistic", "export": "pignistic b", "status": "700", "dlq": "unmatched"}

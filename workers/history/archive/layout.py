@@ -122,9 +122,7 @@ def find(path: Path, feed: str | None = None) -> Path:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise BadConfiguration(
-            f"{path}: is no archive; online-svm archive FEED --to DIR writes one"
-        )
+        raise BadConfiguration(f"{path}: is no archive; online-svm export FEED --to DIR writes one")
     names = ", ".join(each.name for each in found[:5])
     raise BadConfiguration(
         f"{path}: holds the archives of several feeds; name one of them: {names}"

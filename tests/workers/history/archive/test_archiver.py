@@ -33,7 +33,7 @@ from workers.history.archive.reader import Archive, last_answer  # noqa: E402
 from workers.history.archive.verification import verify_archive  # noqa: E402
 from workers.stop import Stop  # noqa: E402
 
-COMMAND = (sys.executable, "-m", "workers.cli", "archive")
+COMMAND = (sys.executable, "-m", "workers.cli", "export")
 STREAMS = {"input": "input", "answers": "out", "reports": "met", "alarms": "alarms"}
 
 

@@ -161,16 +161,16 @@ def test_a_directory_of_several_archives_is_searched_for_that_of_the_feed(
 
 
 def test_the_directory_of_a_feed_may_be_named_to_go_on_with(answered, archived, run):
-    code, _, said = run("archive", answered.keys.feed, "--to", archived.directory)
+    code, _, said = run("export", answered.keys.feed, "--to", archived.directory)
     assert (code, f"0 answers added to {archived.directory}" in said) == (0, True)
     assert not list(archived.directory.glob("feed=*"))
-    code, _, said = run("archive", "another", "--to", archived.directory)
+    code, _, said = run("export", "another", "--to", archived.directory)
     assert (code, "feed 'another' has no answers yet" in said) == (2, True)
     assert not list(archived.directory.glob("feed=*"))
 
 
 def test_a_feed_that_has_not_begun_leaves_no_directory(run, tmp_path, feed):
-    code, _, said = run("archive", feed, "--to", tmp_path / "cold")
+    code, _, said = run("export", feed, "--to", tmp_path / "cold")
     assert (code, "has no answers yet: online-svm worker" in said) == (2, True)
     assert not (tmp_path / "cold").exists()
 
@@ -178,7 +178,7 @@ def test_a_feed_that_has_not_begun_leaves_no_directory(run, tmp_path, feed):
 def test_nothing_is_said_to_be_added_where_an_error_was_the_first(
     answered, archived, run, tmp_path
 ):
-    code, _, said = run("archive", answered.keys.feed, "--to", tmp_path / "second")
+    code, _, said = run("export", answered.keys.feed, "--to", tmp_path / "second")
     assert code == 2
     assert "has another consumer" in said
     assert "added" not in said

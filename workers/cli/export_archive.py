@@ -1,11 +1,9 @@
-"""`archive`: write what a feed answers to Parquet files, each entry once."""
+"""A feed as Parquet files by day: each entry is written once."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, NamedTuple
 
-import typer
-
-from workers.cli.common import Config, Feed, Json, Redis, note, redis_url, show_json
+from workers.cli.common import note, show_json
 from workers.plural import counted
 
 if TYPE_CHECKING:
@@ -15,63 +13,21 @@ if TYPE_CHECKING:
 
 _POLL = 0.5  # seconds between two looks at a feed that has not begun
 
-To = Annotated[
-    Path,
-    typer.Option(
-        "--to", metavar="DIR", help="The archive; it goes on with one.", show_default=False
-    ),
-]
-Follow = Annotated[
-    bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C or SIGTERM.")
-]
-Every = Annotated[
-    float,
-    typer.Option(
-        "--every",
-        metavar="SECONDS",
-        min=0.0,
-        help="With --follow: write what is new after so long, at the latest.",
-    ),
-]
-Group = Annotated[
-    str,
-    typer.Option(
-        "--group",
-        help="Consumer group of the answers that is moved behind what is on disk. A worker "
-        "with --downstream block --downstream-group NAME trims nothing before that.",
-    ),
-]
-TakeGroup = Annotated[
-    bool,
-    typer.Option("--take-group", help="Take that group from an archive that was given up."),
-]
-AcceptGap = Annotated[
-    bool,
-    typer.Option("--accept-gap", help="Go on where entries were trimmed before they came here."),
-]
+
+class ArchiveOptions(NamedTuple):
+    """Options of an archive; see those of `export`."""
+
+    follow: bool
+    every: float
+    group: str
+    take_group: bool
+    accept_gap: bool
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("archive")(archive)
+def export_archive(url: str, feed: str, to: Path, options: ArchiveOptions, as_json: bool) -> None:
+    """Write answers, labels, reports, alarms and input of a feed, and go on with what comes.
 
-
-def archive(
-    feed: Feed,
-    to: To,
-    follow: Follow = False,
-    every: Every = 30.0,
-    group: Group = "archive",
-    take_group: TakeGroup = False,
-    accept_gap: AcceptGap = False,
-    redis: Redis = None,
-    config: Config = None,
-    json: Json = False,
-) -> None:
-    """Write answers, labels, reports, alarms and input of a feed as Parquet files by day.
-
-    Each entry is written once, whatever happens: the files say where to go on. Needs pyarrow
-    (pip install 'online-svm[archive]').
+    The files say where to go on.
     """
     from workers.broker.store import Store
     from workers.history.archive.archiver import Archiver
@@ -81,17 +37,19 @@ def archive(
     from workers.stop import Stop, signals
 
     arrow()  # before anything is waited for
-    stop, directory = Stop(), place_of(to, feed)
-    with signals(stop), Store(redis_url(redis, config), feed, stop) as store:
+    stop, directory, follow = Stop(), place_of(to, feed), options.follow
+    with signals(stop), Store(url, feed, stop) as store:
         if not _has_begun(store, stop, follow):
             return
         with locked(directory):
-            archiver = Archiver(store, directory, group, accept_gap, take_group)
+            archiver = Archiver(
+                store, directory, options.group, options.accept_gap, options.take_group
+            )
             if follow:
                 store.be_patient()
                 note(_beginning(archiver, directory))
-            _run(archiver, stop, directory, follow, every)
-    if json:
+            _run(archiver, stop, directory, follow, options.every)
+    if as_json:
         show_json({"feed": feed, "directory": str(directory)} | _plain(archiver.done))
 
 

@@ -1,0 +1,60 @@
+"""`backup`: feeds at their newest snapshots as files; `restore` of them: `test_restore.py`."""
+
+import pytest
+from archived_feed import answering, push
+
+from workers.admin.backup import Backup
+from workers.broker.store import Store
+from workers.feed.keys import REGISTRY
+
+
+@pytest.fixture
+def run(run_command, own_redis):
+    return lambda *arguments: run_command("backup", *arguments, "--redis", own_redis.url)
+
+
+def answer(url, *feeds):
+    """Answer 20 entries of each feed, and leave a snapshot."""
+    for feed in feeds:
+        with answering(url, feed) as (store, answer_all, engine):
+            store.register()
+            push(store, 0, 20)
+            answer_all()
+            engine.snapshot()
+
+
+def test_a_feed_is_saved_at_its_newest_snapshot(run, own_redis, tmp_path):
+    answer(own_redis.url, "mail")
+    path = tmp_path / "saved"
+    code, out, err = run("mail", "--out", path)
+    assert (code, out) == (0, "")
+    assert err.startswith("backup of feed 'mail' at seq 20, n 18 (input up to ")
+    assert err.endswith(f") saved to {path}\n")
+    assert Backup.read(path).position.seq == 20
+
+
+def test_all_feeds_are_saved_and_those_that_cannot_be_are_named(run, own_redis, tmp_path):
+    answer(own_redis.url, "mail", "web")
+    with Store(own_redis.url, "new") as store:
+        store.register()
+        store.call("SADD", REGISTRY, "\x1b[2J")
+    code, _, err = run("--all", "--out", tmp_path / "all")
+    assert (code, err.splitlines()[-1]) == (1, "2 feeds without a backup")
+    assert "new: feed 'new' has no snapshot" in err
+    found = {path.name: Backup.read(path).feed for path in (tmp_path / "all").iterdir()}
+    assert found == {"mail.backup": "mail", "web.backup": "web"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nobody", "--out", "FILE"), "feed 'nobody' has no snapshot: a worker leaves one"),
+        (("--out", "FILE"), "give the name of a feed, or --all"),
+        (("mail", "--all", "--out", "FILE"), "give the name of a feed, or --all"),
+    ],
+)
+def test_what_cannot_be_saved_leaves_no_file(run, tmp_path, arguments, told):
+    path = tmp_path / "saved"
+    code, _, err = run(*(path if word == "FILE" else word for word in arguments))
+    assert (code, told in err) == (2, True)
+    assert not path.exists()
