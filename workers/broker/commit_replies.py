@@ -66,7 +66,7 @@ def refused(
     raise OutputAhead(
         f"{detail[0]} already holds an entry at or after {detail[1]}, which is still to be "
         "written: something else wrote to it, or its state is behind: "
-        f"online-svm repair {keys.feed}"
+        f"online-svm verify {keys.feed} --repair"
     )
 
 

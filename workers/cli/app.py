@@ -22,7 +22,6 @@ COMMANDS = (
     "worker",
     "fleet",
     "scorer",
-    "ask",
     "push",
     "tail",
     "status",
@@ -31,11 +30,9 @@ COMMANDS = (
     "report",
     "combine",
     "export",
-    "compare",
     "backtest",
     "explain",
     "verify",
-    "repair",
     "check",
     "reset",
     "fork",
@@ -43,7 +40,6 @@ COMMANDS = (
     "backup",
     "restore",
     "redis",
-    "config",
 )
 """Commands, in the order of the help page. Each is a module here, with `register(app)`."""
 
@@ -62,7 +58,6 @@ _MUST_FINISH = (
     "push",
     "export",
     "verify",
-    "repair",
     "fork",
     "restore",
     "reset",

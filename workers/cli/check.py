@@ -1,12 +1,20 @@
-"""`check`: run the checks of a worker, without starting it."""
+"""`check`: print the settings in force, and run the checks of a worker without starting it."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.cli.common import Config, Feed, Redis, attached_url, note, show
+from workers.cli.common import Config, Json, Redis, attached_url, note, show_json
 from workers.cli.options import with_settings
 from workers.cli.worker import given_flags
+from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
+
+if TYPE_CHECKING:
+    from workers.config.settings import WorkerSettings
+
+STORED = "stored with the feed"
+"""Origin of a setting that a feed keeps from its first worker."""
 
 
 def register(app: typer.Typer) -> None:
@@ -16,30 +24,101 @@ def register(app: typer.Typer) -> None:
 
 @with_settings
 def check(
-    feed: Feed,
+    feed: Annotated[
+        str | None,
+        typer.Argument(help="Name of the feed; default the settings alone.", show_default=False),
+    ] = None,
     redis: Redis = None,
     config: Config = None,
+    json: Json = False,
     accept_environment: Annotated[
         bool, typer.Option("--accept-environment", help="As for worker.")
     ] = False,
     **settings: Any,
 ) -> None:
-    """Check whether a worker with these settings could begin; nothing is written."""
-    from workers.config.feed_settings import FeedSettings
+    """Print every setting in force and its origin; check whether a worker of a feed could begin.
 
-    loaded = FeedSettings(given_flags(settings, redis, None), config).of(feed)
+    The output is a TOML file that --config accepts, without credentials. Nothing is written. The
+    exit code is that of a worker that cannot begin.
+    """
+    from workers.config.feed_settings import FeedSettings
+    from workers.config.settings import load, origins
+
+    flags = given_flags(settings, redis, None)
+    if feed is None:
+        loaded = in_force = load(flags, config)
+    else:
+        loaded = FeedSettings(flags, config).of(feed)
+        in_force = _checked(feed, loaded, accept_environment)
+    if json:
+        show_json(in_force.shown())
+        return
+    _print_toml(in_force, _origins(loaded, in_force, origins(flags, config)))
+
+
+def _checked(feed: str, loaded: "WorkerSettings", accept_environment: bool) -> "WorkerSettings":
+    """Run the checks of a worker; return the settings in force.
+
+    Raises
+    ------
+    WorkerError
+        If a worker could not begin.
+    """
     from workers.engine.known_feeds import KnownFeeds
     from workers.engine.service import check_permissions, open_store, run_preflight
     from workers.monitor.watching import check_outlets
 
     check_outlets(loaded)
     url = loaded.url or attached_url()
-
     with open_store(feed, loaded, url) as store:
         known = KnownFeeds.of_user(url, is_kept=False)
-        found, _ = run_preflight(store, loaded, accept_environment, known=known)
+        found, in_force = run_preflight(store, loaded, accept_environment, known=known)
         check_permissions(store, loaded)
     for warning in found.warnings:
         note(f"warning: {warning}")
     begun = "a new feed" if found.state is None else f"{found.state.position.seq:,} answered"
-    show(f"feed {feed}: a worker may begin ({begun}, Redis {found.redis})")
+    note(f"feed {feed}: a worker may begin ({begun}, Redis {found.redis})")
+    return in_force
+
+
+def _origins(
+    loaded: "WorkerSettings", in_force: "WorkerSettings", given: Mapping[str, str]
+) -> dict[str, str]:
+    """Return where each value in force comes from, beside what `origins` knows."""
+    found = dict(given)
+    for name, origin in given.items():
+        if origin != "default":
+            continue
+        if name in loaded.model_fields_set:  # a section of the file is about this feed
+            found[name] = "file"
+        elif getattr(in_force, name) != getattr(loaded, name):
+            found[name] = STORED
+    return found
+
+
+def _print_toml(settings: "WorkerSettings", origins: Mapping[str, str]) -> None:
+    print('# "none" is no value (null in JSON), where a setting may have none.')
+    for name, value in settings.shown().items():
+        print(f"\n# {type(settings).model_fields[name].description}")
+        print(f"{name} = {_toml(value)}  # {origins[name]}")
+    print(f"\n# Each setting is also an environment variable: {PREFIX}BATCH, {PREFIX}GAMMA, ...")
+    print("# Environment variables that are not settings:")
+    for name, meaning in PROCESS_ENVIRONMENT.items():
+        print(f"#   {name}: {meaning}")
+
+
+def _toml(value: Any) -> str:
+    """Return a value as the settings file writes it; TOML has no null, so None is a text.
+
+    Examples
+    --------
+    >>> _toml(["a", "b"]), _toml({"a": 1.0}), _toml(True), _toml(None)
+    ('["a", "b"]', '{"a" = 1.0}', 'true', '"none"')
+    """
+    import orjson
+
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_toml(k)} = {_toml(v)}' for k, v in value.items())}}}"
+    return orjson.dumps("none" if value is None else value).decode()

@@ -1,4 +1,4 @@
-"""`report`: a past run of a feed as one file."""
+"""`report`: a past run of a feed as one file, or two feeds on the same examples."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +52,25 @@ def report(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
     ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="OTHER",
+            help="Compare with this feed instead: print which of the two is better on the "
+            "labelled examples that both answered. No file is written.",
+            show_default=False,
+        ),
+    ] = None,
+    level: Annotated[
+        float,
+        typer.Option(
+            "--level",
+            min=1e-9,
+            max=0.5,
+            help="With --against: chance of each test to be wrong, ever.",
+        ),
+    ] = 0.05,
     redis: Redis = None,
     config: Config = None,
     json: Json = False,
@@ -59,8 +78,18 @@ def report(
     """Write what a feed keeps of a span of time as one HTML file that needs no network.
 
     A summary in sentences comes first, then the plots of the page. --json prints the summary too.
+
+    --against OTHER tells the difference of Brier score and log loss with an interval, and whether
+    one of the feeds is better. Both hold at all times together: look as often as you like.
+    Examples are known by the producer's id, or by the ID of the entry, as in a fork.
     """
     from workers.errors import BadConfiguration
+
+    if against is not None:
+        if since or until:
+            raise BadConfiguration("--against compares all that both keep: leave out the times")
+        _compare(feed, against, level, redis, config, json)
+        return
 
     if along not in ("n", "time"):
         raise BadConfiguration(f"--along {along!r}: expected n or time")
@@ -78,6 +107,26 @@ def report(
     for sentence in sentences(past):
         print(sentence)
     note(f"the report is in {out}")
+
+
+def _compare(
+    first: str, second: str, level: float, redis: str | None, config: Path | None, as_json: bool
+) -> None:
+    """Print which of two feeds is better on the examples that both answered."""
+    from workers.cli.comparison_text import describe
+    from workers.history.comparison import compare
+    from workers.reading.answers import check_known
+    from workers.reading.registry import require
+
+    with feed_store(first, redis, config) as one, feed_store(second, redis, config) as other:
+        for store in (one, other):
+            require(store)
+            check_known(store)
+        found = compare(one, other, level)
+    if as_json:
+        show_json({"first": first, "second": second} | found.plain())
+    else:
+        print(describe(first, second, found))
 
 
 def _past(

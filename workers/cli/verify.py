@@ -1,11 +1,11 @@
-"""`verify`: recompute the answers, and compare every byte."""
+"""`verify`: recompute the answers, and compare every byte; mend what a replay proves."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.common import Config, Feed, Json, Redis, feed_store
+from workers.cli.common import Config, Feed, Json, Redis, feed_store, redis_url, show_json
 from workers.cli.reading import (
     Arrays,
     DataDir,
@@ -27,6 +27,7 @@ from workers.plural import counted
 from workers.printable import printable
 
 if TYPE_CHECKING:
+    from workers.admin.repair import Repaired
     from workers.admin.verification import Difference, Verification
 
 SHOWN = 3  # differences shown: the later ones usually follow from the first
@@ -52,6 +53,15 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Where state and answers disagree, make them agree if a replay of the input "
+            "proves them: a state that is behind moves to the end of the answers, missing answers "
+            "are written.",
+        ),
+    ] = False,
     format: Format = None,
     label: Label = None,
     prob: Prob = None,
@@ -66,13 +76,21 @@ def verify(
     shuffle: Shuffle = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Answer the kept input again and compare the bytes; exit code 5 if any differ."""
+    """Answer the kept input again and compare the bytes; exit code 5 if any differ.
+
+    --repair compares less, and writes: what it needs to let a worker begin again.
+    """
     from workers.admin.verify import verify as recompute
     from workers.admin.verify import verify_history
-    from workers.errors import ReplayMismatch
+    from workers.errors import BadConfiguration, ReplayMismatch
     from workers.push.ingest import encoded
     from workers.push.sources import rows
 
+    if repair:
+        if input is not None:
+            raise BadConfiguration("--repair answers the input that Redis keeps: leave out --input")
+        _repair(feed, redis_url(redis, config), json)
+        return
     with feed_store(feed, redis, config) as store:
         if input is None:
             found = recompute(store)
@@ -90,6 +108,33 @@ def verify(
     print(_as_json(feed, found) if json else describe(found))
     if not found.is_identical:
         raise ReplayMismatch(f"feed {feed!r}: {_mismatch(found)}")
+
+
+def _repair(feed: str, url: str, as_json: bool) -> None:
+    from workers.admin.repair import repair
+    from workers.admin.repair_store import RepairStore
+
+    with RepairStore(url, feed) as store:
+        done = repair(store)
+    if as_json:
+        moved = done.after.seq - done.before.seq
+        show_json({"feed": feed, "appended": done.appended, "moved": moved})
+    else:
+        print(describe_repair(feed, done))
+
+
+def describe_repair(feed: str, done: "Repaired") -> str:
+    """Return a line that says what was mended."""
+    if done.appended:
+        answers = counted(done.appended, "missing answer")
+        return f"feed {feed}: {answers} written; out ends at {done.after.cursor.decode()}"
+    if done.before == done.after:
+        return f"feed {feed}: state and answers agree; nothing to repair"
+    return (
+        f"feed {feed}: {counted(done.after.seq - done.before.seq, 'answer')} found as answering "
+        f"the input again gives them; the state moved from seq {done.before.seq:,} to "
+        f"{done.after.seq:,}"
+    )
 
 
 def describe(found: "Verification") -> str:

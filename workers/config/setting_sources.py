@@ -98,5 +98,5 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], kind: str) -> Non
     for name in given:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1, 0.5)
-            hint = f"did you mean {near[0]}?" if near else "see online-svm config show"
+            hint = f"did you mean {near[0]}?" if near else "see online-svm check"
             raise BadConfiguration(f"unknown {kind} {name[:80]!r}: {hint}")

@@ -80,9 +80,9 @@ def check_ends(store: Store, state: FeedState) -> None:
             return
         found, state = FeedEnds(now.position.cursor, found.out), now
     ways_on = (
-        f"online-svm repair {keys.feed} mends it where answering the input again gives those "
-        f"answers byte for byte; else online-svm restore {keys.feed} FILE, or: online-svm reset "
-        f"{keys.feed}"
+        f"online-svm verify {keys.feed} --repair mends it where answering the input again gives "
+        f"those answers byte for byte; else online-svm restore {keys.feed} FILE, or: online-svm "
+        f"reset {keys.feed}"
     )
     if found.is_behind:
         raise OutputAhead(

@@ -69,10 +69,10 @@ def reconfigured(store, config):
 @pytest.mark.parametrize(
     "command",
     [
-        ("worker",), ("check",), ("verify",), ("repair",), ("status",), ("tail",), ("export", "-"),
+        ("worker",), ("check",), ("verify",), ("verify", "--repair"), ("status",), ("tail",), ("export", "-"),
         ("backup", "--out", "OUT"), ("combine", "other", "--into", "both"), ("backtest",),
     ],
-    ids=lambda command: command[0],
+    ids="".join,
 )  # fmt: skip
 def test_it_is_refused_in_one_line_that_names_fork(run, earlier, tmp_path, command):
     before = contents(earlier)

@@ -95,7 +95,9 @@ def everything(store):
 def test_a_state_behind_the_answers_is_named_with_the_way_on(store, whole):
     behind(store, whole[0])
     told = r":out is newer than .*:st: the state ends at 60-0 \(seq 60\), the answers end at 120-0"
-    with pytest.raises(OutputAhead, match=told + ".*online-svm repair .*restore .*reset"):
+    with pytest.raises(
+        OutputAhead, match=told + ".*online-svm verify .* --repair .*restore .*reset"
+    ):
         checked(store)
 
 
@@ -120,7 +122,7 @@ def test_a_state_ahead_of_the_answers_is_named_and_its_answers_are_written_again
     letters = list(store.pages(store.keys.dlq, b"0-0"))
     ahead(store, kept)
     told = r":st is newer than .*:out: the state ends at 120-0 \(seq 120\), the answers end at 60-0"
-    with pytest.raises(StateAhead, match=told + ".*online-svm repair"):
+    with pytest.raises(StateAhead, match=told + ".*online-svm verify .* --repair"):
         checked(store)
     assert repair(store).appended == COUNT - EARLIER
     assert outcome(store) == complete
@@ -329,20 +331,20 @@ def test_the_command_says_what_it_did(store, whole, redis_url, feed, run):
     settings += ["--metrics-every", "10", "--gamma", "0.5"]
     code, _, err = run("check", feed, "--redis", redis_url, *settings)
     assert (code, "is newer than" in err) == (4, True)
-    code, out, _ = run("repair", feed, "--redis", redis_url)
+    code, out, _ = run("verify", feed, "--repair", "--redis", redis_url)
     assert (code, out) == (0, (
         f"feed {feed}: 60 answers found as answering the input again gives them; the state moved "
         "from seq 60 to 120\n"
     ))  # fmt: skip
     agree = f"feed {feed}: state and answers agree; nothing to repair\n"
-    assert run("repair", feed, "--redis", redis_url)[:2] == (0, agree)
+    assert run("verify", feed, "--repair", "--redis", redis_url)[:2] == (0, agree)
     assert run("verify", feed, "--redis", redis_url)[0] == 0
     ahead(store, whole[0])
     said = f"feed {feed}: 60 missing answers written; out ends at 120-0\n"
-    assert run("repair", feed, "--redis", redis_url)[:2] == (0, said)
+    assert run("verify", feed, "--repair", "--redis", redis_url)[:2] == (0, said)
     assert run("verify", feed, "--redis", redis_url)[0] == 0
     add_one_after(store)
-    code, out, err = run("repair", feed, "--redis", redis_url)
+    code, out, err = run("verify", feed, "--repair", "--redis", redis_url)
     assert (code, out) == (4, "")
     assert err.startswith(f"online-svm: feed '{feed}' cannot be repaired: ")
     assert payloads(store)[0][:COUNT] == whole[1][0][0]

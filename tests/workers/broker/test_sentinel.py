@@ -35,7 +35,7 @@ def test_the_commands_go_to_the_primary(watched, run):
     at = ("--redis", watched.url)
     assert run("push", "f", "Phishing", "--limit", "30", *at)[0] == 0
     assert "waiting    30" in run("status", "f", *at)[1]
-    code, said, _ = run("check", "f", *at)
+    code, _, said = run("check", "f", *at)
     assert (code, "a worker may begin" in said) == (0, True), said
     with Store(watched.url, "f") as store:
         assert store.call("ROLE")[0] == b"master"

@@ -1,6 +1,5 @@
 """The command as a whole: help, exit codes, what it imports, how long that takes."""
 
-import json
 import resource
 import subprocess
 import sys
@@ -188,36 +187,10 @@ def test_an_unknown_variable_is_refused_by_the_worker(run, monkeypatch):
     assert "did you mean ONLINE_SVM_REFIT_EVERY?" in err
 
 
-def test_the_settings_are_shown_as_a_file_that_can_be_read_back(run, tmp_path):
-    flags = ("--classes", "b,a", "--window", "none", "--class-weight", "a=2,b=1", "--C", "3")
-    code, out, _ = run("config", "show", *flags)
-    assert code == 0
-    path = tmp_path / "settings.toml"
-    path.write_text(out)
-    shown = json.loads(run("config", "show", "--json", *flags)[1])
-    read_back = json.loads(run("config", "show", "--json", "--config", str(path))[1])
-    assert read_back == shown
-    assert shown["class_weight"] == {"a": 2.0, "b": 1.0}
-
-
-def test_the_settings_are_shown_with_where_each_comes_from(run, tmp_path, monkeypatch):
-    path = tmp_path / "settings.toml"
-    path.write_text("[worker]\nredis = 'redis://me:hunter2@h/0'\nbatch = 8\n")
-    monkeypatch.setenv("ONLINE_SVM_CLASSES", "a,b")
-    code, out, _ = run("config", "show", "--config", str(path), "--window", "none")
-    assert code == 0
-    lines = [line for line in out.splitlines() if line and not line.startswith("#")]
-    assert 'redis = "redis://h/0"  # file' in lines
-    assert 'classes = ["a", "b"]  # environment' in lines
-    assert 'window = "none"  # option' in lines
-    assert 'features = "none"  # default' in lines
-    assert len(lines) == len(WorkerSettings.model_fields)
-
-
 EVERY_WAY_IN = [
     *(("status",), ("tail", "f"), ("push", "f", "Phishing"), ("export", "f", "-")),
     *(("verify", "f"), ("check", "f"), ("worker", "f"), ("note", "f", "x"), ("fork", "f")),
-    *(("combine", "f", "g", "--into", "h"), ("reset", "f", "--yes"), ("config", "show")),
+    *(("combine", "f", "g", "--into", "h"), ("reset", "f", "--yes"), ("check",)),
     ("backup", "f", "--out", "x"),
 ]
 
@@ -275,15 +248,6 @@ def test_none_is_the_embedded_server_wherever_it_is_said(tmp_path, monkeypatch, 
     elif source == "variable":
         monkeypatch.setenv("ONLINE_SVM_REDIS", "none")
     assert common.redis_url("none" if source == "flag" else None, path) == "unix:///embedded"
-
-
-def test_the_settings_are_shown_without_the_password(run, monkeypatch):
-    monkeypatch.setenv("ONLINE_SVM_REDIS", "redis://me:hunter2@h/0")
-    for form in ([], ["--json"]):
-        code, out, err = run("config", "show", *form)
-        assert code == 0
-        assert "hunter2" not in out + err
-        assert "redis://h/0" in out
 
 
 def test_no_error_shows_the_password(run):

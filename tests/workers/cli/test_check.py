@@ -1,12 +1,14 @@
-"""`check` refuses what `worker` refuses, in the same words, and writes nothing."""
+"""`check` prints the settings in force, and refuses what `worker` refuses; it writes nothing."""
 
+import json
 import socket
+import tomllib
 
 import pytest
 
 from online_svm.config import PredictorConfig
 from workers.broker.store import Store
-from workers.config.settings import Limits
+from workers.config.settings import Limits, WorkerSettings
 from workers.engine.known_feeds import KnownFeeds
 from workers.feed.agreement import agreement
 
@@ -56,8 +58,8 @@ def test_the_section_of_the_feed_in_the_settings_file_is_checked_too(
 def test_the_port_of_a_worker_that_runs_is_no_reason_to_refuse(run_command, embedded_url, feed):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, out, _ = run_command("check", feed, "--redis", embedded_url, "--metrics", port)
-    assert (code, "a worker may begin (a new feed" in out) == (0, True)
+        code, _, err = run_command("check", feed, "--redis", embedded_url, "--metrics", port)
+    assert (code, "a worker may begin (a new feed" in err) == (0, True)
 
 
 def test_a_feed_that_redis_lost_is_told_as_a_worker_tells_it(run_command, own_redis):
@@ -72,3 +74,58 @@ def test_it_leaves_nothing_for_later_processes(run_command, own_redis):
         store.fence("w", agreement(PredictorConfig(), Limits()))
     assert run_command("check", "f", "--redis", own_redis.url)[0] == 0
     assert "f" not in KnownFeeds.of_user(own_redis.url)
+
+
+def test_the_settings_are_shown_as_a_file_that_can_be_read_back(run_command, tmp_path):
+    flags = ("--classes", "b,a", "--window", "none", "--class-weight", "a=2,b=1", "--C", "3")
+    code, out, _ = run_command("check", *flags)
+    assert code == 0
+    path = tmp_path / "settings.toml"
+    path.write_text(out)
+    shown = json.loads(run_command("check", "--json", *flags)[1])
+    read_back = json.loads(run_command("check", "--json", "--config", str(path))[1])
+    assert read_back == shown
+    assert shown["class_weight"] == {"a": 2.0, "b": 1.0}
+
+
+def test_the_settings_are_shown_with_where_each_comes_from(run_command, tmp_path, monkeypatch):
+    path = tmp_path / "settings.toml"
+    path.write_text("[worker]\nredis = 'redis://me:hunter2@h/0'\nbatch = 8\n")
+    monkeypatch.setenv("ONLINE_SVM_CLASSES", "a,b")
+    code, out, _ = run_command("check", "--config", str(path), "--window", "none")
+    assert code == 0
+    lines = [line for line in out.splitlines() if line and not line.startswith("#")]
+    assert 'redis = "redis://h/0"  # file' in lines
+    assert 'classes = ["a", "b"]  # environment' in lines
+    assert 'window = "none"  # option' in lines
+    assert 'features = "none"  # default' in lines
+    assert len(lines) == len(WorkerSettings.model_fields)
+
+
+def test_the_settings_are_shown_without_the_password(run_command, monkeypatch):
+    monkeypatch.setenv("ONLINE_SVM_REDIS", "redis://me:hunter2@h/0")
+    for form in ([], ["--json"]):
+        code, out, err = run_command("check", *form)
+        assert code == 0
+        assert "hunter2" not in out + err
+        assert "redis://h/0" in out
+
+
+def test_the_settings_of_a_feed_are_those_of_its_section_and_those_stored_with_it(
+    run_command, own_redis, tmp_path
+):
+    with Store(own_redis.url, "f") as store:
+        store.fence("w", agreement(PredictorConfig(window=60, classes=("a", "b")), Limits()))
+    path = tmp_path / "settings.toml"
+    path.write_text('[feed."f*"]\nbatch = 8\n')
+    given = ("--redis", own_redis.url, "--config", path)
+    code, out, err = run_command("check", "f", *given)
+    assert (code, err.startswith("feed f: a worker may begin (0 answered")) == (0, True)
+    assert "\nbatch = 8  # file\n" in out
+    assert "\nwindow = 60  # stored with the feed\n" in out
+    assert '\nmetrics = "none"  # default\n' in out
+    shown = json.loads(run_command("check", "f", *given, "--json")[1])
+    assert {name: tomllib.loads(out)[name] for name in ("window", "batch", "classes")} == {
+        name: shown[name] for name in ("window", "batch", "classes")
+    }
+    assert "\nbatch = 256  # default\n" in run_command("check", *given)[1]

@@ -461,10 +461,10 @@ def test_verify_ends_with_code_5_where_an_answer_is_gone(answered, run, redis_ur
 
 def test_check_says_what_a_worker_would_find(answered, run):
     feed, _ = answered
-    code, out, _ = run("check", feed, *FLAGS)
+    code, out, err = run("check", feed, *FLAGS, "--json")
     assert code == 0
-    assert f"{ROWS + 1} answered" in out
-    assert run("check", feed)[:2] == (0, out)  # what is not given is as stored
+    assert f"{ROWS + 1} answered" in err
+    assert run("check", feed, "--json") == (0, out, err)  # what is not given is as stored
     code, _, err = run("check", feed, "--refit-every", "250")
     assert code == 2
     assert "refit_every: feed 50, here 250. Use the stored one (--refit-every 50), or: " in err

@@ -76,7 +76,7 @@ def test_the_shell_completes_every_command(bash):
 
 def test_the_shell_completes_the_options_and_choices_of_a_command(bash):
     assert completed(bash, "online-svm", "status", "--js") == ["--json"]
-    assert completed(bash, "online-svm", "config", "show", "--refit-e") == ["--refit-every"]
+    assert completed(bash, "online-svm", "check", "--refit-e") == ["--refit-every"]
     assert completed(bash, "online-svm", "worker", "f", "--kernel", "") == ["rbf", "linear", "poly"]
     assert completed(bash, "online-svm", "worker", "f", "--kernel", "p") == ["poly"]
 

@@ -1,4 +1,4 @@
-"""The commands `scorer` and `ask`: as one runs them, and as one kills them."""
+"""`scorer`: as one runs it, and as one kills it."""
 
 import json
 import random
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,30 +40,23 @@ def rows(store):
     return made
 
 
-def test_ask_prints_what_a_scorer_answers_and_the_scorer_stops_in_order(store, rows, capsys):
+def test_a_scorer_answers_and_leaves_no_consumer_when_it_stops_in_order(store, rows):
     stop, feed = Stop(), store.keys.feed
     arguments = (feed, store.url, ScorerSettings(), "one", False, stop)
     working = threading.Thread(target=service.run, args=arguments)
     working.start()
     try:
-        code, out, _ = run(capsys, "ask", feed, "[1,2,3]", "[1,2]", "--redis", store.url)
+        with closing(Asker(store.url, feed)) as asker:
+            found = asker.ask([b"[1,2,3]", b"[1,2]"], timeout=30)
     finally:
         stop.request()
         working.join(timeout=30)
-    good, bad = (json.loads(line) for line in out.splitlines() if line.startswith("{"))
-    assert code == 0
+    good, bad = (json.loads(answer.text) for answer in found)
     n, payload = store.publication().n, good["answer"]
     assert json.loads(own_answer(rows, n, [1, 2, 3], payload["id"])) == payload
     assert (good["behind"], bad["answer"]["status"]) == (60 - n, "rejected")
     assert not working.is_alive()
     assert store.call("XINFO", "CONSUMERS", store.keys.requests, "scorers") == []
-
-
-def test_ask_says_so_where_nobody_answers(store, rows, capsys):
-    feed = store.keys.feed
-    code, out, err = run(capsys, "ask", feed, "[1,2,3]", "--redis", store.url, "--timeout", "0.05")
-    assert (code, out.strip()) == (1, "null")
-    assert "is a scorer" in err
 
 
 def test_the_client_in_the_docs_gets_its_answer(store, rows, capsys):

@@ -1,4 +1,4 @@
-"""`compare`: two feeds that answered the same examples."""
+"""`report --against`: two feeds that answered the same examples."""
 
 import numpy as np
 import orjson
@@ -45,7 +45,7 @@ def test_a_challenger_that_is_better_is_named_with_the_difference(run, store, fe
     labels, p = stream()
     answered(store, labels, [0.5] * len(p))
     answered(challenger, labels, p)
-    code, out, err = run("compare", feed, CHALLENGER, "--json")
+    code, out, err = run("report", feed, "--against", CHALLENGER, "--json")
     found = orjson.loads(out)
     assert (code, err, found["compared"]) == (0, "", len(p))
     y = np.array(labels) == "b"
@@ -60,7 +60,7 @@ def test_a_challenger_that_is_better_is_named_with_the_difference(run, store, fe
         assert loss["difference"] == pytest.approx(first - second)
         assert 0 < loss["lower"] < loss["difference"] < loss["upper"]
         assert loss["better"] == "second"
-    text = run("compare", feed, CHALLENGER)[1]
+    text = run("report", feed, "--against", CHALLENGER)[1]
     assert f"{CHALLENGER} is better (level 0.05)" in text
 
 
@@ -68,11 +68,13 @@ def test_a_difference_that_began_late_is_told_with_where_it_began(run, store, fe
     labels, p = stream(2500)
     answered(store, labels, [*p[:2000], *[0.5] * 500])
     answered(challenger, labels, p)
-    loss = orjson.loads(run("compare", feed, CHALLENGER, "--json")[1])["losses"]["brier"]
+    loss = orjson.loads(run("report", feed, "--against", CHALLENGER, "--json")[1])["losses"][
+        "brier"
+    ]
     assert 1700 < loss["since"]["since"] < 2100
     assert loss["since"]["lower"] > 0
     assert loss["lower"] < loss["since"]["lower"]
-    text = run("compare", feed, CHALLENGER)[1]
+    text = run("report", feed, "--against", CHALLENGER)[1]
     assert f"  since number {loss['since']['since'] + 1:,} of them: +0." in text
 
 
@@ -81,18 +83,18 @@ def test_examples_are_matched_by_the_id_of_the_producer(run, store, feed, challe
     ids = [f"t{i}" for i in range(40)]
     answered(store, labels, p, ids)
     answered(challenger, labels[30:0:-1], p[30:0:-1], ids[30:0:-1], first=500)
-    found = orjson.loads(run("compare", feed, CHALLENGER, "--json")[1])
+    found = orjson.loads(run("report", feed, "--against", CHALLENGER, "--json")[1])
     assert (found["compared"], found["only_first"], found["only_second"]) == (30, 10, 0)
     assert found["losses"]["brier"]["difference"] == 0
     assert found["losses"]["brier"]["better"] is None
-    assert "no difference shown yet" in run("compare", feed, CHALLENGER)[1]
+    assert "no difference shown yet" in run("report", feed, "--against", CHALLENGER)[1]
 
 
 def test_feeds_with_nothing_in_common_end_it_in_one_line(run, store, feed, challenger):
     labels, p = stream(5)
     answered(store, labels, p)
     answered(challenger, labels, p, first=100)
-    code, out, err = run("compare", feed, CHALLENGER)
+    code, out, err = run("report", feed, "--against", CHALLENGER)
     assert (code, out) == (2, "")
     assert "have no labelled example in common" in err
     assert err.count("\n") == 1
@@ -105,7 +107,12 @@ def test_an_entry_that_is_no_answer_ends_it_in_one_line(run, store, feed, challe
     store.call("XADD", store.keys.input, "9-0", "x", "[1]", "y", "a")
     told = {"status": "ok", "classes": ["a", "b"], "probabilities": "[]"}
     store.call("XADD", store.keys.out, "9-0", "p", orjson.dumps(told))
-    code, _, err = run("compare", feed, CHALLENGER)
+    code, _, err = run("report", feed, "--against", CHALLENGER)
     assert code == 4
     assert "9-0" in err
     assert err.count("\n") == 1
+
+
+def test_times_are_of_the_report_alone(run):
+    code, _, err = run("report", "f", "--against", "g", "--since", "2026-03-12")
+    assert (code, "--against compares all that both keep" in err) == (2, True)
