@@ -125,8 +125,17 @@ FLAGS += ["--classes", "a,b"]
 
 def fleet(*arguments):
     """Run `online-svm fleet` in a process of its own; return its code, output and complaints."""
+    return run("fleet", *arguments)
+
+
+def status(*where):
+    """Run `online-svm status` of a fleet, given where `fleet` finds it."""
+    return run("status", *("--fleet" if word == "--name" else word for word in where), "--json")
+
+
+def run(*arguments):
     ended = subprocess.run(
-        [sys.executable, "-m", "workers.cli", "fleet", *arguments],
+        [sys.executable, "-m", "workers.cli", *arguments],
         env=os.environ | LOOPBACK, capture_output=True, text=True, timeout=180,
     )  # fmt: skip
     return ended.returncode, ended.stdout, ended.stderr
@@ -134,6 +143,6 @@ def fleet(*arguments):
 
 def shards(*where):
     """Return what each shard of a fleet says of itself."""
-    code, out, err = fleet("status", *where, "--json")
+    code, out, err = status(*where)
     assert code == 0, err
     return [json.loads(line) for line in out.splitlines()]

@@ -17,31 +17,20 @@ from workers.fast_imports import importing
 if TYPE_CHECKING:
     from typer.core import TyperCommand, TyperGroup
 
-COMMANDS = (
-    "demo",
-    "worker",
-    "fleet",
-    "scorer",
-    "push",
-    "tail",
-    "status",
-    "note",
-    "dashboard",
-    "report",
-    "combine",
-    "export",
-    "backtest",
-    "explain",
-    "verify",
-    "check",
-    "reset",
-    "fork",
-    "erase",
-    "backup",
-    "restore",
-    "redis",
-)
-"""Commands, in the order of the help page. Each is a module here, with `register(app)`."""
+GROUPS = {
+    "Try it": ("demo",),
+    "Run a feed": ("worker", "push", "combine", "scorer", "fleet"),
+    "Look at it": ("tail", "status", "dashboard", "report", "note"),
+    "Ask why": ("explain", "verify", "backtest"),
+    "Keep it": ("export", "backup", "restore"),
+    "Take care of it": ("check", "fork", "reset", "erase", "redis"),
+}
+"""Commands by what people do, in the order of the help page.
+
+Each is a module here, with `register(app)`.
+"""
+
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 INTERRUPTED = 130
 
@@ -52,18 +41,13 @@ _STDOUT = 1  # the file descriptor of standard output
 _COMPLETE = "_ONLINE_SVM_COMPLETE"
 """Environment variable that the completion script of a shell sets."""
 
-_MUST_FINISH = (
-    "worker",
-    "combine",
-    "push",
-    "export",
-    "verify",
-    "fork",
-    "restore",
-    "reset",
-    "erase",
+_MUST_FINISH = frozenset(
+    ("worker", "combine", "push", "verify", "backup", "restore", "fork", "reset", "erase")
 )
-"""Commands that must not exit with 0 if their output cannot be written: they may be unfinished."""
+"""Commands that must not exit with 0 if their output cannot be written: they may be unfinished.
+
+So must `export --to`, whose output is files.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -91,6 +75,9 @@ def application(commands: Sequence[str] = COMMANDS) -> "TyperGroup":
     for name in commands:
         import_module(f"workers.cli.{name}").register(app)
     command = cast("TyperGroup", get_command(app))  # with a callback it is a group
+    for group, names in GROUPS.items():
+        for name in command.commands.keys() & set(names):
+            command.commands[name].rich_help_panel = group  # type: ignore[attr-defined]
     _mend_help(command)
     return command
 
@@ -153,13 +140,20 @@ def _run(command: "TyperGroup", given: list[str]) -> int:
             code = _call(command, given)
             print(end="", flush=True)  # flush here, where an error can be handled
         except BrokenPipeError:
-            if given[:1] and given[0] in _MUST_FINISH and "--help" not in given:
+            if _must_finish(given):
                 code = code or 1
             elif output is None or not _reader_is_gone(output):
                 raise
             # As in `tail | head`: with standard output redirected, nothing goes to the pipe.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
+
+
+def _must_finish(given: list[str]) -> bool:
+    if not given or "--help" in given:
+        return False
+    writes_files = any(word.partition("=")[0] == "--to" for word in given)
+    return given[0] in _MUST_FINISH or (given[0] == "export" and writes_files)
 
 
 def _call(command: "TyperGroup", given: list[str]) -> int:

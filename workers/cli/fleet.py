@@ -1,75 +1,60 @@
 """`fleet`: many feeds on many machines, placed by Ray."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
-from typing_extensions import override
 
-from workers.cli.common import Config, Json, Redis, note, show, show_json
+from workers.cli.common import Config, Json, Redis, note
+from workers.cli.fleet_shards import AUTO, Address, loaded, opened, print_shards
 from workers.cli.options import with_settings
+from workers.fleet.shard import MOST
 
 if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
-    from workers.fleet.placed.actors import Actors
-    from workers.fleet.placed.definition import FleetStore
+    from workers.fleet.placed.definition import FleetDefinition
 
-Address = Annotated[
-    str,
-    typer.Option(
-        "--address",
-        metavar="HOST:PORT",
-        help="Head of the Ray cluster; auto is the one that this machine is part of.",
-    ),
-]
-Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Of the fleet.")]
-Wait = Annotated[
-    float,
-    typer.Option("--wait", min=0, metavar="SECONDS", help="For all shards to have a place."),
-]
-AUTO, FLEET, PLACED = "auto", "fleet", 60.0
-
-
-class StartsByDefault(TyperGroup):
-    """`fleet 'PATTERN'` is `fleet start 'PATTERN'`."""
-
-    @override
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Name the command where none is named."""
-        if args and args[0] not in self.commands and args[0] != "--help":
-            args = ["start", *args]
-        return super().parse_args(ctx, args)
+FLEET, PLACED = "fleet", 60.0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(
-        cls=StartsByDefault,
-        help="Answer many feeds by a fleet of processes that Ray places on machines, and restarts. "
-        "`fleet 'PATTERN'` is `fleet start 'PATTERN'`.",
-        no_args_is_help=True,
-    )
-    for command in (start, status, scale, stop):
-        group.command(command.__name__)(command)
-    app.add_typer(group, name="fleet")
+    """Add the command."""
+    app.command("fleet")(fleet)
 
 
 @with_settings
-def start(
+def fleet(
     feeds: Annotated[
-        list[str],
-        typer.Argument(metavar="FEED|PATTERN...", help="Names and patterns.", show_default=False),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="[FEED|PATTERN]...",
+            help="Names and patterns; default those that the fleet has.",
+            show_default=False,
+        ),
+    ] = None,
     replicas: Annotated[
-        int, typer.Option("--replicas", min=1, metavar="N", help="Shards: one actor each.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--replicas",
+            min=0,
+            max=MOST,
+            metavar="N",
+            help="Shards: one actor each; default those that the fleet has, or 1. 0 stops it.",
+            show_default=False,
+        ),
+    ] = None,
     address: Address = AUTO,
-    name: Name = FLEET,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Of the fleet.")] = FLEET,
     cpus: Annotated[
-        float, typer.Option("--cpus", min=0, help="Processors that Ray reserves a shard.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            "--cpus",
+            min=0,
+            help="Processors that Ray reserves a shard (default 1).",
+            show_default=False,
+        ),
+    ] = None,
     resource: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,106 +64,106 @@ def start(
             show_default=False,
         ),
     ] = None,
-    wait: Wait = PLACED,
+    wait: Annotated[
+        float,
+        typer.Option("--wait", min=0, metavar="SECONDS", help="For all shards to have a place."),
+    ] = PLACED,
     redis: Redis = None,
     config: Config = None,
     json: Json = False,
     **settings: Any,
 ) -> None:
-    """Start a fleet, or change the one of that name; it goes on when this command has ended.
+    """Answer many feeds by processes that Ray places on machines, and restarts.
+
+    Start a fleet with FEED|PATTERN..., or change the one of that name; it goes on when this command
+    has ended. --replicas alone changes the number of shards under load: only the feeds that must
+    move do. 0 drains all shards and ends them: each feed has its snapshot, and any worker goes on
+    with it. `status --fleet NAME` shows the shards.
 
     What a fleet is stands in Redis; actors that Ray restarts read it there. Settings that hold
     secrets are given to the machines of Ray, by their environment.
     """
     from workers.cli.worker import given_flags
-    from workers.config import feed_sections
     from workers.config.feed_settings import FeedSettings
-    from workers.config.setting_sources import settings_file
     from workers.config.settings import origins
+    from workers.errors import BadConfiguration
+
+    flags = given_flags(settings, redis, None)
+    place = _Place(address, name, wait, json)
+    if feeds:
+        if replicas == 0:
+            raise BadConfiguration("--replicas 0 stops the fleet: leave out the feeds")
+        general = FeedSettings(flags, config).general
+        definition = _defined(feeds, origins(flags, config), general, config, cpus, resource)
+        _start(definition, replicas, general, place)
+    elif replicas is None:
+        raise BadConfiguration("name feeds or patterns, or give --replicas N to change the fleet")
+    elif flags.keys() - {"redis"} or cpus is not None or resource:
+        raise BadConfiguration("settings of a fleet change with its feeds: name them too")
+    else:
+        _scale(replicas, loaded(redis, config), place)
+
+
+class _Place(NamedTuple):
+    """The place of a fleet, and how its shards are awaited and told."""
+
+    address: str
+    name: str
+    wait: float
+    json: bool
+
+
+def _defined(
+    feeds: Sequence[str],
+    origins: Mapping[str, str],
+    general: "WorkerSettings",
+    config: Path | None,
+    cpus: float | None,
+    resource: Sequence[str] | None,
+) -> "FleetDefinition":
+    """Return what the options say of a fleet, with one shard.
+
+    Raises
+    ------
+    BadConfiguration
+        If they cannot work, or may hold a secret.
+    """
+    from workers.config import feed_sections
+    from workers.config.setting_sources import settings_file
     from workers.fleet.placed.definition import FleetDefinition, check_stored, told_settings
-    from workers.fleet.placed.operations import start as begin
     from workers.fleet.selection import Selection
 
     Selection(feeds)  # raises for what is no name
-    flags = given_flags(settings, redis, None)
-    loaded = FeedSettings(flags, config).general
     sections = feed_sections.sections(settings_file(config))
     for section in sections.values():
         check_stored(section)
-    definition = FleetDefinition(
-        patterns=tuple(feeds), shards=replicas, cpus=cpus, resources=_amounts(resource or ()),
-        feeds=sections,
-        **told_settings(loaded, origins(flags, config)),
+    return FleetDefinition(
+        patterns=tuple(feeds), shards=1, cpus=1.0 if cpus is None else cpus,
+        resources=_amounts(resource or ()), feeds=sections, **told_settings(general, origins),
     )  # fmt: skip
-    with _opened(loaded, address, name) as (store, actors):
-        _tell(begin(store, actors, definition, wait), json)
 
 
-def status(
-    address: Address = AUTO,
-    name: Name = FLEET,
-    redis: Redis = None,
-    config: Config = None,
-    json: Json = False,
+def _start(
+    definition: "FleetDefinition", replicas: int | None, general: "WorkerSettings", place: _Place
 ) -> None:
-    """Say where each shard runs, and what each of its feeds does."""
-    with _opened(_loaded(redis, config), address, name) as (store, actors):
-        _tell(actors.statuses(store.require().shards), json)
+    from workers.fleet.placed.operations import start
+
+    with opened(general, place.address, place.name) as (store, actors):
+        before = store.get() if replicas is None else None
+        shards = replicas or (0 if before is None else before.shards) or 1
+        whole = definition.model_copy(update={"shards": shards})
+        print_shards(start(store, actors, whole, place.wait), place.json)
 
 
-def scale(
-    replicas: Annotated[int, typer.Argument(min=1, metavar="N", help="Shards from now on.")],
-    address: Address = AUTO,
-    name: Name = FLEET,
-    wait: Wait = PLACED,
-    redis: Redis = None,
-    config: Config = None,
-    json: Json = False,
-) -> None:
-    """Change the number of shards under load: only the feeds that must move do."""
-    from workers.fleet.placed.operations import scale as change
+def _scale(replicas: int, settings: "WorkerSettings", place: _Place) -> None:
+    from workers.fleet.placed.operations import scale, stop
 
-    with _opened(_loaded(redis, config), address, name) as (store, actors):
-        _tell(change(store, actors, replicas, wait), json)
-
-
-def stop(
-    address: Address = AUTO, name: Name = FLEET, redis: Redis = None, config: Config = None
-) -> None:
-    """Drain all shards and end them: each feed has its snapshot, and any worker goes on with it."""
-    from workers.fleet.placed.operations import stop as end
-
-    with _opened(_loaded(redis, config), address, name) as (store, actors):
-        for index in end(store, actors):
+    with opened(settings, place.address, place.name) as (store, actors):
+        if replicas:
+            print_shards(scale(store, actors, replicas, place.wait), place.json)
+            return
+        for index in stop(store, actors):
             note(f"shard {index} was not drained: its feeds replay from their last snapshot")
-
-
-def _loaded(redis: str | None, config: Config) -> "WorkerSettings":
-    from workers.config import settings as known
-
-    return known.load({} if redis is None else {"redis": redis}, config, is_whole=False)
-
-
-@contextmanager
-def _opened(
-    settings: "WorkerSettings", address: str, name: str
-) -> "Iterator[tuple[FleetStore, Actors]]":
-    """Connect to Redis, then to Ray."""
-    from workers.broker.connection import Connection
-    from workers.fleet.placed.actors import Actors
-    from workers.fleet.placed.connection import connected
-    from workers.fleet.placed.definition import FleetStore, access_of
-    from workers.stop import Stop
-
-    access = access_of(settings)
-    connection = Connection(settings.url or "", Stop(), settings.wait_redis)
-    try:
-        store = FleetStore(connection, name)
-        store.get()  # a wrong name, or no Redis, is said before Ray is loaded
-        with connected(address) as ray:
-            yield store, Actors(ray, name, access)
-    finally:
-        connection.close()
 
 
 def _amounts(given: Sequence[str]) -> dict[str, float]:
@@ -206,19 +191,3 @@ def _amounts(given: Sequence[str]) -> dict[str, float]:
         if not name or not 0 < found[name] < float("inf"):
             raise BadConfiguration(f"--resource {text[:80]!r}: give NAME=AMOUNT, such as ssd=1")
     return found
-
-
-def _tell(told: list[dict[str, Any]], json: bool) -> None:
-    """Print a line for each shard, and one for each of its feeds that is not answered."""
-    for each in told:
-        if json:
-            show_json(each)
-            continue
-        place = f"{each['host']}, process {each['pid']}: " if "pid" in each else ""
-        feeds: dict[str, str] = each.get("feeds", {})
-        held = f"{sum(stage == 'answering' for stage in feeds.values())} of {len(feeds)} feeds"
-        problem = each.get("problem")
-        show(f"shard {each['shard']}: {place}{problem or held + ' answered'}")
-        for feed, stage in feeds.items():
-            if stage != "answering":
-                show(f"  {feed}: {stage}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.cli.common import Config, Json, Redis, note, redis_url
+from workers.cli.fleet_shards import AUTO, Address, print_fleet
 from workers.cli.late_label_text import pending_text
 from workers.cli.validity_text import newest_accuracy, validity_lines
 from workers.feed.position import END, LAST_ID
@@ -44,14 +45,29 @@ def status(
             "--check", help="End with exit code 1 where a feed has no worker, and name the feed."
         ),
     ] = False,
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            "--fleet",
+            metavar="NAME",
+            help="Show instead where each shard of this fleet runs, and what its feeds do.",
+            show_default=False,
+        ),
+    ] = None,
+    address: Address = AUTO,
 ) -> None:
     """Show the status of a feed: answered and waiting entries, its worker, its validity.
 
     The figures of the last scored examples come first. Without a name, show a table with a line
     for each feed.
     """
-    from workers.errors import EmbeddedNotRunning
+    from workers.errors import BadConfiguration, EmbeddedNotRunning
 
+    if fleet is not None:
+        if feed or check:
+            raise BadConfiguration("--fleet shows shards: leave out FEED and --check")
+        print_fleet(fleet, address, redis, config, json)
+        return
     try:
         url = redis_url(redis, config)
     except EmbeddedNotRunning as error:

@@ -69,8 +69,9 @@ def reconfigured(store, config):
 @pytest.mark.parametrize(
     "command",
     [
-        ("worker",), ("check",), ("verify",), ("verify", "--repair"), ("status",), ("tail",), ("export", "-"),
-        ("backup", "--out", "OUT"), ("combine", "other", "--into", "both"), ("backtest",),
+        ("worker",), ("check",), ("verify",), ("verify", "--repair"), ("status",), ("tail",),
+        ("export", "-"), ("backup", "--out", "OUT"), ("combine", "other", "--into", "both"),
+        ("backtest",),
     ],
     ids="".join,
 )  # fmt: skip

@@ -291,11 +291,17 @@ def test_a_command_whose_reader_is_gone_ends_quietly_with_code_0(answered, redis
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("command", ["push", "verify"])
-def test_work_that_ends_because_nobody_reads_is_not_done(answered, redis_url, source, command):
+@pytest.mark.parametrize("command", ["push", "verify", "export"])
+def test_work_that_ends_because_nobody_reads_is_not_done(
+    answered, redis_url, source, command, tmp_path
+):
     reading, writing = os.pipe()
     os.close(reading)
-    arguments = ["push", "unheard", str(source)] if command == "push" else ["verify", answered[0]]
+    arguments = {
+        "push": ["push", "unheard", str(source)],
+        "verify": ["verify", answered[0]],
+        "export": ["export", answered[0], "--to", str(tmp_path), "--json"],
+    }[command]
     done = subprocess.run(
         [sys.executable, "-m", "workers.cli", *arguments, "--redis", redis_url],
         stdout=writing,

@@ -108,7 +108,7 @@ class Actors:
 
     def _told(self, index: int, reference: Any, seconds: float) -> dict[str, Any]:
         if reference is None:
-            return {"shard": index, "problem": "no actor: online-svm fleet scale begins it"}
+            return {"shard": index, "problem": "no actor: online-svm fleet --replicas N begins it"}
         errors = self._ray.exceptions
         try:
             told: dict[str, Any] = self._ray.get(reference, timeout=seconds)
@@ -142,5 +142,5 @@ def check_placed(told: list[dict[str, Any]]) -> None:
         numbers = ", ".join(str(each["shard"]) for each in missing)
         raise Unavailable(
             f"shards {numbers} are not placed yet ({missing[0]['problem']}); they begin when the "
-            "cluster has room, and online-svm fleet status says how far they are"
+            "cluster has room, and online-svm status --fleet says how far they are"
         )

@@ -85,7 +85,7 @@ class FleetStore:
         except ValidationError as error:
             raise BadConfiguration(
                 f"{self._key} is no fleet that this version knows ({explain(error)}); "
-                "`online-svm fleet start` with the same --name writes it anew"
+                "`online-svm fleet 'PATTERN'` with the same --name writes it anew"
             ) from None
 
     def require(self) -> FleetDefinition:

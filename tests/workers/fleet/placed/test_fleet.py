@@ -3,7 +3,7 @@
 import os
 import signal
 
-from fleet_feeds import FLAGS, fleet, fleet_feeds, shards
+from fleet_feeds import FLAGS, fleet, fleet_feeds, shards, status
 from many_feeds import wait_until
 
 COUNT = 120
@@ -27,8 +27,8 @@ def test_actors_answer_feeds_outlive_a_kill_and_leave_snapshots_when_stopped(nod
         assert [sorted(each["feeds"]) for each in after] == [
             sorted(each["feeds"]) for each in before
         ]
-        assert fleet("stop", *where)[::2] == (0, "")
-        assert fleet("status", *where)[0] == 2
+        assert fleet("--replicas", "0", *where)[::2] == (0, "")
+        assert status(*where)[0] == 2
         feeds.check(own_redis.url)
         for store in feeds.stores:
             assert store.state().snapshot.cursor == store.state().position.cursor

@@ -56,7 +56,7 @@ def feeds(where, own_redis, feed):
             yield feeds
         wait_for(feeds.is_answered, "all entries are answered", SERVED)
         assert feeds.pushed < COUNT, "the load was to go on all the time"
-        assert fleet("stop", *where)[::2] == (0, "")
+        assert fleet("--replicas", "0", *where)[::2] == (0, "")
         feeds.check(own_redis.url)
 
 
@@ -95,7 +95,7 @@ def test_a_head_that_is_restarted_interrupts_no_feed(nodes, feeds, where):
 def test_the_number_of_shards_changes_under_load(feeds, where):
     for number in (7, 2, 5):
         began = time.monotonic()
-        code, _, err = fleet("scale", str(number), *where)
+        code, _, err = fleet("--replicas", str(number), *where)
         assert code == 0, err
         wait_for(lambda number=number: spread(where) == number, "feeds are spread anew", SERVED)
         feeds.wait_until_each_goes_on(SERVED)
