@@ -18,7 +18,7 @@ from threading import Thread
 import numpy as np
 import orjson
 
-from workers.admin.attention import note
+from workers.admin.notes import note
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.demo.run import warm_up

@@ -12,8 +12,8 @@ import numpy as np
 from online_svm.refit.inline import InlineRefitter
 from workers.config.settings import WorkerSettings
 from workers.engine.assembly import assemble, refitter
+from workers.feed.selection import Selection
 from workers.fleet import service
-from workers.fleet.selection import Selection
 from workers.refit.pool import RefitPool
 from workers.stop import Stop
 

@@ -1,4 +1,4 @@
-"""What `backtest` answers: the entries of a file, a feed or an archive."""
+"""Sources of `backtest`: the entries of a file, a feed or an archive."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext

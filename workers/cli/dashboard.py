@@ -53,7 +53,7 @@ def dashboard(
 
     It only reads. --json prints the address of the page as JSON.
     """
-    from workers.fleet.selection import Selection
+    from workers.feed.selection import Selection
     from workers.fleet.shard import Shard
 
     Selection(feeds or ("*",))  # raises for what is no name

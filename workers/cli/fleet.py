@@ -130,8 +130,8 @@ def _defined(
     """
     from workers.config import feed_sections
     from workers.config.setting_sources import settings_file
+    from workers.feed.selection import Selection
     from workers.fleet.placed.definition import FleetDefinition, check_stored, told_settings
-    from workers.fleet.selection import Selection
 
     Selection(feeds)  # raises for what is no name
     sections = feed_sections.sections(settings_file(config))

@@ -1,4 +1,4 @@
-"""What a validity report says of late labels, as lines of text."""
+"""Late labels of a validity report as lines of text."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

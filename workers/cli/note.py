@@ -77,21 +77,21 @@ def note(
 
 
 def _acknowledged(store: "Store", alarm: str, why: str) -> str:
-    from workers.admin.attention import acknowledge
+    from workers.admin.notes import acknowledge
 
     return f"the alarm at {acknowledge(store, alarm, why)} is acknowledged"
 
 
 def _silenced(store: "Store", time: str, why: str) -> str:
-    from workers.admin.attention import duration, silence
+    from workers.admin.notes import duration, silence
     from workers.reading.entry_time import moment
 
     return f"no alarm is posted until {moment(silence(store, duration(time), why))} UTC"
 
 
 def _noted(store: "Store", text: str, at: int | None) -> str:
-    from workers.admin import attention
+    from workers.admin import notes
 
     if at is not None:
-        attention.check_reached(store, at)
-    return f"noted at example {attention.note(store, text, at):,}"
+        notes.check_reached(store, at)
+    return f"noted at example {notes.note(store, text, at):,}"

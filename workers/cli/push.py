@@ -32,7 +32,7 @@ from workers.cli.reading import (
 )
 from workers.errors import BadConfiguration
 from workers.plural import counted
-from workers.push.marks import HIGH_WATER, HIGH_WATER_BYTES
+from workers.push.high_water import HIGH_WATER, HIGH_WATER_BYTES
 
 if TYPE_CHECKING:
     from workers.push.back_pressure import HighWater

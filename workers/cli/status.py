@@ -17,8 +17,8 @@ from workers.printable import printable, printable_json
 if TYPE_CHECKING:
     from online_svm.stream.alarm import Alarm
     from workers.reading.consumers import ConsumerGroup
-    from workers.reading.kept_bytes import Stored
-    from workers.reading.scorers import Scoring
+    from workers.reading.memory_use import MemoryUse
+    from workers.reading.scorers import ScorerStatus
     from workers.reading.status import Status
 
 
@@ -237,12 +237,12 @@ def _of_bytes(size: int) -> str:
     """Return how many bytes wait, where they are many, and how many make a push wait."""
     if size < _MANY:
         return ""
-    from workers.push.marks import HIGH_WATER_BYTES
+    from workers.push.high_water import HIGH_WATER_BYTES
 
     return f", {magnitude(size)}; push waits at {magnitude(HIGH_WATER_BYTES)} unless told otherwise"
 
 
-def _stored(found: "Stored") -> str:
+def _stored(found: "MemoryUse") -> str:
     """Return the bytes of each kind of key, with the bounds."""
     known = {kind: size for kind, size in found.bytes.items() if size}
     if not known:
@@ -261,7 +261,7 @@ def _consumer(group: "ConsumerGroup") -> str:
     return f"{group.name}, up to {group.upto}, {group.behind:,}{or_more} behind{pending}"
 
 
-def _scoring_lines(found: "Scoring | None") -> list[tuple[str, str]]:
+def _scoring_lines(found: "ScorerStatus | None") -> list[tuple[str, str]]:
     """Return a line for the published state, and one for the requests."""
     if found is None:
         return []

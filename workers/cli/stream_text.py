@@ -23,9 +23,11 @@ def raw_lines(page: "Sequence[Entry]") -> Iterator[str]:
 
 def answer_lines(page: "Sequence[Entry]", truths: "TrueLabels", as_json: bool) -> Iterator[str]:
     """Yield a line for each answer, with the label that was learned."""
-    known = truths.of(page, [message(entry) for entry in page])
-    for entry, truth in zip(page, known, strict=True):
-        data, fields = payload(entry), truth.fields(truths.with_features)
+    messages = [message(entry) for entry in page]
+    known = truths.of(page, messages)
+    for entry, found, truth in zip(page, messages, known, strict=True):
+        is_answer = isinstance(found, dict) and "status" in found
+        data, fields = payload(entry), truth.fields(truths.with_features) if is_answer else {}
         yield (
             printable_json(with_fields(data, fields)) if as_json else printable(line(data, fields))
         )

@@ -12,7 +12,7 @@ from workers.fast_imports import importing
 
 if TYPE_CHECKING:
     from workers.config.feed_settings import FeedSettings
-    from workers.fleet.selection import Selection
+    from workers.feed.selection import Selection
     from workers.fleet.shard import Shard
 
 Feeds = Annotated[
@@ -86,7 +86,7 @@ def worker(
     with importing():
         from workers.cli import logs
         from workers.config.feed_settings import FeedSettings
-        from workers.fleet.selection import Selection
+        from workers.feed.selection import Selection
 
         known = FeedSettings(given_flags(settings, redis, sigma), config)
         logs.configure(known.general.log_format)

@@ -1,4 +1,4 @@
-"""What the page knows of one feed: bounded, and of plain values."""
+"""One feed as the page shows it: bounded, and of plain values."""
 
 import time
 from collections import deque

@@ -1,4 +1,4 @@
-"""How wide the intervals are, and how fast the feed flows."""
+"""Cards of the width of the intervals, and of the rate and the lag of the feed."""
 
 from collections.abc import Sequence
 

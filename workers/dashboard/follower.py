@@ -13,7 +13,7 @@ from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.feed_view import FeedView
 from workers.errors import Unavailable, WorkerError
 from workers.feed.keys import FeedKeys, is_feed_name
-from workers.fleet.selection import Selection
+from workers.feed.selection import Selection
 from workers.printable import printable
 from workers.reading.registry import names
 

@@ -1,4 +1,4 @@
-"""What a browser asks the server of the page for: the page, and the websocket that its session is.
+"""HTTP handlers of the page, and the websocket of its session.
 
 Bokeh's own handler of the page begins a session for each request, which any web site can make a
 browser send; so does its script for pages of others. Here a request gives out a signed token, and

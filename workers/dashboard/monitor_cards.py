@@ -1,4 +1,4 @@
-"""What the sequential tests say: their evidence, and how far the probabilities are off."""
+"""Cards of the sequential tests: their evidence, and how far the probabilities are off."""
 
 import math
 from collections.abc import Sequence

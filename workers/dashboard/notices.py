@@ -1,4 +1,4 @@
-"""What the page says when there is little to show, or something is wrong."""
+"""Notices of the page: there is little to show, or something is wrong."""
 
 import time
 

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.progress import Progress as Clock
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from workers.admin.attention import note
+from workers.admin.notes import note
 from workers.broker import embedded
 from workers.broker.client import client
 from workers.broker.store import Store

@@ -16,7 +16,7 @@ from workers.broker.script import Script
 from workers.engine.known_feeds import KnownFeeds
 from workers.errors import AccessDenied, Unavailable, WrongKeyType
 from workers.feed.keys import REGISTRY, FeedKeys, is_feed_name
-from workers.fleet.selection import Selection
+from workers.feed.selection import Selection
 
 log = structlog.get_logger("online_svm.worker")
 

@@ -22,6 +22,7 @@ from workers.engine.known_feeds import KnownFeeds
 from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
+from workers.feed.selection import Selection
 from workers.fleet.hosted_feed import BATCH_BYTES, SLICE, HostedFeed, Shared
 from workers.fleet.leases import Leases
 from workers.fleet.loop import FeedLoop
@@ -29,7 +30,6 @@ from workers.fleet.node_reader import NodeReader
 from workers.fleet.outages import HASTE, REPLY, Outages
 from workers.fleet.registry_watch import RegistryWatch
 from workers.fleet.replay_budget import ReplayBudget
-from workers.fleet.selection import Selection
 from workers.fleet.settled_settings import SettledSettings
 from workers.fleet.shared_reader import SharedReader
 from workers.fleet.snapshot_fetcher import SnapshotFetcher

@@ -1,4 +1,4 @@
-"""Which feeds there are."""
+"""The list of feeds."""
 
 from workers.broker.feed_reader import FeedReader
 from workers.errors import BadConfiguration, WrongKeyType

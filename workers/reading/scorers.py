@@ -1,4 +1,4 @@
-"""What scorers of a feed have to answer with, and what waits for them."""
+"""Scorers of a feed: the state that they answer with, and the requests that wait."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from workers.reading.permitted import permitted
 
 
 @dataclass(frozen=True, slots=True)
-class Scoring:
+class ScorerStatus:
     """The newest published state of a feed, and its requests.
 
     Attributes
@@ -37,7 +37,7 @@ class Scoring:
     pending: int | None
 
 
-def scoring(reader: FeedReader, n: int, published: Publication | None) -> Scoring | None:
+def scorer_status(reader: FeedReader, n: int, published: Publication | None) -> ScorerStatus | None:
     """Return how scorers of a feed stand; None if it has published nothing and nobody asks.
 
     Parameters
@@ -54,7 +54,7 @@ def scoring(reader: FeedReader, n: int, published: Publication | None) -> Scorin
         return None
     groups = named_fields(permitted(reader, "XINFO", "GROUPS", requests)) if asked else []
     group = next((found for found in groups if found[b"name"] == SCORERS.encode()), {})
-    return Scoring(
+    return ScorerStatus(
         n=None if published is None else published.n,
         size=None if published is None else published.size,
         behind=None if published is None else n - published.n,

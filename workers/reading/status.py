@@ -15,10 +15,10 @@ from workers.reading.answers import newest, payload
 from workers.reading.backlog import Backlog, backlog
 from workers.reading.consumers import ConsumerGroup, consumer_groups
 from workers.reading.holder import holder
-from workers.reading.kept_bytes import Stored, stored
 from workers.reading.lag import Lag, lag
+from workers.reading.memory_use import MemoryUse, memory_use
 from workers.reading.registry import require
-from workers.reading.scorers import Scoring, scoring
+from workers.reading.scorers import ScorerStatus, scorer_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Status:
         The newest message of `met`.
     open_alarms : list of Alarm
         The oldest first; see `alarms.open_alarms`.
-    scoring : Scoring or None
+    scoring : ScorerStatus or None
         What scorers have, and what waits for them; None where there are none.
     consumers : list of ConsumerGroup
         Who reads the answers, such as an archive.
-    stored : Stored
+    stored : MemoryUse
         Bytes in Redis.
     """
 
@@ -84,9 +84,9 @@ class Status:
     snapshots: list[int]
     validity: dict[str, Any] | None
     open_alarms: list[Alarm]
-    scoring: Scoring | None
+    scoring: ScorerStatus | None
     consumers: list[ConsumerGroup]
-    stored: Stored
+    stored: MemoryUse
 
 
 def status(store: FeedReader) -> Status:
@@ -130,9 +130,9 @@ def status(store: FeedReader) -> Status:
         snapshots=[pointer.n for pointer in pointers if pointer is not None],
         validity=None if report is None else orjson.loads(payload(report)),
         open_alarms=open_alarms(store, report),
-        scoring=scoring(store, n, published),
+        scoring=scorer_status(store, n, published),
         consumers=consumer_groups(store, lambda stream, after: backlog(store, stream, after)[:2]),
-        stored=stored(store, state, published),
+        stored=memory_use(store, state, published),
     )
 
 

@@ -12,7 +12,7 @@ from system_tools import package
 
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.fleet.selection import Selection
+from workers.feed.selection import Selection
 from workers.fleet.shard import Shard
 from workers.reading.registry import names
 

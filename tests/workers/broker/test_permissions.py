@@ -12,7 +12,7 @@ from archived_feed import answering, entry, push
 from processes import Process
 from system_tools import package
 
-from workers.admin.attention import note, silence
+from workers.admin.notes import note, silence
 from workers.broker import permissions
 from workers.broker.client import client
 from workers.broker.connection import Connection

@@ -10,7 +10,7 @@ from browser import chromium, dashboard, expecting, tab
 from fault_redis import Server
 from processes import LIMIT, Process
 
-from workers.admin.attention import note
+from workers.admin.notes import note
 from workers.broker.store import Store
 from workers.dashboard.page import CARDS
 from workers.push.ingest import push

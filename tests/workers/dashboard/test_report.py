@@ -7,7 +7,7 @@ import pytest
 from browser import chromium, expecting, tab
 
 from online_svm.stream.alarm import Alarm
-from workers.admin.attention import note
+from workers.admin.notes import note
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.dashboard.excerpt import Excerpt

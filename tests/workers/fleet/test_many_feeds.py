@@ -20,8 +20,8 @@ from workers.admin.reset import reset
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.feed.keys import REGISTRY
+from workers.feed.selection import Selection
 from workers.fleet import hosted_feed
-from workers.fleet.selection import Selection
 
 COUNT = 130
 

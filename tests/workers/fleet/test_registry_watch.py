@@ -7,8 +7,8 @@ from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.engine.known_feeds import KnownFeeds
 from workers.feed.keys import REGISTRY, FeedKeys
+from workers.feed.selection import Selection
 from workers.fleet.registry_watch import RegistryWatch
-from workers.fleet.selection import Selection
 from workers.stop import Stop
 
 

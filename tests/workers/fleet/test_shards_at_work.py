@@ -15,7 +15,7 @@ from redis_cluster import wait_for
 
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.fleet.selection import Selection
+from workers.feed.selection import Selection
 from workers.fleet.shard import Shard
 
 COUNT = 120

@@ -6,7 +6,7 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.attention import note
+from workers.admin.notes import note
 from workers.cli import app as cli
 from workers.cli.explain import describe
 from workers.config.settings import Limits

@@ -14,7 +14,7 @@ from posted_alarms import alarm, delivering, pending, raise_alarms, settled
 from processes import LIMIT
 from structlog.testing import capture_logs
 
-from workers.admin.attention import acknowledge, duration, note, silence
+from workers.admin.notes import acknowledge, duration, note, silence
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings

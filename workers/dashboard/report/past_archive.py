@@ -1,4 +1,4 @@
-"""What an archive holds of a span of time."""
+"""A past run as an archive has it."""
 
 from collections.abc import Iterator
 from typing import Any

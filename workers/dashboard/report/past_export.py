@@ -1,4 +1,4 @@
-"""What an exported CSV file tells of a past run: answers and labels; it holds no alarms."""
+"""A past run as an exported CSV file has it: answers and labels, and no alarms."""
 
 import csv
 from collections import deque

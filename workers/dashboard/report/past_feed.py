@@ -1,4 +1,4 @@
-"""What a feed kept of a span of time."""
+"""A past run as the feed has kept it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -21,9 +21,9 @@ from workers.config import feed_sections
 from workers.config import settings as known
 from workers.config.settings import WorkerSettings
 from workers.errors import WorkerError
+from workers.feed.selection import Selection
 from workers.fleet.placed.definition import FleetDefinition, FleetStore
 from workers.fleet.rendezvous import owner
-from workers.fleet.selection import Selection
 from workers.fleet.watch import FleetWatch
 from workers.monitor.webhook import Webhooks
 from workers.stop import Stop

@@ -1,4 +1,4 @@
-"""How much input may wait for the worker before a push waits, unless it is told otherwise."""
+"""Default high-water marks: input that may wait before a push waits."""
 
 HIGH_WATER = 1_000_000
 """Entries."""

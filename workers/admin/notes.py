@@ -1,4 +1,4 @@
-"""What people say of a feed: an alarm was seen, none is wanted for a while, or anything else.
+"""Notes of people on a feed: an alarm was seen, none is wanted for a while, or anything else.
 
 These are events; no answer depends on one.
 """

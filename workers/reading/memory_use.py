@@ -1,4 +1,4 @@
-"""How many bytes the keys of a feed take in Redis, beside what its streams are bound to."""
+"""Memory that the keys of a feed take in Redis, with the bounds of its streams."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _SAMPLES = 5  # nodes of a stream that are measured: a few microseconds, whateve
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class MemoryUse:
     """What the keys of a feed take.
 
     Attributes
@@ -31,7 +31,9 @@ class Stored:
     bounds: dict[str, int]
 
 
-def stored(reader: FeedReader, state: FeedState | None, published: Publication | None) -> Stored:
+def memory_use(
+    reader: FeedReader, state: FeedState | None, published: Publication | None
+) -> MemoryUse:
     """Return what the keys of a feed take: one MEMORY USAGE each, which reads no stream."""
     keys = reader.keys
     pointers = () if state is None else (state.snapshot, state.previous)
@@ -42,7 +44,7 @@ def stored(reader: FeedReader, state: FeedState | None, published: Publication |
         "snapshots": snapshots,
         "published": [] if published is None else published.keys(keys),
     }
-    return Stored(
+    return MemoryUse(
         {kind: _size(reader, held) for kind, held in kinds.items()},
         {name: bound for name, bound in BYTES._asdict().items() if bound and state is not None},
     )

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from workers.errors import InvalidFeedName
 from workers.feed.keys import is_feed_name
-from workers.fleet.selection import Selection
+from workers.feed.selection import Selection
 
 LISTED = ["fraud", "returns", "sensors-1", "sensors-2", "sensors-12"]
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
