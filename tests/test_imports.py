@@ -33,6 +33,7 @@ SERVICE = (
     {"dashboard", "fleet"},
     {"combine", "history", "admin", "monitor"},
     {"engine"},
+    {"session"},
     {"refit", "push"},
     {"reading"},
     {"broker"},

@@ -24,10 +24,10 @@ from scripts.bench.timing import Part, PartClock, watched
 from scripts.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.engine import answer as answering
 from workers.engine.commit_writer import CommitWriter
 from workers.engine.loop import Engine
 from workers.refit.process_refitter import ProcessRefitter
+from workers.session import answer as answering
 
 REFIT = "refit"
 SINGLE: Literal["single"] = "single"

@@ -12,10 +12,10 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
-from workers.engine.answer import process
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
 from workers.message.decode import decode
+from workers.session.answer import process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 COUNT = 100_000

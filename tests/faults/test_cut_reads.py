@@ -15,10 +15,10 @@ from workers.admin.verify import verify
 from workers.broker.batch_size import BatchSize
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine import snapshots
 from workers.errors import ReadCut, ReadTooLarge, ReplyNotGiven, Unavailable, exit_code
 from workers.feed.agreement import agreement
 from workers.feed.position import START
+from workers.session import snapshots
 from workers.stop import Stop
 
 ACL = Path(__file__).parents[2] / "deploy" / "redis" / "users.acl"

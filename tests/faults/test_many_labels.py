@@ -10,8 +10,8 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import verify
 from workers.config.settings import Limits
-from workers.engine.answer import process
 from workers.feed.position import START
+from workers.session.answer import process
 
 COUNT = 2500
 CONFIG = PredictorConfig(window=100, refit_every=50, refit_lag=0, metrics_every=100, gamma=0.5)

@@ -23,8 +23,6 @@ from online_svm.stream.schema import FeatureSchema
 from workers.broker.lease import Holder
 from workers.config.environment import PROCESS_ENVIRONMENT
 from workers.config.settings import Limits, WorkerSettings, load
-from workers.engine import snapshots
-from workers.engine.answer import process
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
 from workers.feed.agreement import agreement
 from workers.feed.position import START, Position
@@ -32,6 +30,8 @@ from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState, Pointer, initial_fields
 from workers.message.decode import decode
 from workers.push.sources import BadSource, Reading, rows
+from workers.session import snapshots
+from workers.session.answer import process
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
 pytestmark = pytest.mark.timeout(180 * FACTOR)  # so many times the examples

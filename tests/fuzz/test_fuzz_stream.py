@@ -20,7 +20,6 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.schema import FeatureSchema
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine.answer import process
 from workers.engine.loop import Engine
 from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
@@ -28,6 +27,7 @@ from workers.feed.position import START
 from workers.feed.retention import Retention
 from workers.message import entry_decode
 from workers.message.version import VERSION
+from workers.session.answer import process
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(

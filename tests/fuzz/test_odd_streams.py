@@ -13,8 +13,8 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.snapshot import unpack
 from workers.config.settings import Limits
-from workers.engine.answer import process
 from workers.feed.position import START
+from workers.session.answer import process
 
 
 def answers(config, examples, batch=256):

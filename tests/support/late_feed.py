@@ -7,9 +7,9 @@ import numpy as np
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import Limits
-from workers.engine.answer import process
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
+from workers.session.answer import process
 
 SMALL = {
     "classes": ["a", "b"],

@@ -25,9 +25,9 @@ from portable_modes import COMBINATIONS, MODES, entries_of, masses
 from online_svm.predictor.combiner import Combiner, CombinerConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import WorkerSettings
-from workers.engine.answer import process
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
+from workers.session.answer import process
 
 BATCH = 64
 

@@ -11,10 +11,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from workers.engine import snapshots
 from workers.errors import BadConfiguration, InvalidStoredSnapshot
 from workers.feed.position import Position
 from workers.feed.state import Agreement, Pointer
+from workers.session import snapshots
 
 FORMAT = 1
 _MAGIC = b"osvm-backup\n"

@@ -21,8 +21,6 @@ from workers.broker.batch_size import Entry
 from workers.broker.commit_replies import lost
 from workers.broker.lease import is_held
 from workers.broker.store import Store
-from workers.engine import snapshots
-from workers.engine.answer import Outcome, process
 from workers.engine.consistency import find_ends, last_id
 from workers.engine.recovery import check_same
 from workers.errors import InvalidStoredSnapshot
@@ -33,6 +31,8 @@ from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState
 from workers.reading.holder import FeedInUse
 from workers.reading.registry import require
+from workers.session import snapshots
+from workers.session.answer import Outcome, process
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from workers.admin.backup import Backup
 from workers.broker.script import Script
 from workers.broker.store import Store
-from workers.engine.snapshots import parts_of
 from workers.errors import BadConfiguration, OutputAhead, StateLost, Unavailable, WrongKeyType
 from workers.feed.agreement import check_computed
 from workers.feed.kept_bytes import KeptBytes
@@ -13,6 +12,7 @@ from workers.feed.position import Position
 from workers.feed.state import Pointer, initial_fields
 from workers.reading.holder import check_not_in_use
 from workers.reading.lag import lag
+from workers.session.snapshots import parts_of
 
 _RESTORE = Script.load("streams", "restore")
 

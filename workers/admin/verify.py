@@ -13,8 +13,6 @@ from workers.broker.batch_size import Entry
 from workers.broker.feed_reader import PAGE
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine import snapshots
-from workers.engine.answer import Outcome, process
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, SnapshotsLost
 from workers.feed.position import START, Position, parse_id
 from workers.feed.recent_ids import RecentIds
@@ -23,6 +21,8 @@ from workers.feed.stored_settings import stored_settings
 from workers.message.decode import Fields
 from workers.reading.answers import newest
 from workers.reading.registry import require
+from workers.session import snapshots
+from workers.session.answer import Outcome, process
 
 
 def verify(store: Store) -> Verification:

@@ -13,7 +13,7 @@ from workers.cli.ticker import Ticker
 from workers.plural import counted
 
 if TYPE_CHECKING:
-    from workers.engine.answer import Outcome
+    from workers.session.answer import Outcome
 
 SHOWN = 3
 """Feeds that a line names: those with the most answers since the last one."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from online_svm.stream.prediction import LabelReport
-    from workers.engine.answer import Outcome
     from workers.feed.position import Position
+    from workers.session.answer import Outcome
 
 EVERY = 2.0
 """Seconds between two plain lines."""

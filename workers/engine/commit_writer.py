@@ -8,12 +8,12 @@ import structlog
 
 from workers.broker.pipeline import Sent
 from workers.broker.store import Store
-from workers.engine import snapshots
 from workers.engine.downstream import Gate
-from workers.engine.snapshots import KeptSnapshots
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.commit import Commit
 from workers.feed.state import Pointer
+from workers.session import snapshots
+from workers.session.snapshots import KeptSnapshots
 
 log = structlog.get_logger("online_svm.worker")
 

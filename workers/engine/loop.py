@@ -18,20 +18,20 @@ from online_svm.predictor.waits import Waits
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine.answer import Outcome, processing
 from workers.engine.commit_writer import CommitWriter, SentCommit
 from workers.engine.downstream import Gate, OpenGate
 from workers.engine.ownership import HeldLease, Ownership
 from workers.engine.publisher import Publisher
 from workers.engine.read_ahead import InputReader, check_held
 from workers.engine.recovery import Recovery
-from workers.engine.snapshots import PART_BYTES
 from workers.engine.telemetry import Telemetry
 from workers.errors import BatchChanged, PositionMoved, Stopped, Unavailable
 from workers.feed.commit import Commit
 from workers.feed.pending_labels import PENDING, PendingLabels
 from workers.feed.position import END, LAST_ID, START
 from workers.refit.background import Background, NoBackground
+from workers.session.answer import Outcome, processing
+from workers.session.snapshots import PART_BYTES
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")

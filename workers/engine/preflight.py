@@ -7,7 +7,6 @@ from workers.broker.commit_replies import lost, may_be_in_file
 from workers.broker.redis_errors import needs_cluster_url
 from workers.broker.store import Store
 from workers.config.redis_servers import CLUSTER, kind_of
-from workers.engine import snapshots
 from workers.engine.consistency import check_ends
 from workers.engine.durability import durability
 from workers.engine.known_feeds import KnownFeeds
@@ -21,6 +20,7 @@ from workers.errors import (
 from workers.feed.agreement import check_config, check_environment
 from workers.feed.position import END, LAST_ID
 from workers.feed.state import Agreement, FeedState, Pointer
+from workers.session import snapshots
 
 OLDEST_REDIS = (6, 2)
 """Exclusive ranges and XTRIM MINID, which the commit needs, came with 6.2."""

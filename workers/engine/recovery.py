@@ -17,10 +17,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.waits import Waits
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine import snapshots
-from workers.engine.answer import Outcome, processing
 from workers.engine.pace import OwnPace, Pace
-from workers.engine.snapshots import KeptSnapshots, LoadedSnapshot
 from workers.engine.telemetry import Telemetry
 from workers.errors import (
     InputLost,
@@ -35,6 +32,9 @@ from workers.feed.kept_input import known_marks
 from workers.feed.position import START, Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Agreement, FeedState, Pointer
+from workers.session import snapshots
+from workers.session.answer import Outcome, processing
+from workers.session.snapshots import KeptSnapshots, LoadedSnapshot
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")

@@ -26,7 +26,7 @@ from workers.refit.child import Child
 from workers.stop import Stop, signals
 
 if TYPE_CHECKING:
-    from workers.engine.answer import Outcome
+    from workers.session.answer import Outcome
 
 log = structlog.get_logger("online_svm.worker")
 

@@ -14,7 +14,6 @@ from workers.broker.permissions import Checks
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
-from workers.engine.answer import Outcome
 from workers.engine.assembly import assemble
 from workers.engine.downstream import SECONDS
 from workers.engine.known_feeds import KnownFeeds
@@ -24,7 +23,6 @@ from workers.engine.preflight import Preflight
 from workers.engine.read_ahead import InputReader
 from workers.engine.recovery import Fetched as Found
 from workers.engine.service import commands_of, retention
-from workers.engine.snapshots import LoadedSnapshot
 from workers.engine.telemetry import Telemetry
 from workers.errors import Fenced, Stopped, Unavailable, WorkerError
 from workers.feed.keys import FeedKeys
@@ -35,6 +33,8 @@ from workers.fleet.settled_settings import SettledSettings
 from workers.fleet.shared_reader import Wanted
 from workers.fleet.snapshot_fetcher import Fetched, SnapshotFetcher
 from workers.refit.pooled_refitter import PooledRefitter
+from workers.session.answer import Outcome
+from workers.session.snapshots import LoadedSnapshot
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")

@@ -15,7 +15,6 @@ from workers.broker.permissions import Checks
 from workers.config.redis_servers import CLUSTER, kind_of
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
-from workers.engine.answer import Outcome
 from workers.engine.assembly import load_compiler
 from workers.engine.durability import durability
 from workers.engine.known_feeds import KnownFeeds
@@ -36,6 +35,7 @@ from workers.fleet.snapshot_fetcher import SnapshotFetcher
 from workers.fleet.watch import FleetWatch
 from workers.refit.pool import RefitPool
 from workers.refit.pooled_refitter import PooledRefitter
+from workers.session.answer import Outcome
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")

@@ -19,11 +19,11 @@ import redis
 
 from workers.broker.client import TIMEOUT, client
 from workers.broker.nodes import nodes_of
-from workers.engine import snapshots
-from workers.engine.snapshots import LoadedSnapshot
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.state import Pointer
+from workers.session import snapshots
+from workers.session.snapshots import LoadedSnapshot
 
 LARGEST = 1 << 26
 """Bytes of a snapshot that is fetched ahead; a larger one is read once it is needed."""

@@ -11,8 +11,6 @@ from workers.admin.verify import fresh, settings_of
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine import snapshots
-from workers.engine.answer import process
 from workers.errors import BadConfiguration, InputLost, InvalidStoredSnapshot, StateLost
 from workers.feed.position import START, Position, parse_id, previous_id
 from workers.feed.recent_ids import RecentIds
@@ -20,6 +18,8 @@ from workers.feed.state import FeedState
 from workers.message.decode import decode
 from workers.message.stored import parse
 from workers.reading.answers import answer, payload
+from workers.session import snapshots
+from workers.session.answer import process
 
 _ID = b"0123456789-"
 

@@ -15,9 +15,9 @@ from scripts.bench.feed import push as push_all
 from scripts.bench.processes import python, worker
 from workers.broker.client import TIMEOUT, client
 from workers.broker.store import Store
-from workers.engine import snapshots
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.feed.state import Pointer
+from workers.session import snapshots
 
 TEMPLATE = "bench-template"
 PATTERN = "bench-feeds-*"

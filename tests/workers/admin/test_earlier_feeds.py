@@ -13,13 +13,13 @@ from workers.admin.restore import restore
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.config.settings import Limits, WorkerSettings, load
-from workers.engine.answer import process
 from workers.engine.assembly import assemble, refitter
 from workers.engine.service import open_store, run_preflight
 from workers.errors import BadConfiguration
 from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.stored_settings import stored_settings
+from workers.session.answer import process
 from workers.stop import Stop
 
 NAME = earlier_feed.NAME

@@ -9,9 +9,9 @@ import structlog
 from online_svm.stream.prediction import LabelReport, MethodReport, ValidityReport
 from workers.cli import progress
 from workers.cli.progress import LoggedProgress, WorkerProgress, push_progress
-from workers.engine.answer import Outcome
 from workers.feed.commit import DeadLetter
 from workers.feed.position import Position
+from workers.session.answer import Outcome
 
 
 def outcome(before, after, accuracy=None, rejected=0):

@@ -8,8 +8,8 @@ import pytest
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import Limits
-from workers.engine.answer import process
 from workers.feed.position import Position
+from workers.session.answer import process
 
 CONFIG = PredictorConfig(
     classes=("a", "b"), window=200, refit_every=40, metrics_every=20, given_answers=True

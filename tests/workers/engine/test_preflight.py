@@ -10,7 +10,7 @@ import pytest
 from online_svm.config import PredictorConfig
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine import preflight, snapshots
+from workers.engine import preflight
 from workers.errors import (
     BadConfiguration,
     ConfigurationChanged,
@@ -25,6 +25,7 @@ from workers.feed.agreement import agreement, environment
 from workers.feed.commit import Commit, SnapshotMove
 from workers.feed.position import START
 from workers.feed.state import Agreement, Pointer
+from workers.session import snapshots
 
 OURS = agreement(PredictorConfig(), Limits())
 

@@ -12,7 +12,6 @@ from online_svm.refit.inline import InlineRefitter
 from online_svm.storage import frames
 from online_svm.storage.snapshot import pack, unpack
 from workers.config.settings import Limits
-from workers.engine import snapshots
 from workers.engine.loop import Engine
 from workers.engine.recovery import Recovery
 from workers.errors import (
@@ -27,6 +26,7 @@ from workers.feed.agreement import agreement
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Agreement
 from workers.refit.process_refitter import ProcessRefitter
+from workers.session import snapshots
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(window=60, refit_every=20, gamma=0.5)

@@ -7,8 +7,8 @@ import pytest
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import Limits
-from workers.engine.answer import process
 from workers.feed.position import START
+from workers.session.answer import process
 
 CONFIG = PredictorConfig(
     classes=("no", "yes"),

@@ -8,13 +8,13 @@ from workers.admin.reset import reset
 from workers.admin.restore import backup_of
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine import snapshots
 from workers.engine.preflight import check_snapshots
 from workers.errors import InvalidStoredSnapshot, WorkerError
 from workers.feed.agreement import agreement
 from workers.feed.commit import Commit, SnapshotMove
 from workers.feed.position import START
 from workers.feed.state import Pointer
+from workers.session import snapshots
 
 SMALL = 1500
 """Bytes of a part: some ten of them make a snapshot here."""

@@ -12,7 +12,6 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import verify
 from workers.cli.stream_text import line
 from workers.config.settings import Limits, load
-from workers.engine.answer import process
 from workers.engine.loop import Engine
 from workers.engine.recovery import Recovery
 from workers.errors import InvalidStoredSnapshot
@@ -20,6 +19,7 @@ from workers.feed.agreement import agreement
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
 from workers.message.schema import DuplicateMessage
+from workers.session.answer import process
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=40, refit_every=10, metrics_every=7, gamma=0.5)

@@ -18,8 +18,8 @@ from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.cli import many_progress
 from workers.cli.many_progress import LoggedProgress, ManyProgress
-from workers.engine.answer import Outcome
 from workers.feed.position import Position
+from workers.session.answer import Outcome
 
 FILE = """
 block_ms = 100

@@ -18,8 +18,8 @@ from many_feeds import (
 from processes import Process
 
 from workers.broker.store import Store
-from workers.engine import snapshots
 from workers.fleet.replay_budget import CANDIDATES, ReplayBudget
+from workers.session import snapshots
 
 
 def test_the_sum_follows_what_each_feed_lacks():

@@ -8,9 +8,9 @@ from many_feeds import answer_alone, contents, entries, has_answered, push, runn
 from many_feeds import wait_until as wait
 
 from workers.broker.store import Store
-from workers.engine import snapshots
 from workers.fleet import snapshot_fetcher
 from workers.fleet.snapshot_fetcher import SnapshotFetcher
+from workers.session import snapshots
 
 
 @pytest.fixture

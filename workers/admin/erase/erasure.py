@@ -26,13 +26,13 @@ from workers.admin.restore import restore
 from workers.admin.verify import feed_state, settings_of
 from workers.broker.lease import holding
 from workers.broker.store import Store
-from workers.engine import snapshots
 from workers.errors import BadConfiguration, InvalidStoredSnapshot
 from workers.feed.erased import Erased, ErasedEntry
 from workers.feed.position import START, Digest, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.reading.answers import answer
 from workers.reading.holder import check_not_in_use
+from workers.session import snapshots
 from workers.stop import Stop
 
 WRITER = "erase"

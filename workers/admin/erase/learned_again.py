@@ -11,11 +11,11 @@ from dataclasses import replace
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import fresh, settings_of
 from workers.broker.batch_size import Entry
-from workers.engine.answer import process
 from workers.feed.erased import Base
 from workers.feed.position import Position, parse_id
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState
+from workers.session.answer import process
 
 Pages = Callable[[], Iterable[Sequence[Entry]]]
 """Called for a pass over pages of entries."""

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.engine.answer import process
 from workers.errors import BadConfiguration
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
@@ -14,6 +13,7 @@ from workers.history.backtest.recording import Entry
 from workers.history.spreadsheet import cell
 from workers.message.stored import parse
 from workers.reading.true_labels import ANSWERED
+from workers.session.answer import process
 
 COLUMNS = (
     "entry", "status", "id", "seq", "n", "label", "probability", "lower", "upper", "guarantee",

@@ -13,12 +13,12 @@ from online_svm.predictor.pending_examples import answer_runs
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
-from workers.engine.admission import admit
-from workers.engine.late_admission import LateAdmission, admit_late
 from workers.feed.recent_ids import RecentIds
 from workers.history.backtest.configurations import Configuration
 from workers.history.backtest.recording import Entry
 from workers.message.decode import Decoded, decode
+from workers.session.admission import admit
+from workers.session.late_admission import LateAdmission, admit_late
 
 HEADLINE = "probability"
 """Name of the probability that stands first in an answer."""

@@ -18,8 +18,8 @@ from scripts.bench.feeds.load import steady
 from scripts.bench.processes import family, python, worker
 from scripts.command_line import main
 from workers.broker.store import Store
-from workers.engine import snapshots
 from workers.errors import BadConfiguration
+from workers.session import snapshots
 
 SMALL = harness.Sizes(
     idle=4, learning=3, busy=3, new=2, rate=10.0, window=60, refit_every=20, replayed=5,

@@ -19,7 +19,6 @@ from workers.broker import request_queue
 from workers.broker.feed_reader import FeedReader
 from workers.broker.request_queue import Request, RequestQueue
 from workers.config.settings import Limits
-from workers.engine.answer import process
 from workers.errors import BadConfiguration, Unavailable
 from workers.feed.position import Position
 from workers.fleet.scorer.asker import Asker
@@ -33,6 +32,7 @@ from workers.message.schema import (
     ReplyMessage,
     UnavailableMessage,
 )
+from workers.session.answer import process
 from workers.stop import Stop
 
 ASKED = [[0.25, -1.0, 3.0], [-2.0, 0.5, 0.125], [1.5, 1.5, -0.5]]

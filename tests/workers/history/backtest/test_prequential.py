@@ -9,12 +9,12 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import ValidityReport
 from workers.config.settings import WorkerSettings
-from workers.engine.answer import process
 from workers.feed.position import START
 from workers.history.backtest.configurations import configurations
 from workers.history.backtest.prequential import HEADLINE, VENN, answer
 from workers.push.ingest import encoded
 from workers.push.rows import Row
+from workers.session.answer import process
 
 MAPS = ("platt", "venn-abers", "mixed")
 

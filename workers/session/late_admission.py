@@ -12,12 +12,12 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.label_counts import Done
 from online_svm.types import Floats
 from workers.config.settings import Limits
-from workers.engine.admission import one_too_many
 from workers.feed.position import parse_id
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state_fields import MAX_COUNT
 from workers.message.decode import Decoded
 from workers.message.label_entry import LateLabel
+from workers.session.admission import one_too_many
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from online_svm.predictor.waits import Waits, finished
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from workers.config.settings import Limits, Payload
-from workers.engine.admission import admit
-from workers.engine.late_admission import admit_late
 from workers.feed.commit import HEAD_BYTES, DeadLetter
 from workers.feed.position import ALARMS, MET, OUT, Position, chain
 from workers.feed.recent_ids import RecentIds
@@ -29,6 +27,8 @@ from workers.message.encode import (
     encode_report,
 )
 from workers.message.forms import encode_answers
+from workers.session.admission import admit
+from workers.session.late_admission import admit_late
 
 
 @dataclass(frozen=True, slots=True)

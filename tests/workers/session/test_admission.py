@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import Limits
-from workers.engine.answer import process
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
+from workers.session.answer import process
 
 CONFIG = PredictorConfig(window=40, refit_every=10, metrics_every=7, gamma=0.5)
 

@@ -1,0 +1,1 @@
+"""One feed at work: replay, answers, the snapshot format; no thread, no loop."""
