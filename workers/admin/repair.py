@@ -10,29 +10,20 @@ A replay of the input, from a snapshot whose hash is in `st`, gives the only pos
 Any other difference is refused, and nothing is written.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from online_svm.errors import InvalidSnapshot
-from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.repair_store import Change, RepairStore, dead_letter_fields, refusal
-from workers.admin.verify import fresh, settings_of
-from workers.broker.batch_size import Entry
+from workers.admin.repair_store import Change, RepairStore, refusal
 from workers.broker.commit_replies import lost
 from workers.broker.lease import is_held
 from workers.broker.store import Store
 from workers.engine.consistency import find_ends, last_id
-from workers.engine.recovery import check_same
-from workers.errors import InvalidStoredSnapshot
 from workers.feed.agreement import check_computed, check_whole
-from workers.feed.keys import FIELD
-from workers.feed.position import START, Position, parse_id
-from workers.feed.recent_ids import RecentIds
+from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState
 from workers.reading.holder import FeedInUse
 from workers.reading.registry import require
-from workers.session import snapshots
-from workers.session.answer import Outcome, process
+from workers.session.answer import Outcome
+from workers.session.replay import Replay, check_same, compare, entries_of, restored
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,34 +75,12 @@ def repair(store: RepairStore) -> Repaired:
     return Repaired(before, before, appended)
 
 
-class _Replay:
-    """Answers the input of a feed again, from a snapshot at or before an ID."""
-
-    def __init__(self, store: Store, state: FeedState, upto: bytes) -> None:
-        self._store, self._limits = store, settings_of(store.keys.feed, state)[1]
-        self.position, self._predictor, self._recent = _start(store, state, upto)
-
-    def outcomes(self, upto: bytes) -> Iterator[Outcome]:
-        """Yield the outcomes of the input up to an ID, a page at a time."""
-        pages = self._store.pages(self._store.keys.input, self.position.cursor, upto)
-        for page in pages if self.position.cursor != upto else ():
-            outcome = process(self._predictor, self._limits, self.position, page, self._recent)
-            self.position = outcome.after
-            yield outcome
-
-    def run(self, upto: bytes) -> Position:
-        """Answer the input up to an ID; return the position after it."""
-        for _ in self.outcomes(upto):
-            pass
-        return self.position
-
-
 def _move_state_forward(store: RepairStore, state: FeedState, end: bytes, held: bytes) -> Position:
     """Move the state to the end of the answers, which must equal those of a replay."""
-    replay = _Replay(store, state, state.position.cursor)
-    check_same(store.keys.feed, replay.run(state.position.cursor), state.position)
-    for outcome in replay.outcomes(end):
-        _compare(store, outcome)
+    replay = _replay_from(store, state, state.position.cursor)
+    check_same(store.keys.feed, replay.run(store, state.position.cursor), state.position)
+    for outcome in replay.outcomes(store, end):
+        _check_stored(store, outcome)
     if replay.position.cursor != end:
         raise refusal(
             store.keys.feed,
@@ -130,65 +99,43 @@ def _append_missing(store: RepairStore, state: FeedState, end: bytes, held: byte
     """Append the missing answers; return how many."""
     upto = state.position.cursor
     # Replay twice: first to check that it ends at the digest in the state, then to write.
-    check_same(store.keys.feed, _Replay(store, state, end).run(upto), state.position)
+    check_same(store.keys.feed, _replay_from(store, state, end).run(store, upto), state.position)
     ends = [last_id(store, stream) or end for stream in store.keys.outputs]
-    replay = _Replay(store, state, end)
-    replay.run(end)
+    replay = _replay_from(store, state, end)
+    replay.run(store, end)
     appended, epoch = 0, state.epoch
-    for outcome in replay.outcomes(upto):
+    for outcome in replay.outcomes(store, upto):
         missing = tuple(
             [entry for entry in entries if parse_id(entry[0]) > parse_id(last)]
-            for entries, last in zip(_entries(outcome), ends, strict=True)
+            for entries, last in zip(entries_of(outcome), ends, strict=True)
         )
         store.repair(Change(epoch, state.position, state.position, held, end, missing))
         appended, epoch, end = appended + len(missing[0]), epoch + 1, outcome.ids[-1]
     return appended
 
 
-def _compare(store: Store, outcome: Outcome) -> None:
+def _check_stored(store: Store, outcome: Outcome) -> None:
     """Raise NotRepairable unless the streams have the entries of an outcome, and no others."""
-    for stream, computed in zip(store.keys.outputs, _entries(outcome), strict=True):
+    for stream, computed in zip(store.keys.outputs, entries_of(outcome), strict=True):
         pages = store.pages(stream, outcome.before.cursor, outcome.ids[-1])
-        stored = [(entry[0], list(entry[1])) for page in pages for entry in page]
-        if stored != computed:
-            different = [
-                entry[0]
-                for entry in (*stored, *computed)
-                if entry not in stored or entry not in computed
-            ]
-            first = min(different, key=parse_id, default=outcome.ids[0])
+        stored = (entry for page in pages for entry in page)
+        different = [pair.id for pair in compare(stored, computed) if not pair.is_same]
+        if different:
+            first = min(different, key=parse_id)
             raise refusal(
                 store.keys.feed,
                 f"{stream} does not hold at {first.decode()} what answering the input again gives",
             )
 
 
-def _entries(outcome: Outcome) -> tuple[list[Entry], ...]:
-    """Return the entries that a commit of an outcome adds to `out`, `met`, `alarms` and `dlq`."""
-    name = FIELD.encode()
-    return (
-        [(at, [name, payload]) for at, payload in zip(outcome.ids, outcome.out, strict=True)],
-        [(at, [name, payload]) for at, payload in outcome.met],
-        [(at, [name, payload]) for at, payload in outcome.alarms],
-        [(entry.id, dead_letter_fields(entry)) for entry in outcome.dlq],
-    )
-
-
-def _start(
-    store: Store, state: FeedState, upto: bytes
-) -> tuple[Position, OnlinePredictor, RecentIds]:
-    """Return the predictor restored from the newest good snapshot at or before an ID."""
-    for pointer in (state.snapshot, state.previous):
-        cursor = START.cursor if pointer is None else pointer.cursor
-        if parse_id(cursor) > parse_id(upto):
-            continue
-        predictor, recent = fresh(store.keys.feed, state)
-        if pointer is None:
-            return START, predictor, recent
-        try:
-            stored = snapshots.read(store, pointer, state.agreement.config_hash)
-            predictor.restore(recent.restore_from(stored.body))
-        except (InvalidStoredSnapshot, InvalidSnapshot):
-            continue
-        return stored.position, predictor, recent
-    raise refusal(store.keys.feed, f"no good snapshot stands at or before {upto.decode()}")
+def _replay_from(store: Store, state: FeedState, upto: bytes) -> Replay:
+    """Return a replay that begins at the newest good snapshot at or before an ID."""
+    early = [
+        pointer
+        for pointer in (state.snapshot, state.previous)
+        if pointer is None or parse_id(pointer.cursor) <= parse_id(upto)
+    ]
+    replay = restored(store, state, early)
+    if replay is None:
+        raise refusal(store.keys.feed, f"no good snapshot stands at or before {upto.decode()}")
+    return replay

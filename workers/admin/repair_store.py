@@ -9,7 +9,6 @@ from workers.broker.pipeline import Argument
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.errors import NotRepairable
-from workers.feed.commit import DeadLetter
 from workers.feed.position import Position
 from workers.reading.holder import FeedInUse
 
@@ -76,13 +75,6 @@ class RepairStore(Store):
             f"feed {keys.feed!r} was taken or written to meanwhile: stop its worker, and run this "
             "command again"
         )
-
-
-def dead_letter_fields(letter: DeadLetter) -> list[bytes]:
-    """Return the fields of a dead letter as a commit adds them, names and values."""
-    values = (letter.code.encode(), letter.reason.encode(), b"%d" % letter.size, letter.head)
-    names = (b"code", b"reason", b"size", b"head")
-    return [part for pair in zip(names, values, strict=True) for part in pair]
 
 
 def refusal(feed: str, why: str) -> NotRepairable:

@@ -4,25 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidSnapshot
-from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.erase.record import erased_of
 from workers.admin.verification import MAX_DIFFERENCES, Difference, Verification
 from workers.broker.batch_size import Entry
 from workers.broker.feed_reader import PAGE
 from workers.broker.store import Store
-from workers.config.settings import Limits
-from workers.errors import BadConfiguration, InvalidStoredSnapshot, SnapshotsLost
-from workers.feed.position import START, Position, parse_id
-from workers.feed.recent_ids import RecentIds
+from workers.errors import BadConfiguration, SnapshotsLost
+from workers.feed.position import parse_id
 from workers.feed.state import FeedState
-from workers.feed.stored_settings import stored_settings
 from workers.message.decode import Fields
 from workers.reading.answers import newest
 from workers.reading.registry import require
-from workers.session import snapshots
-from workers.session.answer import Outcome, process
+from workers.session.answer import Outcome
+from workers.session.replay import Replay, compare, entries_of, restored
 
 
 def verify(store: Store) -> Verification:
@@ -38,12 +32,14 @@ def verify(store: Store) -> Verification:
         If its state is damaged.
     """
     state = feed_state(store)
-    comparison = Comparison(store, state, *_start(store, state))
-    if comparison.position.cursor != state.position.cursor:
-        for page in store.pages(
-            store.keys.input, comparison.position.cursor, state.position.cursor
-        ):
-            comparison.check(comparison.answer(page))
+    replay = restored(store, state, (state.previous, state.snapshot))
+    if replay is None:
+        raise SnapshotsLost(
+            f"feed {store.keys.feed!r}: no kept snapshot can be used to verify from"
+        )
+    comparison = Comparison(store, state, replay)
+    for outcome in replay.outcomes(store, state.position.cursor):
+        comparison.check(outcome)
     return comparison.result()
 
 
@@ -67,46 +63,32 @@ def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
         )
     rest = iter(entries)
     trimmed = max(0, state.position.seq - store.length(store.keys.out))
-    comparison = Comparison(store, state, START, *fresh(store.keys.feed, state))
+    replay = Replay.of(store.keys.feed, state)
+    comparison = Comparison(store, state, replay)
     comparison.found.has_ids = trimmed == 0
     for batch in _batches(islice(rest, trimmed)):
-        first = comparison.position.seq + 1
+        first = replay.position.seq + 1
         numbered = [(b"0-%d" % (first + i), fields) for i, fields in enumerate(batch)]
-        comparison.skip(comparison.answer(numbered))
+        comparison.skip(replay.answer(numbered))
     last = state.position.cursor
     for page in store.pages(store.keys.out, b"0-0", last) if state.position.seq else ():
         batch = list(islice(rest, len(page)))
         if not batch:
             break
         ids = [entry[0] for entry in page]
-        comparison.check(comparison.answer(list(zip(ids, batch, strict=False))))
+        comparison.check(replay.answer(list(zip(ids, batch, strict=False))))
     return comparison.result()
 
 
 class Comparison:
-    """Compares recomputed outcomes with the streams."""
+    """Compares the outcomes of a replay with the streams."""
 
-    def __init__(
-        self,
-        store: Store,
-        state: FeedState,
-        start: Position,
-        predictor: OnlinePredictor,
-        recent: RecentIds,
-    ) -> None:
-        self.position = start
-        self.found = Verification(start, start, state.position)
+    def __init__(self, store: Store, state: FeedState, replay: Replay) -> None:
+        self.found = Verification(replay.position, replay.position, state.position)
         self.found.erased = len(erased_of(store).entries)
-        self._store, self._limits = store, settings_of(store.keys.feed, state)[1]
-        self._predictor, self._recent = predictor, recent
+        self.replay, self._store = replay, store
         self._streams = store.keys.outputs[:-1]
         self._oldest = {stream: self._first_kept(stream) for stream in self._streams}
-
-    def answer(self, entries: Sequence[tuple[bytes, Fields]]) -> Outcome:
-        """Recompute the answers to the next entries."""
-        outcome = process(self._predictor, self._limits, self.position, entries, self._recent)
-        self.position = outcome.after
-        return outcome
 
     def skip(self, outcome: Outcome) -> None:
         """Count answers that are no longer kept."""
@@ -114,19 +96,18 @@ class Comparison:
         # The comparison begins at the oldest answer that is kept.
         oldest = self._oldest[self._streams[0]]
         if oldest is not None:
-            self.position = replace(outcome.after, cursor=_just_before(oldest))
+            self.replay.position = replace(outcome.after, cursor=_just_before(oldest))
 
     def check(self, outcome: Outcome) -> None:
         """Compare recomputed answers, reports and alarms with the committed ones."""
-        out, met, alarms = self._streams
-        answers = dict(zip(outcome.ids, outcome.out, strict=True))
-        self.found.answers += self._compare(out, answers, outcome)
-        self.found.reports += self._compare(met, dict(outcome.met), outcome)
-        self.found.alarms += self._compare(alarms, dict(outcome.alarms), outcome)
+        out, met, alarms, _ = entries_of(outcome)
+        self.found.answers += self._compare(0, out, outcome)
+        self.found.reports += self._compare(1, met, outcome)
+        self.found.alarms += self._compare(2, alarms, outcome)
 
     def result(self) -> Verification:
         """Return the result; entries beyond the committed position count as differences."""
-        self.found.end = self.position
+        self.found.end = self.replay.position
         for stream in (*self._streams, self._store.keys.dlq):
             for page in self._beyond(stream):
                 for entry in page:
@@ -137,19 +118,17 @@ class Comparison:
         """Return the committed entries of a stream in (after, upto]."""
         return (entry for page in self._store.pages(stream, after, upto) for entry in page)
 
-    def _compare(self, stream: str, computed: dict[bytes, bytes], outcome: Outcome) -> int:
+    def _compare(self, place: int, computed: Sequence[Entry], outcome: Outcome) -> int:
         """Compare one stream over the span of a batch; return the number of entries compared."""
-        found = self.committed(stream, outcome.before.cursor, outcome.ids[-1])
-        committed = {entry[0]: entry[1][1] for entry in found}
+        stream = self._streams[place]
+        committed = self.committed(stream, outcome.before.cursor, outcome.ids[-1])
         compared = 0
-        for entry_id in dict.fromkeys((*computed, *committed)):
-            if entry_id not in committed and self.is_trimmed(stream, entry_id):
+        for pair in compare(committed, computed):
+            if pair.stored is None and self.is_trimmed(stream, pair.id):
                 self.found.trimmed += 1
                 continue
             compared += 1
-            difference = Difference(
-                stream, entry_id, committed.get(entry_id), computed.get(entry_id)
-            )
+            difference = Difference(stream, pair.id, *map(_payload, pair[1:]))
             if difference.committed != difference.computed:
                 self._note(difference)
         return compared
@@ -177,6 +156,10 @@ class Comparison:
         return oldest is None or parse_id(entry_id) < oldest
 
 
+def _payload(fields: list[bytes] | None) -> bytes | None:
+    return None if fields is None else fields[1]
+
+
 def _just_before(entry_id: tuple[int, int]) -> bytes:
     time, count = entry_id
     return b"%d-%d" % ((time, count - 1) if count else (time - 1, 2**64 - 1))
@@ -190,44 +173,6 @@ def feed_state(store: Store) -> FeedState:
         feed = store.keys.feed
         raise BadConfiguration(f"feed {feed!r} has no answers yet: online-svm worker {feed}")
     return state
-
-
-def _start(store: Store, state: FeedState) -> tuple[Position, OnlinePredictor, RecentIds]:
-    """Return the oldest point from which recomputing can start."""
-    for pointer in (state.previous, state.snapshot):
-        predictor, recent = fresh(store.keys.feed, state)
-        if pointer is None:
-            return START, predictor, recent
-        try:
-            stored = snapshots.read(store, pointer, state.agreement.config_hash)
-            predictor.restore(recent.restore_from(stored.body))
-        except (InvalidStoredSnapshot, InvalidSnapshot):
-            continue
-        return stored.position, predictor, recent
-    raise SnapshotsLost(f"feed {store.keys.feed!r}: no kept snapshot can be used to verify from")
-
-
-def settings_of(feed: str, state: FeedState) -> tuple[PredictorConfig, Limits]:
-    """Return the settings of a feed.
-
-    Raises
-    ------
-    BadConfiguration
-        If the feed is a combination, or has semantics that this version does not compute.
-    """
-    stored = stored_settings(feed, state.agreement)
-    if stored is None:
-        raise BadConfiguration(
-            "the feed is a combination: verify its sources, and combine them into another feed to "
-            "compare the answers"
-        )
-    return stored
-
-
-def fresh(feed: str, state: FeedState) -> tuple[OnlinePredictor, RecentIds]:
-    """Return the start of a feed: a predictor that has learned nothing, and no ids."""
-    config, limits = settings_of(feed, state)
-    return OnlinePredictor(config), RecentIds(limits.dedupe_window)
 
 
 def _batches(rows: Iterator[Fields]) -> Iterator[list[Fields]]:

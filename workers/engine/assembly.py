@@ -21,7 +21,7 @@ from workers.engine.loop import Engine, Observer
 from workers.engine.ownership import HeldLease
 from workers.engine.pace import OwnPace, Pace
 from workers.engine.publisher import Publisher
-from workers.engine.recovery import Fetched, Recovery, none_fetched
+from workers.engine.recovery import Recovery
 from workers.engine.telemetry import Telemetry
 from workers.feed.agreement import agreement
 from workers.feed.state import Agreement
@@ -29,6 +29,7 @@ from workers.refit.background import Background
 from workers.refit.child import Child
 from workers.refit.observed import ObservedRefitter
 from workers.refit.process_refitter import ProcessRefitter
+from workers.session.replay import Fetched, none_fetched
 from workers.stop import Stop
 
 

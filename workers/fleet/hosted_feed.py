@@ -21,7 +21,6 @@ from workers.engine.loop import Engine
 from workers.engine.pace import SharedPace
 from workers.engine.preflight import Preflight
 from workers.engine.read_ahead import InputReader
-from workers.engine.recovery import Fetched as Found
 from workers.engine.service import commands_of, retention
 from workers.engine.telemetry import Telemetry
 from workers.errors import Fenced, Stopped, Unavailable, WorkerError
@@ -34,6 +33,7 @@ from workers.fleet.shared_reader import Wanted
 from workers.fleet.snapshot_fetcher import Fetched, SnapshotFetcher
 from workers.refit.pooled_refitter import PooledRefitter
 from workers.session.answer import Outcome
+from workers.session.replay import Fetched as Found
 from workers.session.snapshots import LoadedSnapshot
 from workers.stop import Stop
 

@@ -4,22 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.explanation import Explanation, explain
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.verify import fresh, settings_of
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.errors import BadConfiguration, InputLost, InvalidStoredSnapshot, StateLost
-from workers.feed.position import START, Position, parse_id, previous_id
-from workers.feed.recent_ids import RecentIds
+from workers.errors import BadConfiguration, InputLost, StateLost
+from workers.feed.position import Position, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.message.decode import decode
 from workers.message.stored import parse
 from workers.reading.answers import answer, payload
-from workers.session import snapshots
-from workers.session.answer import process
+from workers.session.replay import Replay, restored
 
 _ID = b"0123456789-"
 
@@ -85,11 +81,11 @@ def explain_answer(store: Store, name: str) -> Explained:
     given = store.call("XRANGE", store.keys.input, target, target)
     if not given:
         raise _lost(feed, target)
-    limits = settings_of(feed, state)[1]
-    start, predictor, recent = _start(store, state, target)
-    before = _replay(store, limits, predictor, recent, start, target)
-    rests_on, names, values = _basis(predictor, limits, given)
-    outcome = process(predictor, limits, before, given, recent)
+    replay = _replay_from(store, state, target)
+    from_seq = replay.position.seq
+    before = _answer_until(store, replay, target)
+    rests_on, names, values = _basis(replay.predictor, replay.limits, given)
+    outcome = replay.answer(given)
     data = payload(committed)
     if data != outcome.out[0]:
         rests_on = None
@@ -97,8 +93,8 @@ def explain_answer(store: Store, name: str) -> Explained:
         entry=target.decode(),
         answer=answer(committed),
         is_identical=data == outcome.out[0],
-        from_seq=start.seq,
-        replayed=before.seq - start.seq,
+        from_seq=from_seq,
+        replayed=before.seq - from_seq,
         features=names,
         values=values,
         rests_on=rests_on,
@@ -141,31 +137,13 @@ def _id_of(entry: Entry) -> Any:
     return message.get("id") if isinstance(message, dict) else None
 
 
-def _start(
-    store: Store, state: FeedState, target: bytes
-) -> tuple[Position, OnlinePredictor, RecentIds]:
-    """Return the newest point before an entry from which the feed can be replayed."""
-    for pointer in state.snapshots:
-        if parse_id(pointer.cursor) >= parse_id(target):
-            continue
-        predictor, recent = fresh(store.keys.feed, state)
-        try:
-            stored = snapshots.read(store, pointer, state.agreement.config_hash)
-            predictor.restore(recent.restore_from(stored.body))
-        except (InvalidStoredSnapshot, InvalidSnapshot):
-            continue
-        return stored.position, predictor, recent
-    return START, *fresh(store.keys.feed, state)
+def _replay_from(store: Store, state: FeedState, target: bytes) -> Replay:
+    """Return a replay from the newest point before an entry from which there can be one."""
+    early = [pointer for pointer in state.snapshots if parse_id(pointer.cursor) < parse_id(target)]
+    return restored(store, state, early) or Replay.of(store.keys.feed, state)
 
 
-def _replay(
-    store: Store,
-    limits: Limits,
-    predictor: OnlinePredictor,
-    recent: RecentIds,
-    start: Position,
-    target: bytes,
-) -> Position:
+def _answer_until(store: Store, replay: Replay, target: bytes) -> Position:
     """Answer the input up to an entry again; return the position before it.
 
     Raises
@@ -173,11 +151,10 @@ def _replay(
     InputLost
         If an answer is kept whose input is not.
     """
-    position, upto = start, previous_id(target)
-    if parse_id(upto) <= parse_id(start.cursor):
-        return position
-    for page in store.pages(store.keys.input, start.cursor, upto):
-        position = process(predictor, limits, position, page, recent).after
+    begin, upto = replay.position, previous_id(target)
+    if parse_id(upto) <= parse_id(begin.cursor):
+        return begin
+    position = replay.run(store, upto)
     answered = store.call("XRANGE", store.keys.out, target, target)
     if answer(answered[0])["seq"] != position.seq:
         raise _lost(store.keys.feed, target)

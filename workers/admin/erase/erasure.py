@@ -23,16 +23,17 @@ from workers.admin.erase.links import Entries, Source, link_digests
 from workers.admin.erase.record import erased_of, finish, write
 from workers.admin.erase.streams import among, ids_of_person, is_text, names_person, without
 from workers.admin.restore import restore
-from workers.admin.verify import feed_state, settings_of
+from workers.admin.verify import feed_state
 from workers.broker.lease import holding
 from workers.broker.store import Store
-from workers.errors import BadConfiguration, InvalidStoredSnapshot
+from workers.errors import BadConfiguration
 from workers.feed.erased import Erased, ErasedEntry
 from workers.feed.position import START, Digest, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.reading.answers import answer
 from workers.reading.holder import check_not_in_use
 from workers.session import snapshots
+from workers.session.replay import kept_positions, settings_of
 from workers.stop import Stop
 
 WRITER = "erase"
@@ -188,12 +189,8 @@ def _links(
     sources = [Source(START.digest, START.cursor, entries)]
     if copies is not None:
         sources.insert(0, copies.chain_from(store, state))
-    for pointer in state.snapshots:
-        try:
-            at = snapshots.read(store, pointer, state.agreement.config_hash).position
-        except InvalidStoredSnapshot:
-            continue
-        sources.append(Source(at.digest, at.cursor, entries))
+    kept = kept_positions(store, state)
+    sources += [Source(at.digest, at.cursor, entries) for at in kept]
     return link_digests(gone, record.entries, sources, state.position.digest)
 
 
@@ -213,7 +210,7 @@ def _learn_again(store: Store, state: FeedState, record: Erased) -> int:
     feed, at = store.keys.feed, state.position
     oldest = store.call("XRANGE", store.keys.input, "-", "+", "COUNT", 1)
     first = oldest[0][0] if oldest and parse_id(oldest[0][0]) <= parse_id(at.cursor) else at.cursor
-    base, predictor, recent = learn_again(
+    base, replay = learn_again(
         feed,
         state,
         lambda: () if at.cursor == b"0-0" else store.pages(store.keys.input, b"0-0", at.cursor),
@@ -221,11 +218,11 @@ def _learn_again(store: Store, state: FeedState, record: Erased) -> int:
         at,
         first,
     )
-    body = recent.prepend_to(predictor.snapshot())
+    body = replay.recent.prepend_to(replay.predictor.snapshot())
     pointer, data = snapshots.encode(feed, state.agreement.config_hash, base.position, body)
     record.base = base
     write(store, record)
     backup = Backup(feed, state.epoch, state.agreement, pointer, data)
     restore(store, backup, overwrite=True, force=True)
     store.call("DEL", store.keys.published, *store.published_keys())
-    return predictor.n
+    return replay.predictor.n

@@ -8,14 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.verify import fresh, settings_of
 from workers.broker.batch_size import Entry
 from workers.feed.erased import Base
 from workers.feed.position import Position, parse_id
-from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState
-from workers.session.answer import process
+from workers.session.replay import Replay
 
 Pages = Callable[[], Iterable[Sequence[Entry]]]
 """Called for a pass over pages of entries."""
@@ -23,7 +20,7 @@ Pages = Callable[[], Iterable[Sequence[Entry]]]
 
 def learn_again(
     feed: str, state: FeedState, kept: Pages, holes: Sequence[bytes], at: Position, first: bytes
-) -> tuple[Base, OnlinePredictor, RecentIds]:
+) -> tuple[Base, Replay]:
     """Learn the kept input again; return where that began and ended, and what was learned.
 
     Parameters
@@ -40,15 +37,14 @@ def learn_again(
     first : bytes
         ID of the first entry, erased or kept.
     """
-    predictor, recent = fresh(feed, state)
-    limits, gone = settings_of(feed, state)[1], frozenset(holes)
+    replay, gone = Replay.of(feed, state), frozenset(holes)
     count = sum(entry[0] not in gone for page in kept() for entry in page) + len(holes)
-    position = Position(seq=at.seq - count)
+    replay.position = Position(seq=at.seq - count)
     for passed, run in runs(kept(), holes):
-        position = replace(position, seq=position.seq + passed)
+        replay.position = replace(replay.position, seq=replay.position.seq + passed)
         if run:
-            position = process(predictor, limits, position, run, recent).after
-    return Base(first, replace(at, n=predictor.n)), predictor, recent
+            replay.answer(run)
+    return Base(first, replace(at, n=replay.predictor.n)), replay
 
 
 def runs(

@@ -14,14 +14,15 @@ from workers.admin.erase.learned_again import learn_again
 from workers.admin.erase.links import links
 from workers.admin.erase.record import erased_of
 from workers.admin.verification import Verification
-from workers.admin.verify import Comparison, feed_state, fresh
+from workers.admin.verify import Comparison, feed_state
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.errors import BadConfiguration
 from workers.feed.erased import Base, Erased
-from workers.feed.position import START, Digest, parse_id, previous_id
+from workers.feed.position import Digest, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.history.archive.reader import Archive
+from workers.session.replay import Replay
 
 
 def verify_archive(store: Store, archive: Archive) -> Verification:
@@ -42,7 +43,7 @@ def verify_archive(store: Store, archive: Archive) -> Verification:
     comparison = _ArchivedComparison(store, state, archive)
     pages = _joined(archive.inputs, store, store.keys.input, archive, state)
     for page in pages if record.base is None else comparison.around(record, record.base, pages):
-        comparison.check(comparison.answer(page))
+        comparison.check(comparison.replay.answer(page))
     return comparison.result()
 
 
@@ -82,7 +83,7 @@ class _ArchivedComparison(Comparison):
     """Compares with the entries of an archive, and beyond its end with those in Redis."""
 
     def __init__(self, store: Store, state: FeedState, archive: Archive) -> None:
-        super().__init__(store, state, START, *fresh(store.keys.feed, state))
+        super().__init__(store, state, Replay.of(store.keys.feed, state))
         self._state, self._archive = state, archive
         kinds = zip(store.keys.outputs, ("answers", "reports", "alarms"), strict=False)
         self._entries = {
@@ -107,38 +108,42 @@ class _ArchivedComparison(Comparison):
             if len(before) < len(page):
                 left.extend(page[len(before) :])
                 break
-        self._follow(record, base)
-        self._learn_again(record, base)
+        digest = self._follow(record, base)
+        self.replay = self._learn_again(record, base)
+        self.replay.position = replace(base.position, digest=digest)
         after = parse_id(base.position.cursor)
         for page in chain([list(left)], pages):
             rest = [entry for entry in page if parse_id(entry[0]) > after]
             if rest:
                 yield rest
 
-    def _follow(self, record: Erased, base: Base) -> None:
-        """Follow the chain of the answers to the point from which the feed was learned again."""
-        upto, begun = base.position.cursor, parse_id(self.position.cursor)
+    def _follow(self, record: Erased, base: Base) -> Digest:
+        """Follow the chain of the answers to the point from which the feed was learned again.
+
+        Return the digest there.
+        """
+        begin, upto = self.replay.position, base.position.cursor
         streams = [entries.take(upto) for entries in self._entries.values()]
+        begun = parse_id(begin.cursor)
         erased = {at: entry for at, entry in record.entries.items() if begun < parse_id(at)}
-        digest: Digest | None = self.position.digest
-        for link in links(self.position.digest, streams, erased):
+        digest: Digest | None = begin.digest
+        for link in links(begin.digest, streams, erased):
             digest = link.digest
             if link.is_answer and not link.is_erased:
                 self.found.chained += 1
                 self.found.unlinked += digest is None
-        known = base.position.digest if digest is None else digest
-        self.position = replace(base.position, digest=known)
+        return base.position.digest if digest is None else digest
 
-    def _learn_again(self, record: Erased, base: Base) -> None:
+    def _learn_again(self, record: Erased, base: Base) -> Replay:
         before, cursor = previous_id(base.first), base.position.cursor
-        self._predictor, self._recent = learn_again(
+        return learn_again(
             self._store.keys.feed,
             self._state,
             lambda: self._archive.inputs(before, cursor),
             record.after(base.first, cursor),
             base.position,
             base.first,
-        )[1:]
+        )[1]
 
     def committed(self, stream: str, after: bytes, upto: bytes) -> Iterable[Entry]:  # noqa: ARG002
         """Return the next entries up to an ID: they are asked for in order."""

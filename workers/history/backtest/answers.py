@@ -6,14 +6,12 @@ from typing import Any, TextIO
 
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.errors import BadConfiguration
-from workers.feed.position import START
-from workers.feed.recent_ids import RecentIds
 from workers.history.backtest.configurations import Configuration
 from workers.history.backtest.recording import Entry
 from workers.history.spreadsheet import cell
 from workers.message.stored import parse
 from workers.reading.true_labels import ANSWERED
-from workers.session.answer import process
+from workers.session.replay import Replay
 
 COLUMNS = (
     "entry", "status", "id", "seq", "n", "label", "probability", "lower", "upper", "guarantee",
@@ -74,18 +72,14 @@ def check_labels(chosen: Iterable[Configuration]) -> None:
 def _rows(
     configuration: Configuration, batches: Iterable[Sequence[Entry]]
 ) -> Iterator[dict[str, Any]]:
-    predictor = OnlinePredictor(configuration.predictor)
-    limits, position = configuration.limits, START
-    recent = RecentIds(limits.dedupe_window)
+    replay = Replay(OnlinePredictor(configuration.predictor), configuration.limits)
     for batch in batches:
-        named = [
-            (at or b"%d-0" % (position.seq + i), fields) for i, (at, fields) in enumerate(batch, 1)
-        ]
-        outcome = process(predictor, limits, position, named, recent)
-        position = outcome.after
+        seq = replay.position.seq
+        named = [(at or b"%d-0" % (seq + i), fields) for i, (at, fields) in enumerate(batch, 1)]
+        outcome = replay.answer(named)
         for (at, fields), data in zip(named, outcome.out, strict=True):
             message = parse(data)
-            yield message | {"entry": at.decode()} | _truth(predictor, fields, message)
+            yield message | {"entry": at.decode()} | _truth(replay.predictor, fields, message)
 
 
 def _truth(

@@ -10,7 +10,7 @@ pa = package("pyarrow", "pip install 'online-svm[archive]'")
 from archived_feed import answering, archive, push, stream  # noqa: E402
 
 from workers.admin.erase.erasure import erase  # noqa: E402
-from workers.admin.verify import Comparison, verify  # noqa: E402
+from workers.admin.verify import verify  # noqa: E402
 from workers.broker import feed_reader  # noqa: E402
 from workers.broker.feed_reader import FeedReader  # noqa: E402
 from workers.broker.store import Store  # noqa: E402
@@ -26,6 +26,7 @@ from workers.history.archive.verification import verify_archive  # noqa: E402
 from workers.history.archive.writer import ArchiveWriter  # noqa: E402
 from workers.history.backtest.feed_history import FeedHistory  # noqa: E402
 from workers.history.backtest.recording import record  # noqa: E402
+from workers.session.replay import Replay  # noqa: E402
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_what_is_archived_and_trimmed_meanwhile_is_verified_too(
         archive(store, tmp_path)
         push(store, 60, 120)
         answer()
-    recompute = Comparison.answer
+    recompute = Replay.answer
 
     def meanwhile(self, entries):
         found = recompute(self, entries)
@@ -128,7 +129,7 @@ def test_what_is_archived_and_trimmed_meanwhile_is_verified_too(
         return found
 
     done = []
-    monkeypatch.setattr(Comparison, "answer", meanwhile)
+    monkeypatch.setattr(Replay, "answer", meanwhile)
     monkeypatch.setattr(feed_reader, "PAGE", 20)
     monkeypatch.setattr(FeedReader.pages, "__defaults__", (b"+", 20))
     monkeypatch.setattr(reader, "PAGE", 20)

@@ -1,0 +1,288 @@
+"""Replay: restore a snapshot, answer the input since then again, compare with what is stored.
+
+Recovery, `verify`, `repair`, `explain`, `erase`, the check of an archive and `backtest` differ in
+where they begin, where the input comes from, and what they do about a difference.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.waits import Waits, finished
+from workers.broker.batch_size import Entry
+from workers.broker.store import Store
+from workers.config.settings import Limits
+from workers.errors import (
+    BadConfiguration,
+    InputLost,
+    InvalidStoredSnapshot,
+    ReplayMismatch,
+    StateLost,
+)
+from workers.feed.commit import DeadLetter
+from workers.feed.keys import FIELD
+from workers.feed.position import START, Position, parse_id
+from workers.feed.recent_ids import RecentIds
+from workers.feed.state import FeedState, Pointer
+from workers.feed.stored_settings import stored_settings
+from workers.message.decode import Fields
+from workers.session import snapshots
+from workers.session.answer import Outcome, processing
+from workers.session.snapshots import LoadedSnapshot
+
+Fetched = Callable[[Pointer, str], LoadedSnapshot | None]
+"""Returns the snapshot that a pointer names, of a configuration with this hash, if it was read
+and checked before."""
+
+Unusable = Callable[[Pointer, InvalidStoredSnapshot], None]
+"""Is told of a snapshot that cannot be used, and why."""
+
+
+class Replay:
+    """A predictor at a position of its feed, which answers the entries that follow.
+
+    Parameters
+    ----------
+    predictor : OnlinePredictor
+        That has learned nothing.
+    limits : Limits
+
+    Attributes
+    ----------
+    predictor : OnlinePredictor
+    limits : Limits
+    recent : RecentIds
+    position : Position
+        Of the predictor and of `recent`.
+
+    Examples
+    --------
+    >>> replay = Replay(OnlinePredictor(PredictorConfig()), Limits())
+    >>> outcome = replay.answer([(b"7-0", [b"x", b"[1]", b"y", b"a"])])
+    >>> replay.position.cursor, replay.position.seq, len(outcome.out)
+    (b'7-0', 1, 1)
+    """
+
+    def __init__(self, predictor: OnlinePredictor, limits: Limits) -> None:
+        self.predictor, self.limits = predictor, limits
+        self.recent = RecentIds(limits.dedupe_window)
+        self.position = START
+
+    @classmethod
+    def of(cls, feed: str, state: FeedState) -> "Replay":
+        """Return the start of a feed, under its stored settings.
+
+        Raises
+        ------
+        BadConfiguration
+            As `settings_of`.
+        """
+        config, limits = settings_of(feed, state)
+        return cls(OnlinePredictor(config), limits)
+
+    def restore(self, stored: LoadedSnapshot) -> None:
+        """Go to where a snapshot stands.
+
+        Raises
+        ------
+        InvalidStoredSnapshot
+            If the predictor cannot take its bytes. This replay cannot be used then.
+        """
+        try:
+            self.predictor.restore(self.recent.restore_from(stored.body))
+        except InvalidSnapshot as error:
+            raise InvalidStoredSnapshot(str(error)) from error
+        self.position = stored.position
+
+    def answer(self, entries: Sequence[tuple[bytes, Fields]]) -> Outcome:
+        """Answer the next entries again."""
+        return finished(self.answering(entries))
+
+    def answering(self, entries: Sequence[tuple[bytes, Fields]]) -> Waits[Outcome]:
+        """Do what `answer` does in steps, as `OnlinePredictor.steps_of_many` does."""
+        outcome = yield from processing(
+            self.predictor, self.limits, self.position, entries, self.recent
+        )
+        self.position = outcome.after
+        return outcome
+
+    def input(self, store: Store, upto: bytes) -> Iterator[list[Entry]]:
+        """Return the pages of input that Redis keeps from the position to an ID."""
+        if parse_id(upto) <= parse_id(self.position.cursor):
+            return iter(())
+        return store.pages(store.keys.input, self.position.cursor, upto)
+
+    def outcomes(self, store: Store, upto: bytes) -> Iterator[Outcome]:
+        """Answer the input that Redis keeps up to an ID; yield the outcome of each page."""
+        return map(self.answer, self.input(store, upto))
+
+    def run(self, store: Store, upto: bytes) -> Position:
+        """Answer the input that Redis keeps up to an ID; return the position after it."""
+        for _ in self.outcomes(store, upto):
+            pass
+        return self.position
+
+
+def none_fetched(_pointer: Pointer, _config_hash: str) -> LoadedSnapshot | None:
+    """Know of no snapshot that was read before."""
+    return None
+
+
+def _pass_over(_pointer: Pointer, _error: InvalidStoredSnapshot) -> None:
+    """Tell nobody."""
+
+
+def restored(
+    store: Store,
+    state: FeedState,
+    candidates: Iterable[Pointer | None],
+    begin: Callable[[], Replay] | None = None,
+    fetched: Fetched = none_fetched,
+    unusable: Unusable = _pass_over,
+) -> Replay | None:
+    """Return a replay at the first of some snapshots that can be used; None if none can.
+
+    Parameters
+    ----------
+    store : Store
+    state : FeedState
+    candidates : iterable of (Pointer or None)
+        None is the start of the feed, which can always be used.
+    begin : callable, optional
+        Returns a replay at the start of the feed; by default under its stored settings.
+    fetched : Fetched
+    unusable : Unusable
+    """
+    for pointer in candidates:
+        replay = Replay.of(store.keys.feed, state) if begin is None else begin()
+        if pointer is None:
+            return replay
+        try:
+            replay.restore(_read(store, state, pointer, fetched))
+        except InvalidStoredSnapshot as error:
+            unusable(pointer, error)
+            continue
+        return replay
+    return None
+
+
+def kept_positions(store: Store, state: FeedState) -> Iterator[Position]:
+    """Yield where the snapshots stand that can be read, the newest first."""
+    for pointer in state.snapshots:
+        try:
+            yield _read(store, state, pointer).position
+        except InvalidStoredSnapshot:
+            continue
+
+
+def _read(
+    store: Store, state: FeedState, pointer: Pointer, fetched: Fetched = none_fetched
+) -> LoadedSnapshot:
+    config_hash = state.agreement.config_hash
+    found = fetched(pointer, config_hash)
+    return snapshots.read(store, pointer, config_hash) if found is None else found
+
+
+def settings_of(feed: str, state: FeedState) -> tuple[PredictorConfig, Limits]:
+    """Return the settings of a feed.
+
+    Raises
+    ------
+    BadConfiguration
+        If the feed is a combination, or has semantics that this version does not compute.
+    """
+    stored = stored_settings(feed, state.agreement)
+    if stored is None:
+        raise BadConfiguration(
+            "the feed is a combination: verify its sources, and combine them into another feed to "
+            "compare the answers"
+        )
+    return stored
+
+
+class Compared(NamedTuple):
+    """One entry of a stream, as it is stored and as it was recomputed.
+
+    Attributes
+    ----------
+    id : bytes
+    stored, computed : list of bytes or None
+        Its fields, names and values; None where there is no such entry.
+    """
+
+    id: bytes
+    stored: list[bytes] | None
+    computed: list[bytes] | None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether there are both, byte for byte the same."""
+        return self.stored == self.computed
+
+
+def compare(stored: Iterable[Entry], computed: Iterable[Entry]) -> Iterator[Compared]:
+    """Yield the entries that a stream has, or should have, over the span of an outcome.
+
+    Examples
+    --------
+    >>> stored, computed = [(b"1-0", [b"p", b"A"])], [(b"1-0", [b"p", b"B"])]
+    >>> [found.is_same for found in compare(stored, computed)]
+    [False]
+    """
+    old = {at: list(fields) for at, fields in stored}
+    new = {at: list(fields) for at, fields in computed}
+    for at in dict.fromkeys((*new, *old)):
+        yield Compared(at, old.get(at), new.get(at))
+
+
+def entries_of(outcome: Outcome) -> tuple[list[Entry], ...]:
+    """Return the entries that a commit of an outcome adds to `out`, `met`, `alarms` and `dlq`."""
+    name = FIELD.encode()
+    return (
+        [(at, [name, payload]) for at, payload in zip(outcome.ids, outcome.out, strict=True)],
+        [(at, [name, payload]) for at, payload in outcome.met],
+        [(at, [name, payload]) for at, payload in outcome.alarms],
+        [(letter.id, _dead_letter_fields(letter)) for letter in outcome.dlq],
+    )
+
+
+def _dead_letter_fields(letter: DeadLetter) -> list[bytes]:
+    """Return the fields of a dead letter as a commit adds them, names and values."""
+    values = (letter.code.encode(), letter.reason.encode(), b"%d" % letter.size, letter.head)
+    names = (b"code", b"reason", b"size", b"head")
+    return [part for pair in zip(names, values, strict=True) for part in pair]
+
+
+def check_same(feed: str, computed: Position, committed: Position) -> None:
+    """Raise unless a replay ended at the committed position.
+
+    Raises
+    ------
+    InputLost
+        If it read fewer or other entries than were answered.
+    ReplayMismatch
+        If it read the same number of entries, and the bytes differ.
+    StateLost
+        If the bytes are equal but the number of learned examples is not.
+    """
+    if (computed.cursor, computed.seq) != (committed.cursor, committed.seq):
+        raise InputLost(
+            f"feed {feed!r}: {committed.seq} input entries were answered up to "
+            f"{committed.cursor.decode()}, but a replay reaches {computed.seq} at "
+            f"{computed.cursor.decode()}: input was trimmed, deleted or added. Restore it from a "
+            f"backup, or: online-svm reset {feed}"
+        )
+    if computed.digest != committed.digest:
+        raise ReplayMismatch(
+            f"feed {feed!r}: answering the input again gives other bytes than were committed "
+            f"(digest {computed.digest.hex()[:16]}, committed {committed.digest.hex()[:16]}): the "
+            "installation or the stored data changed. online-svm verify shows the first difference"
+        )
+    if computed.n != committed.n:
+        raise StateLost(
+            f"feed {feed!r}: its state is damaged: field 'n' is {committed.n}, but a replay that "
+            f"gives the same answers learns {computed.n}; restore it from a backup, or: "
+            f"online-svm reset {feed}"
+        )
