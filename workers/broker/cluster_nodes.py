@@ -90,6 +90,11 @@ class ClusterNodes:
         """Return the URL of the node that a key is on as far as is known; empty for none."""
         return self._table[key_slot(key.encode())] or ""
 
+    def primaries(self) -> list[str]:
+        """Return the URLs of the primaries, sorted."""
+        self._refresh()
+        return sorted({url for url in self._table if url is not None})
+
     def moved(self, slot: int, url: str) -> None:
         """Put a slot to another node; the rest of the table is left as it is."""
         self._table[slot] = url

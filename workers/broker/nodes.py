@@ -51,6 +51,15 @@ class Nodes(Protocol):
         None if all keys are on one server.
         """
 
+    def primaries(self) -> list[str]:
+        """Return the URLs of the nodes that share the keys; none if all are on one server.
+
+        Raises
+        ------
+        redis.RedisError
+            If they are not known now, and may be later.
+        """
+
     def moved(self, slot: int, url: str) -> None:
         """Note that a slot has moved to another server."""
 
@@ -89,6 +98,10 @@ class OneServer:
     def place(self, _key: str) -> str | None:
         """Return None: there is one server."""
         return None
+
+    def primaries(self) -> list[str]:
+        """Return none: there is one server."""
+        return []
 
     def moved(self, slot: int, url: str) -> None:
         """Know of no slots."""

@@ -86,7 +86,10 @@ def of_scorer(keys: FeedKeys) -> list[Command]:
 
 
 def of_patterns() -> list[Command]:
-    """Return what a worker uses beside that if patterns name its feeds."""
+    """Return what a worker uses beside that if patterns name its feeds.
+
+    With `SCAN`, which `of_worker` has, it finds unlisted feeds; without, listed ones alone.
+    """
     return [("SSCAN", REGISTRY, "0"), ("EVALSHA", "0" * 40, "1", REGISTRY)]
 
 

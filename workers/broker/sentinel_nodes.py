@@ -67,6 +67,10 @@ class SentinelNodes:
         """Return None: all keys are on the primary."""
         return None
 
+    def primaries(self) -> list[str]:
+        """Return none: all keys are on the primary."""
+        return []
+
     def moved(self, slot: int, url: str) -> None:
         """Know of no slots."""
 

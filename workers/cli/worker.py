@@ -19,7 +19,7 @@ Feeds = Annotated[
     list[str],
     typer.Argument(
         metavar="FEED",
-        help="Names of feeds, and patterns such as 'sensors-*' over the list of feeds.",
+        help="Names of feeds, and patterns such as 'sensors-*' over the feeds there are.",
         show_default=False,
     ),
 ]
@@ -80,8 +80,8 @@ def worker(
 ) -> None:
     """Answer a feed, each example before its label is learned, until stopped.
 
-    Several feeds, or a pattern, are answered in one process: listed feeds that match are taken up
-    as they appear. Each has the answers that a worker of its own gives it.
+    Several feeds, or a pattern, are answered in one process: feeds that match are taken up as they
+    are listed or get input. Each has the answers that a worker of its own gives it.
     """
     with importing():
         from workers.cli import logs

@@ -18,8 +18,8 @@ _SET = re.compile(r"\[!?\]?[^\]]*\]")
 class Selection:
     """The feeds that names and patterns select, as far as they are this process's.
 
-    A name selects its feed, listed or not. A pattern (`*`, `?`, `[ab]`, `[!ab]`, as in a shell)
-    selects the listed feeds that match it.
+    A name selects its feed, whether there is one or not. A pattern (`*`, `?`, `[ab]`, `[!ab]`, as
+    in a shell) selects the feeds that match it, of those that are listed or have input.
 
     Parameters
     ----------

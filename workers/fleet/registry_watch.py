@@ -3,7 +3,8 @@
 Producers may write the list of feeds. So a look reads a bounded part of it, each name is checked,
 and only names that are selected are kept, a bounded number of each rank: names without a feed keep
 none out that has one. A list of any size is gone through over several looks. Until it was, only
-feeds with state are taken up: a feed of a later page may have one.
+feeds with state are taken up: a feed of a later page may have one. A client that only appends to a
+stream lists no feed: see `input_scan`.
 """
 
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ from workers.engine.known_feeds import KnownFeeds
 from workers.errors import AccessDenied, Unavailable, WrongKeyType
 from workers.feed.keys import REGISTRY, FeedKeys, is_feed_name
 from workers.feed.selection import Selection
+from workers.fleet.input_scan import LONGEST, InputScan
 
 log = structlog.get_logger("online_svm.worker")
 
@@ -28,9 +30,6 @@ PAGES = 2
 
 TOGETHER = 200
 """Feeds in one call: the script keeps Redis from others for some 0.2 ms."""
-
-_LONGEST = 64
-"""Bytes of a name; a longer one is not transferred."""
 
 _PAGE = Script.load("registry_page")
 _RANK = Script.load("rank_feeds")
@@ -68,6 +67,7 @@ class RegistryWatch:
         self._most, self._known, self._page = most, known, page
         self._together = together
         self._cursor, self._is_whole = b"0", False
+        self._inputs: InputScan | None = InputScan(connection) if selection.patterns else None
         self._ranked: tuple[set[str], set[str], set[str]] = (set(), set(), set())
         self._told: set[str] = set()
 
@@ -79,11 +79,12 @@ class RegistryWatch:
         names = self._selection.of(())
         with suppress(Unavailable):  # the feeds' own connections report this
             self._rank(names + (self._read() if self._selection.patterns else []))
+            self._rank(self._scanned())
         ranks = self._ranked if self._is_whole else self._ranked[:1]
         listed = [name for rank in ranks for name in sorted(rank) if self._selection.selects(name)]
         if self._selection.patterns and self._is_whole and not (listed or names):
             self._warn(
-                "no feed is answered yet: none that is listed matches; a push lists its feed",
+                "no feed is answered yet: none that is listed, or has input, matches",
                 patterns=" ".join(self._selection.patterns),
             )
         return list(dict.fromkeys(names + listed))
@@ -103,8 +104,28 @@ class RegistryWatch:
             self._warn("the list of feeds is not a set; delete that key", key=REGISTRY)
         return met
 
+    def _scanned(self) -> list[str]:
+        """Return selected names of feeds with input, listed or not."""
+        if self._inputs is None:
+            return []
+        try:
+            return [name for name in self._inputs.names() if self._selection.selects(name)]
+        except AccessDenied:
+            self.close()
+            self._warn(
+                "this user may not run SCAN: a feed that nobody listed is not found; list it once: "
+                "SADD osvm:feeds FEED"
+            )
+            return []
+
+    def close(self) -> None:
+        """Look for feeds by their input no more."""
+        if self._inputs is not None:
+            self._inputs.close()
+        self._inputs = None
+
     def _read_page(self) -> list[str]:
-        reply = self._connection.evaluate(_PAGE, [REGISTRY], [self._cursor, self._page, _LONGEST])
+        reply = self._connection.evaluate(_PAGE, [REGISTRY], [self._cursor, self._page, LONGEST])
         self._cursor, found, longer = reply[0], reply[1], int(reply[2])
         names = [name.decode() for name in found if is_feed_name(name)]
         if longer or len(names) < len(found):

@@ -68,8 +68,8 @@ def run(
     Parameters
     ----------
     selection : Selection
-        Listed feeds are taken up as they appear; feeds that it selects no more are given up, with a
-        snapshot.
+        Feeds that are listed, or have input, are taken up as they appear; feeds that it selects no
+        more are given up, with a snapshot.
     settings : WorkerSettings
         Of the process, and of feeds for which `settings_of` gives no others.
     url : str
@@ -132,6 +132,7 @@ def run(
         opened.callback(looks.close)
         outages = opened.enter_context(Outages(url, leases, stop.wake))
         registry = RegistryWatch(looks, selection, settings.max_feeds, shared.known, **at_a_time)
+        opened.callback(registry.close)
         loop = FeedLoop(shared, leases, reader, outages)
         opened.callback(loop.collections.allow)
         told = watch or FleetWatch()

@@ -169,6 +169,20 @@ def test_one_process_answers_feeds_of_every_node_as_workers_of_their_own(cluster
         assert [contents(store) for store in found] == alone
 
 
+def test_a_pattern_finds_feeds_on_every_primary_that_only_have_input(cluster):
+    unlisted = [cluster.feed_on(place, "by-input") for place in range(3)]
+    with ExitStack() as opened:
+        stores = [opened.enter_context(Store(cluster.url, name)) for name in unlisted]
+        for seed, store in enumerate(stores):
+            push(store, entries(COUNT, seed))
+        assert nodes_of(cluster.url).primaries() == sorted(
+            f"redis://{node.address}/0" for node in cluster.primaries
+        )
+        with running(["by-input-*"], cluster.url):
+            wait_until(lambda: all(has_answered(store, COUNT) for store in stores))
+        assert set(unlisted) <= set(names(stores[0]))
+
+
 def move_slot(cluster, feed, finish=True):
     """Move the slot of a feed, with its keys, to the next primary; return slot and both nodes."""
     slot = key_slot(feed.encode())

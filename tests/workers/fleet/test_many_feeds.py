@@ -156,6 +156,14 @@ def test_a_new_feed_of_the_registry_is_taken_up_and_no_more_than_max_feeds_are(
         assert third.state() is None
 
 
+def test_a_feed_that_only_has_input_is_answered_and_listed(redis_url, feed):
+    with Store(redis_url, f"{feed}-unlisted") as store:
+        with running([f"{feed}-*"], redis_url):
+            push(store, entries(30, 0))
+            wait_until(lambda: has_answered(store, 30))
+        assert store.call("SISMEMBER", REGISTRY, store.keys.feed) == 1
+
+
 def test_texts_of_the_registry_that_are_no_names_are_passed_over(feeds, redis_url, feed, own_redis):
     with Store(own_redis.url, "f-1") as store:
         push(store, entries(10, 0))

@@ -1,22 +1,27 @@
-"""What a process of many feeds reads of the list of feeds, and which feeds it takes up first."""
+"""What a process of many feeds finds in the list of feeds and by their input, and in what order."""
 
 import pytest
+import system_tools
 from structlog.testing import capture_logs
 
+from workers.broker import embedded
 from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.engine.known_feeds import KnownFeeds
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.feed.selection import Selection
+from workers.fleet.input_scan import InputScan
 from workers.fleet.registry_watch import RegistryWatch
 from workers.stop import Stop
 
 
-@pytest.fixture
-def connection(own_redis):
-    connected = Connection(own_redis.url, Stop(), 0.0)
-    yield connected
-    connected.close()
+@pytest.fixture(params=["embedded", "system"])
+def connection(request):
+    program = None if request.param == "embedded" else system_tools.redis_server(7)
+    with embedded.temporary(program) as server:
+        connected = Connection(server.url, Stop(), 0.0)
+        yield connected
+        connected.close()
 
 
 def watching(connection, *patterns, most=10, **options):
@@ -40,7 +45,7 @@ def test_a_process_without_a_feed_says_so_once_and_what_lists_one(connection):
         assert watch.look() == watch.look() == []
     (said,) = logged
     assert said["patterns"] == "f-*"
-    assert "a push lists its feed" in said["event"]
+    assert said["event"] == "no feed is answered yet: none that is listed, or has input, matches"
 
     with Store(connection.url, "f-1") as store:
         store.register()
@@ -94,7 +99,7 @@ def test_a_named_feed_is_seen_to_have_a_state_though_it_is_not_listed(connection
     assert (watch.look(), "f" in known) == (["f"], True)
 
 
-def test_while_redis_does_not_answer_the_feeds_are_those_known_before(connection, own_redis):
+def test_while_redis_does_not_answer_the_feeds_are_those_known_before(connection):
     list_feeds(connection, ["a"], state=True)
     watch, _ = watching(connection, "*", "named")
     assert watch.look() == ["named", "a"]
@@ -102,3 +107,65 @@ def test_while_redis_does_not_answer_the_feeds_are_those_known_before(connection
     connection.url = "redis://127.0.0.1:1"
     connection.close()
     assert watch.look() == ["named", "a"]
+
+
+def give_input(connection, *names):
+    """Append to the input of feeds, as any client may, and list nothing."""
+    for name in names:
+        connection.call("XADD", FeedKeys(name).input, "*", "x", "[1]")
+
+
+def test_a_feed_that_only_has_input_is_found_after_those_with_state(connection):
+    list_feeds(connection, ["f-state"], state=True)
+    list_feeds(connection, ["f-listed"])
+    give_input(connection, "f-input", "other")
+    watch, _ = watching(connection, "f-*")
+    assert watch.look() == ["f-state", "f-input", "f-listed"]
+    give_input(connection, "f-later")
+    assert watch.look() == ["f-state", "f-input", "f-later", "f-listed"]
+
+
+def test_of_feeds_that_only_have_input_as_many_are_kept_as_may_be(connection):
+    give_input(connection, *(f"f-{i:02}" for i in range(30)))
+    watch, _ = watching(connection, "*", most=7)
+    assert len(watch.look()) == len(watch.look()) == 7
+
+
+def test_keys_that_are_no_input_of_a_feed_are_passed_over(connection):
+    connection.call("SET", "osvm:{text}:in", "x")
+    for key in (
+        "osvm:{a b}:in",
+        "osvm:{}:in",
+        "osvm:{x}:in:in",
+        "{f}:in",
+        "osvm:{" + 65 * "n" + "}:in",
+    ):
+        connection.call("XADD", key, "*", "x", "[1]")
+    give_input(connection, "f")
+    watch, _ = watching(connection, "*")
+    assert watch.look() == ["f"]
+
+
+def test_each_look_reads_a_bounded_part_of_the_keys_and_all_are_read_in_the_end(connection):
+    for i in range(40):
+        connection.call("MSET", *(text for j in range(50) for text in (f"k-{i}-{j}", "")))
+    give_input(connection, "f")
+    scan = InputScan(connection, page=100, pages=2)
+    looks = [scan.names() for _ in range(12)]
+    assert 1 <= sum(found == ["f"] for found in looks) <= 3
+    assert all(found in ([], ["f"]) for found in looks)
+
+
+def test_without_the_right_to_scan_listed_feeds_are_found_and_that_is_told_once(connection):
+    list_feeds(connection, ["a"], given=True)
+    give_input(connection, "b")
+    rules = ("on", ">secret-of-a-test", "allkeys", "+@all", "-scan")
+    connection.call("ACL", "SETUSER", "narrow", *rules)
+    connection.call("AUTH", "narrow", "secret-of-a-test")
+    watch, _ = watching(connection, "*")
+    with capture_logs() as logged:
+        assert watch.look() == watch.look() == ["a"]
+    assert [each["event"] for each in logged] == [
+        "this user may not run SCAN: a feed that nobody listed is not found; list it once: SADD "
+        "osvm:feeds FEED"
+    ]
