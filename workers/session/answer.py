@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from online_svm.errors import InvalidExample
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.pending_examples import PendingExample
 from online_svm.predictor.waits import Waits, finished
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
@@ -28,7 +29,7 @@ from workers.message.encode import (
 )
 from workers.message.forms import encode_answers
 from workers.session.admission import admit
-from workers.session.late_admission import admit_late
+from workers.session.late_admission import LateAdmission, admit_late
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,96 +94,105 @@ def processing(
     recent: RecentIds | None = None,
 ) -> Waits[Outcome]:
     """Do what `process` does in steps, as `OnlinePredictor.steps_of_many` does."""
-    recent, decoded = recent or RecentIds(0), decode(entries, predictor.schema, limits)
+    recent = recent or RecentIds(0)
+    answered = yield from answering(predictor, limits, before.seq, entries, recent)
+    return _encoded(answered, predictor.n, before, entries, limits.payload)
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredBatch:
+    """The answers to a batch, before payloads are made of them.
+
+    Attributes
+    ----------
+    decoded : Decoded
+        With the answered examples alone as accepted entries.
+    results : sequence of (PredictionBlock, ValidityReport or Alarm)
+        A report and an alarm follow the block of the example that completed or raised it.
+    repeats : mapping of int to int
+        Position of each repeat, and the `seq` that it repeats.
+    late : LateAdmission or None
+        What became of the entries, where labels may come late.
+    learned : sequence of PendingExample
+        There, the examples that were learned, with the answers they had.
+    """
+
+    decoded: Decoded
+    results: Sequence[PredictionBlock | ValidityReport | Alarm]
+    repeats: Mapping[int, int]
+    late: LateAdmission | None = None
+    learned: Sequence[PendingExample] = ()
+
+    def causes(self) -> Iterator[tuple[int, ValidityReport | Alarm]]:
+        """Yield the position of the entry that completed each report, and raised each alarm."""
+        done = 0
+        for result in self.results:
+            if isinstance(result, PredictionBlock):
+                done += len(result)
+            elif self.late is None:
+                yield self.decoded.accepted[done - 1], result
+            else:
+                yield self.late.position(result.n), result
+
+
+def answering(
+    predictor: OnlinePredictor,
+    limits: Limits,
+    seq: int,
+    entries: Sequence[tuple[bytes, Fields]],
+    recent: RecentIds,
+) -> Waits[AnsweredBatch]:
+    """Decode a batch, answer it and learn it; `seq` entries came before."""
+    decoded = decode(entries, predictor.schema, limits)
     if predictor.late is not None:
-        return (yield from _processing_late(predictor, limits, before, entries, recent, decoded))
-    decoded, repeats = admit(decoded, before.seq, recent, predictor.labels, limits.max_classes)
-    out, dead_letters = _answer_others(decoded, repeats, before, entries)
-    met: list[tuple[bytes, bytes]] = []
-    reports: list[ValidityReport] = []
-    raised: dict[int, list[Alarm]] = {}  # by the position of their entry
-    done = 0
-    probabilities = decoded.probability_column()
-    answers = yield from predictor.steps_of_many(
+        ids = [entry[0] for entry in entries]
+        admitted = admit_late(decoded, ids, seq, recent, predictor, limits)
+        learned = predictor.late.to_learn()
+        results = yield from predictor.steps_of_accepted(admitted.decoded.schema)
+        return AnsweredBatch(admitted.decoded, results, admitted.repeats, admitted, learned)
+    decoded, repeats = admit(decoded, seq, recent, predictor.labels, limits.max_classes)
+    results = yield from predictor.steps_of_many(
         decoded.X,
         decoded.labels,
-        probabilities,
+        decoded.probability_column(),
         decoded.schema,
         slices=decoded.slice_column(),
         given=decoded.answer_column(),
     )
-    for answer in answers:
-        if isinstance(answer, ValidityReport):
-            last = decoded.accepted[done - 1]
-            met.append((entries[last][0], encode_report(answer, before.seq + last)))
-            reports.append(answer)
-        elif isinstance(answer, Alarm):
-            raised.setdefault(decoded.accepted[done - 1], []).append(answer)
-        else:
-            _place(answer, decoded, done, before.seq, out, limits.payload)
-            done += len(answer)
-    return _outcome(predictor.n, before, entries, out, met, raised, dead_letters, reports)
+    return AnsweredBatch(decoded, results, repeats)
 
 
-def _processing_late(
-    predictor: OnlinePredictor,
-    limits: Limits,
-    before: Position,
-    entries: Sequence[tuple[bytes, Fields]],
-    recent: RecentIds,
-    decoded: Decoded,
-) -> Waits[Outcome]:
-    """Do what `process` does where labels may come late.
-
-    An entry may complete several reports. The last of them is published: it covers the others.
-    """
-    assert predictor.late is not None
-    count = len(entries)
-    ids = [entry[0] for entry in entries]
-    admitted = admit_late(decoded, ids, before.seq, recent, predictor, limits)
-    decoded = admitted.decoded
-    out, dead_letters = [b""] * count, []
-    for i, first in admitted.repeats.items():
-        out[i] = encode_duplicate(before.seq + i, admitted.learned[i], decoded.ids[i], first)
-    for i, taken in admitted.taken.items():
-        out[i] = encode_label(
-            before.seq + i, admitted.learned[i], decoded.ids[i], *taken.late, taken.done
-        )
-    for i, error in sorted(decoded.rejected.items()):
-        out[i] = encode_rejected(error, before.seq + i, admitted.learned[i], decoded.ids[i])
-        dead_letters.append(_dead_letter(entries[i], error))
-    reports: dict[int, ValidityReport] = {}
-    raised: dict[int, list[Alarm]] = {}
-    done = 0
-    for answer in (yield from predictor.steps_of_accepted(decoded.schema)):
-        if isinstance(answer, ValidityReport):
-            reports[admitted.position(answer.n)] = answer
-        elif isinstance(answer, Alarm):
-            raised.setdefault(admitted.position(answer.n), []).append(answer)
-        else:
-            _place(answer, decoded, done, before.seq, out, limits.payload)
-            done += len(answer)
-    met = [(entries[i][0], encode_report(report, before.seq + i)) for i, report in reports.items()]
-    told = list(reports.values())
-    return _outcome(predictor.n, before, entries, out, met, raised, dead_letters, told)
-
-
-def _outcome(
+def _encoded(
+    answered: AnsweredBatch,
     n: int,
     before: Position,
     entries: Sequence[tuple[bytes, Fields]],
-    out: list[bytes],
-    met: list[tuple[bytes, bytes]],
-    raised: Mapping[int, Sequence[Alarm]],
-    dead_letters: list[DeadLetter],
-    reports: list[ValidityReport],
+    form: Payload,
 ) -> Outcome:
-    """Return the results of a batch after which n examples are learned."""
+    """Return the payloads and the position after a batch, after which n examples are learned.
+
+    Where labels come late, an entry may complete several reports. The last of them is published: it
+    covers the others.
+    """
     ids = [entry[0] for entry in entries]
+    out, dead_letters = _answer_others(answered, before, entries)
+    done = 0
+    for block in answered.results:
+        if isinstance(block, PredictionBlock):
+            _place(block, answered.decoded, done, before.seq, out, form)
+            done += len(block)
+    reports: dict[int, ValidityReport] = {}
+    raised: dict[int, list[Alarm]] = {}
+    for i, result in answered.causes():
+        if isinstance(result, ValidityReport):
+            reports[i] = result
+        else:
+            raised.setdefault(i, []).append(result)
+    met = [(ids[i], encode_report(report, before.seq + i)) for i, report in reports.items()]
     alarms = [(ids[i], encode_alarms(found, before.seq + i)) for i, found in raised.items()]
     digest = chain(before.digest, _links(ids, out, dict(met), dict(alarms)))
     after = Position(ids[-1], before.seq + len(ids), n, digest)
-    return Outcome(before, after, ids, out, met, alarms, dead_letters, reports)
+    return Outcome(before, after, ids, out, met, alarms, dead_letters, list(reports.values()))
 
 
 def _place(
@@ -197,29 +207,36 @@ def _place(
 
 
 def _answer_others(
-    decoded: Decoded,
-    repeats: dict[int, int],
-    before: Position,
-    entries: Sequence[tuple[bytes, Fields]],
+    answered: AnsweredBatch, before: Position, entries: Sequence[tuple[bytes, Fields]]
 ) -> tuple[list[bytes], list[DeadLetter]]:
     """Return a payload for each entry, and the dead letters.
 
-    Rejected and repeated entries have theirs; the payloads of the others are still empty.
+    Rejected and repeated entries and labels have theirs; those of the examples are still empty.
     """
     out = [b""] * len(entries)
     dead_letters: list[DeadLetter] = []
-    if not decoded.rejected and not repeats:
+    decoded, taken = answered.decoded, {} if answered.late is None else answered.late.taken
+    if not (decoded.rejected or answered.repeats or taken):
         return out, dead_letters
-    learns = [0] * len(entries)
-    for i, is_learned in zip(decoded.accepted, decoded.learned(), strict=True):
-        learns[i] = int(is_learned)
-    learned = list(accumulate(learns, initial=before.n))
-    for i, first in repeats.items():
+    learned = _learned_before(answered, before.n, len(entries))
+    for i, first in answered.repeats.items():
         out[i] = encode_duplicate(before.seq + i, learned[i], decoded.ids[i], first)
+    for i, label in taken.items():
+        out[i] = encode_label(before.seq + i, learned[i], decoded.ids[i], *label.late, label.done)
     for i, error in sorted(decoded.rejected.items()):
         out[i] = encode_rejected(error, before.seq + i, learned[i], decoded.ids[i])
         dead_letters.append(_dead_letter(entries[i], error))
     return out, dead_letters
+
+
+def _learned_before(answered: AnsweredBatch, n: int, count: int) -> Sequence[int]:
+    """Return how many examples are learned before each entry; n are before the first."""
+    if answered.late is not None:
+        return answered.late.learned
+    learns = [0] * count
+    for i, is_learned in zip(answered.decoded.accepted, answered.decoded.learned(), strict=True):
+        learns[i] = int(is_learned)
+    return list(accumulate(learns, initial=n))
 
 
 def _dead_letter(entry: tuple[bytes, Fields], error: InvalidExample) -> DeadLetter:

@@ -5,6 +5,7 @@ where they begin, where the input comes from, and what they do about a differenc
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from online_svm.config import PredictorConfig
@@ -29,7 +30,7 @@ from workers.feed.state import FeedState, Pointer
 from workers.feed.stored_settings import stored_settings
 from workers.message.decode import Fields
 from workers.session import snapshots
-from workers.session.answer import Outcome, processing
+from workers.session.answer import AnsweredBatch, Outcome, answering, processing
 from workers.session.snapshots import LoadedSnapshot
 
 Fetched = Callable[[Pointer, str], LoadedSnapshot | None]
@@ -107,6 +108,14 @@ class Replay:
         )
         self.position = outcome.after
         return outcome
+
+    def predict(self, entries: Sequence[tuple[bytes, Fields]]) -> AnsweredBatch:
+        """Answer the next entries, and make no payloads: cursor and digest stay as they are."""
+        seq = self.position.seq
+        work = answering(self.predictor, self.limits, seq, entries, self.recent)
+        answered = finished(work)
+        self.position = replace(self.position, seq=seq + len(entries), n=self.predictor.n)
+        return answered
 
     def input(self, store: Store, upto: bytes) -> Iterator[list[Entry]]:
         """Return the pages of input that Redis keeps from the position to an ID."""

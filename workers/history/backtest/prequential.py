@@ -13,12 +13,11 @@ from online_svm.predictor.pending_examples import answer_runs
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
-from workers.feed.recent_ids import RecentIds
 from workers.history.backtest.configurations import Configuration
 from workers.history.backtest.recording import Entry
-from workers.message.decode import Decoded, decode
-from workers.session.admission import admit
-from workers.session.late_admission import LateAdmission, admit_late
+from workers.message.decode import Decoded
+from workers.session.answer import AnsweredBatch
+from workers.session.replay import Replay
 
 HEADLINE = "probability"
 """Name of the probability that stands first in an answer."""
@@ -75,7 +74,7 @@ class Answered:
     reason : str or None
         Why the first one was refused.
     seconds : float
-        Processor time of answering and learning.
+        Processor time of decoding, answering and learning.
     """
 
     classes: Classes = ()
@@ -117,38 +116,20 @@ def answer(
     (10, ('a', 'b', None), array([0, 1, 0, 1]))
     """
     found, scored = Answered(), _Scored()
-    predictor = OnlinePredictor(configuration.predictor)
-    recent = RecentIds(configuration.limits.dedupe_window)
+    replay = Replay(OnlinePredictor(configuration.predictor), configuration.limits)
     for batch in batches:
-        limits = configuration.limits
-        decoded = decode(batch, predictor.schema, limits)
-        if predictor.late is not None:
-            ids = [entry[0] for entry in batch]
-            admitted = admit_late(decoded, ids, found.n_entries, recent, predictor, limits)
-            _answer_late(predictor, admitted, scored, found)
-            found.n_entries += len(batch)
-            told(found.n_entries)
-            continue
-        decoded, repeats = admit(
-            decoded, found.n_entries, recent, predictor.labels, limits.max_classes
-        )
-        probabilities = decoded.probability_column()
         began = time.process_time()
-        answers = predictor.step_many(
-            decoded.X,
-            decoded.labels,
-            probabilities,
-            decoded.schema,
-            slices=decoded.slice_column(),
-            given=decoded.answer_column(),
-        )
+        answered = replay.predict(batch)
         found.seconds += time.process_time() - began
-        blocks = [block for block in answers if isinstance(block, PredictionBlock)]
-        found.n_warming += scored.add(blocks, decoded.labels)
-        _count(found, decoded, len(repeats))
-        found.n_entries += len(batch)
+        if answered.late is None:
+            _score(answered, scored, found)
+        else:
+            _score_late(answered, replay.predictor, scored, found)
+        found.n_repeated += len(answered.repeats)
+        _count_rejected(found, answered.decoded)
+        found.n_entries = replay.position.seq
         told(found.n_entries)
-    found.n_learned = predictor.n
+    found.n_learned = replay.predictor.n
     scored.finish(found)
     return found
 
@@ -168,28 +149,22 @@ def published(block: PredictionBlock) -> dict[str, Published]:
     return {HEADLINE: own, VENN: venn} | maps
 
 
-def _answer_late(
-    predictor: OnlinePredictor, admitted: LateAdmission, scored: "_Scored", found: Answered
+def _score(answered: AnsweredBatch, scored: "_Scored", found: Answered) -> None:
+    """Score the answers of a batch by the labels that came with it."""
+    blocks = [block for block in answered.results if isinstance(block, PredictionBlock)]
+    found.n_warming += scored.add(blocks, answered.decoded.labels)
+    found.n_unlabelled += answered.decoded.labels.count(None)
+
+
+def _score_late(
+    answered: AnsweredBatch, predictor: OnlinePredictor, scored: "_Scored", found: Answered
 ) -> None:
-    """Answer the examples of a batch, and score those that are learned by what they were told."""
-    late = predictor.late
+    """Score the examples that a batch let be learned by what they were told."""
+    learned, late = answered.learned, predictor.late
     assert late is not None
-    learned = late.to_learn()
-    censored = late.counts.censored + late.counts.dropped
-    began = time.process_time()
-    predictor.answer_accepted(admitted.decoded.schema)
-    found.seconds += time.process_time() - began
     for block, begin, stop in answer_runs(learned):
         found.n_warming += scored.add([block], [example.label for example in learned[begin:stop]])
-    _count_rejected(found, admitted.decoded)
-    found.n_repeated += len(admitted.repeats)
-    found.n_unlabelled = censored
-
-
-def _count(found: Answered, decoded: Decoded, n_repeated: int) -> None:
-    found.n_repeated += n_repeated
-    found.n_unlabelled += decoded.labels.count(None)
-    _count_rejected(found, decoded)
+    found.n_unlabelled = late.counts.censored + late.counts.dropped
 
 
 def _count_rejected(found: Answered, decoded: Decoded) -> None:

@@ -98,7 +98,7 @@ class Result(_Kept):
     methods : dict of str to Scores
         The headline first. Empty where fewer than two answers were scored.
     microseconds : float
-        Processor time an entry, answering and learning, refits included.
+        Processor time an entry: decoding, answering and learning, refits included.
     loss : CumulativeLoss
     reliability : Reliability
     """
