@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 from archived_feed import answering, entry, push
+from posted_alarms import alarm
 from processes import Process
 from system_tools import package
 
@@ -23,6 +24,7 @@ from workers.dashboard.follower import Follower
 from workers.errors import AccessDenied
 from workers.feed.keys import FeedKeys
 from workers.fleet.placed.definition import FleetDefinition, FleetStore
+from workers.message.encode import encode_alarms
 from workers.reading.registry import names
 from workers.stop import Stop
 
@@ -157,7 +159,8 @@ def test_the_page_of_all_feeds_may_be_served_by_a_reader_and_beside_a_worker(own
     with client(own_redis.url) as admin:
         admin.execute_command("SADD", "osvm:feeds", "f")
         admin.execute_command("HSET", "osvm:{f}:st", "epoch", "1", "seq", "1", "cursor", "1-0")
-        admin.execute_command("XADD", "osvm:{f}:alarms", "1-0", "p", '{"alarms":[{"n":1}]}')
+        raised = encode_alarms([alarm(1)], 0)
+        admin.execute_command("XADD", "osvm:{f}:alarms", "1-0", "p", raised)
     following = Follower(urls[role], ["f*"])
     following.watch("f")
     following.read()

@@ -283,15 +283,15 @@ def test_a_note_has_its_example_its_speaker_and_no_control_characters(begun):
 
 
 def test_a_silence_needs_a_reason_and_an_end(begun):
-    with pytest.raises(BadConfiguration, match="--why"):
+    with pytest.raises(BadConfiguration, match="say why"):
         silence(begun, 60, " ")
-    with pytest.raises(BadConfiguration, match="--for"):
+    with pytest.raises(BadConfiguration, match="--silence"):
         silence(begun, 400 * 86_400, "for ever")
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 h", "-1h", "1w", "99999999h"])
 def test_what_is_no_duration_is_refused(text):
-    with pytest.raises(BadConfiguration, match="--for"):
+    with pytest.raises(BadConfiguration, match="--silence"):
         duration(text)
 
 
