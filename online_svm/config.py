@@ -27,7 +27,11 @@ MapName = Literal[
     "mixed",
 ]
 MIXED: MapName = "mixed"
-EARLY_UNTIL = 2000  # as many as the default window holds
+EARLY_UNTIL = 2000
+"""Refits that begin below this many learned examples take effect at once where no lag is given, as
+those below `refit_every` always do: answers improve fastest then, and a refit is short. As many as
+the default window holds."""
+
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
 DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "cauchy", "logistic")
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -65,7 +69,6 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
         description="How the window is split into proper training and calibration; 'crossfit' uses "
         "all of it for both, each example scored by a machine that did not train on it.",
     )
-    folds: int = Field(5, ge=2, le=20, description="Machines, and parts of the window (crossfit).")
     train_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Share of the training part. Default: 0.8 of a committee, else 0.7."
     )
@@ -79,13 +82,6 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
         description="Learned examples between the start of a refit and its effect; "
         "default refit_every - 1, so that a background refit has all the time there is.",
     )
-    early_until: int | None = Field(
-        None,
-        ge=0,
-        description="Refits that begin below this many learned examples take effect at once, as "
-        "those below refit_every always do: answers improve fastest then, and a refit is short. "
-        "Default 2000, or 0 where refit_lag is given.",
-    )
 
     maps: tuple[MapName, ...] = Field(
         ("platt", "isotonic", "binning"),
@@ -95,38 +91,11 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
     map_data: Literal["calibration", "training"] = Field(
         "calibration", description="Scores the maps are fitted on ('training' as in the paper)."
     )
-    maps_every: int | None = Field(
-        None, ge=1, description="Refit the maps at this many examples since activation."
-    )
-    mixed_share: float = Field(
-        0.001,
-        ge=0,
-        le=1,
-        description="Part of its weights that the mixed map spreads evenly after each label, to "
-        "follow what is best now; 0 is the plain Bayes mixture.",
-    )
-    n_bins: int = Field(10, ge=1, le=1000, description="Bins of the binning maps.")
-    implied_models: int = Field(
-        99,
-        ge=1,
-        le=999,
-        description="Machines in a bank of the implied map: odd, so that one "
-        "of them weighs the classes equally; it counts in steps of 1 / (implied_models + 2).",
-    )
-    evidential_model: Literal["likelihood", "confidence"] = Field(
-        "likelihood", description="How counts become belief in the evidential maps."
-    )
-    evidential_alpha: float = Field(
-        0.05, gt=0, lt=1, description="One minus the confidence level, where that is 'confidence'."
-    )
     taxonomy: TaxonomyName | None = Field(
         None,
         description="How examples are put into the categories of the Venn predictor. Default: "
         "'class' for a single machine, for a committee 'venn-abers' while two classes are known "
         "and 'class-rank' for more.",
-    )
-    taxonomy_bins: int = Field(
-        4, ge=1, le=100, description="Parts of a class in class-quantile, class-rank and margin."
     )
     interval_level: float | None = Field(
         0.9,
@@ -265,8 +234,6 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
         >>> PredictorConfig().lags_from, PredictorConfig(refit_lag=20).lags_from
         (2000, 0)
         """
-        if self.early_until is not None:
-            return self.early_until
         return EARLY_UNTIL if self.refit_lag is None else 0
 
     @property

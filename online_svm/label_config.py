@@ -1,8 +1,36 @@
 """Settings of late labels: how long the label of an example may take, and when it is learned."""
 
-from typing import Literal, Self
+import re
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+"""Milliseconds of the units of a horizon in time, the longest first."""
+
+LONGEST = 10**12
+"""Largest horizon, in examples or milliseconds."""
+
+_TIME = re.compile("([0-9]{1,13}) ?(ms|[smhd])")
+
+
+def _plain(value: object) -> object:
+    """Return a horizon in its one form: a number of examples, or a time in the longest unit."""
+    if not isinstance(value, str):
+        return value
+    if value.isascii() and value.isdigit():
+        return int(value[:20])
+    found = _TIME.fullmatch(value)
+    length = int(found[1]) * UNITS[found[2]] if found else 0
+    if not 0 < length <= LONGEST:
+        raise ValueError(
+            'must be a number of examples, as 500, or a time above zero in s, m, h or d, as "30m"'
+        )
+    unit = next(unit for unit, size in UNITS.items() if length % size == 0)
+    return f"{length // UNITS[unit]}{unit}"
+
+
+Horizon = Annotated[Annotated[int, Field(ge=0, le=LONGEST)] | str, BeforeValidator(_plain)]
 
 
 class LabelConfig(BaseModel):
@@ -12,21 +40,20 @@ class LabelConfig(BaseModel):
     --------
     >>> LabelConfig().takes_late_labels, LabelConfig(horizon=500).takes_late_labels
     (False, True)
+    >>> config = LabelConfig(horizon="90s")
+    >>> config.counts_time, config.horizon_length
+    (True, 90000)
+    >>> LabelConfig(horizon="1440m").horizon  # equal times are equal settings
+    '1d'
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    horizon: int = Field(
+    horizon: Horizon = Field(
         0,
-        ge=0,
-        le=10**12,
-        description="How long the label of an example may take: so many further examples, or "
-        "milliseconds. 0: a label comes with its example.",
-    )
-    horizon_in: Literal["examples", "time"] = Field(
-        "examples",
-        description="What the horizon counts: accepted examples, or milliseconds of the field "
-        "`time`, which each example then has.",
+        description="How long the label of an example may take: so many further accepted examples, "
+        "as 500, or a time (s, m, h, d), as 30m, by the field `time`, which each example then has. "
+        "0: a label comes with its example.",
     )
     maturity: Literal["horizon", "arrival"] = Field(
         "horizon",
@@ -52,7 +79,21 @@ class LabelConfig(BaseModel):
     @property
     def takes_late_labels(self) -> bool:
         """Whether a label may come after its example."""
-        return self.horizon > 0
+        return self.horizon != 0
+
+    @property
+    def counts_time(self) -> bool:
+        """Whether the horizon is a time, and not a number of examples."""
+        return isinstance(self.horizon, str)
+
+    @property
+    def horizon_length(self) -> int:
+        """The horizon in accepted examples, or in milliseconds where it is a time."""
+        if isinstance(self.horizon, int):
+            return self.horizon
+        found = _TIME.fullmatch(self.horizon)
+        assert found is not None
+        return int(found[1]) * UNITS[found[2]]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -66,14 +107,12 @@ class LabelConfig(BaseModel):
                 "given_answers: with a horizon the answer that the feed gave is scored; set one of "
                 "the two"
             )
-        if not self.takes_late_labels:
-            for name, wanted in (("horizon_in", "examples"), ("maturity", "horizon")):
-                if getattr(self, name) != wanted:
-                    raise ValueError(
-                        f"{name}: {getattr(self, name)!r} needs a horizon; set horizon to how long "
-                        "a label may take"
-                    )
-        elif self.horizon_in == "examples" and self.horizon > self.max_pending:
+        if not self.takes_late_labels and self.maturity != "horizon":
+            raise ValueError(
+                f"maturity: {self.maturity!r} needs a horizon; set horizon to how long a label may "
+                "take"
+            )
+        if not self.counts_time and self.horizon_length > self.max_pending:
             raise ValueError(
                 f"horizon: {self.horizon} examples would wait, more than max_pending = "
                 f"{self.max_pending}; raise that too"

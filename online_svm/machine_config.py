@@ -41,9 +41,6 @@ class MachineConfig(BaseModel):
     gamma: float | Literal["scale"] = Field(
         "scale", description="Kernel width; 'scale' is 1 / (n_features * variance of T)."
     )
-    degree: int = Field(3, ge=1, le=20, description="Degree of the poly kernel.")
-    coef0: float = Field(0.0, ge=0, le=1e4, description="Constant term of the poly kernel.")
-    tol: float = Field(1e-3, gt=0, le=0.1, description="Solver tolerance (as in scikit-learn).")
     class_weight: (
         dict[Label, Annotated[float, Field(ge=1e-6, le=1e6)]] | Literal["balanced"] | None
     ) = Field(None, description="Multiplies C for a class.")
@@ -51,7 +48,6 @@ class MachineConfig(BaseModel):
     scale: Literal["standard", "none"] = Field(
         "standard", description="Scaling of the features, fitted on the proper training set."
     )
-    rescale_every: int = Field(20, ge=1, description="Refits between two fits of the scaling.")
 
     @model_validator(mode="after")
     def _valid_width(self) -> Self:

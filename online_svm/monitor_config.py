@@ -32,22 +32,10 @@ class MonitorConfig(BaseModel):
         description="Probability that any monitor ever raises a false alarm, where labels come "
         "with their examples.",
     )
-    monitor_every: int = Field(
-        10_000,
-        ge=100,
-        description="Scored examples for which the exchangeability tests keep the scorer that "
-        "they compare with.",
-    )
     on_drift: Literal["report", "refit", "reset"] = Field(
         "report",
         description="What follows an alarm of calibration or exchangeability: nothing but a "
         "message; refits from later examples alone, the first after 10 of them; or that and no "
-        "answers of the model of before.",
-    )
-    max_resets: int = Field(
-        2,
-        ge=1,
-        le=100,
-        description="Changes within 1,000 learned examples that on_drift acts on, at most; further "
-        "alarms are reported only. All alarms within 50 examples are one change.",
+        "answers of the model of before. Of the changes within 1,000 learned examples it acts on "
+        "two; all alarms within 50 examples are one change.",
     )

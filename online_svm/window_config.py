@@ -15,8 +15,8 @@ class WindowConfig(BaseModel):
 
     Examples
     --------
-    >>> WindowConfig().metrics_window, WindowConfig(slices=("country",)).max_slices
-    (1000, 20)
+    >>> WindowConfig().metrics_window, WindowConfig(slices=("country",)).slices
+    (1000, ('country',))
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -29,14 +29,8 @@ class WindowConfig(BaseModel):
     slices: tuple[SliceName, ...] = Field(
         (),
         description="Names of the text values of `s`, such as country, for each of which the "
-        "windowed figures are also given. They are no features.",
-    )
-    max_slices: int = Field(
-        20,
-        ge=1,
-        le=1000,
-        description="Values of a name that are told apart, those that come first; all others are "
-        "counted together.",
+        "windowed figures are also given: the first 20 values that come, and all others together. "
+        "They are no features.",
     )
 
     @model_validator(mode="after")

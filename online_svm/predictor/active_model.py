@@ -28,6 +28,9 @@ from online_svm.venn.protocol import VennSet
 from online_svm.venn.registry import VennScheme
 from online_svm.venn.taxonomy import svm_classes
 
+TAXONOMY_BINS = 4
+"""Parts of a class in the taxonomies class-quantile, class-rank and margin of a feed."""
+
 # Given which examples have labels, the labelled ones are still i.i.d. and independent of T. So the
 # theorem holds for them, whatever decides who gets a label; but what an answer is about may yet
 # get a probability instead, and nothing is known of how those differ.
@@ -76,7 +79,7 @@ class ActiveModel:
         self.training_columns = view.columns(training_codes)
         taxonomy = config.taxonomy_of(view.n_known)
         self.scheme = VennScheme(
-            taxonomy, config.taxonomy_bins, view.n_known, len(view.classes), config.window
+            taxonomy, TAXONOMY_BINS, view.n_known, len(view.classes), config.window
         )
         self.headline = headline_of(config, view.n_known)
         self._published = [name for name in config.published if name != MIXED]

@@ -214,30 +214,18 @@ class Answering(RefitCycle):
 
     def _next_change(self) -> int | None:
         """Return the smallest n above the present one at which the answering changes."""
-        config, active = self.config, self._active
+        active = self._active
         due = [] if self._pending is None else [self._pending.activation]
         if active is not None:
             due += self._gaps.ends(self.n)
-        if active is not None and config.maps_every is not None:
-            due.append(self.n + config.maps_every - active.learned % config.maps_every)
         if self._acts:
             due.append(self._next_freeze())
         return min(due, default=None)
 
     def _change(self) -> None:
-        """Refit the maps after the n-th example where that is due.
-
-        Where a refit takes effect instead, that waits until an answer needs it.
-        """
+        """Freeze what the next refit takes, after an alarm; a refit waits until one needs it."""
         if self._acts:
             self._freeze_what_is_held()
-        active, every, pending = self._active, self.config.maps_every, self._pending
-        if pending is not None and pending.activation == self.n:
-            return
-        if active is None or every is None or active.learned == 0 or active.learned % every:
-            return
-        self._calibrations += 1
-        active.refit_maps(self._calibrations)
 
 
 def _acted_at(answers: Answers) -> int | None:

@@ -8,7 +8,7 @@ import numpy as np
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.active_model import ActiveModel
-from online_svm.predictor.mixture import Mixture
+from online_svm.predictor.mixture import SHARE, Mixture
 from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.warm_up import warming_block
 from online_svm.semantics import are_equal
@@ -143,7 +143,7 @@ class AnsweringState:
         mixture = Mixture.of(config)
         if mixture is not None:
             logs = under("mixture", arrays)
-            mixture = Mixture.from_state(logs, len(config.published), config.mixed_share)
+            mixture = Mixture.from_state(logs, len(config.published), SHARE)
         active = None
         if "active" in header:
             active = ActiveModel.from_state(
@@ -158,8 +158,8 @@ def request_schema(config: PredictorConfig) -> FeatureSchema:
 
     Examples
     --------
-    >>> request_schema(PredictorConfig(horizon=1000, horizon_in="time")).counts_time
+    >>> request_schema(PredictorConfig(horizon="1s")).counts_time
     False
     """
-    plain = {"horizon": 0, "horizon_in": "examples", "slices": ()}
+    plain = {"horizon": 0, "slices": ()}
     return FeatureSchema(config.model_copy(update=plain), is_of_requests=True)

@@ -57,8 +57,8 @@ class LateLabels:
     """
 
     def __init__(self, config: PredictorConfig) -> None:
-        self._horizon = config.horizon
-        self._counts_time = config.horizon_in == "time"
+        self._horizon = config.horizon_length
+        self._counts_time = config.counts_time
         self._at_arrival = config.maturity == "arrival"
         self._max_pending, self._window = config.max_pending, config.window
         self._metrics_every = config.metrics_every

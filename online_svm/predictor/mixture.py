@@ -17,6 +17,9 @@ from online_svm.types import Arrays, Floats, Ints
 
 FLOOR = 1e-6  # as the log loss: one certain error must not silence a map for ever
 
+SHARE = 0.001
+"""Of the mixed map of a feed: it follows what is best now; 0 is the plain Bayes mixture."""
+
 
 class Mixture:
     """p = sum of w_i p_i, where w_i follows the product of the p_i(y) of the labels so far.
@@ -71,7 +74,7 @@ class Mixture:
         [0.5, 0.5]
         """
         names = config.published
-        return cls(len(names), config.mixed_share) if MIXED in names else None
+        return cls(len(names), SHARE) if MIXED in names else None
 
     @property
     def weights(self) -> Floats:

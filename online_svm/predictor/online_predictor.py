@@ -6,7 +6,7 @@ The schedule goes by n, the number of learned examples, alone:
 - a refit freezes the last `window` examples where n is a multiple of `refit_every` (and early, at
   10, 20, 40, ...), and its model becomes active `lag` examples later, or at once while n is
   below `lags_from`;
-- the maps are fitted at activation, and again at each multiple of `maps_every` since.
+- the maps are fitted at activation.
 
 Between two such points nothing but counts changes, so rows are answered in blocks; where the
 blocks of a caller begin and end changes no bit of any answer.

@@ -6,13 +6,13 @@ from typing import Any
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.metrics.windowed.slice_values import SliceValues
+from online_svm.metrics.windowed.slice_values import SLICE_VALUES, SliceValues
 from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.label_gaps import LabelGaps
 from online_svm.predictor.late_labels import LateLabels
 from online_svm.predictor.late_scores import waiting_terms
-from online_svm.predictor.mixture import Mixture
+from online_svm.predictor.mixture import SHARE, Mixture
 from online_svm.predictor.open_answers import OpenAnswers
 from online_svm.predictor.pending_refit import PendingRefit
 from online_svm.predictor.stream_monitors import StreamMonitors
@@ -56,7 +56,7 @@ class PredictorState:
         self._gaps = LabelGaps(config)
         self._validity = StreamValidity(config.published)
         self._windows = WindowedValidity.of(config)
-        self._slices = SliceValues(len(config.slices), config.max_slices)
+        self._slices = SliceValues(len(config.slices), SLICE_VALUES)
         self.late = LateLabels(config) if config.takes_late_labels else None
         self._open = OpenAnswers()
         self._counts: deque[LabelCounts] = deque()  # within a call only: of the reports due
@@ -163,14 +163,14 @@ class PredictorState:
             windowed = State(header["windowed"], under("windowed", arrays))
             self._windows = WindowedValidity.from_state(windowed, self.config)
             self._slices = SliceValues.from_state(
-                header["slices"], len(self.config.slices), self.config.max_slices
+                header["slices"], len(self.config.slices), SLICE_VALUES
             )
         if self._monitors is not None:
             watched = State(header["monitors"], under("monitors", arrays))
             self._monitors = StreamMonitors.from_state(watched, self.config)
         if self._mixture is not None:
-            logs, share = under("mixture", arrays), self.config.mixed_share
-            self._mixture = Mixture.from_state(logs, len(published), share)
+            logs = under("mixture", arrays)
+            self._mixture = Mixture.from_state(logs, len(published), SHARE)
         if self.late is not None:
             self._load_late(State(header["late"], under("late", arrays)))
         if "pending" in header:

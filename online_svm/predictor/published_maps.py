@@ -64,7 +64,7 @@ def fit_maps(config: PredictorConfig, scores: Floats, columns: Ints) -> dict[str
         Class index of each example.
     """
     labelled = LabelledColumns(scores, columns)
-    return {name: _fitted(config, name, labelled, columns) for name in _score_maps(config)}
+    return {name: _fitted(name, labelled, columns) for name in _score_maps(config)}
 
 
 def maps_from_state(state: Arrays, config: PredictorConfig, n_columns: int) -> dict[str, ClassMap]:
@@ -75,7 +75,7 @@ def maps_from_state(state: Arrays, config: PredictorConfig, n_columns: int) -> d
     InvalidInput, InvalidSnapshot
         If an array is absent or does not fit, or a map is of other columns.
     """
-    maps = {name: _restored(under(name, state), config, name) for name in _score_maps(config)}
+    maps = {name: _restored(under(name, state), name) for name in _score_maps(config)}
     for fitted in maps.values():
         check_n_columns(fitted, n_columns)
     return maps
@@ -89,18 +89,16 @@ def check_n_columns(fitted: ClassMap, n_columns: int) -> None:
     fitted.predict(np.zeros((1, n_columns)))
 
 
-def _fitted(
-    config: PredictorConfig, name: str, labelled: LabelledColumns, columns: Ints
-) -> ClassMap:
+def _fitted(name: str, labelled: LabelledColumns, columns: Ints) -> ClassMap:
     if name in JOINT_MAPS:
         return joint_kind(name)().fit(labelled.scores, columns)
-    return OneAgainstAll(_maker(config, name)).fit_columns(labelled)
+    return OneAgainstAll(_maker(name)).fit_columns(labelled)
 
 
-def _restored(state: Arrays, config: PredictorConfig, name: str) -> ClassMap:
+def _restored(state: Arrays, name: str) -> ClassMap:
     if name in JOINT_MAPS:
         return joint_kind(name).from_state(state)
-    return OneAgainstAll.from_state(state, _maker(config, name))
+    return OneAgainstAll.from_state(state, _maker(name))
 
 
 def joint_kind(name: str) -> "type[JointCalibrator]":
@@ -125,28 +123,27 @@ def _score_maps(config: PredictorConfig) -> list[str]:
     return [name for name in config.maps if name not in ("implied", MIXED)]
 
 
-def _maker(config: PredictorConfig, name: str) -> Callable[[], ScoreMap]:
+def _maker(name: str) -> Callable[[], ScoreMap]:
     if name.startswith("evidential-"):
-        return _evidential_maker(config, name)
+        return _evidential_maker(name)
     makers: dict[str, Callable[[], ScoreMap]] = {
         "platt": PlattCalibrator,
         "isotonic": IsotonicCalibrator,
-        "binning": lambda: BinningCalibrator(n_bins=config.n_bins),
+        "binning": BinningCalibrator,
         "venn-abers": VennAbersCalibrator,
     }
     return makers[name]
 
 
-def _evidential_maker(config: PredictorConfig, name: str) -> Callable[[], ScoreMap]:
+def _evidential_maker(name: str) -> Callable[[], ScoreMap]:
     # Imported here: a worker that does not publish these maps starts without them.
     from online_svm.calibration.evidential.binning import EvidentialBinningCalibrator
     from online_svm.calibration.evidential.isotonic import EvidentialIsotonicCalibrator
     from online_svm.calibration.evidential.logistic import EvidentialLogisticCalibrator
 
-    model, alpha = config.evidential_model, config.evidential_alpha
     makers: dict[str, Callable[[], ScoreMap]] = {
-        "evidential-binning": lambda: EvidentialBinningCalibrator(model, config.n_bins, alpha),
-        "evidential-isotonic": lambda: EvidentialIsotonicCalibrator(model, alpha),
-        "evidential-logistic": lambda: EvidentialLogisticCalibrator(model, alpha),
+        "evidential-binning": EvidentialBinningCalibrator,
+        "evidential-isotonic": EvidentialIsotonicCalibrator,
+        "evidential-logistic": EvidentialLogisticCalibrator,
     }
     return makers[name]

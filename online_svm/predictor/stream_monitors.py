@@ -20,7 +20,10 @@ from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Ints
 
 PERIOD = 1000
-"""Learned examples within which at most `max_resets` changes are acted on."""
+"""Learned examples within which at most `MOST_CHANGES` changes are acted on."""
+
+MOST_CHANGES = 2
+"""Further alarms within that many examples are reported only."""
 
 ONE_CHANGE = 50
 """Learned examples within which all alarms count as one change: one test after the other finds it.
@@ -114,7 +117,7 @@ class StreamMonitors:
         self._acted = [earlier for earlier in self._acted if earlier > n - PERIOD]
         if self._acted and n < self._acted[-1] + ONE_CHANGE:
             return True
-        if len(self._acted) == self._config.max_resets:
+        if len(self._acted) == MOST_CHANGES:
             return False
         self._acted.append(n)
         return True

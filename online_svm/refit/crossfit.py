@@ -12,6 +12,9 @@ from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints
 
+FOLDS = 5
+"""Machines of a cross-fit of a feed, and parts of its window."""
+
 
 class FoldMachines:
     """k machines over one window: machine f trains on all folds but f, and observes fold f.

@@ -6,6 +6,7 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.svm.exact.batch_solver import fixed_rows
 from online_svm.svm.exact.kernel_cache import Rows
+from online_svm.svm.exact.rolling_machine import TOLERANCE
 from online_svm.svm.implied.class_path import class_weights
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.implied.vote_bank import ImpliedBank
@@ -16,6 +17,10 @@ CACHE_MB = 200.0  # as `RollingMachine`; the rows are given back after each refi
 # Pair steps of a whole bank, as many as one `RollingMachine` may take: a machine needs hundreds,
 # one that cannot converge (huge C, repeated rows with both labels) must not hold up the stream.
 MOST_STEPS = 10_000_000
+
+MODELS = 99
+"""Machines in a bank of a feed: odd, so that one of them weighs the classes equally; the map counts
+in steps of 1 / (MODELS + 2)."""
 
 
 def train_banks(
@@ -30,7 +35,7 @@ def train_banks(
     Parameters
     ----------
     config : PredictorConfig
-        Its C, tol and implied_models.
+        Its C.
     kernel : Kernel
     X : ndarray of shape (n, n_features)
         Scaled rows.
@@ -41,7 +46,7 @@ def train_banks(
     Examples
     --------
     >>> from online_svm.predictor.implied_map import implied_probabilities
-    >>> config = PredictorConfig(implied_models=3)
+    >>> config = PredictorConfig()
     >>> X, codes = np.array([[-1.0], [1.0]]), np.array([0, 1])
     >>> banks = train_banks(config, Kernel("linear"), X, codes, n_classes=2)
     >>> implied_probabilities(banks, np.array([[-5.0], [0.0]]))
@@ -50,18 +55,18 @@ def train_banks(
     """
     positives = [1] if n_classes == 2 else range(n_classes)
     if not len(codes):
-        return (_unanimous(kernel, X.shape[1], config.implied_models, 0.0),) * len(positives)
+        return (_unanimous(kernel, X.shape[1], MODELS, 0.0),) * len(positives)
     rows = fixed_rows(kernel, X, CACHE_MB)
     return tuple(_train(config, kernel, rows, codes == k) for k in positives)
 
 
 def _train(config: PredictorConfig, kernel: Kernel, rows: Rows, positive: Bools) -> PackedBank:
-    m = config.implied_models
+    m = MODELS
     if positive.all() or not positive.any():
         return _unanimous(kernel, rows.points.shape[1], m, 1.0 if positive.all() else -1.0)
     penalties = np.full(len(positive), config.C)
     bank = ImpliedBank.fit(
-        kernel, rows, positive, penalties, m, tol=config.tol, max_steps=MOST_STEPS // m
+        kernel, rows, positive, penalties, m, tol=TOLERANCE, max_steps=MOST_STEPS // m
     )
     z, z_rest = class_weights(m, bank.odds, "balanced")
     return PackedBank.pack(bank.model, z * config.C, -z_rest * config.C)

@@ -13,7 +13,7 @@ import numpy as np
 from online_svm.config import PredictorConfig
 from online_svm.refit.committee.committee import Committee, Window, fitted
 from online_svm.refit.committee.said import Said, joined_states
-from online_svm.refit.crossfit import FoldMachines
+from online_svm.refit.crossfit import FOLDS, FoldMachines
 from online_svm.refit.held_window import Counts, HeldWindow
 from online_svm.refit.implied_training import train_banks
 from online_svm.refit.scaling import Scaling
@@ -24,7 +24,7 @@ from online_svm.storage import frames
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import State
 from online_svm.stream.split import fold_numbers
-from online_svm.svm.exact.rolling_machine import STRICTNESS, RollingMachine
+from online_svm.svm.exact.rolling_machine import STRICTNESS, TOLERANCE, RollingMachine
 from online_svm.svm.hyperparameters import balanced_weights
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.probabilistic.tube import fit_tubes
@@ -220,7 +220,7 @@ class Learner:
         prices = np.append(self._penalties(task, trains), self.config.C_prob)[task.codes]
         model = fit_tubes(
             self._scaling.kernel, X[trains], signs[trains], task.probs[trains], prices[trains],
-            self.config.eta, STRICTNESS * self.config.tol,
+            self.config.eta, STRICTNESS * TOLERANCE,
         )  # fmt: skip
         scores = model.scores(X)
         return RefitResult(
@@ -258,10 +258,8 @@ class Learner:
         config = self.config
         penalties = np.full(n_classes, config.C)
         if config.split == "crossfit":
-            return FoldMachines(
-                self._scaling.kernel, penalties, config.tol, config.window, config.folds
-            )
-        return RollingMachine(self._scaling.kernel, penalties, tol=config.tol, window=config.window)
+            return FoldMachines(self._scaling.kernel, penalties, TOLERANCE, config.window, FOLDS)
+        return RollingMachine(self._scaling.kernel, penalties, tol=TOLERANCE, window=config.window)
 
     def _train_banks(self, task: RefitTask, trains: Bools) -> tuple[PackedBank, ...]:
         """Train the banks of the implied map anew, where it is published."""

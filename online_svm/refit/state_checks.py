@@ -14,6 +14,7 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.refit.committee.members import MEMBERS
+from online_svm.refit.crossfit import FOLDS
 from online_svm.storage import frames
 from online_svm.storage.arrays import check_floats, check_indices, require, under
 from online_svm.storage.state import Header, State
@@ -29,6 +30,7 @@ from online_svm.svm.exact.kernel_cache import (
     TRAIN_SIZE,
     TRAIN_TAIL,
 )
+from online_svm.svm.exact.rolling_machine import TOLERANCE
 from online_svm.types import Arrays
 
 _COUNTS = ("start", "n_classes", "refits", "fitted_on")
@@ -99,8 +101,8 @@ def _check_folds(
     config: PredictorConfig, classes: int, header: Header, arrays: Arrays, shape: tuple[int, int]
 ) -> int:
     """Check the machines of a cross-fit, each of which observes one fold of the rows."""
-    check_indices(arrays, "folds", (shape[0],), config.folds)
-    require(len(header["machines"]) == config.folds, "folds")
+    check_indices(arrays, "folds", (shape[0],), FOLDS)
+    require(len(header["machines"]) == FOLDS, "folds")
     for f, machine in enumerate(header["machines"]):
         training = _check_machine(config, classes, machine, under(str(f), arrays), shape)
         require(training == np.count_nonzero(arrays["folds"] != f), "folds")
@@ -122,7 +124,7 @@ def _check_solver(
     n, kernel = kind
     _check_counts(header, _MACHINE_COUNTS)
     require(header["kernel"][0] == kernel, "kernel")
-    require((header["tol"], header["window"]) == (config.tol, config.window), "tol or window")
+    require((header["tol"], header["window"]) == (TOLERANCE, config.window), "tol or window")
     require(0 < header["cache_mb"] <= 1 << 20, "cache_mb")
     require(type(header["is_solved"]) is bool, "is_solved")
     # Where all points are kept, a ring is at most half as large again as it ever had to be.

@@ -16,6 +16,12 @@ from online_svm.types import Bools, Floats
 # was fitted, and at most this size: beyond it the sums of a linear machine would overflow.
 FAR, MOST = 1e6, 1e100
 
+DEGREE, COEF0 = 3, 0.0
+"""Of the kernel `poly` of a feed, as in scikit-learn."""
+
+RESCALE_EVERY = 20
+"""Refits between two fits of the scaling."""
+
 
 class WindowScaling:
     """The scaling of a learner and its gamma, fitted on T at some refits.
@@ -57,7 +63,7 @@ class WindowScaling:
         config = self._config
         # The Newton steps of the P-SVM's solver want all 53 bits.
         wide = config.learner == "psvm"
-        return Kernel(config.kernel, self.gamma, config.degree, config.coef0, wide)
+        return Kernel(config.kernel, self.gamma, DEGREE, COEF0, wide)
 
     def transform(self, rows: Floats) -> Floats:
         """Return rows scaled; as they are, before the first refit."""
@@ -71,7 +77,7 @@ class WindowScaling:
         if config.scale == "none" and config.missing == "reject" and config.gamma != "scale":
             return False
         has_doubled = int(trains.sum()) >= 2 * self.fitted_on
-        return has_doubled or refits % config.rescale_every == 0
+        return has_doubled or refits % RESCALE_EVERY == 0
 
     def fit(self, rows: Floats, trains: Bools) -> None:
         """Fit the scaling and gamma on T, the marked rows; kernels are to be computed anew."""
@@ -93,7 +99,7 @@ class WindowScaling:
         if config.members:  # one of them is linear
             return min(FAR * float(np.abs(scaled).max(initial=1.0)), MOST)
         if config.kernel == "poly":
-            return poly_limit(self.gamma, config.degree, config.coef0, scaled.shape[1])
+            return poly_limit(self.gamma, DEGREE, COEF0, scaled.shape[1])
         return None
 
 

@@ -65,7 +65,7 @@ class FeatureSchema:
         self.dimension = len(declared) if isinstance(declared, tuple) else declared
         self.is_of_requests = is_of_requests
         self.takes_late_labels = config.takes_late_labels
-        self.counts_time = config.horizon_in == "time"
+        self.counts_time = config.counts_time
         self.allows_missing = config.missing == "mean"
         self._takes_probabilities = config.learner == "psvm"
         self.takes_answers = config.given_answers

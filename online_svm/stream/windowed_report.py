@@ -132,7 +132,7 @@ class SliceScores:
     Attributes
     ----------
     value : str or None
-        The value that they share; None for all values beyond the first `max_slices`.
+        The value that they share; None for all values beyond the first 20.
     scores : WindowScores
     """
 

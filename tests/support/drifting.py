@@ -6,7 +6,7 @@ from online_svm.config import PredictorConfig
 
 CHEAP = {
     "classes": ("a", "b"), "committee": "single", "taxonomy": "class", "window": 400,
-    "refit_every": 100, "refit_lag": 0, "early_until": 0, "maps": ("platt",), "gamma": 0.5,
+    "refit_every": 100, "refit_lag": 0, "maps": ("platt",), "gamma": 0.5,
     "interval_level": None,
 }  # fmt: skip
 """Settings of a predictor that answers thousands of examples in a second."""

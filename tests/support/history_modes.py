@@ -30,7 +30,7 @@ MACHINES = {
     "svc-interleaved": {
         "split": "interleaved", "kernel": "poly", "taxonomy": "class-rank", "payload": "compact",
     },
-    "svc-crossfit": {"split": "crossfit", "folds": 3, "maps": MAPS, "maps_every": 11},
+    "svc-crossfit": {"split": "crossfit", "maps": MAPS},
     "psvm-oldest": {"learner": "psvm", "split": "oldest", "taxonomy": "venn-abers"},
     "psvm-interleaved": {
         "learner": "psvm", "taxonomy": "margin", "maps": ("platt", "evidential-logistic", "mixed"),
@@ -47,7 +47,7 @@ _STEP = 89
 
 COMMON = {
     "classes": ("a", "b"), "window": 50, "refit_every": 15, "metrics_every": 10, "gamma": 0.5,
-    "implied_models": 9, "n_bins": 4, "keep_input": False,
+    "keep_input": False,
 }  # fmt: skip
 SECOND = COMMON | {"refit_lag": 0, "kernel": "linear", "maps": ("platt",), "keep_input": True}
 """Settings of the other feed of a combination."""

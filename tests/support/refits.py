@@ -16,8 +16,8 @@ MODES = {
     "committee": {},
     "single": {"committee": "single"},
     "three classes": {"classes": ("a", "b", "c")},
-    "cross-fit": {"committee": "single", "split": "crossfit", "folds": 3},
-    "implied": {"committee": "single", "maps": ("implied",), "implied_models": 9},
+    "cross-fit": {"committee": "single", "split": "crossfit"},
+    "implied": {"committee": "single", "maps": ("implied",)},
     "psvm": {"learner": "psvm"},
 }
 """Settings of each kind of learner, beside `BASE`."""

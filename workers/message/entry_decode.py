@@ -29,8 +29,8 @@ _NAMES = "x, xb, y, p, id"
 _KNOWN = frozenset(_NAMES.encode().split(b", "))
 _NEEDS = {
     b"for": "the label of an earlier id, needs a horizon; set horizon to how many further "
-    "examples, or milliseconds, a label may take",
-    b"time": "the time of an example, needs a horizon that counts it; set horizon_in to time",
+    "examples, or how long, a label may take",
+    b"time": "the time of an example, needs a horizon in time; set horizon to one, as 30m",
 }
 """Fields that a setting asks for, where it does not."""
 

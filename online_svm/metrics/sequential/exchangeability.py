@@ -1,6 +1,6 @@
 """Conformal test martingales: whether the examples still come as from one distribution.
 
-A scorer is fitted to the first `FIRST_FIT` rows, and to each `monitor_every` rows for the next as
+A scorer is fitted to the first `FIRST_FIT` rows, and to each `every` rows for the next as
 many. The `PLACED` rows after that fix the cells of its scores. Then each row has a rank among all
 rows of that scorer; wealth goes on from one scorer to the next. After a finding all begins anew:
 later rows are compared with later rows.

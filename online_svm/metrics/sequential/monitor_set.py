@@ -16,6 +16,9 @@ from online_svm.types import Arrays
 CALIBRATION_SHARE = 0.7
 """Share of the level; the exchangeability tests have the rest."""
 
+SCORER_KEPT = 10_000
+"""Scored examples for which the exchangeability tests keep the scorer that they compare with."""
+
 
 class MonitorSet:
     """Watches scored rows, and says what it finds.
@@ -129,4 +132,4 @@ def _calibration(config: MonitorConfig) -> tuple[float, float]:
 
 
 def _exchangeability(config: MonitorConfig) -> tuple[float, int]:
-    return (1.0 - CALIBRATION_SHARE) * config.alarm_level, config.monitor_every
+    return (1.0 - CALIBRATION_SHARE) * config.alarm_level, SCORER_KEPT

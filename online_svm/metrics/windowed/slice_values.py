@@ -8,6 +8,10 @@ import numpy as np
 from online_svm.stream.slices import SliceValue
 from online_svm.types import Ints
 
+SLICE_VALUES = 20
+"""Values of a slice of a feed that are told apart, those that come first; all others are counted
+together."""
+
 
 class SliceValues:
     """Codes of the values of some slices, in order of arrival, in bounded memory.

@@ -6,7 +6,7 @@ from typing import Self
 from online_svm.metrics.reliability import as_bins
 from online_svm.metrics.windowed import figures as f
 from online_svm.metrics.windowed.ring_events import ordered_events, ring_keys
-from online_svm.metrics.windowed.slice_values import SliceValues
+from online_svm.metrics.windowed.slice_values import SLICE_VALUES, SliceValues
 from online_svm.metrics.windowed.window_ring import (
     BRIER,
     HIT,
@@ -170,7 +170,7 @@ class WindowedValidity:
         """
         validity = cls(config)
         size, n_slices = validity._ring.size, len(config.slices)
-        validity._ring = WindowRing.from_state(state, size, n_slices, config.max_slices)
+        validity._ring = WindowRing.from_state(state, size, n_slices, SLICE_VALUES)
         return validity
 
 

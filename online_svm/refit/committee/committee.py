@@ -25,7 +25,7 @@ from online_svm.refit.committee.said import Said
 from online_svm.refit.committee.stack import Stack
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import Header, State
-from online_svm.svm.exact.rolling_machine import RollingMachine
+from online_svm.svm.exact.rolling_machine import TOLERANCE, RollingMachine
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Bools, Floats, Ints
 
@@ -212,7 +212,7 @@ class Committee:
         return RollingMachine(
             member.kernel(gamma, dimension),
             np.full(n_classes, config.C),
-            tol=config.tol,
+            tol=TOLERANCE,
             window=config.window,
             cache_mb=CACHE_MB / len(config.members),
         )

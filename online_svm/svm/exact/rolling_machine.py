@@ -44,6 +44,9 @@ from online_svm.types import Bools, Floats, Ints
 # of it the objective is nearer to the optimum than that of a cold start at all of it.
 STRICTNESS = 0.5
 
+TOLERANCE = 1e-3
+"""Of the solver in every refit of a feed, as in scikit-learn."""
+
 # F is summed afresh after this many pair steps: each adds at most two roundings of F, so the
 # drift stays below 1e-9 of the largest F.
 REFRESH_STEPS = 1_000_000
@@ -81,7 +84,7 @@ class RollingMachine:
         self,
         kernel: Kernel,
         penalties: Sequence[float] | Floats,
-        tol: float = 1e-3,
+        tol: float = TOLERANCE,
         window: int | None = None,
         cache_mb: float = 200.0,
         max_steps: int = 10_000_000,

@@ -147,10 +147,10 @@ assert not found, found
 
 def test_a_workers_map_and_its_estimator_give_the_same_bytes() -> None:
     scores, labels = sample()
-    config = PredictorConfig(maps=("platt", "isotonic", "binning", "venn-abers"), n_bins=4)
+    config = PredictorConfig(maps=("platt", "isotonic", "binning", "venn-abers"))
     fitted = fit_maps(config, scores[:, None], labels.astype(np.int64))
     for name, map_ in zip(
-        config.maps, (PlattScaling(), IsotonicMap(), ScoreBinning(4), VennAbers()), strict=True
+        config.maps, (PlattScaling(), IsotonicMap(), ScoreBinning(), VennAbers()), strict=True
     ):
         ours, theirs = map_.fit(scores, labels).state(), fitted[name].maps_[0].state()
         assert {k: v.tobytes() for k, v in ours.items()} == {

@@ -38,7 +38,7 @@ def test_labels_that_calibrate_change_no_bit_of_any_score(
     """So calibration examples and the next one are exchangeable, given the model."""
     classes = tuple(f"c{k}" for k in range(n_classes))
     config = PredictorConfig(
-        classes=classes, window=150, refit_every=40, refit_lag=7, rescale_every=3,
+        classes=classes, window=150, refit_every=40, refit_lag=7,
         class_weight=weight,
     )  # fmt: skip
     X, labels = stream(500, n_classes)

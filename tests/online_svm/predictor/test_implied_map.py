@@ -13,6 +13,7 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.predictor.implied_map import implied_probabilities
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit import implied_training, learner, window_scaling
 from online_svm.refit.implied_training import train_banks
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitResult, RefitTask
@@ -25,6 +26,14 @@ from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.types import Floats
 
 
+@pytest.fixture(autouse=True)
+def _small_banks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a bank nine machines, to count them one by one, and let every refit fit the scaling."""
+    monkeypatch.setattr(window_scaling, "RESCALE_EVERY", 1)
+    if "huge_features" not in request.node.name:
+        monkeypatch.setattr(implied_training, "MODELS", 9)
+
+
 def stream(n: int, n_classes: int = 2) -> tuple[Floats, list[str | None]]:
     rng = np.random.default_rng(n_classes)
     codes = rng.integers(0, n_classes, n)
@@ -32,9 +41,9 @@ def stream(n: int, n_classes: int = 2) -> tuple[Floats, list[str | None]]:
 
 
 def config_of(**changes: Any) -> PredictorConfig:
-    settings = {"maps": ("platt", "implied"), "implied_models": 9, "gamma": 0.3, "refit_every": 40}
+    settings = {"maps": ("platt", "implied"), "gamma": 0.3, "refit_every": 40}
     settings |= {"train_fraction": 0.7}
-    return PredictorConfig.model_validate(settings | {"window": 80, "rescale_every": 1} | changes)
+    return PredictorConfig.model_validate(settings | {"window": 80} | changes)
 
 
 def answers_of(predictor: OnlinePredictor, X: Floats, labels: list[str | None]) -> list[Prediction]:
@@ -55,9 +64,13 @@ def training_set(X: Floats, labels: list[str | None], freeze: int) -> tuple[Floa
     return scaler.transform(X[start:freeze][trains]), np.array(labels[start:freeze])[trains], scaler
 
 
-def test_the_published_probability_counts_the_votes_of_machines_fitted_one_by_one() -> None:
+def test_the_published_probability_counts_the_votes_of_machines_fitted_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(learner, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(implied_training, "TOLERANCE", 1e-6)
     X, labels = stream(240)
-    predictor = OnlinePredictor(config_of(tol=1e-6, refit_lag=0, classes=("c0", "c1")))
+    predictor = OnlinePredictor(config_of(refit_lag=0, classes=("c0", "c1")))
     predictor.step_many(X[:160], labels[:160])
     rows, targets, scaler = training_set(X, labels, 160)
     values = []
@@ -163,7 +176,7 @@ def test_a_bank_over_huge_features_ends_and_gives_the_same_probabilities_again(
     rng = np.random.default_rng(0)
     X = 1e100 * (1.0 - spread * rng.integers(0, 5, size=(20, 3)).astype(np.float64))
     codes = np.arange(20) % 2
-    config = PredictorConfig(implied_models=99)
+    config = PredictorConfig()
     banks = [train_banks(config, Kernel(kernel), X, codes, 2) for _ in range(2)]
     found = [implied_probabilities(bank, X) for bank in banks]
     assert found[0].tobytes() == found[1].tobytes()

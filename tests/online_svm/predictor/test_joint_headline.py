@@ -87,7 +87,7 @@ def test_the_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_did() -
 
 def test_the_weights_outlive_a_refit() -> None:
     X, labels = stream(120)
-    predictor = OnlinePredictor(config_of(classes=DECLARED, refit_lag=0, maps_every=7))
+    predictor = OnlinePredictor(config_of(classes=DECLARED, refit_lag=0))
     weights = []
     for x, label in zip(X, labels, strict=True):
         predictor.step_many(x[None], [label])
@@ -114,7 +114,7 @@ def test_the_interval_holds_the_probability_and_the_venn_hull() -> None:
 
 @pytest.mark.parametrize("classes", [DECLARED, None])
 def test_the_headline_does_not_depend_on_the_batch_size(classes: Any) -> None:
-    config = config_of(classes=classes, maps_every=15)
+    config = config_of(classes=classes)
     once = run(config, 150)
     for size in (1, 7, 33):
         assert run(config, size) == once
@@ -122,7 +122,7 @@ def test_the_headline_does_not_depend_on_the_batch_size(classes: Any) -> None:
 
 @pytest.mark.parametrize("classes", [DECLARED, None])
 def test_a_restored_predictor_continues_byte_for_byte(classes: Any) -> None:
-    config = config_of(classes=classes, maps_every=15)
+    config = config_of(classes=classes)
     X, labels = stream(150)
     whole = OnlinePredictor(config)
     for begin, end in pairwise([0, 5, 41, 73, 80, 119, 150]):

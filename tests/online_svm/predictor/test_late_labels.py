@@ -72,10 +72,10 @@ def follow(predictor, X, events, size):
 CONFIGS = {
     "two classes": {},
     "arrival": {"maturity": "arrival"},
-    "time": {"horizon_in": "time", "horizon": 9000, "max_pending": 9},
+    "time": {"horizon": "9s", "max_pending": 9},
     "found classes": {"classes": None},
     "committee": {"committee": "default", "kernel": "rbf", "maps": ["platt", "mixed"]},
-    "maps": {"maps_every": 7, "refit_lag": 0, "maps": ["isotonic", "mixed"]},
+    "maps": {"refit_lag": 0, "maps": ["isotonic", "mixed"]},
     "monitors": {"monitors": "default", "alarm_level": 0.5, "tolerance": 0.001},
 }
 
@@ -323,7 +323,7 @@ def test_a_label_for_an_example_with_a_probability_is_a_conflict():
 
 
 def test_one_wrong_time_in_the_future_does_not_end_all_learning():
-    config = settings(horizon_in="time", horizon=50, max_pending=20)
+    config = settings(horizon="50ms", max_pending=20)
     predictor = OnlinePredictor(config)
     X, labels, _ = stream(90, np.random.default_rng(10))
     times = [*range(30), 10**12, *range(31, 90)]
@@ -334,7 +334,7 @@ def test_one_wrong_time_in_the_future_does_not_end_all_learning():
 
 
 def test_no_more_examples_wait_than_allowed_and_what_falls_out_is_counted():
-    config = settings(horizon_in="time", horizon=10**9, max_pending=20)
+    config = settings(horizon="1000000s", max_pending=20)
     predictor = OnlinePredictor(config)
     X, _, _ = stream(90, np.random.default_rng(10))
     none = [None] * 90

@@ -8,6 +8,7 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.predictor import mixture
 from online_svm.predictor.mixture import FLOOR, Mixture
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
@@ -71,8 +72,11 @@ def _is_report(answer: Any) -> bool:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_without_a_share_the_loss_is_that_of_the_mean_of_the_products(n_classes: int) -> None:
-    found = of_truth(declared(n_classes, mixed_share=0.0), 700, n_classes)
+def test_without_a_share_the_loss_is_that_of_the_mean_of_the_products(
+    n_classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mixture, "SHARE", 0.0)
+    found = of_truth(declared(n_classes), 700, n_classes)
     loss = -np.log(found.pop("mixed")).sum()
     sums = np.array([np.log(values).sum() for values in found.values()])
     expected = -(sums.max() + math.log(np.exp(sums - sums.max()).mean()))
@@ -152,7 +156,7 @@ def test_the_rows_of_a_million_classes_still_sum_to_one() -> None:
     assert mixed.min() > 0.0
 
 
-@pytest.mark.parametrize("changes", [{}, {"maps_every": 7}, {"classes": None, "mixed_share": 0.0}])
+@pytest.mark.parametrize("changes", [{}, {"classes": None}])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_mixed_does_not_depend_on_the_batch_size(changes: Any, n_classes: int) -> None:
     X, labels = stream(150, n_classes)
@@ -220,9 +224,12 @@ def test_only_labelled_examples_answered_after_warming_change_the_weights() -> N
     assert len(set(predictor._mixture.weights.tolist())) > 1
 
 
-def test_the_slot_of_unseen_labels_has_the_share_of_the_venn_predictor_and_the_floors() -> None:
+def test_the_slot_of_unseen_labels_has_the_share_of_the_venn_predictor_and_the_floors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mixture, "SHARE", 0.0)
     X, labels = stream(60)
-    predictor = OnlinePredictor(config_of(mixed_share=0.0, committee="single"))
+    predictor = OnlinePredictor(config_of(committee="single"))
     run(predictor, X, labels, 60)
     assert predictor._mixture is not None
     weights = predictor._mixture.weights

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from online_svm import config as settings
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit import learner, window_scaling
 from online_svm.storage.snapshot import pack, unpack
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
@@ -145,18 +147,20 @@ class WaitingReference(Reference):
     "schedule",
     [
         {"window": None, "refit_every": 1, "refit_lag": 0, "scale": "none"},
-        {"window": 60, "refit_every": 25, "refit_lag": 20, "rescale_every": 1},
-        {"window": 40, "refit_every": 100, "refit_lag": 99, "rescale_every": 1},
+        {"window": 60, "refit_every": 25, "refit_lag": 20},
+        {"window": 40, "refit_every": 100, "refit_lag": 99},
     ],
     ids=["paper", "rolling", "slow"],
 )  # fmt: skip
 def test_intervals_are_those_of_the_specification_read_literally(
-    schedule: dict[str, Any], split: str, n_classes: int
+    schedule: dict[str, Any], split: str, n_classes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(learner, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(window_scaling, "RESCALE_EVERY", 1)
     X, labels = stream(160, n_classes)
     classes = [f"c{k}" for k in range(n_classes)]
     config = PredictorConfig(
-        classes=tuple(classes), split=split, gamma=0.3, tol=1e-6, committee="single", **schedule
+        classes=tuple(classes), split=split, gamma=0.3, committee="single", **schedule
     )
     reference = WaitingReference(config, classes)
     expected = [reference.step(x, str(y)) for x, y in zip(X, labels, strict=True)]
@@ -169,7 +173,7 @@ def test_intervals_are_those_of_the_specification_read_literally(
 
 
 CONFIGS = [
-    PredictorConfig(window=60, refit_every=25, metrics_every=7, maps_every=9),
+    PredictorConfig(window=60, refit_every=25, metrics_every=7),
     PredictorConfig(
         classes=("c0", "c1"), window=80, refit_every=30, refit_lag=0, split="oldest",
         map_data="training",
@@ -251,7 +255,7 @@ def test_models_take_effect_exactly_lag_examples_after_their_freeze(
     committee: Any, expected: list[int]
 ) -> None:
     X, labels = stream(130)
-    config = PredictorConfig(window=60, refit_every=50, refit_lag=13, committee=committee)
+    config = PredictorConfig(window=60, refit_every=50, committee=committee)
     versions = [p.model for p in rows(OnlinePredictor(config).step_many(X, labels))]
     changes = [n for n in range(1, 130) if versions[n] != versions[n - 1]]
     assert changes == expected
@@ -260,29 +264,22 @@ def test_models_take_effect_exactly_lag_examples_after_their_freeze(
 @pytest.mark.parametrize(
     ("committee", "expected"),
     [
-        ("single", [10, 20, 40, 50, 100, 163, 213]),
-        ("default", [10, 14, 20, 28, 40, 50, 56, 80, 100, 110, 145, 163, 213]),
+        ("single", [10, 20, 40, 50, 100, 199, 249]),
+        ("default", [10, 14, 20, 28, 40, 50, 56, 80, 100, 110, 145, 199, 249]),
     ],
 )
-def test_refits_that_begin_early_take_effect_at_once(committee: Any, expected: list[int]) -> None:
+def test_refits_that_begin_early_take_effect_at_once(
+    committee: Any, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "EARLY_UNTIL", 150)
     X, labels = stream(260)
-    config = PredictorConfig(
-        window=60, refit_every=50, refit_lag=13, early_until=150, committee=committee
-    )
+    config = PredictorConfig(window=60, refit_every=50, committee=committee)
     answers = rows(OnlinePredictor(config).step_many(X, labels))
     versions = [p.model for p in answers]
     changes = [n for n in range(1, 260) if versions[n] != versions[n - 1]]
     assert changes == expected
     predictor = OnlinePredictor(config)
     assert [predictor.step(Example(x, y)) for x, y in zip(X, labels, strict=True)] == answers
-
-
-def test_maps_are_refitted_at_every_multiple_since_activation() -> None:
-    X, labels = stream(100)
-    config = PredictorConfig(refit_every=40, refit_lag=0, maps_every=15, committee="single")
-    versions = [p.calibration for p in rows(OnlinePredictor(config).step_many(X, labels))]
-    changes = [n for n in range(1, 100) if versions[n] != versions[n - 1]]
-    assert changes == [10, 20, 35, 40, 55, 70, 80, 95]
 
 
 def test_before_two_classes_nothing_is_claimed() -> None:
@@ -379,13 +376,10 @@ def test_named_features_are_answered_like_the_array_in_sorted_order() -> None:
         assert arrays.step(Example(x, label)) == names.step(Example(named, label))
 
 
-@pytest.mark.parametrize("degree", [3, 4, 20])
 @pytest.mark.parametrize("scale", ["standard", "none"])
-def test_huge_features_get_a_defined_answer_from_a_polynomial_kernel(
-    degree: int, scale: str
-) -> None:
+def test_huge_features_get_a_defined_answer_from_a_polynomial_kernel(scale: str) -> None:
     X, labels = stream(60)
-    config = PredictorConfig(kernel="poly", degree=degree, scale=scale, gamma=1.0)  # type: ignore[arg-type]
+    config = PredictorConfig(kernel="poly", scale=scale, gamma=1.0)  # type: ignore[arg-type]
     predictor = OnlinePredictor(config)
     predictor.step_many(X * 1e-3, labels)
     for label in (None, "c0", "c1"):

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit import learner, window_scaling
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.stream.split import is_early_refit, is_refit_due, training_mask
@@ -24,14 +25,13 @@ Stream = tuple[Floats, list[str | None], Floats]
 
 BASE: dict[str, Any] = {"learner": "psvm", "classes": ("a", "b"), "features": 3}
 CONFIGS = [
-    PredictorConfig(**BASE, window=60, refit_every=25, metrics_every=7, maps_every=9),
+    PredictorConfig(**BASE, window=60, refit_every=25, metrics_every=7),
     PredictorConfig(
         **BASE, window=80, refit_every=30, refit_lag=0, split="oldest", map_data="training",
         class_weight="balanced", taxonomy="class-quantile",
     ),
     PredictorConfig(
         **BASE, refit_every=20, window=50, taxonomy="venn-abers", maps=("implied",),
-        implied_models=9,
     ),
 ]  # fmt: skip
 IDS = ["mapped", "trained", "abers"]
@@ -139,12 +139,14 @@ class Reference:
 @pytest.mark.parametrize("split", ["oldest", "interleaved"])
 @pytest.mark.parametrize("schedule", [(60, 25, 20), (None, 15, 0), (40, 50, 49)])
 def test_answers_are_those_of_the_specification_read_literally(
-    schedule: tuple[int | None, int, int], split: str
+    schedule: tuple[int | None, int, int], split: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(learner, "TOLERANCE", 1e-8)
+    monkeypatch.setattr(window_scaling, "RESCALE_EVERY", 1)
     window, every, lag = schedule
     config = PredictorConfig(
         **BASE, window=window, refit_every=every, refit_lag=lag, split=split, gamma=0.3,
-        rescale_every=1, tol=1e-8, C=2.0, C_prob=5.0, eta=0.05,
+        C=2.0, C_prob=5.0, eta=0.05,
     )  # fmt: skip
     X, labels, probs = stream(150)
     reference = Reference(config)
@@ -158,11 +160,16 @@ def test_answers_are_those_of_the_specification_read_literally(
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
-def test_with_labels_only_the_scores_are_those_of_the_svm(kernel: str) -> None:
+def test_with_labels_only_the_scores_are_those_of_the_svm(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner, "TOLERANCE", 1e-7)
+    monkeypatch.setattr(window_scaling, "DEGREE", 2)
+    monkeypatch.setattr(window_scaling, "COEF0", 1.0)
     X, labels, _ = stream(160, share=0.0)
     shared: dict[str, Any] = {
-        "classes": ("a", "b"), "window": 70, "refit_every": 30, "kernel": kernel, "tol": 1e-7,
-        "class_weight": {"b": 2.0}, "coef0": 1.0, "degree": 2,
+        "classes": ("a", "b"), "window": 70, "refit_every": 30, "kernel": kernel,
+        "class_weight": {"b": 2.0},
     }  # fmt: skip
     plain = rows(
         OnlinePredictor(PredictorConfig(**shared, committee="single")).step_many(X, labels)
@@ -199,17 +206,14 @@ def test_answers_and_state_do_not_depend_on_the_batch_size(
     cuts=st.lists(st.integers(0, 90), max_size=6),
     kinds=st.lists(st.sampled_from("ypn"), min_size=90, max_size=90),
     lag=st.integers(0, 14),
-    maps_every=st.integers(1, 9),
 )
 def test_any_batches_of_any_stream_give_the_same_bytes(
-    cuts: list[int], kinds: list[str], lag: int, maps_every: int
+    cuts: list[int], kinds: list[str], lag: int
 ) -> None:
     X, labels, _ = stream(90, share=0.0)
     kept = [label if kind == "y" else None for label, kind in zip(labels, kinds, strict=True)]
     probs = np.where(np.array(kinds) == "p", np.linspace(0.0, 1.0, 90), np.nan)
-    config = PredictorConfig(
-        **BASE, window=30, refit_every=15, refit_lag=lag, metrics_every=4, maps_every=maps_every
-    )
+    config = PredictorConfig(**BASE, window=30, refit_every=15, refit_lag=lag, metrics_every=4)
     data = X, kept, probs
     assert run(config, data, sorted(cuts)) == run(config, data, [])
 

@@ -23,11 +23,11 @@ from online_svm.stream.example import Example
 from online_svm.stream.prediction import Intervals, Prediction, PredictionBlock, ValidityReport
 from online_svm.types import Floats
 
-MAPS: dict[str, Callable[[Any], Any]] = {
-    "venn-abers": lambda _: VennAbers(),
-    "evidential-binning": lambda model: EvidentialBinning(model, 4, 0.1),
-    "evidential-isotonic": lambda model: EvidentialIsotonic(model, 0.1),
-    "evidential-logistic": lambda model: EvidentialLogistic(model, 0.1),
+MAPS: dict[str, Callable[[], Any]] = {
+    "venn-abers": VennAbers,
+    "evidential-binning": EvidentialBinning,
+    "evidential-isotonic": EvidentialIsotonic,
+    "evidential-logistic": EvidentialLogistic,
 }
 
 
@@ -38,7 +38,7 @@ def stream(n: int, n_classes: int = 2) -> tuple[Floats, list[str | None]]:
 
 
 def config_of(*maps: str, **changes: Any) -> PredictorConfig:
-    settings = {"maps": maps, "n_bins": 4, "evidential_alpha": 0.1, "window": 80}
+    settings = {"maps": maps, "window": 80}
     return PredictorConfig.model_validate(settings | {"refit_every": 40} | changes)
 
 
@@ -71,16 +71,13 @@ def rows(answers: list[PredictionBlock | ValidityReport]) -> list[Prediction | V
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("model", ["likelihood", "confidence"])
 @pytest.mark.parametrize("name", MAPS)
 def test_a_published_map_is_the_map_fitted_on_the_calibration_scores(
-    name: str, model: str, n_classes: int
+    name: str, n_classes: int
 ) -> None:
     X, labels = stream(160, n_classes)
     declared = tuple(f"c{k}" for k in range(n_classes))
-    predictor = OnlinePredictor(
-        config_of(name, evidential_model=model, classes=declared, refit_lag=0)
-    )
+    predictor = OnlinePredictor(config_of(name, classes=declared, refit_lag=0))
     predictor.step_many(X[:120], labels[:120])  # a refit has just taken effect
     active = predictor.active
     assert active is not None
@@ -92,7 +89,7 @@ def test_a_published_map_is_the_map_fitted_on_the_calibration_scores(
     first = n_classes - scores.shape[1]  # of two classes there is one map: of the second
     shares = np.empty((len(asked), scores.shape[1]))
     for column in range(scores.shape[1]):
-        fitted = MAPS[name](model).fit(scores[:, column], codes == first + column)
+        fitted = MAPS[name]().fit(scores[:, column], codes == first + column)
         shares[:, column] = fitted.predict(asked[:, column])
         interval = fitted.predict_interval(asked[:, column])
         np.testing.assert_array_equal(bounds[:, first + column], interval)
@@ -105,16 +102,15 @@ def test_a_published_map_is_the_map_fitted_on_the_calibration_scores(
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("model", ["likelihood", "confidence"])
-def test_interval_maps_do_not_depend_on_the_batch_size(model: str, n_classes: int) -> None:
-    config = config_of(*MAPS, evidential_model=model, maps_every=15, metrics_every=20)
+def test_interval_maps_do_not_depend_on_the_batch_size(n_classes: int) -> None:
+    config = config_of(*MAPS, metrics_every=20)
     once = run(config, n_classes, 130)
     for size in (1, 7, 33):
         assert run(config, n_classes, size) == once
 
 
 def test_a_restored_predictor_with_interval_maps_continues_byte_for_byte() -> None:
-    config = config_of(*MAPS, maps_every=15)
+    config = config_of(*MAPS)
     X, labels = stream(130)
     whole = OnlinePredictor(config)
     for begin, end in pairwise([0, 5, 41, 73, 80, 119, 130]):

@@ -12,8 +12,8 @@ from online_svm.stream.prediction import PredictionBlock, ValidityReport
 BASE = {"classes": ("a", "b"), "window": 60, "refit_every": 30, "gamma": 0.5, "metrics_every": 10}
 MODES = {
     "at once": {"refit_lag": 0},
-    "early": {"early_until": 90, "committee": "single"},
-    "late": {"refit_lag": 12, "maps_every": 5},
+    "early": {"committee": "single", "refit_lag": None},
+    "late": {"refit_lag": 12},
     "drift": {"refit_lag": 12, "on_drift": "refit"},
 }
 COUNT = 200
@@ -125,7 +125,7 @@ def test_a_refit_that_is_due_is_calibrated_by_the_labels_of_before_a_correction(
 @pytest.mark.parametrize("mode", [*MODES, "time"])
 def test_steps_pause_before_each_wait_and_give_the_same_answers(mode):
     if mode == "time":  # an example may let many others be learned
-        late = {"refit_lag": 0, "horizon": 40, "horizon_in": "time"}
+        late = {"refit_lag": 0, "horizon": "40ms"}
         config, times = PredictorConfig.model_validate(BASE | late), np.arange(COUNT) ** 2 // 40
     else:
         config, times = config_of(mode), None

@@ -16,7 +16,6 @@ def test_an_alarm_of_a_slice_names_its_value_and_so_does_the_report():
         refit_every=100,
         refit_lag=0,
         window=200,
-        monitor_every=100_000,
     )
     rng, m = np.random.default_rng(0), 1400
     country = rng.choice(["DE", "FR"], m)

@@ -5,6 +5,8 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
+from online_svm.metrics.windowed import windowed_validity
+from online_svm.predictor import predictor_state
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import ValidityReport
@@ -18,8 +20,14 @@ SETTINGS = {
     "metrics_every": 40,
     "metrics_window": 60,
     "slices": ("country", "age"),
-    "max_slices": 3,
 }
+
+
+@pytest.fixture(autouse=True)
+def _few_values(monkeypatch):
+    """Tell three values of a slice apart, not twenty."""
+    for module in (predictor_state, windowed_validity):
+        monkeypatch.setattr(module, "SLICE_VALUES", 3)
 
 
 def stream(m=240, seed=0):

@@ -122,7 +122,7 @@ def test_the_guarantee_is_approximate_while_an_entry_without_a_label_lies_in_the
     labels: list[str | None] = [f"c{code}" for code in codes]
     labels[100] = labels[130] = None
     config = PredictorConfig(
-        classes=("c0", "c1"), window=window, refit_every=50, maps_every=7, committee="single"
+        classes=("c0", "c1"), window=window, refit_every=50, committee="single"
     )
     rows = said(OnlinePredictor(config), X, labels, 240)
     kinds = [row.guarantee for row in rows]

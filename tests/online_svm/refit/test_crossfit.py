@@ -11,7 +11,8 @@ from online_svm.calibration.estimators import PlattScaling
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.crossfit import FoldMachines
+from online_svm.refit import learner, window_scaling
+from online_svm.refit.crossfit import FOLDS, FoldMachines
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.stream.prediction import PredictionBlock
@@ -28,7 +29,7 @@ def stream(n: int, n_classes: int = 2) -> tuple[Floats, Ints, list[str | None]]:
 
 
 def config_of(**changes: Any) -> PredictorConfig:
-    settings = {"split": "crossfit", "folds": 3, "gamma": 0.3, "refit_every": 40, "window": 100}
+    settings = {"split": "crossfit", "gamma": 0.3, "refit_every": 40, "window": 100}
     return PredictorConfig.model_validate(settings | changes)
 
 
@@ -47,24 +48,28 @@ def separate_fits(
     """Return out-of-fold scores, and the mean scores of other rows."""
     targets = [codes == 1] if n_classes == 2 else [codes == k for k in range(n_classes)]
     own, mean = np.empty((len(X), len(targets))), np.zeros((len(asked), len(targets)))
-    for f in range(3):
+    for f in range(FOLDS):
         for s, target in enumerate(targets):
             svc = SVC(gamma=0.3, tol=1e-7).fit(X[folds != f], target[folds != f])
             own[folds == f, s] = svc.decision_function(X[folds == f])
-            mean[:, s] += svc.decision_function(asked) / 3
+            mean[:, s] += svc.decision_function(asked) / FOLDS
     return own, mean
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_scores_are_those_of_machines_fitted_one_by_one_without_each_fold(n_classes: int) -> None:
+def test_scores_are_those_of_machines_fitted_one_by_one_without_each_fold(
+    n_classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner, "TOLERANCE", 1e-7)
+    monkeypatch.setattr(window_scaling, "RESCALE_EVERY", 1)
     X, codes, labels = stream(260, n_classes)
-    config = config_of(tol=1e-7, refit_lag=0, rescale_every=1, metrics_every=10**6)
+    config = config_of(refit_lag=0, metrics_every=10**6)
     predictor = OnlinePredictor(config)
     predictor.step_many(X[:240], labels[:240])
     held = slice(140, 240)
     scaler = StandardScaler().fit(X[held])
     own, mean = separate_fits(
-        scaler.transform(X[held]), codes[held], fold_numbers(140, 240, 3), n_classes,
+        scaler.transform(X[held]), codes[held], fold_numbers(140, 240, FOLDS), n_classes,
         scaler.transform(X[240:]),
     )  # fmt: skip
     assert predictor.active is not None
@@ -100,7 +105,7 @@ def test_the_mean_machine_scores_as_the_mean_of_the_machines(n_classes: int) -> 
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"maps": ("mixed", "platt"), "maps_every": 9}, {"class_weight": "balanced"}]
+    "changes", [{}, {"maps": ("mixed", "platt")}, {"class_weight": "balanced"}]
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_answers_do_not_depend_on_the_batch_size(changes: Any, n_classes: int) -> None:
@@ -151,10 +156,11 @@ def test_the_guarantee_is_approximate_and_says_why() -> None:
     assert "out of fold" in answer.reason
 
 
-def test_a_fold_with_one_class_or_none_is_answered() -> None:
+def test_a_fold_with_one_class_or_none_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "FOLDS", 20)
     X = np.arange(12.0)[:, None]
     labels = ["c0"] * 9 + ["c1"] * 3
-    answers = run(OnlinePredictor(config_of(folds=20)), X, [*labels], 1)
+    answers = run(OnlinePredictor(config_of()), X, [*labels], 1)
     assert [answer.status for answer in answers] == ["warming"] * 10 + ["ok"] * 2
     assert all(np.isfinite(answer.scores).all() for answer in answers)
 

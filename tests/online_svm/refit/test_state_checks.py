@@ -299,7 +299,7 @@ def active_committee():
 
 
 IMPLIED = PredictorConfig(
-    classes=("a", "b"), window=60, refit_every=20, maps=("implied",), implied_models=5,
+    classes=("a", "b"), window=60, refit_every=20, maps=("implied",),
     committee="single",
 )  # fmt: skip
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from online_svm.config import PredictorConfig
+from online_svm.refit import learner as learning
+from online_svm.refit import window_scaling
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.stream.split import training_mask
@@ -37,8 +39,8 @@ def fingerprint(result: RefitResult) -> bytes:
 CHANGES: list[dict[str, Any]] = [
     {"split": "oldest"},
     {"committee": "single", "scale": "none"},
-    {"committee": "single", "class_weight": "balanced", "rescale_every": 3},
-    {"committee": "default", "rescale_every": 3},
+    {"committee": "single", "class_weight": "balanced"},
+    {"committee": "default"},
     {"committee": ("logistic", "cauchy"), "scale": "none", "class_weight": "balanced"},
 ]
 
@@ -68,8 +70,11 @@ def test_a_result_survives_the_pipe(committee: Any) -> None:
 
 
 @pytest.mark.parametrize("split", ["oldest", "interleaved"])
-def test_scores_are_those_of_the_model_it_returns(split: str) -> None:
-    settings: dict[str, Any] = {"split": split, "committee": "single", "tol": 1e-5}
+def test_scores_are_those_of_the_model_it_returns(
+    split: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learning, "TOLERANCE", 1e-5)
+    settings: dict[str, Any] = {"split": split, "committee": "single"}
     config = PredictorConfig(window=80, **settings)
     learner = Learner(config)
     X, _ = data()
@@ -81,8 +86,11 @@ def test_scores_are_those_of_the_model_it_returns(split: str) -> None:
         np.testing.assert_allclose(result.training_scores, again[trains], atol=1e-9)
 
 
-def test_the_scaling_is_fitted_when_T_has_doubled_and_at_every_nth_refit() -> None:
-    learner = Learner(PredictorConfig(window=80, split="oldest", rescale_every=7))
+def test_the_scaling_is_fitted_when_T_has_doubled_and_at_every_nth_refit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(window_scaling, "RESCALE_EVERY", 7)
+    learner = Learner(PredictorConfig(window=80, split="oldest"))
     scalings = [learner.refit(task).scaling for task in tasks()]
     changes = [i + 1 for i in range(1, 8) if scalings[i] is not scalings[i - 1]]
     # T has 18, 35, 53, 56, 56, ... examples: it never doubles but from 18 to 53.

@@ -59,7 +59,7 @@ def test_the_refits_of_a_committee_lie_close_together_at_first() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"refit_lag": 20}, {"early_until": 600}, {"refit_every": 1000}, {"early_until": 0}],
+    [{}, {"refit_lag": 20}, {"refit_lag": 249}, {"refit_every": 1000}],
 )
 def test_a_refit_of_a_committee_takes_effect_before_the_next_but_one_begins(
     settings: dict[str, int],

@@ -39,9 +39,7 @@ def test_the_configuration_and_the_library_know_the_same_taxonomies() -> None:
 def test_a_restored_predictor_continues_byte_for_byte(taxonomy, n_classes, declared) -> None:
     X, labels = stream(n_classes)
     classes = tuple(f"c{k}" for k in range(n_classes)) if declared else None
-    config = PredictorConfig(
-        classes=classes, taxonomy=taxonomy, taxonomy_bins=3, window=60, refit_every=25, maps=()
-    )
+    config = PredictorConfig(classes=classes, taxonomy=taxonomy, window=60, refit_every=25, maps=())
     whole = OnlinePredictor(config)
     expected = answers(whole, X, labels)
     parts: list = []

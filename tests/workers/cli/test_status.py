@@ -12,7 +12,7 @@ import pytest
 from processes import Process
 
 from online_svm.config import PredictorConfig
-from online_svm.metrics.windowed.slice_values import SliceValues
+from online_svm.metrics.windowed.slice_values import SLICE_VALUES, SliceValues
 from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.stream_validity import StreamValidity
@@ -168,13 +168,13 @@ def test_the_table_fits_a_terminal_of_80_columns_and_is_whole_in_a_pipe(run, url
     assert f"{long}  a-host-of-a-cloud-with-a-name.eu-central-1.example " in run()[1]
 
 
-def made_report(labels, probability_of_yes, slices=None, **settings):
+def made_report(labels, probability_of_yes, slices=None, most=SLICE_VALUES):
     """Return the payload of a report made of these answers."""
     rows = len(labels)
     point = np.stack([1 - probability_of_yes, probability_of_yes], axis=1)
     n, columns = np.arange(rows), np.array([label == "yes" for label in labels], dtype=np.int64)
-    config = WindowConfig(slices=() if slices is None else ("country",), **settings)
-    values = SliceValues(len(config.slices), config.max_slices)
+    config = WindowConfig(slices=() if slices is None else ("country",))
+    values = SliceValues(len(config.slices), most)
     sent = None if slices is None else [(value,) for value in slices]
     windows, validity = WindowedValidity(config), StreamValidity([])
     windows.update(
@@ -221,7 +221,7 @@ def test_the_worst_class_and_the_worst_slice_are_those_farthest_off_by_chance(ru
 def test_values_beyond_the_limit_are_shown_together(run, url):
     labels = ["no"] * 30
     countries = ["DE"] * 10 + [f"v{i}" for i in range(20)]
-    begin(url, "f", report=made_report(labels, np.full(30, 0.4), countries, max_slices=1))
+    begin(url, "f", report=made_report(labels, np.full(30, 0.4), countries, most=1))
     assert "worst slice country any other: accuracy 1.000" in run("f")[1]
 
 

@@ -118,7 +118,7 @@ def test_a_report_says_what_became_of_the_labels():
 
 
 def test_of_several_reports_that_one_entry_completes_the_last_is_published():
-    changes = {"horizon_in": "time", "horizon": 1000, "metrics_every": 5}
+    changes = {"horizon": "1s", "metrics_every": 5}
     entries = [example(i, y="ab"[i % 2], time=str(i)) for i in range(30)]
     entries.append(example(30, y="a", time="5000"))
     outcomes, _ = answered(entries, settings(**changes))
@@ -128,12 +128,12 @@ def test_of_several_reports_that_one_entry_completes_the_last_is_published():
 @pytest.mark.parametrize("time", [None, "", "x", "-1", "1.5", "1700000000000000", "1e3"], ids=repr)
 def test_an_example_without_a_readable_time_is_rejected_where_the_horizon_counts_it(time):
     entry = example(0, y="a") | ({} if time is None else {"time": time})
-    said = last([entry], horizon_in="time", horizon=1000)
+    said = last([entry], horizon="1s")
     assert (said["status"], said["code"]) == ("rejected", "time")
 
 
 def test_time_that_runs_backwards_counts_as_the_latest_and_is_counted():
-    changes = {"horizon_in": "time", "horizon": 100}
+    changes = {"horizon": "100ms"}
     entries = [example(0, y="a", time="1000"), example(1, y="b", time="5"), example(2, time="1099")]
     _, predictor = answered(entries, settings(**changes))
     assert predictor.n == 0  # the second did not happen at 5, else it were due
@@ -144,4 +144,4 @@ def test_time_that_runs_backwards_counts_as_the_latest_and_is_counted():
 
 def test_time_without_a_horizon_that_counts_it_is_told_what_to_set():
     said = last([example(0, time="5")])
-    assert "set horizon_in to time" in said["reason"]
+    assert "set horizon to one, as 30m" in said["reason"]

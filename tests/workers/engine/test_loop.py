@@ -571,7 +571,7 @@ class Begun(InlineRefitter):
 def noting(store, batch):
     """Return an engine, and what it does in turn."""
     notes = []
-    config = CONFIG.model_copy(update={"early_until": 0, "refit_every": 100, "refit_lag": 100})
+    config = CONFIG.model_copy(update={"refit_every": 100, "refit_lag": 100})
     refits = Begun(config, notes)
 
     def fresh():

@@ -17,12 +17,12 @@ from workers.refit.process_refitter import ProcessRefitter
 
 COUNT = 150
 CONFIG = PredictorConfig(
-    classes=("a", "b", "c"), maps=("mixed", "implied", "evidential-logistic"), implied_models=9,
-    split="crossfit", folds=3, window=60, refit_every=20, metrics_every=50,
+    classes=("a", "b", "c"), maps=("mixed", "implied", "evidential-logistic"),
+    split="crossfit", window=60, refit_every=20, metrics_every=50,
 )  # fmt: skip
 SETTINGS = {
-    "classes": "a,b,c", "maps": "mixed,implied,evidential-logistic", "implied_models": "9",
-    "split": "crossfit", "folds": "3", "window": "60", "refit_every": "20", "metrics_every": "50",
+    "classes": "a,b,c", "maps": "mixed,implied,evidential-logistic",
+    "split": "crossfit", "window": "60", "refit_every": "20", "metrics_every": "50",
 }  # fmt: skip
 
 

@@ -20,7 +20,6 @@ CONFIG = PredictorConfig(
     metrics_every=50,
     metrics_window=100,
     slices=("country",),
-    max_slices=5,
 )
 HOSTILE = (b"[]", b'{"country":1}', b'{"land":"DE"}', b"\xff", b'{"country":"' + b"x" * 65 + b'"}')
 

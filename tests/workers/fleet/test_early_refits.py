@@ -22,7 +22,7 @@ COUNT = 130
 
 MODES = {
     "refit_lag = 0": {"refit_lag": 0},
-    "early refits": {"refit_lag": None, "early_until": None},
+    "early refits": {"refit_lag": None},
 }
 
 
@@ -185,7 +185,7 @@ def test_a_feed_is_answered_while_one_entry_of_another_waits_for_a_refit_in_its_
     feeds, embedded_url, monkeypatch
 ):
     """After a pause the horizon of forty examples passes at once: three refits are due within."""
-    late = {"horizon": 40_000, "horizon_in": "time", "refit_lag": 0, "snapshot_every": 1000}
+    late = {"horizon": "40s", "refit_lag": 0, "snapshot_every": 1000}
     new, settled, alone = feeds("new", "settled", "alone")
     given = {new.keys.feed: settings(**late), settled.keys.feed: settings(snapshot_every=1000)}
     push(settled, entries(45, 0))
@@ -208,7 +208,7 @@ def test_a_feed_is_answered_while_one_entry_of_another_waits_for_a_refit_in_its_
 def test_a_feed_that_is_stopped_in_the_midst_of_an_entry_commits_it_and_leaves_a_snapshot(
     feeds, embedded_url, monkeypatch
 ):
-    late = {"horizon": 40_000, "horizon_in": "time", "refit_lag": 0, "snapshot_every": 1000}
+    late = {"horizon": "40s", "refit_lag": 0, "snapshot_every": 1000}
     store, alone = feeds("a", "alone")
     names, given = [store.keys.feed, f"{store.keys.feed}-none"], settings(**late)
     send, is_ending = Engine.send_snapshot, threading.Event()

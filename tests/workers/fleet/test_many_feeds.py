@@ -237,7 +237,7 @@ def test_one_that_was_replaced_waits_for_the_lease_again_and_never_writes_twice(
 def test_refits_in_a_pool_of_processes_give_the_bytes_of_refits_of_their_own(
     feeds, redis_url, feed
 ):
-    lagging = {"refit_lag": 10, "early_until": None}
+    lagging = {"refit_lag": 10}
     together, alone = feeds("a", "b", "c"), feeds("alone-a", "alone-b", "alone-c")
     for seed, stores in enumerate(zip(together, alone, strict=True)):
         for store in stores:

@@ -66,7 +66,7 @@ def test_snapshots_are_left_early_until_all_feeds_lack_the_budget_at_most(
 
 @pytest.mark.slow
 def test_early_snapshots_wait_for_the_refits_of_a_pool(stores, embedded_url, feed):
-    lag = {"refit_lag": 10, "early_until": None, "refit_processes": 1}
+    lag = {"refit_lag": 10, "refit_processes": 1}
     check_early_snapshots(stores, embedded_url, feed, **lag)
 
 

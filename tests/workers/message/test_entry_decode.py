@@ -192,7 +192,7 @@ def test_slices_are_rejected_where_the_feed_has_none(changes):
 
 @pytest.mark.parametrize("name", ["s", "for", "time"])
 def test_a_request_with_a_field_of_an_example_is_told_that_it_has_features_alone(name):
-    config = PredictorConfig(horizon=10, horizon_in="time", slices=("country",), features=1)
+    config = PredictorConfig(horizon="10ms", slices=("country",), features=1)
     sent = entry((b"x", b"[1]"), (name.encode(), b"1"))
     rejected = decode([sent], request_schema(config), Limits()).rejected[0]
     assert (rejected.code, rejected.reason) == (
@@ -247,9 +247,7 @@ def test_slices_sent_twice_are_a_field_sent_twice():
     assert decode([twice], schema_of(**SLICED), Limits()).rejected[0].code == "duplicate_field"
 
 
-@pytest.mark.parametrize(
-    ("name", "setting"), [("for", "horizon to"), ("time", "horizon_in to time")]
-)
+@pytest.mark.parametrize(("name", "setting"), [("for", "horizon to"), ("time", "horizon to one")])
 def test_a_field_that_a_setting_asks_for_is_rejected_with_what_to_set(name, setting):
     sent = [(b"x", b"[1]"), (b"y", b"a"), (name.encode(), b"1")]
     rejected = decode([entry(*sent)], schema_of(), Limits()).rejected[0]

@@ -94,7 +94,7 @@ class SliceScores(_Part):
     """Scores of the examples of one slice."""
 
     value: str | None = Field(
-        description="The value they share; null for all values after the first `max_slices`."
+        description="The value they share; null for all values after the first 20."
     )
     scores: Scores = Field(description="Their scores.")
 

@@ -25,7 +25,7 @@ def rows_of(rng, m, announced, true, first=0, slices=None):
 
 
 def found_in(rows, cuts=()):
-    config = MonitorConfig(monitor_every=400)
+    config = MonitorConfig()
     monitors, found = MonitorSet(config, seed=5), []
     for begin, stop in pairwise([0, *cuts, len(rows)]):
         new = monitors.update(rows.part(begin, stop))

@@ -177,7 +177,7 @@ def pieces(rows, lengths):
 @pytest.mark.parametrize("lengths", [(), (0, 1, 0), (1,) * 150, (49, 1, 1, 60), (120, 7)])
 def test_where_rows_are_cut_changes_no_bit(lengths):
     rows, values = made(150, FOUR, n_slices=1), SliceValues(1, most=3)
-    whole, cut = (validity(50, slices=("country",), max_slices=3) for _ in range(2))
+    whole, cut = (validity(50, slices=("country",)) for _ in range(2))
     whole.update(rows)
     for piece in pieces(rows, lengths):
         cut.update(piece)
@@ -189,7 +189,7 @@ def test_where_rows_are_cut_changes_no_bit(lengths):
 
 @pytest.mark.parametrize("m", [0, 20, 50, 133])
 def test_a_stored_window_goes_on_as_the_original(m):
-    config = WindowConfig(metrics_window=50, slices=("country",), max_slices=3)
+    config = WindowConfig(metrics_window=50, slices=("country",))
     rows, values = made(200, FOUR, n_slices=1), SliceValues(1, most=3)
     window = WindowedValidity(config)
     window.update(rows.part(0, m))
@@ -284,7 +284,7 @@ def test_inverted_labels_show_in_the_window_and_hardly_in_all_examples():
     ],
 )
 def test_a_damaged_state_is_refused(name, bad):
-    config = WindowConfig(metrics_window=50, slices=("country",), max_slices=3)
+    config = WindowConfig(metrics_window=50, slices=("country",))
     window = WindowedValidity(config)
     window.update(made(30, TWO, n_slices=1))
     state = window.state()

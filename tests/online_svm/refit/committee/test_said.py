@@ -27,9 +27,7 @@ def tasks(n_classes):
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("parts", [[(0, 2), (1, 3)], [(3,), (0, 1, 2)], [(2,), (3,), (0,), (1,)]])
 def test_parts_of_a_committee_give_the_results_and_states_of_the_whole(n_classes, parts):
-    config = PredictorConfig(
-        classes=tuple("abcd"[:n_classes]), committee=MEMBERS, window=120, rescale_every=4
-    )
+    config = PredictorConfig(classes=tuple("abcd"[:n_classes]), committee=MEMBERS, window=120)
     whole = Learner(config)
     first, *others = [Learner(config, part) for part in parts]
     for number, task in enumerate(tasks(n_classes)):
