@@ -276,7 +276,7 @@ def test_inverted_labels_show_in_the_window_and_hardly_in_all_examples():
     [
         ("truth", lambda a: a + 3),
         ("label", lambda a: a - 5),
-        ("codes", lambda a: a + 9),
+        ("codes", lambda a: a + 21),
         ("point", lambda a: a[:1]),
         ("point", lambda a: a * np.nan),
         ("values", lambda a: a.astype(np.float32)),
