@@ -122,7 +122,7 @@ def test_a_stop_while_a_refit_hangs_ends_in_time_and_changes_no_byte(filled, sta
 @pytest.mark.slow
 def test_a_stop_while_a_refit_computes_ends_in_time_and_changes_no_byte(filled, start, feed):
     """Labels are noise and a margin violation is dear, so that the refit takes a while."""
-    options = ["--window", "600", "--refit-every", "300", "--C", "1e6", "--tol", "1e-5"]
+    options = ["--window", "600", "--refit-every", "300", "--C", "1e6"]
     changes = {"window": 600, "refit_every": 300, "refit_lag": 200, "C": 1e6}
     labels = np.random.default_rng(1).choice(["a", "b"], 320)
     noise = [[*fields[:3], str(y)] for fields, y in zip(rows(320, seed=2), labels, strict=True)]

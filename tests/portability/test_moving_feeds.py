@@ -17,7 +17,7 @@ from workers.broker.store import Store
 FEEDS = {
     "committee": "default committee 3", "probabilities": "psvm oldest",
     "late": "late labels of a committee", "drift": "drift refit of a committee 3",
-    "maps": "maps often",
+    "maps": "maps of training",
 }  # fmt: skip
 """Mode of each feed, by the end of its name."""
 MACHINES = (

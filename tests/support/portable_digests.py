@@ -22,8 +22,10 @@ from numba.core.registry import cpu_target
 from numpy._core import _multiarray_umath as numpy_build
 from portable_modes import COMBINATIONS, MODES, entries_of, masses
 
+from online_svm.metrics.sequential import monitor_set
 from online_svm.predictor.combiner import Combiner, CombinerConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit import implied_training
 from workers.config.settings import WorkerSettings
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
@@ -92,6 +94,12 @@ def machine():
     }
 
 
+def small():
+    """Make refits short, and fit the scorer of exchangeability in streams of 400 examples."""
+    implied_training.MODELS = 9
+    monitor_set.SCORER_KEPT = 100
+
+
 def main(words):
     """Print what is asked for; all modes without names."""
     names = [word for word in words if word != "--trace"] or [*MODES, *COMBINATIONS]
@@ -101,4 +109,5 @@ def main(words):
 
 
 if __name__ == "__main__":
+    small()
     main(sys.argv[1:])

@@ -16,11 +16,11 @@ BINARY_MAPS = (
 JOINT_MAPS = (*BINARY_MAPS[:7], "evidential-binning", "mixed")
 SMALL = {
     "committee": "single", "window": 80, "refit_every": 40, "metrics_every": 30,
-    "metrics_window": 60, "refit_lag": 0, "maps": (), "implied_models": 9, "n_bins": 4,
+    "metrics_window": 60, "refit_lag": 0, "maps": (),
 }  # fmt: skip
 DRIFT = {
     "taxonomy": "class", "window": 100, "refit_every": 50, "alarm_level": 0.5, "tolerance": 0.001,
-    "monitor_every": 100, "slices": ("country", "age"), "max_slices": 3,
+    "slices": ("country", "age"),
 }  # fmt: skip
 TURN = 120
 """Examples after which the labels of a stream that drifts are turned round."""
@@ -31,7 +31,7 @@ def _modes():
     for n in (2, 3, 7):
         maps = BINARY_MAPS if n == 2 else JOINT_MAPS
         for split in ("interleaved", "oldest", "crossfit"):
-            yield f"svc {split} {n}", n, "plain", {"split": split, "maps": maps, "folds": 3}
+            yield f"svc {split} {n}", n, "plain", {"split": split, "maps": maps}
         yield f"default committee {n}", n, "plain", {"committee": None, "maps": ("mixed", "platt")}
         for taxonomy in ("class", "class-quantile", "class-rank", "margin", "venn-abers"):
             if n != 7:
@@ -42,24 +42,21 @@ def _modes():
     for split in ("interleaved", "oldest"):
         options = {"learner": "psvm", "split": split, "maps": BINARY_MAPS}
         yield f"psvm {split}", 2, "soft", options
-    yield "kernel poly", 3, "plain", {"kernel": "poly", "coef0": 1.0, "maps": ("platt",)}
+    yield "kernel poly", 3, "plain", {"kernel": "poly", "maps": ("platt",)}
     yield "kernel linear", 2, "plain", {"kernel": "linear", "class_weight": "balanced"}
-    yield "wide kernel", 2, "plain", {"gamma": 0.03, "C": 50.0, "scale": "none", "tol": 1e-5}
+    yield "wide kernel", 2, "plain", {"gamma": 0.03, "C": 50.0, "scale": "none"}
     yield "missing values", 3, "holes", {"missing": "mean", "maps": ("platt",)}
     yield "discovered labels", 3, "plain", {"classes": None, "maps": ("platt", "mixed")}
-    yield "maps often", 2, "plain", {"maps": BINARY_MAPS, "maps_every": 7, "map_data": "training"}
-    confident = {"evidential_model": "confidence", "evidential_alpha": 0.2}
-    yield "evidential confidence", 2, "plain", confident | {"maps": BINARY_MAPS[7:10]}
-    yield "evidential confidence 3", 3, "plain", confident | {"maps": ("evidential-binning",)}
+    yield "maps of training", 2, "plain", {"maps": BINARY_MAPS, "map_data": "training"}
     yield "hull", 2, "plain", {"interval_level": None, "committee": None}
     yield "narrow interval", 3, "plain", {"interval_level": 0.5, "taxonomy": "class-rank"}
     yield "paper", 3, "plain", {
         "split": "oldest", "window": None, "scale": "none", "interval_level": None,
         "monitors": "off", "gamma": 0.5,
     }  # fmt: skip
-    for horizon_in in ("examples", "time"):
-        late = {"horizon": 9, "horizon_in": horizon_in, "maps": ("platt", "mixed")}
-        yield f"late labels in {horizon_in}", 2, f"late {horizon_in}", late
+    for kind, horizon in (("late examples", 9), ("late time", "9ms")):
+        late = {"horizon": horizon, "maps": ("platt", "mixed")}
+        yield f"{kind} labels", 2, kind, late
     yield "late labels at arrival", 3, "late", {"horizon": 9, "maturity": "arrival"}
     yield "late labels of a committee", 2, "late", {"horizon": 9, "committee": None}
     for action in ("report", "refit", "reset"):
@@ -68,7 +65,7 @@ def _modes():
         yield f"drift {action} of a committee 3", 3, "drift", DRIFT | committee
     late = {"on_drift": "refit", "horizon": 9}
     yield "drift with late labels", 2, "late drift", DRIFT | late
-    yield "given answers", 2, "given", {"given_answers": True, "monitor_every": 100}
+    yield "given answers", 2, "given", {"given_answers": True}
     yield "compact", 3, "plain", {"payload": "compact", "maps": ("platt",)}
 
 

@@ -29,10 +29,14 @@ _NAMES = "x, xb, y, p, id"
 _KNOWN = frozenset(_NAMES.encode().split(b", "))
 _NEEDS = {
     b"for": "the label of an earlier id, needs a horizon; set horizon to how many further "
-    "examples, or how long, a label may take",
-    b"time": "the time of an example, needs a horizon in time; set horizon to one, as 30m",
+    "examples, or milliseconds, a label may take",
+    b"time": "the time of an example, needs a horizon that counts it; set horizon_in to time",
 }
-"""Fields that a setting asks for, where it does not."""
+"""Fields that a setting asks for, where it does not.
+
+The words are bytes of answers, so they stand until the number of the semantics changes: a horizon
+that counts `time` is one given as a time, `horizon = "30m"`, and no longer by `horizon_in`.
+"""
 
 _ASKED = (b"s", b"for", b"time", b"a")
 

@@ -144,4 +144,4 @@ def test_time_that_runs_backwards_counts_as_the_latest_and_is_counted():
 
 def test_time_without_a_horizon_that_counts_it_is_told_what_to_set():
     said = last([example(0, time="5")])
-    assert "set horizon to one, as 30m" in said["reason"]
+    assert "set horizon_in to time" in said["reason"]

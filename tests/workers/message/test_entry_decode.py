@@ -247,7 +247,9 @@ def test_slices_sent_twice_are_a_field_sent_twice():
     assert decode([twice], schema_of(**SLICED), Limits()).rejected[0].code == "duplicate_field"
 
 
-@pytest.mark.parametrize(("name", "setting"), [("for", "horizon to"), ("time", "horizon to one")])
+@pytest.mark.parametrize(
+    ("name", "setting"), [("for", "horizon to"), ("time", "horizon_in to time")]
+)
 def test_a_field_that_a_setting_asks_for_is_rejected_with_what_to_set(name, setting):
     sent = [(b"x", b"[1]"), (b"y", b"a"), (name.encode(), b"1")]
     rejected = decode([entry(*sent)], schema_of(), Limits()).rejected[0]
