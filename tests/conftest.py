@@ -18,7 +18,7 @@ import structlog
 import system_tools
 from hypothesis import settings
 
-from workers.broker import embedded
+from workers.broker import embedded, feed_reader
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.config.environment import PREFIX
@@ -43,6 +43,14 @@ def _state_home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield Path(os.environ["XDG_STATE_HOME"])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_reads():
+    """Let a read wait 20 ms for input: many tests look what a feed does without any."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(feed_reader, "BLOCK_MS", 20)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -120,9 +120,9 @@ def most_kept_input(settings: WorkerSettings) -> float:
 
     Examples
     --------
-    >>> most_kept_input(WorkerSettings(window=2000, snapshot_every=10_000, batch=256))
+    >>> most_kept_input(WorkerSettings(window=2000, batch=256))
     20512
-    >>> most_kept_input(WorkerSettings(window=15_000, snapshot_every=10_000, batch=256))
+    >>> most_kept_input(WorkerSettings(window=15_000, batch=256))
     35512
     """
     if settings.window is None:
@@ -138,8 +138,8 @@ def _streams(samples: Sequence[Sample], settings: WorkerSettings, high_water: in
     most_input = most_kept_input(settings) + 2 * high_water + _NODE
     most = {
         "entries of in": (lambda s: s.input, most_input),
-        "bytes of out": (lambda s: s.out_bytes, _OVER * settings.retain_out_bytes),
-        "bytes of met": (lambda s: s.met_bytes, _OVER * settings.retain_met_bytes),
+        "bytes of out": (lambda s: s.out_bytes, _OVER * settings.retain_bytes),
+        "bytes of met": (lambda s: s.met_bytes, _OVER * settings.retain_bytes // 4),
         "entries of dlq": (lambda s: s.dlq, 0),
         # A third one is there while the commit that points at it is on its way.
         "snapshots": (lambda s: s.snapshots, 3),

@@ -46,7 +46,7 @@ def test_kills_at_random_moments(nursery, embedded_url, feed, times, expected_of
             producer.push(step)
             batch, every = choose.choice((1, 3, 7, 64)), choose.choice((30, 200))
             worker = nursery.start(
-                feed, embedded_url, "--batch", str(batch), "--snapshot-every", str(every)
+                feed, embedded_url, "--batch", str(batch), "--replay-budget", str(every)
             )
             producer.wait(goal)
             time.sleep(choose.random() * 0.01)
@@ -120,7 +120,7 @@ def test_a_redis_that_goes_away_and_comes_back(
     try:
         with Store(server.url, feed, patience=20.0) as store:
             producer = Producer(store, count * step)
-            worker = nursery.start(feed, server.url, "--batch", "2", "--snapshot-every", "100")
+            worker = nursery.start(feed, server.url, "--batch", "2", "--replay-budget", "100")
             for _ in range(count):
                 before = producer.pushed
                 producer.push(step)
@@ -143,7 +143,7 @@ def test_an_append_only_file_cut_at_any_byte(nursery, tmp_path, feed, times, exp
     try:
         with Store(server.url, feed, patience=20.0) as store:
             producer = Producer(store, cuts * step)
-            worker = nursery.start(feed, server.url, "--batch", "3", "--snapshot-every", "50")
+            worker = nursery.start(feed, server.url, "--batch", "3", "--replay-budget", "50")
             for _ in range(cuts):
                 producer.push(step)
                 producer.wait(producer.pushed)

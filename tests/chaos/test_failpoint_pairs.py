@@ -22,7 +22,7 @@ FIRST, TOTAL = 60, 90
 PASSED = [name for name in NAMES if not name.endswith("-xlen")]
 PAIRS = len(PASSED) ** 2
 
-OPTIONS = ("--batch", "10", "--block-ms", "20")
+OPTIONS = ("--batch", "10")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def images(board, nursery, expected):
     """A feed that is still to be begun, and one with 30 of 60 answered and a snapshot at 20."""
     push(board, rows(TOTAL)[:FIRST])
     new = saved(board)
-    options = (*OPTIONS, "--snapshot-every", "15")
+    options = (*OPTIONS, "--replay-budget", "15")
     worker = nursery.start("f", board.url, *options, failpoint="after-commit:3")
     assert worker.wait() == EXIT_CODE
     return {"new": new, "begun": saved(board)}
@@ -58,7 +58,7 @@ def run(store, nursery, goal, failpoint=None):
     if store.state() is not None:
         # Another environment makes it prove itself by a replay, and record its own.
         store.call("HSET", store.keys.state, "environment", "{}")
-    options = (*OPTIONS, "--snapshot-every", "20", "--publish-every", "10")
+    options = (*OPTIONS, "--replay-budget", "20", "--publish-every", "10")
     return end(store, nursery.start("f", store.url, *options, failpoint=failpoint), goal)
 
 

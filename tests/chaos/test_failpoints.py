@@ -39,7 +39,7 @@ def begin(store, nursery, point):
     """Bring the feed where a worker passes the point: 30 of 60 answered, a snapshot at 20."""
     if point.endswith("-scan"):  # looks for what is left of a feed that does not exist
         return
-    options = ("--batch", "10", "--snapshot-every", "15")
+    options = ("--batch", "10", "--replay-budget", "15")
     worker = nursery.start(store.keys.feed, store.url, *options, failpoint="after-commit:3")
     assert worker.wait() == EXIT_CODE
     # Another environment makes the next worker prove itself by a replay, and record its own.
@@ -61,7 +61,7 @@ def check(store, nursery, expected_of, results):
 @pytest.mark.parametrize("point", PASSED + AGAIN)
 def test_a_command_that_dies_at_a_failpoint(prepared, nursery, expected_of, results, told, point):
     begin(prepared, nursery, point)
-    options = ("--batch", "10", "--snapshot-every", "20", "--publish-every", "10")
+    options = ("--batch", "10", "--replay-budget", "20", "--publish-every", "10")
     process = Process(
         command(prepared.keys.feed, prepared.url, *options),
         env=os.environ | {VARIABLE: point},

@@ -84,7 +84,7 @@ def test_batches_and_twenty_kills_change_no_byte(redis_url: str, feed: str, payl
 def kill_and_finish(store: Store, url: str, total: int, form: tuple[str, str]) -> None:
     choose = random.Random(SEED)
     for _ in range(KILLS):
-        options = ["--batch", str(choose.choice((1, 7, 64))), "--snapshot-every", "300"]
+        options = ["--batch", str(choose.choice((1, 7, 64))), "--replay-budget", "300"]
         with worker(store, url, *options, *form) as process:
             wait_for(store, answered(store) + choose.randint(LEAST, MOST), process)
             process.kill()

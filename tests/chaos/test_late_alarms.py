@@ -67,7 +67,7 @@ def begin(store, mode, seed):
 
 
 def start(nursery, url, mode, failpoint=None, **changing):
-    flags = flags_of(mode.options | {"lease": 0.5, "block_ms": 20} | changing)
+    flags = flags_of(mode.options | {"lease": 0.5} | changing)
     return nursery.run(["worker", FEED, "--redis", url, "--quiet", *flags], failpoint=failpoint)
 
 
@@ -85,7 +85,7 @@ def test_two_workers_that_are_killed_in_turn_leave_the_same_alarms(
 
         def another():
             batch, every = choose.choice((1, 3, 12)), choose.choice((9, 40))
-            return start(nursery, url, mode, batch=batch, snapshot_every=every)
+            return start(nursery, url, mode, batch=batch, replay_budget=every)
 
         pair = [another(), another()]
         while (done := seq_of(store)) < total:
@@ -116,7 +116,7 @@ def test_a_worker_that_dies_around_the_commit_of_an_alarm_leaves_it_once(
     with Store(url, FEED, block_ms=20) as store:
         for commit in (at - 1, at, at + 1):
             total = begin(store, mode, seed)
-            options = {"batch": 1, "snapshot_every": 30}
+            options = {"batch": 1, "replay_budget": 30}
             dies = start(nursery, url, mode, f"{point}:{commit}", **options)
             assert end(store, dies, total) == EXIT_CODE
             is_there = bool(store.call("XLEN", store.keys.alarms))

@@ -16,11 +16,11 @@ from processes import Process
 from workers.broker.store import Store
 
 FEEDS, KINDS, COUNT, PARTS = 50, 5, 400, 8
-LAGGING = {"refit_lag": 10, "snapshot_every": 150}
+LAGGING = {"refit_lag": 10, "replay_budget": 150}
 OPTIONS = [
     *("--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "10"),
-    *("--metrics-every", "10", "--gamma", "0.5", "--snapshot-every", "150", "--lease", "1"),
-    *("--refit-processes", "1", "--block-ms", "200", "--quiet"),
+    *("--metrics-every", "10", "--gamma", "0.5", "--replay-budget", "150", "--lease", "1"),
+    *("--refit-processes", "1", "--quiet"),
 ]
 
 

@@ -112,7 +112,7 @@ class Answered(Feed):
 class HeldBack(Answered):
     """A worker that waits for a consumer of its answers, who never comes."""
 
-    options = ("--downstream", "block", "--downstream-group", "nobody", "--retain-out", "5")
+    options = ("--downstream", "block", "--retain-out", "5")
 
 
 class Combined(Feed):

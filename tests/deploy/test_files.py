@@ -29,7 +29,6 @@ from workers.feed.position import START
 from workers.fleet.scorer.counts import ScorerCounts
 from workers.fleet.scorer.endpoint import ScorerMetrics
 from workers.fleet.shard import Shard
-from workers.history.archive.archiver import GROUP
 from workers.monitor.metrics import Present, WorkerMetrics
 from workers.monitor.view import FeedView
 from workers.monitor.webhook import Webhook
@@ -298,7 +297,7 @@ def test_scorers_in_kubernetes_find_states_and_a_drain_leaves_one_at_work():
         if each["kind"] == "ConfigMap" and "worker.toml" in each["data"]
     ]
     assert tomllib.loads(toml)["worker"]["publish_every"] > 0
-    assert tomllib.loads(toml)["worker"]["downstream_group"] == GROUP
+    assert tomllib.loads(toml)["worker"]["downstream"] == "block"
     spec = deployed("Deployment", "online-svm-scorer")["spec"]
     budget = deployed("PodDisruptionBudget", "online-svm-scorer")["spec"]
     assert budget["maxUnavailable"] < spec["replicas"]

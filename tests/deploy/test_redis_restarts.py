@@ -44,7 +44,7 @@ def at_work(server):
 
     Both stay connected, and wait while Redis is away.
     """
-    worker = answering(server.url("worker"), "f", snapshot_every=20)
+    worker = answering(server.url("worker"), "f", replay_budget=20)
     with worker as (store, respond, _), Store(server.url("producer"), "f") as producer:
         producer.be_patient()
         store.be_patient()

@@ -23,7 +23,7 @@ from workers.message.decode import decode
 from workers.reading.status import status
 
 MIB = 1 << 20
-SETTINGS = ["--classes", "a,b", "--refit-lag", "0", "--batch-bytes", str(MIB), "--batch", "64"]
+SETTINGS = ["--classes", "a,b", "--refit-lag", "0", "--batch", "64"]
 
 
 def filled(unit, size, before=b"[", after=b"0]"):
@@ -205,12 +205,3 @@ def test_an_entry_of_100_mib_is_rejected_under_a_memory_limit_and_the_worker_sto
         ]  # fmt: skip
         assert [a.get("code") for a in answers] == [None, *["too_large"] * 23, None]
         assert verify(store).is_identical
-
-
-def test_a_feed_begun_before_values_were_counted_answers_as_it_did():
-    schema = FeatureSchema(PredictorConfig(features=4))
-    before = Limits(max_values=None)
-    for kind in ("nested", "flat", "floats"):
-        found = decode([(b"1-0", [b"x", KINDS[kind](200_000)])], schema, before)
-        assert found.rejected[0].code == "dimension"
-        assert "this feed takes 4" in found.rejected[0].reason

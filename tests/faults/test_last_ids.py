@@ -70,7 +70,7 @@ def test_a_gate_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store
     for entry_id in ids:
         store.call("XADD", store.keys.out, entry_id, "p", "{}")
     store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
-    store.retained.bounds = Retention(out=10, met_bytes=0, dlq_bytes=0).bounds
+    store.retained.retention = Retention(out=10)
     gate = AcknowledgedGate(store, "sink", Stop(), seconds=0)
     assert not gate.is_open(5)
     for entry_id in ids:  # one by one: the gate meets every ID as the last acknowledged one

@@ -79,7 +79,7 @@ def test_feeds_move_between_unlike_machines_and_their_digests_are_those_of_one(
     with stores_of(embedded_url, feed) as stores, ExitStack() as running:
         config.write_text(settings_of(stores))
         command = [sys.executable, "-m", "workers", "worker", "--redis", embedded_url]
-        command += ["--config", str(config), "--lease", "1", "--snapshot-every", "35"]
+        command += ["--config", str(config), "--lease", "1", "--replay-budget", "35"]
         command += [store.keys.feed for store in stores.values()]
         log, last = running.enter_context(notes.open("w")), None
         for move, variables in enumerate(MACHINES):

@@ -16,7 +16,7 @@ DAY = 86_400_000
 BEGIN = 1_763_800_000_000  # 22 November 2025
 SMALL = {
     "classes": ("a", "b"), "committee": "single", "kernel": "linear", "refit_every": 20,
-    "refit_lag": 0, "window": 60, "metrics_every": 10, "batch": 16, "block_ms": 20,
+    "refit_lag": 0, "window": 60, "metrics_every": 10, "batch": 16,
 }  # fmt: skip
 HOSTILE = "../../etc/passwd\x1b[2J\u2028\"}', DROP TABLE"
 

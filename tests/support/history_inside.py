@@ -76,7 +76,7 @@ class Inside:
             self._consumer = Consumer(self._server.url, FEEDS[0])
             self._consumer.begin()
         if "combine" in self.mode:
-            self._second = Worker(self._url, FEEDS[1], WorkerSettings(**SECOND, block_ms=1))
+            self._second = Worker(self._url, FEEDS[1], WorkerSettings(**SECOND))
             self._combination = self._new_combination()
 
     def _round(self):
@@ -167,8 +167,7 @@ class Inside:
         choose = self._choose
         settings = self.mode.settings(
             batch=choose.choice((2, 5, 12, 40)),
-            snapshot_every=choose.choice((5, 17, 60)),
-            block_ms=1,
+            replay_budget=choose.choice((5, 17, 60)),
         )
         return Worker(self._url, FEEDS[0], settings, REFIT)
 

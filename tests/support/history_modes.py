@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workers.config.settings import WorkerSettings
+from workers.feed.retention import DOWNSTREAM
 
 MAPS = (
     *("platt", "isotonic", "binning", "venn-abers", "evidential-binning", "evidential-isotonic"),
@@ -55,7 +56,7 @@ SECOND = COMMON | {"refit_lag": 0, "kernel": "linear", "maps": ("platt",), "keep
 RETAINED = 40
 """Answers that a blocked feed keeps."""
 
-FEEDS, TARGET, GROUP = ("first", "second"), "both", "history"
+FEEDS, TARGET, GROUP = ("first", "second"), "both", DOWNSTREAM
 JOIN_WINDOW = 12
 
 
@@ -99,9 +100,7 @@ class Mode:
         if "dedupe" in self:
             options["dedupe_window"] = 10
         if "block" in self:
-            options |= {
-                "downstream": "block", "downstream_group": GROUP, "retain_out": RETAINED,
-            }  # fmt: skip
+            options |= {"downstream": "block", "retain_out": RETAINED}
         if "combine" in self:
             options["keep_input"] = True
         if self.is_late:

@@ -159,9 +159,9 @@ class Processes:
             choose = self._choose
             changing = {
                 "batch": choose.choice((1, 4, 20)),
-                "snapshot_every": choose.choice((9, 40)),
+                "replay_budget": choose.choice((9, 40)),
             }
-            flags = flags_of(options | changing | {"lease": LEASE, "block_ms": 20})
+            flags = flags_of(options | changing | {"lease": LEASE})
             return ["worker", feed, "--redis", self._url, "--wait-redis", "30", *flags]
 
         return arguments

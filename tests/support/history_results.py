@@ -71,8 +71,8 @@ def uninterrupted(mode, seed, count, url):
     with Store(url, FEEDS[0]) as store:
         store.call("FLUSHDB")
     settings = {
-        FEEDS[0]: mode.settings(batch=64, block_ms=1, downstream="trim", retain_out=10**6),
-        FEEDS[1]: WorkerSettings(**SECOND, block_ms=1),
+        FEEDS[0]: mode.settings(batch=64, downstream="trim", retain_out=10**6),
+        FEEDS[1]: WorkerSettings(**SECOND),
     }
     for feed, entries in entries_of(mode, seed, count).items():
         worker = Worker(url, feed, settings[feed])

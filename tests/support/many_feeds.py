@@ -19,7 +19,7 @@ from workers.stop import Stop
 
 SETTINGS = {
     "classes": ("a", "b"), "window": 60, "refit_every": 20, "refit_lag": 0, "metrics_every": 10,
-    "gamma": 0.5, "block_ms": 100, "snapshot_every": 50, "lease": 1.0,
+    "gamma": 0.5, "replay_budget": 50, "lease": 1.0,
 }  # fmt: skip
 """Each refit takes effect at once: the answer that follows waits for it."""
 

@@ -19,7 +19,7 @@ SETTINGS = {
     "refit_lag": 0,
     "metrics_every": 10,
     "committee": "single",
-    "snapshot_every": 50,
+    "replay_budget": 50,
 }
 
 

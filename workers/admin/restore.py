@@ -69,7 +69,7 @@ def backup_of(store: Store) -> Backup:
             return backup
     raise NoSuchSnapshot(
         f"feed {store.keys.feed!r} has no snapshot: a worker leaves one when it stops, and every "
-        "--snapshot-every entries"
+        "10,000 entries, or --replay-budget"
     )
 
 

@@ -22,6 +22,9 @@ from workers.trouble import Trouble
 PAGE = 1000
 """Largest number of entries in a page, when a whole stream is read."""
 
+BLOCK_MS = 1000
+"""Milliseconds that a read waits for input."""
+
 PAGE_BYTES = 1 << 24
 """Approximate bytes in a page, when a whole stream is read."""
 
@@ -37,8 +40,8 @@ class FeedReader:
     stop : Stop
     patience : float or None
         Seconds of retries; see `Connection`.
-    block_ms : int
-        Milliseconds that `read` waits.
+    block_ms : int, optional
+        Milliseconds that `read` waits; by default `BLOCK_MS`.
     timeout : float
         Seconds for one reply, beyond the wait.
     connections : (Connection, Connection), optional
@@ -51,18 +54,18 @@ class FeedReader:
         feed: str,
         stop: Stop | None = None,
         patience: float | None = 0.0,
-        block_ms: int = 1000,
+        block_ms: int | None = None,
         timeout: float = TIMEOUT,
         connections: tuple[Connection, Connection] | None = None,
     ) -> None:
         self.keys = FeedKeys(feed)
-        self.url, self.block_ms = url, block_ms
+        self.url, self.block_ms = url, BLOCK_MS if block_ms is None else block_ms
         self._is_shared = connections is not None
         if connections is None:
             stop = stop or Stop()
             connections = (
                 Connection(url, stop, patience, timeout),
-                Connection(url, stop, patience, timeout + block_ms / 1000),
+                Connection(url, stop, patience, timeout + self.block_ms / 1000),
             )
         self._connection, self._reader = connections
 

@@ -13,19 +13,17 @@ class RetainedOutputs:
     Parameters
     ----------
     retention : Retention
-        What the worker was told.
+        What is kept.
 
     Attributes
     ----------
-    bounds : RetentionBounds
-        What is kept.
+    retention : Retention
     kept : KeptBytes
         As far as commits that are confirmed counted it.
     """
 
     def __init__(self, retention: Retention) -> None:
-        self._retention = retention
-        self.bounds = retention.bounds
+        self.retention = retention
         self.kept = self._before = self._stored = self._sent = KeptBytes()
 
     def begin(self, state: FeedState) -> None:
@@ -35,9 +33,9 @@ class RetainedOutputs:
     def send(self, commit: Commit) -> Trimming:
         """Return what a commit trims, and the counts that it stores; one commit at a time."""
         self._before, self._sent = self.kept, self._after(commit)
-        entries = self.bounds.entries
+        entries = self.retention.entries
         return Trimming(
-            (0, 0, 0, entries[-1]) if self._retention.is_held else entries,
+            (0, 0, 0, entries[-1]) if self.retention.is_held else entries,
             self._sent.trimmed_since(self.kept),
             self._sent.changes(self._stored),
         )
@@ -53,4 +51,4 @@ class RetainedOutputs:
         self.kept = self.kept.with_stream(place, left)
 
     def _after(self, commit: Commit) -> KeptBytes:
-        return self.kept.after(added_by(commit), self.bounds.bytes, self._retention.is_held)
+        return self.kept.after(added_by(commit), self.retention.bytes, self.retention.is_held)

@@ -71,7 +71,7 @@ class Store(FeedReader):
         stop: Stop | None = None,
         patience: float | None = 0.0,
         retention: Retention | None = None,
-        block_ms: int = 1000,
+        block_ms: int | None = None,
         connections: tuple[Connection, Connection] | None = None,
         wait_replicas: int = 0,
     ) -> None:

@@ -102,7 +102,7 @@ class Source:
             message = parsed_answer(entry)
             if message["seq"] != place:
                 what = f"answers {place} to {message['seq'] - 1}"
-                raise _lost(self.feed, what, "--retain-out-bytes")
+                raise _lost(self.feed, what, "larger --retain-out and --retain-bytes")
             answers.append(self._answer(entry, after, message, labels))
             after, place = entry[0], place + 1
         return answers

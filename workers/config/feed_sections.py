@@ -18,7 +18,6 @@ OF_PROCESS = frozenset(
         *(
             "wait_redis",
             "wait_replicas",
-            "block_ms",
             "max_feeds",
             "lease",
             "refit_processes",

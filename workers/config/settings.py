@@ -43,6 +43,9 @@ REFIT_MEMORY = 1 << 29
 REPLAY_BUDGET = 200_000
 """Entries, by default: at 9,000 a second some 22 s."""
 
+SNAPSHOT_EVERY = 10_000
+"""Entries between two snapshots of a feed: a replay takes a second or so."""
+
 
 class Limits(BaseModel):
     """Bounds on one input entry, which is rejected beyond them; unique ids; the form of answers.
@@ -57,23 +60,12 @@ class Limits(BaseModel):
     max_features: int = Field(
         10_000, ge=1, le=100_000, description="Features that a feed may adopt undeclared."
     )
-    max_values: int | None = Field(
-        20_000,
-        ge=1,
-        description="Names, values, arrays and objects in an `x` of more than 64 KiB, which are "
-        "counted before it is parsed; at least twice the features are taken. none: not counted.",
-    )
-    max_label_chars: int = Field(256, ge=1, le=256, description="Characters of a label.")
-    max_label_bytes: int | None = Field(
-        256, ge=1, le=1024, description="Bytes of a label that is not declared. none: not counted."
-    )
     max_classes: int | None = Field(
         100,
         ge=2,
         description="Labels of a feed that declares none: a new one is rejected when there are as "
         "many. none: not counted.",
     )
-    max_id_chars: int = Field(256, ge=1, le=4096, description="Characters of a producer's id.")
     dedupe_window: int = Field(
         0,
         ge=0,
@@ -125,10 +117,6 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
     )
     redis_key_file: Path | None = Field(None, description="Private key, PEM, of that certificate.")
     batch: int = Field(256, ge=1, le=65_536, description="Entries read and committed at once.")
-    batch_bytes: int = Field(
-        1 << 26, ge=1024, le=1 << 30, description="Bytes of input answered at once, about."
-    )
-    block_ms: int = Field(1000, ge=1, le=60_000, description="Milliseconds that one read waits.")
     wait_redis: float = Field(
         0.0, ge=0, le=86_400, description="Seconds to wait at start for a Redis that is not up."
     )
@@ -137,9 +125,6 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
         ge=0,
         le=16,
         description="Replicas of Redis that must have a commit before it counts as done.",
-    )
-    snapshot_every: int = Field(
-        10_000, ge=1, description="Input entries between two snapshots; a restart replays as many."
     )
     publish_every: int = Field(
         0,
@@ -166,9 +151,9 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
     replay_budget: int = Field(
         REPLAY_BUDGET,
         ge=1,
-        description="Entries that a start after a kill answers again, of all feeds of a process "
-        "together, about, where it answers several. Beyond it the feed whose newest snapshot lacks "
-        "the most leaves one before `snapshot_every`; the answers are the same.",
+        description="The largest replay that a kill may cost: entries that the next start answers "
+        "again, of all feeds of a process together, about; of one feed 10,000 at most. Beyond it "
+        "the feed whose newest snapshot lacks the most leaves one; the answers are the same.",
     )
     max_feeds: int = Field(
         1000,
@@ -220,6 +205,17 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
     def limits(self) -> Limits:
         """The bounds on one input entry."""
         return Limits.model_validate(self._part(Limits))
+
+    @property
+    def snapshot_every(self) -> int:
+        """Entries between two snapshots of a feed, at most.
+
+        Examples
+        --------
+        >>> WorkerSettings().snapshot_every, WorkerSettings(replay_budget=300).snapshot_every
+        (10000, 300)
+        """
+        return min(SNAPSHOT_EVERY, self.replay_budget)
 
     @property
     def agreed(self) -> dict[str, dict[str, Any]]:

@@ -24,6 +24,7 @@ from workers.engine.publisher import Publisher
 from workers.engine.recovery import Recovery
 from workers.engine.telemetry import Telemetry
 from workers.feed.agreement import agreement
+from workers.feed.retention import DOWNSTREAM
 from workers.feed.state import Agreement
 from workers.refit.background import Background
 from workers.refit.child import Child
@@ -88,7 +89,6 @@ def assemble(
         lease=lease,
         observe=observe,
         begins=begins,
-        batch_bytes=settings.batch_bytes,
         gate=_gate(store, settings, stop, told, seconds=SECONDS if pace is None else 0.0),
         refits=refits if isinstance(refits, Background) else None,
         telemetry=told,
@@ -127,7 +127,7 @@ def _gate(
 ) -> Gate:
     if settings.downstream == "trim":
         return OpenGate()
-    return AcknowledgedGate(store, settings.downstream_group, stop, seconds, telemetry)
+    return AcknowledgedGate(store, DOWNSTREAM, stop, seconds, telemetry)
 
 
 def _fresh(config: PredictorConfig, refits: Refitter) -> OnlinePredictor:

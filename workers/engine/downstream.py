@@ -106,7 +106,7 @@ class AcknowledgedGate:
 
     def _has_room_for_bytes(self) -> bool:
         retained = self._store.retained
-        bound = retained.bounds.bytes.out
+        bound = retained.retention.bytes.out
         if not bound or retained.kept.streams[_OUT].kept < bound:
             return True
         limit = self._acknowledged()
@@ -115,7 +115,7 @@ class AcknowledgedGate:
         return retained.kept.streams[_OUT].kept < bound
 
     def _has_room_for_entries(self, batch: int) -> bool:
-        retain = self._store.retained.bounds.entries[_OUT]
+        retain = self._store.retained.retention.entries[_OUT]
         if not retain:
             return True
         kept = self._store.length(self._store.keys.out)
@@ -131,7 +131,7 @@ class AcknowledgedGate:
         """Trim reports and alarms beyond their bounds, after so many answers went."""
         for place in _BESIDE:
             stream = self._store.keys.outputs[place]
-            retain = self._store.retained.bounds.entries[place]
+            retain = self._store.retained.retention.entries[place]
             excess = self._store.length(stream) - retain if retain else 0
             if excess > 0:
                 self._trim_entries(stream, min(excess, 2 * gone), limit)
@@ -140,7 +140,7 @@ class AcknowledgedGate:
     def _trim_bytes(self, place: int, limit: tuple[int, int]) -> int:
         """Trim a stream to below its bound of bytes, as far as it stands before `limit`."""
         retained = self._store.retained
-        kept, bound = retained.kept.streams[place], retained.bounds.bytes[place]
+        kept, bound = retained.kept.streams[place], retained.retention.bytes[place]
         left = kept.room_from(bound, lambda entry_id: parse_id(entry_id) < limit)
         if left.marks == kept.marks:
             return 0
@@ -189,6 +189,6 @@ class AcknowledgedGate:
                 "waiting for the consumer group: its oldest answer that is not acknowledged is "
                 "also the oldest that is kept",
                 group=self._group,
-                retain_out=self._store.retained.bounds.entries[_OUT],
-                retain_out_bytes=self._store.retained.bounds.bytes.out,
+                retain_out=self._store.retained.retention.entries[_OUT],
+                retain_bytes=self._store.retained.retention.bytes.out,
             )

@@ -17,7 +17,7 @@ import structlog
 from online_svm.predictor.waits import Waits
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.store import Store
-from workers.config.settings import Limits
+from workers.config.settings import SNAPSHOT_EVERY, Limits
 from workers.engine.commit_writer import CommitWriter, SentCommit
 from workers.engine.downstream import Gate, OpenGate
 from workers.engine.ownership import HeldLease, Ownership
@@ -37,6 +37,9 @@ from workers.stop import Stop
 log = structlog.get_logger("online_svm.worker")
 
 _NO_SNAPSHOT = "stopped without a snapshot: the next start replays from the last one"
+
+BATCH_BYTES = 1 << 22
+"""Bytes of input of one feed that are answered at once, about; it also bounds what is read."""
 
 Observer = Callable[[Outcome], None]
 
@@ -92,12 +95,12 @@ class Engine:
         limits: Limits,
         stop: Stop,
         batch: int = 256,
-        snapshot_every: int = 10_000,
+        snapshot_every: int = SNAPSHOT_EVERY,
         keep_input: bool = False,
         lease: HeldLease | None = None,
         observe: Observer | None = None,
         begins: bool = True,
-        batch_bytes: int = 1 << 26,
+        batch_bytes: int = BATCH_BYTES,
         gate: Gate | None = None,
         part_bytes: int = PART_BYTES,
         refits: Background | None = None,

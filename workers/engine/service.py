@@ -19,7 +19,7 @@ from workers.errors import WorkerError
 from workers.fast_imports import importing
 from workers.feed.agreement import agreement
 from workers.feed.keys import FeedKeys
-from workers.feed.retention import Retention
+from workers.feed.retention import DOWNSTREAM, Retention
 from workers.feed.stored_settings import effective_settings
 from workers.refit import child as refit_child
 from workers.refit.child import Child
@@ -134,8 +134,7 @@ def open_store(feed: str, settings: WorkerSettings, url: str, stop: Stop | None 
         feed,
         stop,
         patience=settings.wait_redis,
-        retention=retention(settings),
-        block_ms=settings.block_ms,
+        retention=Retention.of(settings),
         wait_replicas=settings.wait_replicas,
     )
 
@@ -152,7 +151,7 @@ def check_permissions(store: Store, settings: WorkerSettings, stop: Stop | None 
 
 def commands_of(url: str, keys: FeedKeys, settings: WorkerSettings) -> list[permissions.Command]:
     """Return the commands of a worker with these settings."""
-    group = settings.downstream_group if settings.downstream == "block" else None
+    group = DOWNSTREAM if settings.downstream == "block" else None
     commands = permissions.of_worker(keys, group)
     commands += permissions.of_replication(url, settings.wait_replicas)
     if settings.publish_every:
@@ -170,18 +169,6 @@ def _telling(store: Store) -> Iterator[None]:
     except WorkerError as error:
         store.note("failed", f"{type(error).__name__}: {error}")
         raise
-
-
-def retention(settings: WorkerSettings) -> Retention:
-    """Return what was told of what to retain; commits trim nothing that the gate trims."""
-    return Retention(
-        **{
-            name: getattr(settings, f"retain_{name}")
-            for name in Retention.TOLD
-            if f"retain_{name}" in settings.model_fields_set
-        },
-        is_held=settings.downstream == "block",
-    )
 
 
 @contextmanager

@@ -1,83 +1,71 @@
-"""How much of each output stream is kept: by bytes, by entries, or both."""
+"""How much of each output stream is kept: so many entries, and so many bytes."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Self
 
 from workers.config.retention_settings import RetentionSettings
 from workers.feed.kept_bytes import Bounds
 
+DOWNSTREAM = "downstream"
+"""Consumer group of `out` that the policy `block` waits for."""
+
 _DEFAULT = RetentionSettings()
 
-ENTRIES = (_DEFAULT.retain_out, _DEFAULT.retain_met, _DEFAULT.retain_alarms, _DEFAULT.retain_dlq)
-"""Entries of `out`, `met`, `alarms` and `dlq` that are kept where their bytes have no bound."""
-
-BYTES = Bounds(
-    out=_DEFAULT.retain_out_bytes,
-    met=_DEFAULT.retain_met_bytes,
-    alarms=0,
-    dlq=_DEFAULT.retain_dlq_bytes,
-)
-"""Bytes that are kept where nothing was told of a stream."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetentionBounds:
-    """The bounds in force, of `out`, `met`, `alarms` and `dlq`; 0 bounds none."""
-
-    entries: tuple[int, int, int, int]
-    bytes: Bounds
+_BESIDE = 4
+"""`met`, and `dlq`, have this part of the bytes of `out`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a worker was told to keep; None where it was told nothing.
+    """What is kept of the output streams, about; 0 bounds none.
+
+    Both bounds of a stream hold: the one that is reached first trims it.
 
     Attributes
     ----------
-    out, met, alarms, dlq : int or None
-        Entries of each stream, about; 0 bounds none.
-    out_bytes, met_bytes, dlq_bytes : int or None
-        Bytes of each stream, about; 0 bounds none.
+    out, met, alarms, dlq : int
+        Entries of each stream.
+    out_bytes, met_bytes, dlq_bytes : int
+        Bytes of each stream.
     is_held : bool
         Whether commits trim nothing of answers, reports and alarms, since a consumer has to
         acknowledge answers first.
     """
 
-    TOLD: ClassVar = ("out", "met", "alarms", "dlq", "out_bytes", "met_bytes", "dlq_bytes")
-
-    out: int | None = None
-    met: int | None = None
-    alarms: int | None = None
-    dlq: int | None = None
-    out_bytes: int | None = None
-    met_bytes: int | None = None
-    dlq_bytes: int | None = None
+    out: int = _DEFAULT.retain_out
+    met: int = 100_000
+    alarms: int = 100_000
+    dlq: int = 1_000_000
+    out_bytes: int = _DEFAULT.retain_bytes
+    met_bytes: int = _DEFAULT.retain_bytes // _BESIDE
+    dlq_bytes: int = _DEFAULT.retain_bytes // _BESIDE
     is_held: bool = False
 
-    @property
-    def bounds(self) -> RetentionBounds:
-        """The bounds in force.
-
-        A number of entries alone is a bound of entries alone. Where bytes have a bound, entries
-        have none unless it was given.
+    @classmethod
+    def of(cls, settings: RetentionSettings) -> Self:
+        """Return what these settings keep.
 
         Examples
         --------
-        >>> Retention().bounds.entries, Retention().bounds.bytes.out
-        ((0, 0, 100000, 0), 67108864)
-        >>> Retention(out=500).bounds.entries[0], Retention(out=500).bounds.bytes.out
-        (500, 0)
-        >>> Retention(out_bytes=0).bounds.entries[0]
-        1000000
+        >>> kept = Retention.of(RetentionSettings(retain_out=500, retain_bytes=4096))
+        >>> kept.entries, kept.bytes.met
+        ((500, 100000, 100000, 1000000), 1024)
         """
-        told = (self.out, self.met, self.alarms, self.dlq)
-        told_bytes = (self.out_bytes, self.met_bytes, None, self.dlq_bytes)
-        of_bytes = [
-            size if size is not None else 0 if entries is not None else own
-            for entries, size, own in zip(told, told_bytes, BYTES, strict=True)
-        ]
-        out, met, alarms, dlq = (
-            entries if entries is not None else 0 if size else default
-            for entries, size, default in zip(told, of_bytes, ENTRIES, strict=True)
+        beside = settings.retain_bytes // _BESIDE
+        return cls(
+            out=settings.retain_out,
+            out_bytes=settings.retain_bytes,
+            met_bytes=beside,
+            dlq_bytes=beside,
+            is_held=settings.downstream == "block",
         )
-        return RetentionBounds((out, met, alarms, dlq), Bounds(*of_bytes))
+
+    @property
+    def entries(self) -> tuple[int, int, int, int]:
+        """Entries of `out`, `met`, `alarms` and `dlq`."""
+        return self.out, self.met, self.alarms, self.dlq
+
+    @property
+    def bytes(self) -> Bounds:
+        """Bytes of each stream."""
+        return Bounds(self.out_bytes, self.met_bytes, 0, self.dlq_bytes)

@@ -21,10 +21,11 @@ from workers.engine.loop import Engine
 from workers.engine.pace import SharedPace
 from workers.engine.preflight import Preflight
 from workers.engine.read_ahead import InputReader
-from workers.engine.service import commands_of, retention
+from workers.engine.service import commands_of
 from workers.engine.telemetry import Telemetry
 from workers.errors import Fenced, Stopped, Unavailable, WorkerError
 from workers.feed.keys import FeedKeys
+from workers.feed.retention import Retention
 from workers.feed.state import Pointer
 from workers.fleet.leases import FeedLease
 from workers.fleet.replay_budget import ReplayBudget
@@ -47,9 +48,6 @@ LONGEST = 0.01
 
 _LEAST = 4
 """Entries of a slice, at least, where there are as many: what a slice itself costs is as much."""
-
-BATCH_BYTES = 1 << 22
-"""Bytes of input of one feed that are answered at once, about; it also bounds what is read."""
 
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
 """Seconds until a feed that was set aside is tried again: at first, then twice as many, and so on;
@@ -152,8 +150,7 @@ class HostedFeed:
         self._store = Store(
             shared.url,
             feed,
-            retention=retention(settings),
-            block_ms=settings.block_ms,
+            retention=Retention.of(settings),
             wait_replicas=settings.wait_replicas,
             connections=shared.connections,
         )

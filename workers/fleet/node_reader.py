@@ -29,7 +29,7 @@ class NodeReader(SharedReader):
     stop : Stop
     reads : Connection
         The connection on which feeds read alone; it counts the failures of these as well.
-    block_ms : int
+    block_ms : int, optional
         Milliseconds that a read of a busy stream waits.
     haste : float
         Of the connections; see `Connection`.
@@ -42,7 +42,7 @@ class NodeReader(SharedReader):
         url: str,
         stop: Stop,
         reads: Connection,
-        block_ms: int = 1000,
+        block_ms: int | None = None,
         haste: float = 0.0,
         blocked: int = BLOCKED,
     ) -> None:

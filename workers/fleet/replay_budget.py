@@ -9,7 +9,7 @@ CANDIDATES = 8
 class ReplayBudget:
     """The entries that the newest snapshot of each feed lacks, and a bound on their sum.
 
-    After a kill, these are the entries that the next start answers again. `snapshot_every` bounds
+    After a kill, these are the entries that the next start answers again. `SNAPSHOT_EVERY` bounds
     them for each feed; this bounds them for all feeds of a process. Where they are more, the feed
     that lacks the most leaves a snapshot before its time.
 

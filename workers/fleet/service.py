@@ -22,7 +22,7 @@ from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
 from workers.feed.selection import Selection
-from workers.fleet.hosted_feed import BATCH_BYTES, SLICE, HostedFeed, Shared
+from workers.fleet.hosted_feed import SLICE, HostedFeed, Shared
 from workers.fleet.leases import Leases
 from workers.fleet.loop import FeedLoop
 from workers.fleet.node_reader import NodeReader
@@ -123,9 +123,9 @@ def run(
         )
         reads = shared.connections[1]
         reader = (
-            NodeReader(url, stop, reads, settings.block_ms, haste)
+            NodeReader(url, stop, reads, haste=haste)
             if is_cluster
-            else SharedReader(url, stop, reads, settings.block_ms)
+            else SharedReader(url, stop, reads)
         )
         opened.callback(reader.close)
         looks = Connection(url, stop, 0.0, REPLY if is_cluster else TIMEOUT, haste)
@@ -231,7 +231,7 @@ def _sharing(
                 observe or _ignore,
                 checks,
                 ReplayBudget(settings.replay_budget),
-                SettledSettings(SLICE, BATCH_BYTES),
+                SettledSettings(SLICE),
                 fetcher,
                 known or KnownFeeds(url),
                 accept_environment,

@@ -31,12 +31,12 @@ class SettledSettings:
 
     Parameters
     ----------
-    batch, batch_bytes : int
-        Bounds on these settings.
+    batch : int
+        Bound on this setting.
     """
 
-    def __init__(self, batch: int, batch_bytes: int) -> None:
-        self._batch, self._batch_bytes = batch, batch_bytes
+    def __init__(self, batch: int) -> None:
+        self._batch = batch
         # Kept with what was given, whose identity is part of the key.
         self._found: dict[tuple[int, str, str], tuple[WorkerSettings, Settled]] = {}
 
@@ -59,8 +59,5 @@ class SettledSettings:
         return self._found[key][1]
 
     def _settled(self, used: WorkerSettings) -> Settled:
-        bounds = {
-            "batch": min(used.batch, self._batch),
-            "batch_bytes": min(used.batch_bytes, self._batch_bytes),
-        }
-        return Settled(used.model_copy(update=bounds), agreement(used.predictor, used.limits))
+        bounded = used.model_copy(update={"batch": min(used.batch, self._batch)})
+        return Settled(bounded, agreement(used.predictor, used.limits))

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from workers.broker import feed_reader
 from workers.broker.batch_size import Entry
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
@@ -101,8 +102,8 @@ class SharedReader:
     stop : Stop
     reads : Connection
         The connection on which feeds read alone; it counts the failures of these as well.
-    block_ms : int
-        Milliseconds that a read of busy streams waits.
+    block_ms : int, optional
+        Milliseconds that a read of busy streams waits; by default as `FeedReader`.
     together : int
         Streams of one read.
     spare : int
@@ -116,12 +117,13 @@ class SharedReader:
         url: str,
         stop: Stop,
         reads: Connection,
-        block_ms: int = 1000,
+        block_ms: int | None = None,
         together: int = TOGETHER,
         spare: int = SPARE,
         haste: float = 0.0,
     ) -> None:
-        self._url, self._stop, self._reads, self._block_ms = url, stop, reads, block_ms
+        self._url, self._stop, self._reads = url, stop, reads
+        self._block_ms = feed_reader.BLOCK_MS if block_ms is None else block_ms
         self._haste = haste
         self._together, self._spare = together, spare
         self._covers: dict[int, _Cover] = {}  # by their descriptors

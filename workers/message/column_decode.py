@@ -70,8 +70,8 @@ def decode_columns(
     if columns is None or _may_exceed(columns, limits.max_entry_bytes):
         return None
     try:
-        labels = _labels(columns.get(b"y"), len(batch), schema, limits)
-        ids = _ids(columns.get(b"id"), len(batch), limits)
+        labels = _labels(columns.get(b"y"), len(batch), schema)
+        ids = _ids(columns.get(b"id"), len(batch))
         probabilities = _probabilities(columns.get(b"p"), len(batch), schema)
         slices = _slices(columns.get(b"s"), len(batch), schema)
         times: Times = list(map(read_time, columns.get(b"time", ()))) or [None] * len(batch)
@@ -91,7 +91,7 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
     try:
         check_size(fields, limits)
         if b"y" in given:
-            read_label(given[b"y"], schema, limits)
+            read_label(given[b"y"], schema)
         if b"p" in given:
             read_probability(given[b"p"], schema)
         if b"s" in given:
@@ -152,12 +152,10 @@ def _may_exceed(columns: Columns, limit: int) -> bool:
     return sum(len(name) + max(map(len, column)) for name, column in columns.items()) > limit
 
 
-def _labels(
-    column: Sequence[bytes] | None, count: int, schema: FeatureSchema, limits: Limits
-) -> Texts:
+def _labels(column: Sequence[bytes] | None, count: int, schema: FeatureSchema) -> Texts:
     if column is None:
         return [None] * count
-    known = {raw: read_label(raw, schema, limits) for raw in set(column)}
+    known = {raw: read_label(raw, schema) for raw in set(column)}
     return list(map(known.__getitem__, column))
 
 
@@ -174,10 +172,10 @@ def _slices(column: Sequence[bytes] | None, count: int, schema: FeatureSchema) -
     return list(map(known.__getitem__, column))
 
 
-def _ids(column: Sequence[bytes] | None, count: int, limits: Limits) -> Texts:
+def _ids(column: Sequence[bytes] | None, count: int) -> Texts:
     if column is None:
         return [None] * count
-    return [read_id(raw, limits) for raw in column]
+    return [read_id(raw) for raw in column]
 
 
 def _features(columns: Columns, schema: FeatureSchema) -> Floats:

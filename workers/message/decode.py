@@ -203,7 +203,7 @@ class _PartwiseDecoder:
 
     def _decode_one(self, position: int) -> None:
         fields = self._fields[position]
-        self._ids[position] = entry_decode.readable_id(fields, self._limits)
+        self._ids[position] = entry_decode.readable_id(fields)
         try:
             if is_label_entry(fields, self._schema):
                 self._late[position] = decode_label_entry(fields, self._schema, self._limits)

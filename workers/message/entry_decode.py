@@ -25,6 +25,16 @@ MOST_FIELDS = 5
 LARGE = 1 << 16
 """Bytes of an `x` beyond which its values are counted before it is parsed."""
 
+MOST_VALUES = 20_000
+"""Names, values, arrays and objects in an `x` that is larger than that; at least twice the features
+are taken."""
+
+MOST_LABEL_CHARS = MOST_ID_CHARS = 256
+"""Characters of a label, and of a producer's id."""
+
+MOST_LABEL_BYTES = 256
+"""Bytes of a label that is not declared."""
+
 _NAMES = "x, xb, y, p, id"
 _KNOWN = frozenset(_NAMES.encode().split(b", "))
 _NEEDS = {
@@ -102,8 +112,8 @@ def decode_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> Accep
     _check_fields(fields, schema, limits)
     given = dict(pairs(fields))
     if b"id" in given:
-        read_id(given[b"id"], limits)
-    label = read_label(given[b"y"], schema, limits) if b"y" in given else None
+        read_id(given[b"id"])
+    label = read_label(given[b"y"], schema) if b"y" in given else None
     probability = read_probability(given[b"p"], schema) if b"p" in given else None
     slices = read_slices(given[b"s"], schema) if b"s" in given else None
     time = read_time(given.get(b"time")) if schema.counts_time else None
@@ -116,13 +126,13 @@ def decode_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> Accep
     return Accepted(row, label, probability, slices, time, schema, answer)
 
 
-def readable_id(fields: Fields, limits: Limits) -> str | None:
+def readable_id(fields: Fields) -> str | None:
     """Return the producer's id if it was sent once and can be repeated in an answer."""
     sent = [value for name, value in pairs(fields) if name == b"id"]
-    if len(sent) != 1 or len(sent[0]) > _MAX_UTF8 * limits.max_id_chars:
+    if len(sent) != 1 or len(sent[0]) > _MAX_UTF8 * MOST_ID_CHARS:
         return None
     try:
-        return read_id(sent[0], limits)
+        return read_id(sent[0])
     except InvalidExample:
         return None
 
@@ -157,10 +167,10 @@ def check_values(raw: bytes, schema: FeatureSchema, limits: Limits) -> None:
     Traceback (most recent call last):
     online_svm.errors.InvalidExample: x holds more than 20000 names, values, arrays and objects
     """
-    if len(raw) <= LARGE or limits.max_values is None:
+    if len(raw) <= LARGE:
         return
     features = max(limits.max_features, schema.dimension or 0)
-    most = max(limits.max_values, 2 * features)
+    most = max(MOST_VALUES, 2 * features)
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") <= features:
         return
     # Commas and brackets inside names do not count. So count tokens, up to the limit.
@@ -170,11 +180,11 @@ def check_values(raw: bytes, schema: FeatureSchema, limits: Limits) -> None:
         )
 
 
-def read_id(raw: bytes, limits: Limits, name: str = "id") -> str:
+def read_id(raw: bytes, name: str = "id") -> str:
     """Return a producer's id as text; `name` is that of its field."""
     text = _text(raw, name)
-    if len(text) > limits.max_id_chars:
-        raise InvalidExample("too_large", f"{name} has more than {limits.max_id_chars} characters")
+    if len(text) > MOST_ID_CHARS:
+        raise InvalidExample("too_large", f"{name} has more than {MOST_ID_CHARS} characters")
     return text
 
 
@@ -196,14 +206,13 @@ def read_time(raw: bytes | None) -> int:
     return int(raw)
 
 
-def read_label(raw: bytes, schema: FeatureSchema, limits: Limits) -> str | None:
+def read_label(raw: bytes, schema: FeatureSchema) -> str | None:
     """Return the label in its canonical form."""
-    most = None if schema.declares_labels else limits.max_label_bytes
-    if most is not None and len(raw) > most:
-        raise InvalidExample("label", f"y has more than {most} bytes")
+    if not schema.declares_labels and len(raw) > MOST_LABEL_BYTES:
+        raise InvalidExample("label", f"y has more than {MOST_LABEL_BYTES} bytes")
     text = _text(raw, "y")
-    if len(text) > limits.max_label_chars:
-        raise InvalidExample("label", f"y has more than {limits.max_label_chars} characters")
+    if len(text) > MOST_LABEL_CHARS:
+        raise InvalidExample("label", f"y has more than {MOST_LABEL_CHARS} characters")
     return schema.label(text)
 
 

@@ -69,8 +69,8 @@ def decode_label_entry(fields: Fields, schema: FeatureSchema, limits: Limits) ->
     if b"y" not in given:
         raise InvalidExample("label_entry", "a label entry needs y, the label")
     if b"id" in given:
-        read_id(given[b"id"], limits)
-    example = read_id(given.get(b"for", given.get(b"id", b"")), limits, "for")
-    label = read_label(given[b"y"], schema, limits)
+        read_id(given[b"id"])
+    example = read_id(given.get(b"for", given.get(b"id", b"")), "for")
+    label = read_label(given[b"y"], schema)
     assert label is not None
     return LateLabel(example, label)

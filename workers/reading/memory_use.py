@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from workers.broker.feed_reader import FeedReader
 from workers.feed.kept_bytes import NAMES
 from workers.feed.publication import Publication
-from workers.feed.retention import BYTES
+from workers.feed.retention import Retention
 from workers.feed.state import FeedState
 from workers.reading.permitted import permitted
 
@@ -46,7 +46,11 @@ def memory_use(
     }
     return MemoryUse(
         {kind: _size(reader, held) for kind, held in kinds.items()},
-        {name: bound for name, bound in BYTES._asdict().items() if bound and state is not None},
+        {
+            name: bound
+            for name, bound in Retention().bytes._asdict().items()
+            if bound and state is not None
+        },
     )
 
 

@@ -72,7 +72,7 @@ def test_whatever_grows_or_slows_down_is_named(name, grows):
 @pytest.mark.parametrize("window", [10, 600, 1_000, 1_001, 1_500, 9_000, 30_000])
 def test_input_never_holds_more_than_the_bound_and_comes_near_to_it(window):
     """A feed whose snapshots come late by up to a batch, by the rule that trims it."""
-    settings = WorkerSettings(window=window, snapshot_every=1_000, batch=100)
+    settings = WorkerSettings(window=window, replay_budget=1_000, batch=100)
     late, marks, at, trimmed, most = random.Random(window), known_marks((), (None,)), [0, 0], 0, 0
     for _ in range(200):
         n = at[-1] + settings.snapshot_every + late.choice((0, late.randrange(100), 99))

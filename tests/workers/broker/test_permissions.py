@@ -32,7 +32,7 @@ ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"
 PASSWORD = "pw-of-the-test"
 RULES = {line.split()[1]: line.split()[2:] for line in ACL.read_text().splitlines()}
 SETTINGS = ["--classes", "true,false", "--window", "60", "--refit-every", "20", "--refit-lag", "0",
-            "--metrics-every", "20", "--snapshot-every", "50", "--batch", "16"]  # fmt: skip
+            "--metrics-every", "20", "--replay-budget", "50", "--batch", "16"]  # fmt: skip
 
 
 @pytest.fixture(params=[*RULES][2:])

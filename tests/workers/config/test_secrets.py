@@ -103,7 +103,7 @@ def test_what_a_worker_says_and_stores_is_free_of_it(guarded, tmp_path):
     url, log = with_secret(guarded), tmp_path / "log"
     clean = {k: v for k, v in os.environ.items() if not k.startswith("ONLINE_SVM_")}
     command = [sys.executable, "-m", "workers.cli", "worker", "f", "--redis", url]
-    command += ["--metrics-every", "5", "--snapshot-every", "10"]
+    command += ["--metrics-every", "5", "--replay-budget", "10"]
     with Store(url, "f") as store, log.open("w") as target:
         for i in range(30):
             x = "[1,NaN]" if i % 10 == 0 else f"[1,{i}]"

@@ -30,12 +30,12 @@ def test_defaults_are_those_of_the_models():
 
 
 def test_flags_win_over_the_environment_over_the_file_over_the_defaults(toml, monkeypatch):
-    path = toml("batch = 1\nblock_ms = 2\nC = 3.0\n")
+    path = toml("batch = 1\nretain_out = 2\nC = 3.0\n")
     monkeypatch.setenv("ONLINE_SVM_BATCH", "10")
-    monkeypatch.setenv("ONLINE_SVM_BLOCK_MS", "20")
+    monkeypatch.setenv("ONLINE_SVM_RETAIN_OUT", "20")
     settings = load({"batch": "100"}, path)
-    assert (settings.batch, settings.block_ms, settings.C) == (100, 20, 3.0)
-    assert settings.snapshot_every == WorkerSettings.model_fields["snapshot_every"].default
+    assert (settings.batch, settings.retain_out, settings.C) == (100, 20, 3.0)
+    assert settings.lease == WorkerSettings.model_fields["lease"].default
 
 
 def test_the_file_may_be_named_by_the_environment(toml, monkeypatch):
@@ -105,12 +105,12 @@ def test_a_setting_that_the_file_gives_twice_is_refused(toml, text):
 
 
 def test_each_setting_is_known_by_where_it_comes_from(toml, monkeypatch):
-    path = toml("batch = 1\nblock_ms = 2\n[predictor]\nC = 3.0\nwindow = 'none'\n")
+    path = toml("batch = 1\nretain_out = 2\n[predictor]\nC = 3.0\nwindow = 'none'\n")
     monkeypatch.setenv("ONLINE_SVM_BATCH", "10")
-    monkeypatch.setenv("ONLINE_SVM_BLOCK_MS", "20")
+    monkeypatch.setenv("ONLINE_SVM_RETAIN_OUT", "20")
     found = origins({"batch": "100"}, path)
     assert list(found) == list(WorkerSettings.model_fields)
-    expected = {"batch": "option", "block_ms": "environment", "C": "file", "window": "file"}
+    expected = {"batch": "option", "retain_out": "environment", "C": "file", "window": "file"}
     assert {name: origin for name, origin in found.items() if origin != "default"} == expected
 
 

@@ -30,7 +30,7 @@ def entries():
 
 
 def settings(**changes):
-    return WorkerSettings(**(CHEAP | {"block_ms": 1, "snapshot_every": 150} | changes))
+    return WorkerSettings(**(CHEAP | {"replay_budget": 150} | changes))
 
 
 def streams(store):
@@ -161,7 +161,7 @@ def test_verify_compares_the_alarms(embedded_url, feed, expected):
 
 
 def test_repair_appends_the_alarms_that_are_missing(embedded_url, feed, expected):
-    answered(embedded_url, feed, snapshot_every=100_000).abandon()
+    answered(embedded_url, feed, replay_budget=100_000).abandon()
     with RepairStore(embedded_url, feed) as store:
         for key in store.keys.outputs[:3]:  # as if Redis had lost the last of them
             kept = [e for e in store.call("XRANGE", key, "-", "+") if parse_id(e[0]) <= (410, 0)]

@@ -13,13 +13,13 @@ from workers.engine.downstream import AcknowledgedGate
 from workers.errors import BadConfiguration
 from workers.feed.commit import Commit
 from workers.feed.position import START
-from workers.feed.retention import Retention
+from workers.feed.retention import DOWNSTREAM, Retention
 from workers.refit.process_refitter import ProcessRefitter
 from workers.stop import Stop
 
 SETTINGS = WorkerSettings(
     classes=("a", "b"), refit_every=20, refit_lag=0, window=60, batch=16, retain_out=50,
-    block_ms=20, downstream="block", downstream_group="sink",
+    downstream="block",
 )  # fmt: skip
 COUNT = 200
 
@@ -50,16 +50,26 @@ def turns(engine, count=40):
 
 def take(store, count, acknowledge=True):
     """Read as the group's one consumer; return the IDs."""
-    command = ("XREADGROUP", "GROUP", "sink", "c", "COUNT", count, "STREAMS", store.keys.out, ">")
+    command = (
+        "XREADGROUP",
+        "GROUP",
+        DOWNSTREAM,
+        "c",
+        "COUNT",
+        count,
+        "STREAMS",
+        store.keys.out,
+        ">",
+    )
     found = store.call(*command)
     ids = [entry[0] for entry in found[0][1]] if found else []
     if acknowledge and ids:
-        store.call("XACK", store.keys.out, "sink", *ids)
+        store.call("XACK", store.keys.out, DOWNSTREAM, *ids)
     return ids
 
 
 def create_group(store):
-    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0", "MKSTREAM")
+    store.call("XGROUP", "CREATE", store.keys.out, DOWNSTREAM, "0", "MKSTREAM")
 
 
 def test_without_the_group_the_feed_stops_at_the_retention_and_loses_nothing(running):
@@ -77,10 +87,10 @@ def test_answers_that_are_read_but_not_acknowledged_stay(running):
     turns(engine)
     assert store.call("XRANGE", store.keys.out, "-", "+", "COUNT", 1)[0][0] == held[0]
     stopped_at = engine.position.seq
-    store.call("XACK", store.keys.out, "sink", *held[1:])  # the oldest one is still pending
+    store.call("XACK", store.keys.out, DOWNSTREAM, *held[1:])  # the oldest one is still pending
     turns(engine)
     assert engine.position.seq == stopped_at
-    store.call("XACK", store.keys.out, "sink", held[0])
+    store.call("XACK", store.keys.out, DOWNSTREAM, held[0])
     turns(engine)
     assert engine.position.seq > stopped_at
 
@@ -126,29 +136,28 @@ def test_a_stop_is_not_held_up_by_a_closed_gate(store):
     create_group(store)
     store.call("XADD", store.keys.out, "1-0", "p", "{}")
     stop = Stop()
-    store.retained.bounds = Retention(out=1, met_bytes=0, dlq_bytes=0).bounds
-    gate = AcknowledgedGate(store, "sink", stop, seconds=60)
+    store.retained.retention = Retention(out=1)
+    gate = AcknowledgedGate(store, DOWNSTREAM, stop, seconds=60)
     threading.Timer(0.1, stop.request).start()
     assert not gate.is_open(1)
 
 
 def test_the_setting_takes_the_two_policies_only():
-    assert load({"downstream": "block"}).downstream_group == "downstream"
+    assert Retention.of(load({"downstream": "block"})).is_held
     with pytest.raises(BadConfiguration, match="setting downstream: "):
         load({"downstream": "drop"})
 
 
 def test_the_store_of_a_blocking_feed_trims_no_answer(redis_url, feed):
-    settings = SETTINGS.model_copy(update={"retain_dlq": 5})
-    with service.open_store(feed, settings, redis_url) as store:
+    with service.open_store(feed, SETTINGS, redis_url) as store:
         assert isinstance(store, Store)
         trimming = store.retained.send(Commit(1, START, START))
-        assert trimming.entries == (0, 0, 0, 5)
+        assert trimming.entries == (0, 0, 0, 1_000_000)
 
 
 @pytest.mark.parametrize("upto", [b"", b"5-0"])
 def test_no_input_is_trimmed_while_there_are_no_answers(store, upto):
-    gate = AcknowledgedGate(store, "sink", Stop(), seconds=0)
+    gate = AcknowledgedGate(store, DOWNSTREAM, Stop(), seconds=0)
     assert gate.trimmable(upto) == b""
 
 
@@ -156,18 +165,18 @@ def test_input_is_trimmed_as_far_as_its_answers_are_acknowledged(store):
     create_group(store)
     for i in range(1, 6):
         store.call("XADD", store.keys.out, f"{i}-0", "p", "{}")
-    gate = AcknowledgedGate(store, "sink", Stop(), seconds=0)
+    gate = AcknowledgedGate(store, DOWNSTREAM, Stop(), seconds=0)
     assert gate.trimmable(b"4-0") == b"0-1"  # before the first ID that there is
     held = take(store, 3, acknowledge=False)
-    store.call("XACK", store.keys.out, "sink", held[0])
+    store.call("XACK", store.keys.out, DOWNSTREAM, held[0])
     assert gate.trimmable(b"4-0") == b"2-0"
-    store.call("XACK", store.keys.out, "sink", *held)
+    store.call("XACK", store.keys.out, DOWNSTREAM, *held)
     assert gate.trimmable(b"2-0") == b"2-0"
     assert gate.trimmable(b"4-0") == b"3-1"
 
 
 def test_a_snapshot_with_the_first_answers_waits_for_no_group(redis_url, feed):
-    settings = SETTINGS.model_copy(update={"snapshot_every": 16})
+    settings = SETTINGS.model_copy(update={"replay_budget": 16})
     with service.open_store(feed, settings, redis_url) as store:
         push(store, 20)
         with assembly.refitter(settings) as refits:

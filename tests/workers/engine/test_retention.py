@@ -9,7 +9,7 @@ from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load
 from workers.engine import assembly
 from workers.engine.downstream import AcknowledgedGate
-from workers.engine.service import open_store, retention
+from workers.engine.service import open_store
 from workers.feed.commit import Commit, DeadLetter
 from workers.feed.position import START, Position, parse_id
 from workers.feed.retention import Retention
@@ -111,19 +111,17 @@ def test_a_feed_is_counted_by_default_and_goes_on_with_another_bound(redis_url, 
         assert used(store, store.keys.out) < 1.1 * BOUND
 
 
-def test_only_what_was_given_is_told(monkeypatch):
-    assert retention(load({})) == Retention()
-    assert retention(load({"retain_out": "5"})) == Retention(out=5)
-    monkeypatch.setenv("ONLINE_SVM_RETAIN_DLQ_BYTES", "7")
-    given = load({"retain_out_bytes": "0", "downstream": "block"})
-    assert retention(given) == Retention(out_bytes=0, dlq_bytes=7, is_held=True)
-    shown = load({}).shown()
-    assert (shown["retain_out_bytes"], shown["retain_met_bytes"]) == (64 << 20, 16 << 20)
+def test_entries_and_bytes_are_bounded_together_as_the_settings_say(monkeypatch):
+    assert Retention.of(load({})) == Retention()
+    assert Retention.of(load({"retain_out": "5"})) == Retention(out=5)
+    monkeypatch.setenv("ONLINE_SVM_RETAIN_BYTES", "8000")
+    given = Retention.of(load({"downstream": "block"}))
+    assert given == Retention(out_bytes=8000, met_bytes=2000, dlq_bytes=2000, is_held=True)
 
 
 def test_a_worker_keeps_what_its_settings_say(embedded_url, feed):
     given = {"classes": ("a", "b"), "window": 60, "refit_every": 20, "refit_lag": 0, "gamma": 0.5}
-    settings = WorkerSettings(**given, batch=7, block_ms=1, retain_out_bytes=20_000)
+    settings = WorkerSettings(**given, batch=7, retain_bytes=20_000)
     stop = Stop()
     with open_store(feed, settings, embedded_url, stop) as store:
         push(store, rows())

@@ -106,7 +106,7 @@ def test_kills_at_random_progress_and_other_batches_change_no_byte(make, start):
     finish(whole, start(whole.keys.feed))
     choose = random.Random(3)
     for batch in (1, 7, 64):
-        process = start(killed.keys.feed, "--batch", str(batch), "--snapshot-every", "100")
+        process = start(killed.keys.feed, "--batch", str(batch), "--replay-budget", "100")
         goal = answered(killed) + choose.randint(1, 150)
         wait_until(lambda goal=goal: answered(killed) >= goal)
         process.kill()

@@ -103,7 +103,7 @@ def lengthened(config):
 
 
 def shortened(config):
-    del config["limits"]["max_id_chars"]
+    del config["limits"]["dedupe_window"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def shortened(config):
     [
         (numbered(9), "feed {!r}: semantics 9 is not known here (3 is): upgrade online-svm"),
         (lengthened, "feed {!r} was begun by another version, with other settings (novel)"),
-        (shortened, "feed {!r} was begun by another version, with other settings (max_id_chars)"),
+        (shortened, "feed {!r} was begun by another version, with other settings (dedupe_window)"),
     ],
     ids=["numbered", "lengthened", "shortened"],
 )

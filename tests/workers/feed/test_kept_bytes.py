@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from workers.errors import StateLost
 from workers.feed.kept_bytes import Added, Bounds, KeptBytes, StreamBytes, counted
 from workers.feed.marks import Mark
-from workers.feed.retention import ENTRIES, Retention
+from workers.feed.retention import Retention
 from workers.feed.state import Agreement, FeedState, initial_fields
 
 BOUND = 3200
@@ -60,18 +60,9 @@ def parsed(fields):
     return FeedState.parse(first | {b"epoch": b"1"} | fields, "st")
 
 
-def test_by_default_64_mib_of_answers_are_kept():
-    assert Retention().bounds.bytes == (64 << 20, 16 << 20, 0, 16 << 20)
-    assert Retention().bounds.entries == (0, 0, 100_000, 0)
-
-
-def test_entries_alone_bound_entries_alone_and_both_bound_both():
-    found = Retention(out=5, met=0, dlq_bytes=7).bounds
-    assert found.entries == (5, 0, 100_000, 0)
-    assert found.bytes == (0, 0, 0, 7)
-    both = Retention(out=5, out_bytes=9).bounds
-    assert (both.entries[0], both.bytes.out) == (5, 9)
-    assert Retention(out_bytes=0).bounds.entries[0] == ENTRIES[0] == 1_000_000
+def test_by_default_a_million_answers_and_64_mib_of_them_are_kept():
+    assert Retention().bytes == (64 << 20, 16 << 20, 0, 16 << 20)
+    assert Retention().entries == (1_000_000, 100_000, 100_000, 1_000_000)
 
 
 @pytest.mark.parametrize(

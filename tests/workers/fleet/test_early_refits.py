@@ -62,7 +62,7 @@ def test_where_refits_are_slow_feeds_have_the_bytes_of_workers_of_their_own(
 def test_a_feed_is_answered_while_a_refit_that_takes_effect_at_once_runs_for_another(
     feeds, embedded_url, monkeypatch, mode
 ):
-    given = settings(**MODES[mode], snapshot_every=1000)
+    given = settings(**MODES[mode], replay_budget=1000)
     new, settled, alone = feeds("new", "settled", "alone")
     push(settled, entries(45, 0))
     with running([new.keys.feed, settled.keys.feed], embedded_url, settings=given):
@@ -86,7 +86,7 @@ def test_a_snapshot_that_is_due_holds_up_nobody_while_the_pool_is_busy_and_is_le
 ):
     new, settled = feeds("new", "settled")
     push(settled, entries(45, 0))
-    names, given = [new.keys.feed, settled.keys.feed], settings(snapshot_every=47)
+    names, given = [new.keys.feed, settled.keys.feed], settings(replay_budget=47)
     with running(names, embedded_url, settings=given):
         wait_until(lambda: has_answered(settled, 45))
         with held_refits(monkeypatch) as held:
@@ -107,7 +107,7 @@ def test_a_snapshot_that_is_due_holds_up_nobody_while_the_pool_is_busy_and_is_le
 def test_a_feed_is_answered_while_another_is_replayed_through_such_refits(
     feeds, embedded_url, monkeypatch, mode
 ):
-    given = settings(**MODES[mode], snapshot_every=1000)
+    given = settings(**MODES[mode], replay_budget=1000)
     killed, settled, alone = feeds("killed", "settled", "alone")
     names = [killed.keys.feed, settled.keys.feed]
     push(settled, entries(45, 0))
@@ -135,7 +135,7 @@ def test_a_feed_is_answered_while_another_is_replayed_through_such_refits(
 def test_a_feed_that_is_stopped_again_and_again_at_such_refits_has_the_same_bytes(
     feeds, embedded_url, monkeypatch, mode
 ):
-    given = settings(**MODES[mode], snapshot_every=15)
+    given = settings(**MODES[mode], replay_budget=15)
     store, alone = feeds("a", "alone")
     for each in (store, alone):
         push(each, entries(COUNT, 4))
@@ -164,7 +164,7 @@ def test_a_hot_feed_whose_every_batch_ends_at_a_refit_leaves_snapshots(
 ):
     (store,) = feeds("hot")
     push(store, entries(COUNT, 5))
-    given = settings(refit_lag=0, refit_every=10, snapshot_every=15)
+    given = settings(refit_lag=0, refit_every=10, replay_budget=15)
     with (
         slow_refits(monkeypatch, 0.02),
         running([store.keys.feed, f"{store.keys.feed}-none"], embedded_url, settings=given),
@@ -185,9 +185,9 @@ def test_a_feed_is_answered_while_one_entry_of_another_waits_for_a_refit_in_its_
     feeds, embedded_url, monkeypatch
 ):
     """After a pause the horizon of forty examples passes at once: three refits are due within."""
-    late = {"horizon": "40s", "refit_lag": 0, "snapshot_every": 1000}
+    late = {"horizon": "40s", "refit_lag": 0, "replay_budget": 1000}
     new, settled, alone = feeds("new", "settled", "alone")
-    given = {new.keys.feed: settings(**late), settled.keys.feed: settings(snapshot_every=1000)}
+    given = {new.keys.feed: settings(**late), settled.keys.feed: settings(replay_budget=1000)}
     push(settled, entries(45, 0))
     push(new, timed(60, 1)[:40])
     with running([*given], embedded_url, settings_of=given.__getitem__):
@@ -208,7 +208,7 @@ def test_a_feed_is_answered_while_one_entry_of_another_waits_for_a_refit_in_its_
 def test_a_feed_that_is_stopped_in_the_midst_of_an_entry_commits_it_and_leaves_a_snapshot(
     feeds, embedded_url, monkeypatch
 ):
-    late = {"horizon": "40s", "refit_lag": 0, "snapshot_every": 1000}
+    late = {"horizon": "40s", "refit_lag": 0, "replay_budget": 1000}
     store, alone = feeds("a", "alone")
     names, given = [store.keys.feed, f"{store.keys.feed}-none"], settings(**late)
     send, is_ending = Engine.send_snapshot, threading.Event()

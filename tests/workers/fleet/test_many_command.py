@@ -22,7 +22,6 @@ from workers.feed.position import Position
 from workers.session.answer import Outcome
 
 FILE = """
-block_ms = 100
 [predictor]
 classes = ["a", "b"]
 refit_every = 20

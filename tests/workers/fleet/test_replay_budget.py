@@ -79,7 +79,7 @@ def settle(stores):
 
 
 def check_early_snapshots(stores, url, feed, **lag):
-    given = settings(snapshot_every=10_000, replay_budget=100, **lag)
+    given = settings(replay_budget=100, **lag)
     with running([f"{feed}-?"], url, settings=given):
         wait_until(lambda: all(has_answered(store, 130) for store in stores))
         settle(stores)
@@ -93,7 +93,7 @@ def check_early_snapshots(stores, url, feed, **lag):
 
 
 def test_within_the_budget_no_snapshot_is_left_early(stores, embedded_url, feed):
-    given = settings(snapshot_every=10_000, replay_budget=4 * 130)
+    given = settings(replay_budget=4 * 130)
     with running([f"{feed}-?"], embedded_url, settings=given):
         wait_until(lambda: all(has_answered(store, 130) for store in stores))
         assert [store.state().snapshot for store in stores] == [None] * 4

@@ -21,19 +21,19 @@ def state(embedded_url, feed):
 
 
 def test_feeds_with_the_same_settings_share_what_they_come_to(state):
-    settled, given = SettledSettings(16, 1 << 20), settings(batch=64)
+    settled, given = SettledSettings(16), settings(batch=64)
     first, second = settled.of(given, "a", state), settled.of(given, "b", state)
     assert first is second
     used = effective_settings(given, "a", state)
     assert first.agreement == agreement(used.predictor, used.limits)
-    assert first.settings == used.model_copy(update={"batch": 16, "batch_bytes": 1 << 20})
+    assert first.settings == used.model_copy(update={"batch": 16})
     assert settled.of(given, "new", None).settings.batch == 16
     other = settled.of(settings(batch=8), "a", state)
     assert other.settings.batch == 8
 
 
 def test_a_feed_with_other_or_damaged_settings_is_refused_whatever_came_before(state):
-    settled, given = SettledSettings(16, 1 << 20), settings()
+    settled, given = SettledSettings(16), settings()
     settled.of(given, "a", state)
     with pytest.raises(ConfigurationChanged, match="feed 'b'"):
         settled.of(settings(window=80), "b", state)
@@ -43,7 +43,7 @@ def test_a_feed_with_other_or_damaged_settings_is_refused_whatever_came_before(s
 
 
 def test_kinds_of_feeds_without_end_take_no_memory_without_end(state):
-    settled = SettledSettings(16, 1 << 20)
+    settled = SettledSettings(16)
     for _ in range(3 * _MOST):
         settled.of(settings(), "a", state)
     assert len(settled._found) <= _MOST

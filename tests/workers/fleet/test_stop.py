@@ -27,7 +27,7 @@ def test_feeds_leave_snapshots_by_the_length_of_their_replays_until_the_grace_pe
     stores, embedded_url, feed, monkeypatch
 ):
     counts = [25, 85, 45, 65]  # no refit is under way then
-    given = settings(snapshot_every=1000)
+    given = settings(replay_budget=1000)
     send, sent = Engine.send_snapshot, []
 
     def note(engine):
@@ -60,7 +60,7 @@ def test_feeds_leave_snapshots_by_the_length_of_their_replays_until_the_grace_pe
 def test_a_feed_whose_refit_does_not_come_in_time_says_that_it_left_no_snapshot(
     stores, embedded_url, feed, monkeypatch
 ):
-    given = settings(snapshot_every=1000)
+    given = settings(replay_budget=1000)
     with running([store.keys.feed for store in stores[:2]], embedded_url, settings=given):
         for store in stores[:2]:
             push(store, entries(25, 0))

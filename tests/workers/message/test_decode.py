@@ -33,7 +33,7 @@ def alone(batch, schema, limits=LIMITS):
     """Return what is known of each entry, read by itself: what defines the result."""
     found = []
     for _, fields in batch:
-        sent = entry_decode.readable_id(fields, limits)
+        sent = entry_decode.readable_id(fields)
         try:
             read = entry_decode.decode_entry(fields, schema, limits)
         except InvalidExample as error:

@@ -119,10 +119,10 @@ class AsksInTheMiddle(WorkerMetrics):
 
 def test_a_scrape_in_the_middle_of_a_replay_is_answered(store):
     push(store)
-    work(store, Telemetry(), leaves_snapshot=False, snapshot_every=1000)
+    work(store, Telemetry(), leaves_snapshot=False, replay_budget=1000)
     with serve(store, metrics=AsksInTheMiddle) as served:
         served.metrics.get, served.metrics.heard = served.get, []
-        with working(store, served.metrics, snapshot_every=1000):
+        with working(store, served.metrics, replay_budget=1000):
             pass
         ready, live, (status, text) = served.metrics.heard[0]
     assert ready == (503, "feed: replays, 0 of 120 entries are answered again\n")

@@ -130,7 +130,7 @@ def test_the_lag_is_exact_on_redis_7_beyond_what_is_counted_and_after_trims(
     store, watched, redis_url
 ):
     push(store)
-    work(store, watched.metrics, window=20, snapshot_every=20, batch=16)
+    work(store, watched.metrics, window=20, replay_budget=20, batch=16)
     assert store.length(store.keys.input) < COUNT  # snapshots trimmed
     for i in range(1500):
         store.call("XADD", store.keys.input, f"1000-{i}", "x", "[1,2,3]", "y", "a")

@@ -41,15 +41,15 @@ def answered(
         replies[i] = _reply(requests[i], sent, payload)
     refused |= {usable[row]: error for row, error in decoded.rejected.items()}
     for i, error in refused.items():
-        sent = _id(requests[i], limits)
+        sent = _id(requests[i])
         replies[i] = _reply(requests[i], sent, encode_rejected(error, seq, state.n, sent))
     return [reply for reply in replies if reply is not None]
 
 
-def unavailable(requests: Iterable[Request], limits: Limits, code: str, reason: str) -> list[Reply]:
+def unavailable(requests: Iterable[Request], code: str, reason: str) -> list[Reply]:
     """Return the answers to requests that no state can answer."""
     return [
-        _reply(request, sent := _id(request, limits), encode_unavailable(sent, code, reason))
+        _reply(request, sent := _id(request), encode_unavailable(sent, code, reason))
         for request in requests
     ]
 
@@ -87,8 +87,8 @@ def _refusal(request: Request) -> InvalidExample | None:
     return None
 
 
-def _id(request: Request, limits: Limits) -> str | None:
-    return entry_decode.readable_id(request.entry[1], limits)
+def _id(request: Request) -> str | None:
+    return entry_decode.readable_id(request.entry[1])
 
 
 def _reply(request: Request, sent: str | None, payload: bytes) -> Reply:

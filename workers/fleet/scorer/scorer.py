@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from workers.broker.pipeline import Sent
 from workers.broker.request_queue import Asked, Reply, Request, RequestQueue, Standing
-from workers.config.settings import Limits
 from workers.feed.position import parse_id
 from workers.feed.publication import Publication
 from workers.fleet.scorer.counts import ScorerCounts
@@ -187,20 +186,19 @@ class Scorer:
     ) -> tuple[list[Reply], Publication | None, int]:
         """Return the answers, the state they name, and how many say that there is none now."""
         held = self._held(standing)
-        limits = Limits() if held is None else held.limits
         if held is None:
-            none = unavailable(requests, limits, "no_state", "no state was published")
+            none = unavailable(requests, "no_state", "no state was published")
             return none, None, len(none)
         if self.counts.stale is not None:
-            none = unavailable(requests, limits, "stale", self.counts.stale)
+            none = unavailable(requests, "stale", self.counts.stale)
             return none, held.publication, len(none)
         given_up = {
             i: why for i, r in enumerate(requests) if (why := self._why_not(r, standing.now))
         }
         fit = [request for i, request in enumerate(requests) if i not in given_up]
-        replies = answered(held.state, held.publication.seq, fit, limits) if fit else []
+        replies = answered(held.state, held.publication.seq, fit, held.limits) if fit else []
         for i, (code, reason) in given_up.items():
-            replies += unavailable([requests[i]], limits, code, reason)
+            replies += unavailable([requests[i]], code, reason)
         return replies, held.publication, len(given_up)
 
     def _why_not(self, request: Request, now: int) -> tuple[str, str] | None:

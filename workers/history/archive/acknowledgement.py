@@ -4,9 +4,7 @@ from workers import failpoints
 from workers.broker.redis_errors import UnknownGroup
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, WorkerError
-
-GROUP = "archive"
-"""Consumer group of `out` where none is named: the `downstream_group` of the worker."""
+from workers.feed.retention import DOWNSTREAM
 
 
 class Acknowledgement:
@@ -66,7 +64,7 @@ class Acknowledgement:
         if not self._takes_group:
             raise BadConfiguration(
                 f"the consumer group {self._group!r} of {out} has another consumer: an archive "
-                "needs one of its own, --group NAME (and the worker --downstream-group NAME). If "
-                "that consumer was given up for good: --take-group"
+                "needs one of its own, --group NAME, and --downstream block waits for "
+                f"{DOWNSTREAM!r} alone. If that consumer was given up for good: --take-group"
             )
         self._store.call("XGROUP", "DELCONSUMER", out, self._group, consumer)

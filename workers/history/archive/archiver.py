@@ -18,7 +18,8 @@ from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost
 from workers.feed.position import parse_id, previous_id
-from workers.history.archive.acknowledgement import GROUP, Acknowledgement
+from workers.feed.retention import DOWNSTREAM
+from workers.history.archive.acknowledgement import Acknowledgement
 from workers.history.archive.continuity import BegunAnew, last_archived
 from workers.history.archive.gathering import Gathered, Gatherer
 from workers.history.archive.held import HeldRows
@@ -86,7 +87,7 @@ class Archiver:
         self,
         store: Store,
         directory: Path,
-        group: str = GROUP,
+        group: str = DOWNSTREAM,
         accept_gap: bool = False,
         takes_group: bool = False,
     ) -> None:
@@ -213,7 +214,7 @@ class Archiver:
     def _lost(self, what: str) -> None:
         text = (
             f"feed {self._store.keys.feed!r} gave up {what} before they were archived. A worker "
-            f"with --downstream block --downstream-group {self._group} waits for the archive"
+            f"with --downstream block waits for an archive of the group {DOWNSTREAM!r}"
         )
         if not self._accept_gap:
             raise InputLost(f"{text}; to go on without them: --accept-gap")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from workers.broker.store import Store  # noqa: E402
 from workers.errors import BadConfiguration, InputLost  # noqa: E402
 from workers.failpoints import EXIT_CODE, OF_ARCHIVE  # noqa: E402
 from workers.feed.position import parse_id  # noqa: E402
+from workers.feed.retention import DOWNSTREAM  # noqa: E402
 from workers.history.archive import gathering, held, writer  # noqa: E402
 from workers.history.archive.archiver import Archiver  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402
@@ -56,7 +58,7 @@ def assert_whole(store, root):
         assert held == stream(store, STREAMS[kind])
 
 
-def acknowledged(store, group="archive"):
+def acknowledged(store, group=DOWNSTREAM):
     for flat in store.call("XINFO", "GROUPS", store.keys.out):
         of_group = dict(zip(flat[::2], flat[1::2], strict=True))
         if of_group[b"name"] == group.encode():
@@ -365,14 +367,10 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(embedded_url, feed, tmp
 
 def test_a_feed_that_waits_for_its_archive_loses_nothing_to_it(embedded_url, feed, tmp_path):
     """The retention is a tenth of the feed: only what is on disk is trimmed, input too."""
-    changes = {
-        "downstream": "block",
-        "downstream_group": "archive",
-        "retain_out": 30,
-        "retain_met": 2,
-    }
-    with answering(embedded_url, feed, **changes, batch=8, snapshot_every=16) as (store, _, engine):
+    changes = {"downstream": "block", "retain_out": 30}
+    with answering(embedded_url, feed, **changes, batch=8, replay_budget=16) as (store, _, engine):
         engine._gate._seconds = 0.01
+        store.retained.retention = replace(store.retained.retention, met=2)
         push(store, 0, 300)
         everything = {"input": stream(store, "input"), "out": []}
         for _ in range(1000):
@@ -404,8 +402,8 @@ def test_a_worker_trims_nothing_that_a_killed_paused_or_slow_archive_has_not_wri
     command = (*COMMAND, feed, "--to", str(tmp_path), "--redis", embedded_url, "--follow")
     worker = (
         *(sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url),
-        *("--downstream", "block", "--downstream-group", "archive", "--retain-out", "100"),
-        *("--snapshot-every", "100", "--batch", "16", "--window", "60", "--refit-every", "20"),
+        *("--downstream", "block", "--retain-out", "100"),
+        *("--replay-budget", "100", "--batch", "16", "--window", "60", "--refit-every", "20"),
         *("--committee", "single", "--metrics-every", "10"),
     )
     with Store(embedded_url, feed) as store, Process(worker, stderr=subprocess.DEVNULL):
