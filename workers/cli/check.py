@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.cli.common import Config, Json, Redis, attached_url, note, show_json
-from workers.cli.options import with_settings
+from workers.cli.options import SettingsCommand, with_settings
 from workers.cli.worker import given_flags
 from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 
@@ -19,7 +19,7 @@ STORED = "stored with the feed"
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("check")(check)
+    app.command("check", cls=SettingsCommand)(check)
 
 
 @with_settings

@@ -72,10 +72,10 @@ def export(
         typer.Option(
             "--group",
             help="Consumer group of the answers that is moved behind what is on disk. A worker "
-            "with --downstream block --downstream-group NAME trims nothing before that.",
+            "with --downstream block trims nothing before the group downstream was.",
             rich_help_panel=_PARQUET,
         ),
-    ] = "archive",
+    ] = "downstream",
     take_group: Annotated[
         bool,
         typer.Option(

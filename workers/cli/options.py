@@ -1,5 +1,6 @@
 """The options of `worker`, generated from the models of the settings."""
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable
 from types import NoneType, UnionType
@@ -8,6 +9,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from typer.core import TyperCommand
+from typing_extensions import override
 
 from online_svm.config import PredictorConfig
 from workers.config.settings import Limits, WorkerSettings
@@ -17,22 +20,92 @@ _OWN_OPTIONS = frozenset(("redis", "alarm_secret"))
 of processes."""
 
 
+COMMON = (
+    "classes",
+    "missing",
+    "horizon",
+    "slices",
+    "window",
+    "refit_every",
+    "on_drift",
+    "dedupe_window",
+    "keep_input",
+    "retain_bytes",
+    "metrics",
+    "alarm_url",
+)
+"""Settings that people set, which `--help` shows; `--help-all` shows the others too."""
+
+_RARE = frozenset((*WorkerSettings.model_fields, "name", "shard", "accept_environment", "sigma"))
+_RARE -= {*COMMON, "redis"}
+_ALL = "online-svm.help-all"
+
 _Command = Callable[..., None]
 
 
-def with_settings(command: _Command) -> _Command:
-    """Give a command that takes ``**settings`` one option for each setting.
+class SettingsCommand(TyperCommand):
+    """A command whose `--help` shows the options that people set, and `--help-all` every one."""
 
-    An option is text, or None if it was not given. `workers.config.settings.load` converts it.
+    @override
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help; the rare options are hidden in it alone, so that shells complete them."""
+        rare: list[Any] = [] if ctx.meta.get(_ALL) else [p for p in self.params if p.name in _RARE]
+        for option in rare:
+            option.hidden = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for option in rare:
+                option.hidden = False
+
+
+def _show_all(ctx: typer.Context, is_asked: bool) -> None:
+    if is_asked and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        typer.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        callback=_show_all,
+        is_eager=True,
+        expose_value=False,
+        help="Show every option and setting, and exit.",
+    ),
+]
+
+
+def with_settings(command: _Command) -> _Command:
+    """Give a command that takes ``**settings`` one option for each setting, and `--help-all`.
+
+    An option is text, or None if it was not given. `workers.config.settings.load` converts it. The
+    command is to be registered as a `SettingsCommand`.
     """
-    return with_some_settings(
-        name for name in WorkerSettings.model_fields if name not in _OWN_OPTIONS
-    )(command)
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        given.pop("help_all", None)  # it is done
+        command(**given)
+
+    every = inspect.Parameter(
+        "help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll
+    )
+    names = (name for name in WorkerSettings.model_fields if name not in _OWN_OPTIONS)
+    return _with_parameters(called, [*_parameters(names), every])
 
 
 def with_some_settings(names: Iterable[str]) -> Callable[[_Command], _Command]:
     """Return a decorator that does so for some settings, which a command shares with `worker`."""
-    made = [
+    made = _parameters(names)
+    return lambda command: _with_parameters(command, made)
+
+
+def _parameters(names: Iterable[str]) -> list[inspect.Parameter]:
+    """Return a parameter for each setting."""
+    return [
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -42,16 +115,16 @@ def with_some_settings(names: Iterable[str]) -> Callable[[_Command], _Command]:
         for name in names
     ]
 
-    def with_options(command: _Command) -> _Command:
-        declared = inspect.signature(command)
-        fixed = [p for p in declared.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in fixed] + made
-        # typer reads a signature and its annotations; both are plain attributes of a function.
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {p.name: p.annotation for p in parameters}
-        return command
 
-    return with_options
+def _with_parameters(command: _Command, made: list[inspect.Parameter]) -> _Command:
+    """Let a command take these parameters in place of its ``**settings``."""
+    declared = inspect.signature(command)
+    fixed = [p for p in declared.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in fixed] + made
+    # typer reads a signature and its annotations; both are plain attributes of a function.
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
 
 
 def _option(name: str, field: FieldInfo) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.cli.common import Config, Redis, embedded_url, note
-from workers.cli.options import with_settings
+from workers.cli.options import SettingsCommand, with_settings
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
 
@@ -27,7 +27,7 @@ Feeds = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("worker")(worker)
+    app.command("worker", cls=SettingsCommand)(worker)
 
 
 @with_settings

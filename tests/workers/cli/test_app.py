@@ -11,6 +11,7 @@ from workers.broker import embedded
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.cli import common
+from workers.cli.options import COMMON
 from workers.config.settings import WorkerSettings, load
 from workers.errors import Fenced, RefitFailed
 
@@ -63,13 +64,17 @@ def parts(command, path):
         yield from parts(part, (*path, name))
 
 
+def names(command):
+    return {option.name for option in command.params}
+
+
 def test_every_help_shows_all_of_its_text(run, monkeypatch):
     """Text such as [name] is no markup."""
     monkeypatch.setenv("COLUMNS", "1000")
     found = dict(parts(cli.application(), ()))
     assert sorted(words[0] for words in found if len(words) == 1) == sorted(cli.COMMANDS)
     for path, command in found.items():
-        _, out, _ = run(*path, "--help")
+        _, out, _ = run(*path, "--help-all" if "help_all" in names(command) else "--help")
         shown = " ".join(out.split())
         options = [option.help for option in command.params if not getattr(option, "hidden", False)]
         for text in filter(None, (command.help, *options)):
@@ -91,14 +96,22 @@ def test_an_unknown_command_is_refused(run):
 
 
 def test_every_setting_is_a_flag_of_the_worker(run):
-    _, out, _ = run("worker", "--help")
+    _, out, _ = run("worker", "--help-all")
     for name in WorkerSettings.model_fields:
         assert f"--{name.replace('_', '-')}" in out
 
 
+def test_the_help_of_the_worker_shows_the_dozen_settings_that_people_set(run):
+    _, out, _ = run("worker", "--help")
+    shown = {line.split()[1] for line in out.splitlines() if line[2:4] == "--"}
+    own = {"--redis", "--config", "--dashboard", "--quiet", "--help-all", "--help"}
+    assert len(COMMON) == 12
+    assert shown == own | {f"--{name.replace('_', '-')}" for name in COMMON}
+
+
 @pytest.mark.parametrize("command", ["worker", "check"])
 def test_the_help_shows_what_a_setting_may_be(run, command):
-    _, out, _ = run(command, "--help")
+    _, out, _ = run(command, "--help-all")
     rows = {line.split()[1]: line for line in out.splitlines() if line[2:4] == "--"}
     for flag, written in {
         "--kernel": "<rbf|linear|poly>",

@@ -1,0 +1,95 @@
+"""Write docs/settings.md from the models of the settings; --check only compares."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic_core import PydanticUndefined
+
+from online_svm.config import PredictorConfig
+from workers.cli.options import COMMON, metavar
+from workers.config.environment import PROCESS_ENVIRONMENT
+from workers.config.settings import Limits, WorkerSettings
+
+TARGET = Path(__file__).parents[1] / "docs" / "settings.md"
+
+_INTRODUCTION = """\
+# Settings
+
+This page is made from the models of the settings by `scripts/make_settings_docs.py`.
+
+A setting has one name everywhere: `--refit-every` on the command line, `ONLINE_SVM_REFIT_EVERY` in
+the environment, `refit_every` in the file that `--config` names, or in a section
+`[feed."sensors-*"]` of it. Options take precedence over variables, these over the file, and the
+file over the defaults.
+
+"""
+
+_GROUPS = {
+    "What people set": "`online-svm worker --help` shows these; `--help-all` all of them.",
+    "Predictor": "How answers are computed. They are fixed for the life of a feed.",
+    "Limits of an entry": "Which entries are learned, and the form of answers. They are fixed for "
+    "the life of a feed.",
+    "Service": "They change no byte of an answer, so each start may have others.",
+}
+
+
+def render() -> str:
+    """Return the page.
+
+    Examples
+    --------
+    >>> "| `window` | `2000` | " in render()
+    True
+    """
+    groups: dict[str, list[str]] = {title: [] for title in _GROUPS}
+    groups["What people set"] = list(COMMON)
+    for name in WorkerSettings.model_fields:
+        if name not in COMMON:
+            groups[_group(name)].append(name)
+    parts = [_INTRODUCTION]
+    for title, names in groups.items():
+        parts.append(f"## {title}\n\n{_GROUPS[title]}\n\n{_table(names)}\n")
+    rows = "".join(f"| `{name}` | {text} |\n" for name, text in PROCESS_ENVIRONMENT.items())
+    parts.append(f"## Further variables\n\n| variable | meaning |\n| --- | --- |\n{rows}")
+    return "".join(parts)
+
+
+def _group(name: str) -> str:
+    if name in PredictorConfig.model_fields:
+        return "Predictor"
+    return "Limits of an entry" if name in Limits.model_fields else "Service"
+
+
+def _table(names: Iterable[str]) -> str:
+    rows = ["| setting | default | meaning |\n| --- | --- | --- |\n"]
+    for name in names:
+        field = WorkerSettings.model_fields[name]
+        choices = metavar(field).replace("|", " or ").strip("<>")
+        form = f" ({choices})" if " or " in choices and "VALUE" not in choices else ""
+        text = (field.description or "").replace("|", "\\|")
+        rows.append(f"| `{name}` | {_default(name)} | {text}{form} |\n")
+    return "".join(rows)
+
+
+def _default(name: str) -> str:
+    value = WorkerSettings.model_fields[name].get_default()
+    if value in (None, PydanticUndefined, ()):
+        return ""
+    return f"`{','.join(value) if isinstance(value, tuple) else value}`"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the page, or with --check say whether it is up to date."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; 1 if it differs")
+    wanted = render()
+    if parser.parse_args(arguments).check:
+        return int(not TARGET.exists() or TARGET.read_text("utf-8") != wanted)
+    TARGET.write_text(wanted, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
