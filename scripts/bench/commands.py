@@ -294,7 +294,7 @@ def monitors(
     """Measure how soon a change is found, at the same mean run length without one.
 
     Simulated streams of 10,000 examples with a change after 5,000: the share found and the median
-    delay, beside river's ADWIN, Page-Hinkley and DDM, CUSUM and Shiryaev-Roberts, and the
+    delay, beside river's ADWIN, Page-Hinkley and DDM, CUSUM, and the
     packages online-cp and glide-py where they are installed. Each is made as sensitive as a mean of
     10,000 examples to a false alarm allows. The default monitors have their own level, and stand
     on streams without a change as well, also where the default predictor answers, and where the

@@ -1,6 +1,5 @@
 """Detectors, ours and others', each with one parameter that makes it more or less sensitive."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -8,14 +7,10 @@ import numpy as np
 from river import drift
 from typing_extensions import override
 
-from online_svm.metrics.sequential.calibration_values import Columns, calibration_values
-from online_svm.metrics.sequential.change import ChangeTest, Form
 from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.monitor_config import MonitorConfig
 from online_svm.types import Floats
 from scripts.bench.monitors.worlds import Stream
-
-TOLERANCE = 0.02
 
 
 class Detector(Protocol):
@@ -67,33 +62,6 @@ class Path(Detector):
     @override
     def sensitivities(self) -> Sequence[float]:
         return ()  # any number
-
-
-class Change(Path):
-    """The statistics of `metrics.sequential.change`: half overall, half a mean over categories."""
-
-    def __init__(self, form: Form, tolerance: float = TOLERANCE, *, parts: bool = True) -> None:
-        self._form, self._tolerance, self._parts = form, tolerance, parts
-
-    @override
-    def path(self, stream: Stream, begin: int) -> Floats:
-        values = stream.misses[begin:, None]
-        if self._parts:
-            rows = stream.rows.part(begin, len(stream.rows))
-            values = np.concatenate([values, _by_part(rows)], axis=1)
-        logs = ChangeTest(values.shape[1], self._tolerance, 1e4, self._form).update(values)
-        if not self._parts:
-            return logs[:, 0]
-        of_parts = np.logaddexp.reduce(logs[:, 1:], axis=1) - math.log(values.shape[1] - 1)
-        return np.asarray(np.logaddexp(logs[:, 0], of_parts) - math.log(2.0))
-
-
-def _by_part(rows: Any) -> Floats:
-    """Return y - p by category."""
-    n = int(rows.category.max()) + 1
-    nowhere = np.full(len(rows.classes), -1, dtype=np.int64)
-    columns = Columns(0, nowhere, 1 + np.arange(n), np.full(1, -1, dtype=np.int64))
-    return calibration_values(rows, columns, n + 1)[:, 1:]
 
 
 class PlainCusum(Path):

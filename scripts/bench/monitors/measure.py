@@ -10,7 +10,6 @@ import numpy as np
 
 from online_svm.predictor.stream_monitors import ONE_CHANGE
 from scripts.bench.monitors.detectors import (
-    Change,
     Default,
     Detector,
     Path,
@@ -42,13 +41,9 @@ OURS: dict[str, Detector] = {
     _OF_ALL: Default(),
     _OF_LATE: Default("calibration"),
     "of them, exchangeability": Default("exchangeability"),
-    "tolerant Shiryaev-Roberts, by part": Change("shiryaev-roberts"),
-    "tolerant CUSUM, by part": Change("cusum"),
-    "tolerant Shiryaev-Roberts, overall": Change("shiryaev-roberts", parts=False),
 }
 
 PEERS: dict[str, Detector] = {
-    "Shiryaev-Roberts, no tolerance": Change("shiryaev-roberts", 0.0, parts=False),
     "CUSUM (Page)": PlainCusum(),
     "river ADWIN": River(
         "ADWIN", [{"delta": 10.0**-k} for k in (8, 5, 3, 2, 1.5, 1.3, 1.15, 1, 0.7)]

@@ -157,3 +157,28 @@ def test_the_level_holds_however_often_all_begin_anew():
                 bets.begin_anew()
     assert rejected.mean() < level
     assert rejected.any()
+
+
+def announced_late(rng, m, horizon=20, stay=0.98):
+    """y - p of a chain of labels that mostly stay as they are; p knows those 20 examples before.
+
+    So p is exactly the probability given what was known, but neighbours fail together.
+    """
+    y = np.empty(m, dtype=int)
+    y[0] = rng.random() < 0.5
+    changes = rng.random(m) > stay
+    for t in range(1, m):
+        y[t] = y[t - 1] ^ changes[t]
+    same = 0.5 + 0.5 * (2 * stay - 1) ** horizon
+    p = np.where(y[:-horizon] == 1, same, 1 - same)
+    return y[horizon:] - p
+
+
+def test_on_late_labels_that_depend_on_one_another_the_level_is_not_kept():
+    """What docs/monitoring.md says of them: their null is another one."""
+    rng, rejected = np.random.default_rng(0), 0
+    for _ in range(60):
+        misses = announced_late(rng, 3000)
+        every = BetProcesses([0.02], [0.2])
+        rejected += every.update(misses[:, None]) < len(misses) or bool(every.rejected[0])
+    assert rejected > 40
