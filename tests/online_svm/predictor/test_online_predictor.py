@@ -255,7 +255,7 @@ def test_models_take_effect_exactly_lag_examples_after_their_freeze(
     committee: Any, expected: list[int]
 ) -> None:
     X, labels = stream(130)
-    config = PredictorConfig(window=60, refit_every=50, committee=committee)
+    config = PredictorConfig(window=60, refit_every=50, refit_lag=13, committee=committee)
     versions = [p.model for p in rows(OnlinePredictor(config).step_many(X, labels))]
     changes = [n for n in range(1, 130) if versions[n] != versions[n - 1]]
     assert changes == expected
