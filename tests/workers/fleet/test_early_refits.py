@@ -86,7 +86,8 @@ def test_a_snapshot_that_is_due_holds_up_nobody_while_the_pool_is_busy_and_is_le
 ):
     new, settled = feeds("new", "settled")
     push(settled, entries(45, 0))
-    names, given = [new.keys.feed, settled.keys.feed], settings(replay_budget=47)
+    monkeypatch.setattr("workers.config.settings.SNAPSHOT_EVERY", 47)  # of each feed
+    names, given = [new.keys.feed, settled.keys.feed], settings(replay_budget=1000)
     with running(names, embedded_url, settings=given):
         wait_until(lambda: has_answered(settled, 45))
         with held_refits(monkeypatch) as held:
