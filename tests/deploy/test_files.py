@@ -345,6 +345,15 @@ def test_the_arguments_that_a_deployment_gives_are_those_of_the_command(named):
     parsed.make_context(command, list(plain))
 
 
+def test_every_alert_has_its_runbook_and_each_runbook_its_alert():
+    rules = yaml.safe_load((DEPLOY / "prometheus/rules.yml").read_text())
+    alerts = [
+        each["alert"] for group in rules["groups"] for each in group["rules"] if "alert" in each
+    ]
+    told = (DEPLOY / "README.md").read_text().partition("\n## When it alerts\n")[2]
+    assert re.findall(r"^### (OnlineSvm\w+)$", told, re.MULTILINE) == alerts
+
+
 # Grafana and the names of the metrics
 
 

@@ -29,7 +29,7 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     check_not_in_use(store, force)
     keys = store.keys
     dropped = [keys.state, *keys.outputs, keys.events, keys.raised, keys.lease]
-    dropped.append(keys.erased)
+    dropped += [keys.erased, keys.wanted]
     dropped += store.snapshot_keys()
     dropped += [keys.published, *store.published_keys()]
     if with_input:

@@ -47,6 +47,7 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
         ("TYPE", st), ("TYPE", lease), ("GET", lease), ("XRANGE", keys.input, "-", "+"),
         ("XREAD", "STREAMS", keys.input, "0-0"), ("EVAL", "return 1", "1", st),
         ("EVALSHA", "0" * 40, "1", st), ("EXISTS", keys.anew),
+        ("GET", keys.wanted),
     ]  # fmt: skip
     writes: list[Command] = [
         *[("XADD", key, "*", "p", "") for key in (*outputs, keys.raised)],

@@ -1,4 +1,4 @@
-"""`backup`: save feeds at their newest snapshots to files, for `restore`."""
+"""`backup`: save feeds as they are to files, for `restore`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +10,12 @@ from workers.plural import counted
 
 SUFFIX = ".backup"
 """End of the name of a file in a directory of backups; before it stands the name of the feed."""
+
+LONGEST = 3600.0
+"""Seconds to wait for a worker, at most."""
+
+TOLD = 5.0
+"""Seconds between two lines that a worker is awaited."""
 
 
 def register(app: typer.Typer) -> None:
@@ -31,10 +37,21 @@ def backup(
         str | None, typer.Argument(help="Name of the feed.", show_default=False)
     ] = None,
     all_feeds: Annotated[bool, typer.Option("--all", help="Every listed feed.")] = False,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=LONGEST,
+            help="Seconds to wait for the worker to leave a snapshot of now; 0 does not ask it.",
+        ),
+    ] = 60.0,
     redis: Redis = None,
     config: Config = None,
 ) -> None:
-    """Save a backup of a feed, or of each, at its newest snapshot; `restore FEED FILE` reads it.
+    """Save a backup of a feed, or of each, as it is now; `restore FEED FILE` reads it.
+
+    A worker at work is asked for a snapshot. Without one, the newest that is kept is saved, and how
+    many answers it lacks is told.
 
     The exit code is 1 if a feed has no backup then; the others are saved all the same.
     """
@@ -44,14 +61,15 @@ def backup(
         raise BadConfiguration("give the name of a feed, or --all")
     url = redis_url(redis, config)
     if feed is not None:
-        _save(url, feed, out)
-    elif lacking := _save_all(url, out):
+        _save(url, feed, out, timeout)
+    elif lacking := _save_all(url, out, timeout):
         note(f"{counted(lacking, 'feed')} without a backup")
         raise typer.Exit(1)
 
 
-def _save_all(url: str, directory: Path) -> int:
+def _save_all(url: str, directory: Path, timeout: float) -> int:
     """Save every listed feed; return how many could not be."""
+    from workers.admin.backup_request import ask_ahead
     from workers.broker.store import Store
     from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
     from workers.reading.registry import listed
@@ -60,10 +78,13 @@ def _save_all(url: str, directory: Path) -> int:
         names, others = listed(store)
     with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        with Store(url, name) as store:
+            ask_ahead(store, timeout)
     lacking = len(others)
     for name in names:
         try:
-            _save(url, name, directory / f"{name}{SUFFIX}")
+            _save(url, name, directory / f"{name}{SUFFIX}", timeout)
         except (
             BadConfiguration,
             StateLost,
@@ -74,16 +95,31 @@ def _save_all(url: str, directory: Path) -> int:
     return lacking
 
 
-def _save(url: str, feed: str, out: Path) -> None:
-    from workers.admin.restore import backup_of
+def _save(url: str, feed: str, out: Path, timeout: float) -> None:
+    from workers.admin.backup_request import current_backup
     from workers.broker.store import Store
 
     with Store(url, feed) as store:
-        saved = backup_of(store)
+        saved = current_backup(store, timeout, _Waiting(feed))
     with writing(out), replacing_bytes(out, overwrite=True) as target:
-        target.writelines(saved.pieces())
-    position = saved.position
+        target.writelines(saved.backup.pieces())
+    position = saved.backup.position
     note(
         f"backup of feed {feed!r} at seq {position.seq:,}, n {position.n:,} (input up to "
         f"{position.cursor.decode()}) saved to {out}"
     )
+    if saved.reason is not None:
+        lacking = counted(saved.behind, "answer")
+        note(f"it lacks the last {lacking}: there is no newer snapshot, {saved.reason}")
+
+
+class _Waiting:
+    """Tells the user that the worker is awaited: at once, and then every `TOLD` seconds."""
+
+    def __init__(self, feed: str) -> None:
+        self._feed, self._due = feed, 0.0
+
+    def __call__(self, passed: float) -> None:
+        if passed >= self._due:
+            self._due += TOLD
+            note(f"waiting for a snapshot of feed {self._feed!r} ({passed:.0f} s)")

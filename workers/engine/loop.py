@@ -24,6 +24,7 @@ from workers.engine.ownership import HeldLease, Ownership
 from workers.engine.publisher import Publisher
 from workers.engine.read_ahead import InputReader, check_held
 from workers.engine.recovery import Recovery
+from workers.engine.snapshot_request import SnapshotRequest
 from workers.engine.telemetry import Telemetry
 from workers.errors import BatchChanged, PositionMoved, Stopped, Unavailable
 from workers.feed.commit import Commit
@@ -116,6 +117,7 @@ class Engine:
         self._refits = refits or NoBackground()
         self._snapshot_every = snapshot_every
         self._keep_input, self._part_bytes = keep_input, part_bytes
+        self._wanted = SnapshotRequest(store)
         self._lease = lease
         self._observe = observe or _ignore
         self.position = START
@@ -348,6 +350,7 @@ class Engine:
         """
         if not self._confirm_pending() or self._answered is None:
             return
+        self._wanted.look(self._commits.newest)
         outcome = self._answered
         # Redis works in order: a read that is sent after the commit would wait for it.
         self.input.prefetch(outcome.after.cursor)
@@ -456,7 +459,8 @@ class Engine:
 
     @property
     def _is_overdue(self) -> bool:
-        return self._reached.seq - self._snapshot_seq >= self._snapshot_every
+        unsaved = self._reached.seq - self._snapshot_seq
+        return self._wanted.is_open or unsaved >= self._snapshot_every
 
     def _is_snapshot_due(self) -> bool:
         return self._is_overdue and self._recovery.pace.may_snapshot(self._predictor)
@@ -474,6 +478,7 @@ class Engine:
             self._store.note_raised([entry_id for entry_id, _ in sent.commit.alarms])
         if is_kept:
             self._snapshot_seq = sent.commit.after.seq
+            self._wanted.close()
             self._telemetry.kept_snapshot(sent.size)
         if self.position.cursor != sent.commit.after.cursor == LAST_ID:
             log.warning(f"{self._store.keys.input}: {END}")
@@ -526,6 +531,10 @@ class Engine:
         if not is_checked:
             self._check_input()
         self._publish()
+        self._wanted.look(self._commits.newest)
+        if self._wanted.is_open and self.may_snapshot:
+            self.snapshot()
+            self._wanted.close()
 
     def _check_input(self) -> None:
         self._store.check_input(self._ownership.epoch)

@@ -142,6 +142,11 @@ class FeedKeys:
         return self._key("anew")
 
     @property
+    def wanted(self) -> str:
+        """String that `backup` leaves for some seconds: the worker is to leave a snapshot."""
+        return self._key("wanted")
+
+    @property
     def snapshots(self) -> str:
         """Pattern that matches the feed's snapshot keys and no other key."""
         return f"osvm:{{{self.feed}}}:snap:*"

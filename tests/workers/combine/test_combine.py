@@ -117,6 +117,15 @@ def combine(run_command):
     return lambda *arguments: run_command("combine", *arguments)
 
 
+def test_a_combination_has_no_backup_and_that_is_said_at_once(
+    whole, sources, run_command, tmp_path
+):
+    path = tmp_path / "whole.backup"
+    code, _, said = run_command("backup", "whole", "--out", path, "--redis", sources)
+    assert (code, path.exists()) == (2, False)
+    assert "it is a combination. Back up its sources" in said
+
+
 def test_every_answer_is_that_of_a_combiner_fed_with_what_the_sources_published(whole, sources):
     combiner = Combiner(CombinerConfig(classes=("a", "b")))
     labels = {name: label for name, _, label in examples()}

@@ -1,0 +1,153 @@
+"""A backup asks the worker at work for a snapshot, and says what it lacks where there is none."""
+
+import time
+
+import pytest
+from engine_steps import answer_batch
+from fault_feed import drain, engine, push, rows
+from many_feeds import entries, has_answered, running, settings, wait_until
+from many_feeds import push as push_to
+
+from workers.admin.backup_request import ask_ahead, current_backup
+from workers.admin.restore import NoSuchSnapshot, backup_of
+from workers.broker.lease import Holder
+from workers.broker.store import Store
+from workers.engine import snapshot_request
+
+
+@pytest.fixture
+def store(redis_url, feed):
+    with Store(redis_url, feed, block_ms=20) as store:
+        yield store
+
+
+def hold(store):
+    """Let the feed be held, as by a worker that does nothing."""
+    store.call("SET", store.keys.lease, Holder.here("busy").encode(), "PX", 60_000)
+
+
+def test_a_feed_at_rest_in_a_process_of_many_leaves_a_snapshot_when_asked(redis_url, feed):
+    names = [f"{feed}-{i}" for i in range(3)]
+    stores = [Store(redis_url, name) for name in names]
+    for seed, one in enumerate(stores):
+        push_to(one, entries(30, seed))
+    with running(names, redis_url, settings=settings(refit_lag=10, snapshot_every=10_000)):
+        wait_until(lambda: all(has_answered(one, 30) for one in stores))
+        for one in stores:
+            with pytest.raises(NoSuchSnapshot):
+                backup_of(one)
+            saved = current_backup(one, 30.0)
+            assert (saved.backup.position, saved.behind, saved.reason) == (
+                one.state().position, 0, None,
+            )  # fmt: skip
+        assert all(has_answered(one, 30) for one in stores)
+    for one in stores:
+        one.close()
+
+
+def test_the_next_commit_of_a_busy_feed_brings_the_snapshot_and_only_one(store, monkeypatch):
+    monkeypatch.setattr(snapshot_request, "EVERY", 0.0)
+    push(store, rows(120))
+    answering = engine(store, batch=10)
+    drain(answering, 40)
+    store.call("SET", store.keys.wanted, store.state().position.cursor, "PX", 60_000)
+    found = set()
+    while answering.position.seq < 120:
+        answer_batch(answering)
+        found.add(store.state().snapshot)
+    (left,) = found - {None}
+    assert left.cursor != b"0-0"
+
+
+def test_a_snapshot_that_holds_all_is_saved_without_asking(store):
+    push(store, rows(60))
+    answering = engine(store)
+    drain(answering, 60)
+    answering.snapshot()
+    assert current_backup(store, 30.0).reason is None
+    assert store.call("EXISTS", store.keys.wanted) == 0
+
+
+def test_without_a_worker_at_work_the_newest_snapshot_is_saved_and_what_it_lacks_is_told(store):
+    push(store, rows(120))
+    answering = engine(store, batch=10)
+    drain(answering, 60)
+    answering.snapshot()
+    kept = store.state().snapshot
+    drain(answering, 120)
+    began = time.monotonic()
+    saved = current_backup(store, 30.0)
+    assert time.monotonic() - began < 10.0
+    assert saved.backup.pointer == kept
+    assert saved.behind == 120 - saved.backup.position.seq > 0
+    assert saved.reason == (
+        f"no worker is at work that could leave one; start one: online-svm worker {store.keys.feed}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reason"),
+    [
+        (0.0, "its worker was not asked for one (--timeout 0)"),
+        (0.3, "its worker left none within 0.3 s: it may wait for a refit, replay, or have set "),
+    ],
+)
+def test_a_feed_without_a_snapshot_says_why_there_is_none_now(store, seconds, reason):
+    push(store, rows(30))
+    drain(engine(store), 30)
+    hold(store)
+    waited = []
+    with pytest.raises(NoSuchSnapshot, match="has no snapshot: ") as raised:
+        current_backup(store, seconds, waited.append)
+    assert reason in str(raised.value)
+    assert bool(waited) == bool(seconds)
+    assert store.call("PTTL", store.keys.wanted) <= 1000 * seconds + 1
+
+
+def test_what_is_asked_ahead_is_not_asked_again(store, monkeypatch):
+    monkeypatch.setattr(snapshot_request, "EVERY", 0.0)
+    push(store, rows(80))
+    answering = engine(store, batch=10)
+    drain(answering, 40)
+    hold(store)
+    ask_ahead(store, 30.0)
+    drain(answering, 80)
+    left = store.state().snapshot
+    saved = current_backup(store, 30.0)
+    assert (saved.backup.pointer, saved.reason) == (left, None)
+    assert store.call("EXISTS", store.keys.wanted) == 0
+
+
+def test_a_user_that_may_not_ask_gets_the_newest_snapshot_and_is_told(store, redis_url, feed):
+    push(store, rows(60))
+    answering = engine(store, batch=10)
+    drain(answering, 20)
+    answering.snapshot()
+    drain(answering, 60)
+    hold(store)
+    rules = ("on", ">secret-of-a-test", "allkeys", "+@all", "-set")
+    store.call("ACL", "SETUSER", "looker", *rules)
+    with Store(redis_url, feed) as other:
+        other.call("AUTH", "looker", "secret-of-a-test")
+        saved = current_backup(other, 5.0)
+    assert saved.reason.startswith("this user may not ask the worker for one")
+
+
+def test_a_request_of_another_type_stops_no_worker(store, monkeypatch):
+    monkeypatch.setattr(snapshot_request, "EVERY", 0.0)
+    store.call("RPUSH", store.keys.wanted, "x")
+    push(store, rows(40))
+    drain(engine(store), 40)
+
+
+def test_the_command_waits_for_the_worker_and_says_so(own_redis, run_command, tmp_path):
+    url, path = own_redis.url, tmp_path / "saved"
+    with Store(url, "mail") as store:
+        push(store, rows(40))
+        with running(["mail"], url):
+            wait_until(lambda: has_answered(store, 40))
+            code, _, said = run_command("backup", "mail", "--out", path, "--redis", url)
+        assert code == 0, said
+        first, last = said.splitlines()
+        assert first == "waiting for a snapshot of feed 'mail' (0 s)"
+        assert last.startswith("backup of feed 'mail' at seq 40, ")
