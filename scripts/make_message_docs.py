@@ -3,11 +3,13 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from workers.message.compact.form import ABSENT, CONSTANTS, DERIVED, NUMBERS, ROWS, TEXTS
 from workers.message.schema import (
@@ -201,11 +203,11 @@ def render() -> str:
     return "\n".join(parts)
 
 
-def _section(model: type[BaseModel]) -> str:
+def _section(model: type) -> str:
     """Return one model: what it is, its fields, and an example of those that are JSON."""
     rows = [
         (f"`{field.alias or name}`", type_text(field.annotation), field.description or "")
-        for name, field in model.model_fields.items()
+        for name, field in fields_of(model).items()
     ]
     text = (
         f"### {model.__name__}\n\n{_prose(model)}\n\n{_table(('field', 'type', 'meaning'), rows)}"
@@ -226,6 +228,15 @@ def _section(model: type[BaseModel]) -> str:
     if model in examples:
         text += f"\n```json\n{examples[model].payload().decode()}\n```\n"
     return text
+
+
+def fields_of(model: type) -> dict[str, FieldInfo]:
+    """Return the fields of a model, or of a dataclass whose annotations describe them."""
+    if issubclass(model, BaseModel):
+        return model.model_fields
+    assert is_dataclass(model)
+    types = get_type_hints(model, include_extras=True)
+    return {field.name: FieldInfo.from_annotation(types[field.name]) for field in fields(model)}
 
 
 def _compact_form() -> str:
@@ -250,8 +261,9 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}"
 
 
-def _prose(model: type[BaseModel]) -> str:
-    return "\n".join(line.strip() for line in (model.__doc__ or "").strip().splitlines())
+def _prose(model: type) -> str:
+    text = (model.__doc__ or "").partition("Examples\n")[0]
+    return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
@@ -276,7 +288,7 @@ def type_text(annotation: Any) -> str:
         return " or ".join(f"`{value}`" for value in arguments)
     if origin in (Union, UnionType):
         return " or ".join(type_text(part) for part in arguments)
-    if origin is list:
+    if origin is list or (origin is tuple and arguments[-1] is ...):
         inner = type_text(arguments[0])
         return f"list of ({inner})" if " or " in inner else f"list of {inner}"
     if origin is tuple:

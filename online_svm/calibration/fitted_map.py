@@ -1,4 +1,4 @@
-"""What all maps that are fitted to scores and 0/1 labels do alike."""
+"""FittedMap: check, fit, ask and store a map of scores and 0/1 labels."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self

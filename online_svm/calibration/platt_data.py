@@ -15,7 +15,7 @@ from online_svm.errors import InvalidInput
 from online_svm.types import Bools, Floats
 
 
-class Scorer(Protocol):
+class TrainedScorer(Protocol):
     """A two-class estimator by scikit-learn's conventions."""
 
     def fit(self, X: Any, y: Any) -> Any:
@@ -47,13 +47,13 @@ class LabelledScores:
 
 
 def holdout_scores(
-    estimator: Scorer, X: Any, y: ArrayLike, *, fraction: float = 0.3, seed: int = 0
+    estimator: TrainedScorer, X: Any, y: ArrayLike, *, fraction: float = 0.3, seed: int = 0
 ) -> LabelledScores:
     """Train on a part and score the rest.
 
     Parameters
     ----------
-    estimator : Scorer
+    estimator : TrainedScorer
         Is cloned; the copy is trained.
     X : array or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
@@ -94,13 +94,13 @@ def holdout_scores(
 
 
 def cross_validated_scores(
-    estimator: Scorer, X: Any, y: ArrayLike, *, n_splits: int = 3, seed: int = 0
+    estimator: TrainedScorer, X: Any, y: ArrayLike, *, n_splits: int = 3, seed: int = 0
 ) -> LabelledScores:
     """Score each part by an estimator trained on the others: as many scores as examples.
 
     Parameters
     ----------
-    estimator : Scorer
+    estimator : TrainedScorer
         Is cloned; the copies are trained.
     X : array or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
@@ -138,12 +138,12 @@ def cross_validated_scores(
     return LabelledScores(_scores(scores), positive)
 
 
-def training_scores(estimator: Scorer, X: Any, y: ArrayLike) -> LabelledScores:
+def training_scores(estimator: TrainedScorer, X: Any, y: ArrayLike) -> LabelledScores:
     """Score the examples the estimator was trained on. Only for comparison: biased, often badly.
 
     Parameters
     ----------
-    estimator : Scorer
+    estimator : TrainedScorer
         Is cloned; the copy is trained.
     X : array or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)

@@ -1,4 +1,4 @@
-"""What a calibration map is."""
+"""The protocol of a calibration map."""
 
 from typing import Protocol, Self, runtime_checkable
 

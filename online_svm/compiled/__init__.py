@@ -1,4 +1,4 @@
-"""How kernels are compiled, and the arithmetic that all answers are made of.
+"""Compilation of kernels, and the arithmetic that all answers are made of.
 
 The bytes of a feed are the same on any processor, C library and machine, since nothing computes
 them but what IEEE 754 defines to the last bit:

@@ -1,4 +1,4 @@
-"""Where the frequency of an event may lie by chance if its probability is right.
+"""Consistency band: the frequencies of an event that chance allows if its probability is right.
 
 The band of a group of n examples with mean probability p holds the middle `level` of the binomial
 distribution of n and p, as quantiles over n: no random draws. Where the probabilities in the group

@@ -1,4 +1,4 @@
-"""Where bins of equal mass end among sorted probabilities, compiled."""
+"""Ends of bins of equal mass among sorted probabilities, compiled."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""How far the mean of each feature moved between two groups of rows. Descriptive: no test."""
+"""Shift of the mean of each feature between two groups of rows. Descriptive: no test."""
 
 from dataclasses import dataclass
 

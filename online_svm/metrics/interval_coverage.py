@@ -1,4 +1,4 @@
-"""Whether intervals for a probability hold the frequency they are about, and how wide they are."""
+"""Coverage and width of intervals for a probability."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What an answer rests on: the model, the calibration examples like it, and its support vectors."""
+"""Explanation of an answer: the model, the calibration examples like it, its support vectors."""
 
 from dataclasses import dataclass
 

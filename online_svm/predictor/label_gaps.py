@@ -1,4 +1,4 @@
-"""What is amiss with the labels of the window, and so with the guarantee."""
+"""Gaps in the labels of the window, and so in the guarantee."""
 
 from collections.abc import Mapping
 from typing import Self

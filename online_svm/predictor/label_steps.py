@@ -26,7 +26,7 @@ class Correction(NamedTuple):
     label: str
 
 
-class Step(NamedTuple):
+class LabelStep(NamedTuple):
     """One thing that happens; see the head of this file.
 
     Attributes

@@ -10,7 +10,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput
-from online_svm.predictor.label_steps import Correction, Kind, Step
+from online_svm.predictor.label_steps import Correction, Kind, LabelStep
 from online_svm.predictor.pending_examples import (
     PendingExample,
     pending_from_state,
@@ -71,11 +71,16 @@ class LateLabels:
         self._waiting: dict[int, PendingExample] = {}  # by number, which is the order of events
         self._known: dict[str, PendingExample] = {}  # those of them with an id
         self._settled = SettledExamples(config.max_pending)
-        self._steps: list[Step] = []
+        self._steps: list[LabelStep] = []
 
     def waiting(self, id: str) -> PendingExample | None:
         """Return the waiting example with this id, if there is one."""
         return self._known.get(id)
+
+    @property
+    def accepted(self) -> int:
+        """Examples accepted so far."""
+        return self._accepted
 
     @property
     def oldest_open(self) -> PendingExample | None:
@@ -147,31 +152,17 @@ class LateLabels:
             self._learn(example)
         self._settle_what_is_due()
 
-    def accept_many(
-        self,
-        X: Floats,
-        labels: Sequence[str | None],
-        probs: Floats,
-        ids: Sequence[str | None] | None = None,
-        times: Sequence[int] | None = None,
-        slices: Ints | None = None,
-    ) -> None:
-        """Take examples in order, as `accept` does.
+    def check_new(self, ids: Sequence[str | None]) -> None:
+        """Check that examples with these ids may be accepted.
 
         Raises
         ------
         InvalidInput
-            If an id waits already or is given twice; nothing has changed then.
+            If an id waits already or is given twice.
         """
-        sent = [None] * len(X) if ids is None else list(ids)
-        known = [id for id in sent if id is not None]
+        known = [id for id in ids if id is not None]
         if len(set(known)) < len(known) or not self._known.keys().isdisjoint(known):
             raise InvalidInput("ids: one waits for its label already, or is given twice")
-        codes = [NO_SLICES] * len(X) if slices is None else slices
-        for x, id, label, p, time, of in zip(
-            X, sent, labels, probs.tolist(), times or [0] * len(X), codes, strict=True
-        ):
-            self.accept(x, id=id, label=label, probability=p, time=time, slices=of)
 
     def label(self, id: str, label: str) -> Done:
         """Take the label of the example with this id, and say what was done with it.
@@ -197,15 +188,10 @@ class LateLabels:
             self._learn(example)
         return "accepted"
 
-    def take_steps(self) -> list[Step]:
+    def take_steps(self) -> list[LabelStep]:
         """Return the steps since the last call."""
         steps, self._steps = self._steps, []
         return steps
-
-    def to_learn(self) -> list[PendingExample]:
-        """Return the examples that the steps not taken yet will learn, in order."""
-        learned = (step.example for step in self._steps if step.kind == "learn")
-        return [example for example in learned if example is not None]
 
     def examples(self) -> list[PendingExample]:
         """Return the waiting examples, in event order."""
@@ -254,7 +240,7 @@ class LateLabels:
         before, n = self._settled.relabel(id, label, self.learned - (self._window or self.learned))
         self.met[label] = None
         if before != label:
-            self._steps.append(Step("correct", correction=Correction(n, label)))
+            self._steps.append(LabelStep("correct", correction=Correction(n, label)))
         return self._said_again(before, label)
 
     def _said_again(self, before: str, label: str) -> Done:
@@ -290,7 +276,7 @@ class LateLabels:
         self.learned += 1
         self._add("learn", example)
         if self.learned % self._metrics_every == 0:
-            self._steps.append(Step("report", counts=self.counts.copy()))
+            self._steps.append(LabelStep("report", counts=self.counts.copy()))
 
     def _give_up(self, example: PendingExample) -> None:
         self._settle(example, GIVEN_UP, None)
@@ -306,4 +292,4 @@ class LateLabels:
 
     def _add(self, kind: Kind, example: PendingExample, opens: int = 0) -> None:
         self.counts.unlabelled += opens
-        self._steps.append(Step(kind, example, opens=opens))
+        self._steps.append(LabelStep(kind, example, opens=opens))

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.predictor.label_steps import Step
+from online_svm.predictor.label_steps import LabelStep
 from online_svm.predictor.pending_examples import PendingExample
 from online_svm.stream.label_counts import LabelCounts
 from online_svm.types import Bools, Floats, Ints
@@ -113,7 +113,7 @@ class LearningOrder:
         return cls(X, codes, probs, learns, ~learns, before, of_rows, learns_all, given=given)
 
     @classmethod
-    def of_steps(cls, steps: Sequence[Step], codes: Ints, n: int) -> Self:
+    def of_steps(cls, steps: Sequence[LabelStep], codes: Ints, n: int) -> Self:
         """Return the order that steps say; `codes` are those of what they learn, n were before."""
         rows = [step for step in steps if step.kind in _ROWS]
         examples = [step.example for step in rows if step.example is not None]
@@ -143,6 +143,12 @@ class LearningOrder:
     def after(self) -> int:
         """Examples learned with the last row, of which there must be one."""
         return int(self.before[-1]) + int(self.learns[-1])
+
+    def of_learned(self, values: Sequence[int]) -> Sequence[int]:
+        """Return those of some values, one a row, that belong to rows that are learned."""
+        if self.learns_all:
+            return values
+        return [values[row] for row in np.flatnonzero(self.learns).tolist()]
 
     def part(self, begin: int, stop: int) -> "LearningOrder":
         """Return rows begin ... stop - 1; the arrays are views."""
@@ -175,6 +181,6 @@ class LearningOrder:
         )
 
 
-def report_counts(steps: Sequence[Step]) -> list[LabelCounts]:
+def report_counts(steps: Sequence[LabelStep]) -> list[LabelCounts]:
     """Return the counts of the reports among some steps, in order."""
     return [step.counts for step in steps if step.counts is not None]

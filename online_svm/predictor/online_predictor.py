@@ -23,29 +23,40 @@ examples that follow.
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from online_svm.errors import InvalidExample, InvalidInput
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.predictor.active_model import ActiveModel
-from online_svm.predictor.answering import Answers
-from online_svm.predictor.late_answering import LateAnswering
+from online_svm.predictor.admission import LateAdmission, admit
+from online_svm.predictor.answer_scoring import AnswerScoring
+from online_svm.predictor.answerer import Answerer
+from online_svm.predictor.batch_result import Answers, BatchResult
+from online_svm.predictor.late_labels import LateLabels
 from online_svm.predictor.learning_order import LearningOrder, report_counts
+from online_svm.predictor.refit_schedule import RefitSchedule
 from online_svm.predictor.waits import Waits, finished
+from online_svm.refit.task import Refitter
+from online_svm.semantics import are_equal
+from online_svm.storage.arrays import nest, under
+from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.state import Header, State
 from online_svm.stream.example import Example
 from online_svm.stream.given_answer import GivenAnswer, given_columns
+from online_svm.stream.input_batch import AnsweredIds, InputBatch, LateLabel
 from online_svm.stream.label_counts import Done
-from online_svm.stream.prediction import (
-    Prediction,
-    PredictionBlock,
-)
+from online_svm.stream.labels import LabelIndex
+from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.slices import SliceValue
 from online_svm.stream.targets import checked_probabilities
 from online_svm.types import Floats, Ints
 
 
-class OnlinePredictor(LateAnswering):
+class OnlinePredictor:
     """Answers a stream of examples, each before its label is learned.
 
     Parameters
@@ -56,14 +67,8 @@ class OnlinePredictor(LateAnswering):
 
     Attributes
     ----------
-    n : int
-        Learned examples.
     schema : FeatureSchema
         Names or number of the features, once known.
-    labels : LabelIndex
-        Labels declared or met so far, in the order of their codes.
-    classes : tuple of str
-        The same, sorted.
     late : LateLabels or None
         The examples that wait for their labels, where there is a horizon.
 
@@ -81,6 +86,25 @@ class OnlinePredictor(LateAnswering):
     True
     """
 
+    def __init__(self, config: PredictorConfig, refitter: Refitter | None = None) -> None:
+        self.config = config
+        self._refitter = _inline(config) if refitter is None else refitter
+        self._schedule = RefitSchedule(config, self._refitter)
+        self._answerer = Answerer(config, self._schedule)
+        self.late = LateLabels(config) if config.takes_late_labels else None
+        self.schema = FeatureSchema(config)
+        self._know(self.schema)
+
+    @property
+    def n(self) -> int:
+        """Learned examples."""
+        return self._schedule.n
+
+    @property
+    def labels(self) -> LabelIndex:
+        """Labels declared or met so far, in the order of their codes."""
+        return self._schedule.labels
+
     @property
     def classes(self) -> tuple[str, ...]:
         """Labels declared or met so far, sorted."""
@@ -90,7 +114,35 @@ class OnlinePredictor(LateAnswering):
     def active(self) -> ActiveModel | None:
         """The model that answers now; None while warming up. A refit that is due is waited for."""
         self.activate_if_due()
-        return self._active
+        return self._answerer.model
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next answer needs the result of a refit, which was not taken yet."""
+        return self._schedule.is_waiting
+
+    @property
+    def is_refitting(self) -> bool:
+        """Whether there is a refit whose result was not taken yet; a snapshot would wait for it."""
+        return self._schedule.is_refitting
+
+    @property
+    def until_wait(self) -> int:
+        """Examples that can be learned before an answer needs the result of a refit, at least."""
+        return self._schedule.until_wait
+
+    def activate_if_due(self) -> None:
+        """Let the refit that is due now take effect; wait for its result where it must.
+
+        It takes effect by itself where the next example is answered, and in a snapshot. A caller
+        that has time before that may call this then.
+
+        Raises
+        ------
+        Exception
+            What the refitter raises if there will be no result.
+        """
+        self._answerer.activate_if_due()
 
     def step(self, example: Example) -> Prediction:
         """Answer one example, then learn it if it has a label or a probability.
@@ -146,9 +198,11 @@ class OnlinePredictor(LateAnswering):
             raise InvalidInput("label: a label comes with its example; set a horizon")
         label = self.schema.label(y)
         assert label is not None
-        done = self.late.label(id, label)
-        self.answer_accepted()
-        return done
+        no_rows = np.empty((0, self.schema.dimension or 0))
+        result = self.process(InputBatch(no_rows, [], [], {0: LateLabel(id, label)}))
+        if result.rejected:
+            raise result.rejected[0]
+        return result.taken[0].done
 
     def step_many(
         self,
@@ -199,79 +253,183 @@ class OnlinePredictor(LateAnswering):
             If the lengths differ, a probability cannot be learned, or answers were given and
             `given_answers` is off.
         """
-        return finished(
-            self.steps_of_many(
-                X, labels, probabilities, schema, ids=ids, times=times, slices=slices, given=given
-            )
+        if self.late is not None and ids is not None:
+            self.late.check_new(ids)
+        batch = InputBatch(
+            X,
+            labels,
+            range(len(X)),
+            first=0 if self.late is None else self.late.accepted,
+            probabilities=probabilities,
+            schema=schema,
+            ids=ids,
+            times=times,
+            slices=slices,
+            given=given,
         )
+        return self.process(batch).found
 
-    def steps_of_many(
-        self,
-        X: Floats,
-        labels: Sequence[str | None],
-        probabilities: Floats | None = None,
-        schema: FeatureSchema | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        times: Sequence[int] | None = None,
-        slices: Sequence[SliceValue | None] | None = None,
-        given: Sequence[GivenAnswer | None] | None = None,
-    ) -> Waits[Answers]:
-        """Do what `step_many` does in steps: pause where an answer needs the result of a refit.
+    def process(
+        self, batch: InputBatch, ids: AnsweredIds | None = None, max_classes: int | None = None
+    ) -> BatchResult:
+        """Take examples and labels in order; say what became of each, and what it caused.
+
+        Where a batch begins and ends changes no bit of any answer.
+
+        Parameters
+        ----------
+        batch : InputBatch
+            Labels of earlier examples may be in it where there is a horizon.
+        ids : AnsweredIds, optional
+            An example whose id is among these is a repeat. The ids of the batch are added.
+        max_classes : int, optional
+            Bound on the labels where none are declared; a label beyond it rejects its example.
+
+        Raises
+        ------
+        InvalidInput
+            As in `step_many`.
+
+        Examples
+        --------
+        >>> from online_svm.config import PredictorConfig
+        >>> predictor = OnlinePredictor(PredictorConfig(horizon=100))
+        >>> batch = InputBatch(np.eye(2), [None, "b"], [0, 2], {1: LateLabel("i", "a")}, ids="ij")
+        >>> result = predictor.process(batch)
+        >>> result.taken[1].done, [answered.indices for answered in result.answers]
+        ('accepted', [[0, 2]])
+        """
+        return finished(self.processing(batch, ids, max_classes))
+
+    def processing(
+        self, batch: InputBatch, ids: AnsweredIds | None = None, max_classes: int | None = None
+    ) -> Waits[BatchResult]:
+        """Do what `process` does in steps: pause where an answer needs the result of a refit.
 
         Between two steps nothing may be asked of the predictor but `is_waiting`.
         """
-        if given is not None and not self.config.given_answers:
+        batch = self._checked(batch)
+        most = None if self.labels.declared else max_classes
+        if self.late is not None:
+            return (yield from self._processing_late(batch, self.late, ids, most))
+        batch, result = admit(batch, ids, self.labels, most)
+        if len(batch):
+            self._know(batch.schema)
+        codes = self.labels.codes(batch.labels)
+        given = batch.given
+        said = None if given is None else given_columns(given, len(self.schema.classes))
+        slices = self._answerer.scoring.slice_codes(batch.slices, len(batch))
+        assert batch.probabilities is not None
+        order = LearningOrder.at_once(batch.X, codes, batch.probabilities, self.n, slices, said)
+        result.before, result.answered = self.n, batch.indices
+        result.learned_by = order.of_learned(batch.indices)
+        result.found = yield from self._answerer.follow(order)
+        return result
+
+    def _processing_late(
+        self,
+        batch: InputBatch,
+        late: LateLabels,
+        ids: AnsweredIds | None,
+        max_classes: int | None,
+    ) -> Waits[BatchResult]:
+        slices = partial(_slices_of, self._answerer.scoring, batch)
+        result = LateAdmission(batch, late, slices, ids, max_classes).result()
+        steps = late.take_steps()
+        if result.answered:
+            self._know(batch.schema)
+        learned = (step.example for step in steps if step.kind == "learn")
+        result.learned = [example for example in learned if example is not None]
+        self._answerer.scoring.counts = deque(report_counts(steps))
+        result.found = yield from self._answerer.follow_steps(steps)
+        return result
+
+    def _checked(self, batch: InputBatch) -> InputBatch:
+        """Return a batch with its probabilities, if it can be used."""
+        X, labels = batch.X, batch.labels
+        if batch.given is not None and not self.config.given_answers:
             raise InvalidInput("given: the setting given_answers is off")
         if len(X) != len(labels):
             raise InvalidInput(f"labels: {len(labels)} for {len(X)} rows; give one for each row")
         are_taken = self.config.learner == "psvm"
-        probs = checked_probabilities(probabilities, labels, are_taken=are_taken)
+        probs = checked_probabilities(batch.probabilities, labels, are_taken=are_taken)
+        return replace(batch, probabilities=probs)
+
+    def _know(self, schema: FeatureSchema | None) -> None:
+        """Take over the features by which rows were checked."""
+        if schema is not None:
+            self.schema = schema
+            self._answerer.scoring.features = schema.names
+
+    def answering(self) -> bytes:
+        """Return what answers rows without a label as this predictor does now; it cannot learn.
+
+        `AnsweringState.restore` reads it, in a process that has the configuration.
+        """
+        self.activate_if_due()
+        return self._answerer.answering_state(self.schema).snapshot()
+
+    def snapshot(self) -> bytes:
+        """Return the whole state; `restore` continues from it byte for byte.
+
+        A refit under way is waited for, and its result is part of the snapshot.
+        """
+        self.activate_if_due()
+        header: Header = {
+            "config": self.config.model_dump(mode="json"),
+            "names": self.schema.names,
+            "dimension": self.schema.dimension,
+        }
+        learned, arrays = self._schedule.state()
+        answering, parts = self._answerer.state()
+        header |= learned | answering
+        arrays |= parts
         if self.late is not None:
-            self.late.accept_many(X, labels, probs, ids, times, self.slice_codes(slices, len(X)))
-            return (yield from self.steps_of_accepted(schema))
-        if schema is not None and len(X):
-            self.schema = schema
-        codes = self.labels.codes(labels)
-        said = None if given is None else given_columns(given, len(self.schema.classes))
-        of_rows = self.slice_codes(slices, len(X))
-        order = LearningOrder.at_once(X, codes, probs, self.n, of_rows, said)
-        return (yield from self._follow(order))
+            header["late"], parts = self.late.state()
+            arrays |= nest("late", parts)
+        return pack(header, arrays)
 
-    def slice_codes(self, slices: Sequence[SliceValue | None] | None, count: int) -> Ints:
-        """Return the codes of the slices of accepted rows, in order, shape (count, n_slices).
+    def restore(self, data: bytes | memoryview) -> None:
+        """Continue from a snapshot of a predictor with the same configuration.
 
-        A value that is met for the first time takes the next code. It may be asked once a row.
+        Raises
+        ------
+        InvalidSnapshot
+            If the bytes are damaged, or the configuration differs; nothing has changed then.
         """
-        return self._slices.codes(slices, count)
+        state = unpack(data)
+        ours = self.config.model_dump(mode="json")
+        if not are_equal(state.header.get("config"), ours):
+            raise InvalidSnapshot("the snapshot was made under another configuration")
+        restored = type(self)(self.config, self._refitter)
+        try:
+            restored._load(state)
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+            raise InvalidSnapshot(f"the snapshot lacks or contradicts itself: {error}") from error
+        self.__dict__.update(restored.__dict__)
 
-    def answer_accepted(self, schema: FeatureSchema | None = None) -> Answers:
-        """Answer the examples that `late` accepted since the last call, and learn what is due.
+    def _load(self, state: State) -> None:
+        header, arrays = state
+        names = None if header["names"] is None else tuple(header["names"])
+        self._schedule = RefitSchedule.from_state(state, self.config, self._refitter)
+        if self.late is not None:
+            late = State(header["late"], under("late", arrays))
+            self.late = LateLabels.from_state(late, self.config)
+            if self.late.learned != self.n:
+                raise ValueError(f"late labels are those of n = {self.late.learned}, not {self.n}")
+        waiting = [] if self.late is None else self.late.examples()
+        self._answerer = Answerer.from_state(state, self.config, self._schedule, waiting)
+        self._know(self.schema.of_features(names, header["dimension"]))
+        self._schedule.continue_refits(state)
 
-        Parameters
-        ----------
-        schema : FeatureSchema, optional
-            The one they were checked by.
 
-        Returns
-        -------
-        As `step_many` does. A report follows the block of those that were answered before the
-        example whose learning completed it.
-        """
-        return finished(self.steps_of_accepted(schema))
+def _slices_of(scoring: AnswerScoring, batch: InputBatch, row: int) -> Ints:
+    codes: Ints = scoring.slice_codes(None if batch.slices is None else [batch.slices[row]], 1)[0]
+    return codes
 
-    def steps_of_accepted(self, schema: FeatureSchema | None = None) -> Waits[Answers]:
-        """Do what `answer_accepted` does in steps, as `steps_of_many` does."""
-        assert self.late is not None
-        steps = self.late.take_steps()
-        if schema is not None and any(step.kind == "answer" for step in steps):
-            self.schema = schema
-        self._counts = deque(report_counts(steps))
-        answers: Answers = []
-        begin = 0
-        for i, step in enumerate(steps):
-            if step.correction is not None:
-                answers += yield from self._follow_steps(steps[begin:i])
-                yield from self._relabel(step.correction)
-                begin = i + 1
-        return answers + (yield from self._follow_steps(steps[begin:]))
+
+def _inline(config: PredictorConfig) -> Refitter:
+    # Imported where it is used: a process whose refits are elsewhere starts without the solver.
+    from online_svm.refit.inline import InlineRefitter
+
+    return InlineRefitter(config)

@@ -1,4 +1,4 @@
-"""What the answers whose labels have not come may yet do to accuracy and Brier score.
+"""OpenAnswers: bounds on accuracy and Brier score while labels are still to come.
 
 Their true labels are unknown, but not what follows from each: at best and at worst, and on average
 if the announced probabilities are those of the labels. The last is the estimate that NannyML calls
@@ -7,7 +7,7 @@ confidence-based performance estimation.
 
 import numpy as np
 
-from online_svm.stream.prediction import Bounds, MethodReport, PredictionBlock
+from online_svm.stream.prediction import MeanBounds, MethodReport, PredictionBlock
 from online_svm.types import Floats, Ints
 
 _UNIT = 1 << 32
@@ -54,12 +54,12 @@ class OpenAnswers:
         """Add terms of answers; negative ones take them away."""
         self._sums += terms
 
-    def accuracy(self, scored: int, report: MethodReport) -> Bounds | None:
+    def accuracy(self, scored: int, report: MethodReport) -> MeanBounds | None:
         """Return the least, the expected and the largest accuracy of scored and open answers."""
         found = 0.0 if report.predicted.accuracy is None else report.predicted.accuracy
         return self._bounds(scored, found, 0.0, self._value(TOP), float(self.count))
 
-    def brier(self, scored: int, report: MethodReport) -> Bounds | None:
+    def brier(self, scored: int, report: MethodReport) -> MeanBounds | None:
         """Return the same of the Brier score, where less is better."""
         found = 0.0 if report.brier is None else report.brier
         values = (self._value(BEST), self._value(EXPECTED), self._value(WORST))
@@ -67,12 +67,14 @@ class OpenAnswers:
 
     def _bounds(
         self, scored: int, found: float, least: float, expected: float, most: float
-    ) -> Bounds | None:
+    ) -> MeanBounds | None:
         total = scored + self.count
         if not total:
             return None
         known = found * scored
-        return Bounds((known + least) / total, (known + expected) / total, (known + most) / total)
+        return MeanBounds(
+            (known + least) / total, (known + expected) / total, (known + most) / total
+        )
 
     def _value(self, place: int) -> float:
         return int(self._sums[place]) / _UNIT

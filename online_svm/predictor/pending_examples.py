@@ -14,7 +14,7 @@ from online_svm.stream.prediction_state import block_from_state, block_state, ca
 from online_svm.types import Arrays, Floats, Ints
 
 
-class Answer(NamedTuple):
+class OriginalAnswer(NamedTuple):
     """One answer: a row of the block it was given in, and of what that may come to."""
 
     block: PredictionBlock
@@ -42,7 +42,7 @@ class PendingExample:
         In the place of a label; NaN where there is none.
     slices : ndarray of shape (n_slices,)
         Codes of the values of its slices.
-    answer : Answer or None
+    answer : OriginalAnswer or None
         The original answer, once it is given.
     """
 
@@ -54,7 +54,7 @@ class PendingExample:
     label: str | None
     probability: float
     slices: Ints
-    answer: Answer | None = None
+    answer: OriginalAnswer | None = None
 
     @property
     def has_target(self) -> bool:
@@ -82,7 +82,7 @@ def give(examples: Iterable[PendingExample], block: PredictionBlock) -> None:
     """Keep the rows of a block as the answers of examples, in order."""
     terms = possible_terms(block)
     for row, example in enumerate(examples):
-        example.answer = Answer(block, terms, row)
+        example.answer = OriginalAnswer(block, terms, row)
 
 
 def answer_runs(examples: Sequence[PendingExample]) -> Iterator[AnswerRun]:
@@ -153,12 +153,12 @@ def pending_from_state(state: State) -> list[PendingExample]:
     return examples
 
 
-def _answer(example: PendingExample) -> Answer:
+def _answer(example: PendingExample) -> OriginalAnswer:
     assert example.answer is not None
     return example.answer
 
 
-def _follows(one: Answer, other: Answer) -> bool:
+def _follows(one: OriginalAnswer, other: OriginalAnswer) -> bool:
     return other.block is one.block and other.row == one.row + 1
 
 

@@ -1,4 +1,4 @@
-"""What is remembered of examples that wait no longer, and of labels that came too soon."""
+"""SettledExamples: ids of examples that wait no longer, and of labels that came too soon."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,7 +16,7 @@ EARLY_KEPT = 1000
 
 
 @dataclass(slots=True)
-class Settled:
+class SettledExample:
     """What is remembered of an example that waits no longer.
 
     Attributes
@@ -49,12 +49,12 @@ class SettledExamples:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._by_id: dict[str, Settled] = {}
+        self._by_id: dict[str, SettledExample] = {}
         self._early: dict[str, None] = {}
 
     def remember(self, id: str, n: int, label: str | None) -> None:
         """Note what became of an example."""
-        self._by_id[id] = Settled(n, label)
+        self._by_id[id] = SettledExample(n, label)
         _forget_oldest(self._by_id, self._most)
 
     def came_after_its_label(self, id: str) -> bool:
@@ -126,7 +126,9 @@ class SettledExamples:
         restored = cls(most)
         restored._early = dict.fromkeys(header["early"])
         parts = (header["settled_ids"], arrays["settled"].tolist(), header["settled_labels"])
-        restored._by_id = {id: Settled(n, label) for id, n, label in zip(*parts, strict=True)}
+        restored._by_id = {
+            id: SettledExample(n, label) for id, n, label in zip(*parts, strict=True)
+        }
         return restored
 
 

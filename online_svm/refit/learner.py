@@ -12,7 +12,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.refit.committee.committee import Committee, Window, fitted
-from online_svm.refit.committee.said import Said, joined_states
+from online_svm.refit.committee.progressive_scores import ProgressiveScores, joined_states
 from online_svm.refit.crossfit import FOLDS, FoldMachines
 from online_svm.refit.held_window import Counts, HeldWindow
 from online_svm.refit.implied_training import train_banks
@@ -54,7 +54,9 @@ class Learner:
         self._committee = Committee(config, members) if config.members else None
         self._n_classes = self._refits = 0
 
-    def refit(self, task: RefitTask, others: Callable[[], Sequence[Said]] = tuple) -> RefitResult:
+    def refit(
+        self, task: RefitTask, others: Callable[[], Sequence[ProgressiveScores]] = tuple
+    ) -> RefitResult:
         """Fit on the proper training set of `task` and score every available example.
 
         Parameters
@@ -82,7 +84,7 @@ class Learner:
             banks=self._train_banks(task, trains),
         )
 
-    def say(self, task: RefitTask) -> Said:
+    def say(self, task: RefitTask) -> ProgressiveScores:
         """Do the part of a refit that the members of the committee here have in it.
 
         Raises
@@ -172,7 +174,7 @@ class Learner:
 
     def _say(
         self, committee: Committee, task: RefitTask, trains: Bools, counts: Counts
-    ) -> tuple[Window, Said]:
+    ) -> tuple[Window, ProgressiveScores]:
         """Fit the machines of the committee on T; return the window, and what they say of it."""
         forgotten, left, held = counts
         # 1. The machines as they are score the new rows of T.
@@ -193,13 +195,13 @@ class Learner:
         task: RefitTask,
         trains: Bools,
         counts: Counts,
-        others: Callable[[], Sequence[Said]],
+        others: Callable[[], Sequence[ProgressiveScores]],
     ) -> RefitResult:
         """Fit the committee on T, and score every available example by it."""
         window, own = self._say(committee, task, trains, counts)
         banks = self._train_banks(task, trains)
         # Sigmoids and stack are frozen with the machines.
-        model, calibration, training = fitted(Said.joined([own, *others()]), window)
+        model, calibration, training = fitted(ProgressiveScores.joined([own, *others()]), window)
         scaling = self._scaling.scaling
         return RefitResult(task.freeze, model, scaling, calibration, training, banks)
 

@@ -1,4 +1,4 @@
-"""What must hold of a learner's state before anything is computed from it.
+"""Checks of a learner's state, before anything is computed from it.
 
 Compiled code does not check its indices, and memory is allocated by the sizes that a state names.
 So a state whose parts contradict each other, or the configuration, is refused here, whole.

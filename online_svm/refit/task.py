@@ -1,4 +1,4 @@
-"""What passes between a predictor and whatever computes its refits: plain arrays, both ways.
+"""Tasks and results of refits: plain arrays, both ways.
 
 A `RefitTask` goes one way and a `RefitResult` the other. They are computed by a `Learner`, in this
 process (`InlineRefitter`) or in another, which alone then needs the solver.

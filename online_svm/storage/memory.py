@@ -1,4 +1,4 @@
-"""How much memory the arrays of an object take."""
+"""Memory that the arrays of an object take."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""How anything is saved and continued: `state`, and `from_state` in the same or another process.
+"""State: everything that is saved and continued, by `state` and `from_state`.
 
 `from_state` is a class method. It takes the state first, and then what the state leaves out because
 the caller has it: the configuration, a kernel, rows that are kept elsewhere. What it returns

@@ -1,1 +1,1 @@
-"""What flows: examples, labels, features, predictions, and which of them train."""
+"""Examples, labels, features and predictions of a stream, and which examples train."""

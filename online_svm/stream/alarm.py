@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import ConfigDict, Field
+
+from online_svm.stream.answer_columns import STRICT, Count
 
 AlarmKind = Literal["calibration", "exchangeability", "comparison"]
 AlarmScope = Literal["overall", "class", "category", "bin", "slice", "scores"]
@@ -14,19 +18,21 @@ FAR = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A feature that moved.
+    """A feature that moved."""
 
-    Attributes
-    ----------
-    feature : str or int
-        Its name; its number, from 0 on, where features have no names.
-    shift : float
-        Mean over some 250 recent examples less that of the examples that they are compared with,
-        in standard deviations.
-    """
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    feature: str | int
-    shift: float
+    feature: Annotated[
+        str | int,
+        Field(description="Its name; its number, from 0 on, where features have no names."),
+    ]
+    shift: Annotated[
+        float,
+        Field(
+            description="Mean over some 250 recent examples less that of the examples that they "
+            "are compared with, in standard deviations."
+        ),
+    ]
 
     def __str__(self) -> str:
         way = "risen" if self.shift > 0.0 else "fallen"
@@ -35,31 +41,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """An alarm, raised by the example that made a test reject.
-
-    Attributes
-    ----------
-    n : int
-        Examples learned, that one included. The alarm is open while model or calibration use an
-        example numbered below n.
-    kind : {"calibration", "exchangeability", "comparison"}
-        What was tested; it decides what the alarm does to the guarantee.
-    scope : {"overall", "class", "category", "bin", "slice", "scores"}
-    name : str or None
-        Of the class, category, bin or slice; None where the scope has no names.
-    monitor : str
-        Name of the test.
-    log_wealth, threshold : float
-        Natural logarithms: of the test's evidence, and of what it had to reach.
-    since : int
-        Examples learned when the test began.
-    estimate, lower, upper : float or None
-        Mean of y - p since then with its confidence sequence; None where the test has none.
-    action : {"report", "refit", "reset"}
-        What was done about it: nothing but this report, refits from later examples alone, or a
-        predictor that begins anew.
-    moved : tuple of Moved
-        The features that moved most, where exchangeability was tested. Descriptive.
+    """One alarm: a sequential test was rejected.
 
     Examples
     --------
@@ -73,19 +55,51 @@ class Alarm:
 deviations'
     """
 
-    n: int
-    kind: AlarmKind
-    scope: AlarmScope
-    name: str | None
-    monitor: str
-    log_wealth: float
-    threshold: float
-    since: int
-    estimate: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    action: AlarmAction = "report"
-    moved: tuple[Moved, ...] = ()
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    n: Annotated[
+        Count, Field(description="Examples learned when it was raised, that one included.")
+    ]
+    kind: Annotated[
+        AlarmKind,
+        Field(
+            description="`calibration`: the probabilities are off by more than the tolerance. "
+            "`exchangeability`: the examples are not independent draws of one distribution; only "
+            "this kind makes the guarantee `none`. `comparison`: one method beats another."
+        ),
+    ]
+    scope: Annotated[AlarmScope, Field(description="What the test watched.")]
+    name: Annotated[
+        str | None,
+        Field(description="Name of the class, category, bin or slice; null without."),
+    ]
+    monitor: Annotated[str, Field(description="Name of the test.")]
+    log_wealth: Annotated[
+        float, Field(description="Evidence of the test: the natural log of its wealth.")
+    ]
+    threshold: Annotated[float, Field(description="What it had to reach, on the same scale.")]
+    since: Annotated[Count, Field(description="Examples learned when the test began.")]
+    estimate: Annotated[
+        float | None, Field(description="Mean of y - p since then; null without.")
+    ] = None
+    lower: Annotated[float | None, Field(description="Lower end of its confidence sequence.")] = (
+        None
+    )
+    upper: Annotated[float | None, Field(description="Upper end.")] = None
+    action: Annotated[
+        AlarmAction,
+        Field(
+            description="What was done, by `on_drift`: nothing but this (`report`), refits from "
+            "later examples alone (`refit`), or a predictor that begins anew (`reset`)."
+        ),
+    ] = "report"
+    moved: Annotated[
+        tuple[Moved, ...],
+        Field(
+            description="The features that moved most, at most three, where exchangeability was "
+            "tested; empty otherwise. Descriptive, no test."
+        ),
+    ] = ()
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:

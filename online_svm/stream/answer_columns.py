@@ -8,7 +8,10 @@ the code that computes it.
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
+
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+"""How pydantic checks what is published: no other fields, no NaN and no infinity."""
 
 Count = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0, le=1)]

@@ -1,4 +1,4 @@
-"""What goes into the predictor."""
+"""Example: features, and perhaps a label."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,11 @@
-"""What became of the labels of a stream, counted."""
+"""LabelCounts: the labels of a stream, counted by what became of them."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import ConfigDict, Field
+
+from online_svm.stream.answer_columns import STRICT, Count
 
 Done = Literal["accepted", "repeated", "corrected"]
 """What was done with a label that came late."""
@@ -9,28 +13,7 @@ Done = Literal["accepted", "repeated", "corrected"]
 
 @dataclass(slots=True)
 class LabelCounts:
-    """Counts since the stream began, but for `pending` and `unlabelled`, which are of now.
-
-    Attributes
-    ----------
-    pending : int
-        Answered examples that wait to be learned.
-    unlabelled : int
-        Those of them whose label has not come.
-    late : int
-        Labels that came after their example was answered, and were taken.
-    repeated : int
-        Labels that were sent again.
-    corrected : int
-        Labels that replaced another one.
-    censored : int
-        Examples whose horizon passed without a label.
-    dropped : int
-        Examples that were given up because `max_pending` others waited.
-    early : int
-        Examples whose label had come before them, and was rejected.
-    backwards : int
-        Examples whose time was before that of an example before them.
+    """Counts since the feed began, but for `pending` and `unlabelled`, which are of now.
 
     Examples
     --------
@@ -39,15 +22,32 @@ class LabelCounts:
     True
     """
 
-    pending: int = 0
-    unlabelled: int = 0
-    late: int = 0
-    repeated: int = 0
-    corrected: int = 0
-    censored: int = 0
-    dropped: int = 0
-    early: int = 0
-    backwards: int = 0
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    pending: Annotated[Count, Field(description="Answered examples that wait to be learned.")] = 0
+    unlabelled: Annotated[Count, Field(description="Those of them whose label has not come.")] = 0
+    late: Annotated[
+        Count, Field(description="Labels that came after their example, and were taken.")
+    ] = 0
+    repeated: Annotated[Count, Field(description="Labels that were sent again.")] = 0
+    corrected: Annotated[Count, Field(description="Labels that replaced another one.")] = 0
+    censored: Annotated[
+        Count, Field(description="Examples whose horizon passed without a label.")
+    ] = 0
+    dropped: Annotated[
+        Count, Field(description="Examples given up because `max_pending` others waited.")
+    ] = 0
+    early: Annotated[
+        Count,
+        Field(
+            description="Examples whose label came before them, and was rejected: of the last "
+            "1,000 such labels."
+        ),
+    ] = 0
+    backwards: Annotated[
+        Count,
+        Field(description="Examples whose `time` was before that of an example before them."),
+    ] = 0
 
     def copy(self) -> Self:
         """Return the counts as they are now."""

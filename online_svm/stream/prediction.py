@@ -1,11 +1,22 @@
-"""What comes out of the predictor: columns for a run of examples, or one row of them."""
+"""Predictions in columns for a run of examples, or one row of them; reports of their validity."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field
 
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.answer_columns import COLUMNS, Column, Guarantee, Kind, Status
+from online_svm.stream.answer_columns import (
+    COLUMNS,
+    STRICT,
+    Column,
+    Count,
+    Guarantee,
+    Kind,
+    Probability,
+    Status,
+)
 from online_svm.stream.label_counts import LabelCounts
 from online_svm.stream.windowed_report import WindowedReport
 from online_svm.types import Bools, Floats, Ints
@@ -144,125 +155,160 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidityReport:
-    """Cumulative validity after `n` learned examples (emitted every `metrics_every`).
-
-    Attributes
-    ----------
-    n : int
-        Learned examples.
-    scored : int
-        Labelled examples that were answered after warm-up: what the sums below run over.
-    headline : MethodReport
-        The probability that comes first, with its interval.
-    venn : MethodReport
-        The Venn predictor's point probability with its hull.
-    maps : dict of str to MethodReport
-        The same for each published map.
-    windowed : WindowedReport or None
-        The headline over the last scored examples; None where the configuration asks for none.
-    labels : LateLabelReport or None
-        What became of late labels; None where a label comes with its example.
-    monitors : MonitorsReport or None
-        Where the monitors stand; None where they are off.
-    """
-
-    n: int
-    scored: int
-    headline: "MethodReport"
-    venn: "MethodReport"
-    maps: dict[str, "MethodReport"]
-    windowed: WindowedReport | None = None
-    labels: "LateLabelReport | None" = None
-    monitors: "MonitorsReport | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What a mean may yet become: at least, if the probabilities are right, and at most."""
-
-    lower: float
-    estimate: float
-    upper: float
-
-
-@dataclass(frozen=True, slots=True)
-class LateLabelReport:
-    """What became of late labels so far, and what those to come may do.
-
-    Attributes
-    ----------
-    counts : LabelCounts
-    open : int
-        Answers of a model whose label has not come.
-    accuracy, brier : Bounds or None
-        Of the headline, over what was scored and what is open; None before the first such.
-    """
-
-    counts: LabelCounts
-    open: int
-    accuracy: Bounds | None
-    brier: Bounds | None
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorsReport:
-    """Where the monitors stand.
-
-    Attributes
-    ----------
-    alarms : int
-        Alarms so far.
-    open : tuple of Alarm
-        Those that are open, the oldest first; the newest of each test.
-    tests : list of dict
-        The tests nearest to a finding, with their evidence; see `MonitorSet.report`.
-    """
-
-    alarms: int
-    open: tuple[Alarm, ...]
-    tests: list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
 class LabelReport:
-    """Accuracy of one choice of label against the probability given to it.
+    """One choice of label: its accuracy against the probability it was given.
 
-    `lower` and `upper` are None for a map, which has no interval. `paper_p` is the papers'
-    two-sided p-value of the number of hits; it is descriptive, never an alarm (it telescopes).
-    All are None before the first scored example.
+    All are null before the first scored example.
     """
 
-    accuracy: float | None
-    lower: float | None
-    probability: float | None
-    upper: float | None
-    paper_p: float | None
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    accuracy: Annotated[
+        Probability | None, Field(description="Share of examples with this label right.")
+    ]
+    lower: Annotated[
+        Probability | None, Field(description="Mean lower probability; null for a map.")
+    ]
+    probability: Annotated[Probability | None, Field(description="Mean point probability.")]
+    upper: Annotated[
+        Probability | None, Field(description="Mean upper probability; null for a map.")
+    ]
+    paper_p: Annotated[
+        Probability | None,
+        Field(
+            description="The papers' two-sided p-value of the number of hits. Descriptive only: it "
+            "looks fine under drift and is never the alarm."
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class MethodReport:
-    """One method's cumulative scores.
+    """Cumulative validity of one method."""
 
-    Attributes
-    ----------
-    predicted : LabelReport
-        For the label the method itself predicts (largest probability).
-    svm : LabelReport
-        For the SVM's own class, which no calibration data chose.
-    log_loss : float or None
-        Mean natural-log loss of the true label; probabilities are clipped at 1e-6.
-    brier : float or None
-        Mean Brier score: (p - y)^2 for two declared classes, else its sum over all.
-    clipped : int
-        Examples whose true label had a probability below 1e-6.
-    """
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    predicted: LabelReport
-    svm: LabelReport
-    log_loss: float | None
-    brier: float | None
-    clipped: int
+    predicted: Annotated[
+        LabelReport,
+        Field(
+            description="For the label the method itself predicts, the one with the largest "
+            "probability."
+        ),
+    ]
+    svm: Annotated[
+        LabelReport, Field(description="For the SVM's own class, which no calibration chose.")
+    ]
+    log_loss: Annotated[
+        float | None, Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
+    ]
+    brier: Annotated[
+        float | None,
+        Field(
+            description="Mean Brier score: (p - y)^2 for two declared classes, else its sum over "
+            "all."
+        ),
+    ]
+    clipped: Annotated[Count, Field(description="Examples whose p(true label) was clipped.")]
+
+
+@dataclass(frozen=True, slots=True)
+class MeanBounds:
+    """What a mean may yet become when all labels that are out have come."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    lower: Annotated[float, Field(description="The least it can become.")]
+    estimate: Annotated[
+        float,
+        Field(
+            description="What it becomes on average if the announced probabilities are right: an "
+            "estimate that assumes what it should show."
+        ),
+    ]
+    upper: Annotated[float, Field(description="The most it can become.")]
+
+
+@dataclass(frozen=True, slots=True)
+class LateLabelReport:
+    """What became of labels that come late."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    counts: Annotated[LabelCounts, Field(description="Examples and labels, counted.")]
+    open: Annotated[Count, Field(description="Answers of a model whose label has not come.")]
+    accuracy: Annotated[
+        MeanBounds | None,
+        Field(
+            description="Of the predicted label, over the scored and the open answers: all open "
+            "ones wrong, or all right."
+        ),
+    ]
+    brier: Annotated[
+        MeanBounds | None, Field(description="The Brier score of the headline, likewise.")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorsReport:
+    """Where the monitors stand, in a validity report."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    alarms: Annotated[Count, Field(description="Alarms so far.")]
+    open: Annotated[
+        tuple[Alarm, ...],
+        Field(
+            description="Alarms that are open, the oldest first; the newest of each test. An alarm "
+            "is open while the model or its calibration uses an example from before it."
+        ),
+    ]
+    tests: Annotated[
+        list[dict[str, Any]],
+        Field(
+            description="The tests nearest to a finding, each an object: `kind`, `scope` and "
+            "`name` as of an alarm; `log_wealth`, its evidence, and `threshold`, what it has to "
+            "reach, both natural logarithms; `alarms`, its alarms so far; `since`, examples "
+            "learned when it began, null before its first example; of a calibration test also "
+            "`deviation`, a mean of y - p with its confidence sequence; of a slice `off`, whether "
+            "it is one of those that are off with a false discovery rate of 5 % (they are all "
+            "listed)."
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ValidityReport:
+    """Validity, cumulative and recent, after every `metrics_every` learned examples."""
+
+    n: Annotated[Count, Field(description="Learned examples.")]
+    scored: Annotated[
+        Count,
+        Field(description="Labelled examples answered after warm-up: what the means run over."),
+    ]
+    headline: Annotated[
+        MethodReport,
+        Field(description="What an answer puts first: `probabilities` and `intervals`."),
+    ]
+    venn: Annotated[
+        MethodReport,
+        Field(description="The Venn predictor: the mean over its multiprobability, and `venn`."),
+    ]
+    maps: Annotated[dict[str, MethodReport], Field(description="Each published map.")]
+    windowed: Annotated[
+        WindowedReport | None,
+        Field(
+            description="The headline over the last scored examples. Only if `metrics_window` is "
+            "set."
+        ),
+    ] = None
+    monitors: Annotated[
+        MonitorsReport | None,
+        Field(description="Where the monitors stand; absent where they are off."),
+    ] = None
+    labels: Annotated[
+        LateLabelReport | None,
+        Field(description="What became of late labels. Only if `horizon` is set."),
+    ] = None
 
 
 def _constant(block: PredictionBlock, column: Column, _i: int) -> object:

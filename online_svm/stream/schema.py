@@ -1,4 +1,4 @@
-"""What an acceptable example looks like: its features and its label."""
+"""FeatureSchema: the features and the label that an example must have."""
 
 import re
 from collections.abc import Mapping, Sequence

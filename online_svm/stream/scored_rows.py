@@ -1,4 +1,4 @@
-"""What figures over time and monitors consume: answers, each beside the label that came for it."""
+"""ScoredRows: answers beside the labels that came for them, as windows and monitors take them."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Self

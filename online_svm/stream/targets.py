@@ -1,4 +1,4 @@
-"""What rows are learned from: labels, and in the place of some an annotator's probabilities."""
+"""Targets of learning: labels, and in the place of some an annotator's probabilities."""
 
 from collections.abc import Sequence
 

@@ -1,183 +1,213 @@
-"""What a validity report says of the most recent scored examples."""
+"""WindowedReport: figures of the most recent scored examples, in a validity report.
+
+Each field says here what it means: the page of messages is made from these classes.
+"""
 
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
+
+from online_svm.stream.answer_columns import STRICT, Count, Probability
+
+_Z = (
+    "in standard deviations that it has by chance if each probability is right; null where that is "
+    "zero. Descriptive: it is looked at again and again."
+)
+_PARTS = {
+    "miscalibration": "Part of `brier` that isotonic recalibration would save (CORP; Dimitriadis, "
+    "Gneiting & Jordan 2021). By chance alone it is positive too. "
+    "`brier` = `miscalibration` - `discrimination` + `uncertainty`.",
+    "discrimination": "What the recalibrated probabilities save against the constant frequency.",
+    "uncertainty": "The score of that constant.",
+}
+
+_Positive = Annotated[float, Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """One bin of a reliability diagram.
+    """One of at most ten bins of equal mass, by ascending probability."""
 
-    Attributes
-    ----------
-    count : int
-        Its examples.
-    probability : float
-        Mean of what was said.
-    frequency : float
-        Share of its examples where the event happened.
-    lower, upper : float
-        Where that share lies by chance if the probabilities are right: `consistency_band`.
-    """
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    count: int
-    probability: float
-    frequency: float
-    lower: float
-    upper: float
+    count: Annotated[int, Field(ge=1, description="Its examples.")]
+    probability: Annotated[Probability, Field(description="Mean of what was said.")]
+    frequency: Annotated[
+        Probability, Field(description="Share of its examples where the event happened.")
+    ]
+    lower: Annotated[
+        Probability,
+        Field(
+            description="Lower end of the consistency band: where the share lies nine times of ten "
+            "if the probabilities are right. Quantiles of the binomial distribution."
+        ),
+    ]
+    upper: Annotated[Probability, Field(description="Its upper end.")]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowScores:
-    """Scores of the headline over some examples; all but the count are None without any.
+    """Scores of the headline over some examples; without any, all but the count are null."""
 
-    Attributes
-    ----------
-    scored : int
-        The examples.
-    accuracy : float
-        Share of them whose predicted label was right.
-    probability, lower, upper : float
-        Mean of what was announced of that label.
-    z : float
-        Accuracy less `probability`, in standard deviations that it has if each probability is
-        right; None where that is zero. Descriptive.
-    log_loss, brier : float
-        As in `MethodReport`.
-    miscalibration, discrimination, uncertainty : float
-        Parts of `brier`, see `corp_decomposition`: the first less the second plus the third. For
-        more than two classes sums over the classes, as `brier` is.
-    calibration_error : float
-        Debiased: `calibration_error` of the probability of the last of two classes, or of the
-        predicted label where there are more. None for a single example.
-    """
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    scored: int
-    accuracy: float | None
-    lower: float | None
-    probability: float | None
-    upper: float | None
-    z: float | None
-    log_loss: float | None
-    brier: float | None
-    miscalibration: float | None
-    discrimination: float | None
-    uncertainty: float | None
-    calibration_error: float | None
+    scored: Annotated[Count, Field(description="The examples.")]
+    accuracy: Annotated[
+        Probability | None, Field(description="Share whose predicted label was right.")
+    ]
+    lower: Annotated[
+        Probability | None, Field(description="Mean lower end announced for that label.")
+    ]
+    probability: Annotated[
+        Probability | None, Field(description="Mean probability announced for it.")
+    ]
+    upper: Annotated[Probability | None, Field(description="Mean upper end announced for it.")]
+    z: Annotated[float | None, Field(description=f"`accuracy` less `probability`, {_Z}")]
+    log_loss: Annotated[
+        float | None, Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
+    ]
+    brier: Annotated[
+        float | None,
+        Field(
+            description="Mean Brier score: (p - y)^2 for two declared classes, else its sum over "
+            "all."
+        ),
+    ]
+    miscalibration: Annotated[float | None, Field(description=_PARTS["miscalibration"])]
+    discrimination: Annotated[float | None, Field(description=_PARTS["discrimination"])]
+    uncertainty: Annotated[float | None, Field(description=_PARTS["uncertainty"])]
+    calibration_error: Annotated[
+        float | None,
+        Field(
+            description="Root mean squared difference of frequency and probability in 15 equal-"
+            "mass bins, without what chance adds; 0 where that leaves less than nothing. Of the "
+            "probability of the last of two classes, or of the predicted label where there are "
+            "more. Null for a single example."
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedScores:
-    """The same, weighted: the last example counts 1, each one before it less by the same factor.
+    """The same scores, the last example with weight 1, each one before it with a little less."""
 
-    Attributes
-    ----------
-    weight : float
-        Sum of the weights; it approaches (metrics_window + 1) / 2.
-    accuracy, probability, lower, upper, log_loss, brier : float
-        As in `WindowScores`; None before the first scored example.
-    """
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    weight: float
-    accuracy: float | None
-    lower: float | None
-    probability: float | None
-    upper: float | None
-    log_loss: float | None
-    brier: float | None
+    weight: Annotated[
+        _Positive,
+        Field(description="Sum of the weights; it approaches (`window` + 1) / 2, half the window."),
+    ]
+    accuracy: Annotated[
+        Probability | None, Field(description="As in `WindowScores`; so are all below.")
+    ]
+    lower: Annotated[Probability | None, Field(description="Mean lower end.")]
+    probability: Annotated[Probability | None, Field(description="Mean probability.")]
+    upper: Annotated[Probability | None, Field(description="Mean upper end.")]
+    log_loss: Annotated[float | None, Field(description="Mean log loss.")]
+    brier: Annotated[float | None, Field(description="Mean Brier score.")]
 
 
 @dataclass(frozen=True, slots=True)
 class ClassFigures:
-    """How one class came about, beside how probable it was said to be.
+    """How one class came about, beside how probable it was said to be."""
 
-    Attributes
-    ----------
-    label : str or None
-        None is the slot of labels not seen yet.
-    examples : int
-        Those whose label it is.
-    frequency, probability : float
-        Their share of the window, and the mean probability that was announced for the class.
-    z : float or None
-        The first less the second, in standard deviations; None where that is zero. Descriptive.
-    brier, miscalibration, discrimination, uncertainty : float
-        Of the probability of this class against the rest.
-    calibration_error : float or None
-        Debiased, of the same.
-    predicted : int
-        Examples for which it was predicted.
-    accuracy, announced : float or None
-        Share of these that are right, and the mean probability announced for them.
-    """
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    label: str | None
-    examples: int
-    frequency: float
-    probability: float
-    z: float | None
-    brier: float
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
-    calibration_error: float | None
-    predicted: int
-    accuracy: float | None
-    announced: float | None
+    label: Annotated[
+        str | None, Field(description="The class; null is the slot of labels not seen yet.")
+    ]
+    examples: Annotated[Count, Field(description="Those of the window with this label.")]
+    frequency: Annotated[Probability, Field(description="Their share.")]
+    probability: Annotated[
+        _Positive, Field(description="Mean probability announced for the class.")
+    ]
+    z: Annotated[float | None, Field(description=f"`frequency` less `probability`, {_Z}")]
+    brier: Annotated[_Positive, Field(description="Brier score of that probability.")]
+    miscalibration: Annotated[_Positive, Field(description="As in `WindowScores`, for this class.")]
+    discrimination: Annotated[_Positive, Field(description="As in `WindowScores`, for this class.")]
+    uncertainty: Annotated[_Positive, Field(description="As in `WindowScores`, for this class.")]
+    calibration_error: Annotated[
+        float | None, Field(description="As in `WindowScores`, for this class.")
+    ]
+    predicted: Annotated[Count, Field(description="Examples for which the class was predicted.")]
+    accuracy: Annotated[Probability | None, Field(description="Share of these that are right.")]
+    announced: Annotated[float | None, Field(description="Mean probability announced for these.")]
 
 
 @dataclass(frozen=True, slots=True)
 class SliceScores:
-    """Scores of the examples of one slice.
+    """Scores of the examples of one slice."""
 
-    Attributes
-    ----------
-    value : str or None
-        The value that they share; None for all values beyond the first 20.
-    scores : WindowScores
-    """
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    value: str | None
-    scores: WindowScores
+    value: Annotated[
+        str | None,
+        Field(description="The value they share; null for all values after the first 20."),
+    ]
+    scores: Annotated[WindowScores, Field(description="Their scores.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Descriptive:
-    """Statistics that are looked at again and again over a moving window: no tests.
+    """Statistics of a moving window, looked at again and again: no tests.
 
-    See `calibration_statistics` and, for the index, `corp_decomposition`. They are of the same
-    event as `calibration_error`.
+    They are of the same event as `calibration_error`.
     """
 
-    spiegelhalter_z: float | None
-    kolmogorov_smirnov: float
-    kuiper: float
-    integrated_calibration_index: float
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    spiegelhalter_z: Annotated[
+        float | None,
+        Field(
+            description="Excess of the Brier score over what it is on average if the probabilities "
+            "are right, in standard deviations. Positive where they are too extreme."
+        ),
+    ]
+    kolmogorov_smirnov: Annotated[
+        _Positive,
+        Field(
+            description="Greatest |sum of y - p| over the examples up to some probability, over "
+            "their number."
+        ),
+    ]
+    kuiper: Annotated[
+        _Positive,
+        Field(description="The same between any two probabilities: finds deviations that cancel."),
+    ]
+    integrated_calibration_index: Annotated[
+        _Positive,
+        Field(description="Mean of |p - r|, where r is the isotonic regression of y on p."),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowedReport:
-    """The headline's figures over the last `window` scored examples.
+    """Figures of the headline over the last scored examples."""
 
-    Attributes
-    ----------
-    window : int
-        Examples that it may hold.
-    overall : WindowScores
-    weighted : WeightedScores
-    reliability : list of ReliabilityBin
-        Of the same event as `calibration_error`.
-    classes : list of ClassFigures
-        In the order of the classes. Of more than 32 those with the greatest |z|.
-    slices : dict of str to list of SliceScores
-        By name; values that no example of the window has are left out.
-    descriptive : Descriptive or None
-        None without an example.
-    """
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    window: int
-    overall: WindowScores
-    weighted: WeightedScores
-    reliability: list[ReliabilityBin]
-    classes: list[ClassFigures]
-    slices: dict[str, list[SliceScores]]
-    descriptive: Descriptive | None
+    window: Annotated[
+        int,
+        Field(ge=1, description="`metrics_window`: examples that the window may hold."),
+    ]
+    overall: Annotated[WindowScores, Field(description="Over the window.")]
+    weighted: Annotated[
+        WeightedScores, Field(description="Exponentially weighted over all examples.")
+    ]
+    reliability: Annotated[
+        list[ReliabilityBin],
+        Field(description="A reliability diagram of the same event as `calibration_error`."),
+    ]
+    classes: Annotated[
+        list[ClassFigures],
+        Field(description="Each class, sorted; of more than 32 those with the greatest |`z`|."),
+    ]
+    slices: Annotated[
+        dict[str, list[SliceScores]],
+        Field(
+            description="Of each slice, by name: the values that examples of the window have, in "
+            "the order in which they were met."
+        ),
+    ]
+    descriptive: Annotated[Descriptive | None, Field(description="Null without an example.")]

@@ -1,4 +1,4 @@
-"""What the support vector classifiers share as scikit-learn estimators."""
+"""Base of the support vector classifiers as scikit-learn estimators."""
 
 from typing import Any, Self
 

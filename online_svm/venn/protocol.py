@@ -1,4 +1,4 @@
-"""What a Venn predictor says of an example, and what every kind of Venn predictor offers."""
+"""The protocols of a Venn predictor and of its answers."""
 
 from dataclasses import dataclass
 from typing import Protocol, Self

@@ -16,7 +16,7 @@ from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats, Ints
 
 
-class Scorer(Protocol):
+class ExampleScorer(Protocol):
     """Holds examples in order of arrival and scores them by what it was last trained on."""
 
     def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
@@ -39,7 +39,7 @@ class Scorer(Protocol):
         """Return the scores of other examples, shape (m, n_scores)."""
 
 
-def make_scorer(estimator: Any, classes: NDArray[Any], window: int | None) -> Scorer:
+def make_scorer(estimator: Any, classes: NDArray[Any], window: int | None) -> ExampleScorer:
     """Return the scorer for `estimator`: warm-started for `OnlineSVC`, refitted for any other."""
     if estimator is None or type(estimator) is OnlineSVC:
         return MachineScorer(estimator or OnlineSVC(), classes, window)
@@ -79,7 +79,7 @@ class HeldExamples:
         return self._codes.since(self._codes.first)
 
 
-class MachineScorer(Scorer):
+class MachineScorer(ExampleScorer):
     """An exact online SVM: warm starts, and held scores kept up by the solver itself.
 
     Parameters
@@ -160,7 +160,7 @@ class MachineScorer(Scorer):
         return class_penalties(self._svc.C, self._svc.class_weight, self._classes, codes)
 
 
-class EstimatorScorer(Scorer):
+class EstimatorScorer(ExampleScorer):
     """Any scikit-learn classifier with a decision function, cloned and fitted anew on T.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from online_svm.metrics.scores import CLIP
-from online_svm.metrics.sequential.comparison import Comparison
+from online_svm.metrics.sequential.comparison import ScoreComparison
 from online_svm.metrics.sequential.recent_mean import MeanSince, strongest_mean
 from online_svm.types import Floats
 from workers.errors import BadConfiguration
@@ -121,7 +121,7 @@ def compare(first: "Store", second: "Store", level: float = 0.05) -> FeedCompari
 
 
 def _compared(values: Floats, largest: float, level: float) -> LossComparison:
-    test = Comparison(largest, level)
+    test = ScoreComparison(largest, level)
     test.update(np.ascontiguousarray(values[:, 0]), np.ascontiguousarray(values[:, 1]))
     is_first, is_second = test.rejected.tolist()
     found = "first" if is_first and not is_second else "second" if is_second else None

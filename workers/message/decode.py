@@ -6,19 +6,22 @@ entries share a batch. What is accepted, and every reason code, is defined by `e
 alone.
 """
 
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from online_svm.errors import InvalidExample
 from online_svm.stream.given_answer import GivenAnswer
+from online_svm.stream.input_batch import InputBatch, LateLabel
 from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.slices import SliceValue
 from online_svm.types import Floats
 from workers.config.settings import Limits
+from workers.feed.position import parse_id
+from workers.feed.state_fields import MAX_COUNT
 from workers.message import column_decode, entry_decode
-from workers.message.label_entry import LateLabel, decode_label_entry, is_label_entry
+from workers.message.label_entry import decode_label_entry, is_label_entry
 
 Fields = entry_decode.Fields
 Entry = tuple[bytes, Fields]
@@ -67,42 +70,35 @@ class Decoded:
     late: dict[int, LateLabel] = field(default_factory=dict)
     given: dict[int, GivenAnswer] = field(default_factory=dict)
 
-    def without(self, repeats: Container[int], rejected: Mapping[int, InvalidExample]) -> "Decoded":
-        """Return the batch with fewer accepted entries, and perhaps more rejected ones."""
-        left_out = [i in repeats or i in rejected for i in self.accepted]
-        kept = [row for row, is_left_out in enumerate(left_out) if not is_left_out]
-        return Decoded(
-            self.X[kept],
-            [self.labels[row] for row in kept],
-            [self.probabilities[row] for row in kept],
-            [self.slices[row] for row in kept],
-            self.ids,
-            [self.times[row] for row in kept],
-            [self.accepted[row] for row in kept],
-            {**self.rejected, **rejected},
-            self.schema,
+    def batch(self, entries: Sequence[Entry], first: int) -> InputBatch:
+        """Return what the predictor takes; `first` entries of the stream came before the batch.
+
+        Where labels may come late, the time of an example that has none is that of its entry ID.
+        """
+        of_all = len(self.accepted) == len(self.ids)
+        times = None
+        if self.schema.takes_late_labels:
+            pairs = zip(self.accepted, self.times, strict=True)
+            times = [_sent(entries[i][0]) if at is None else at for i, at in pairs]
+        return InputBatch(
+            self.X,
+            self.labels,
+            self.accepted,
             self.late,
-            self.given,
+            first,
+            self._probability_column(),
+            self.schema,
+            self.ids if of_all else [self.ids[i] for i in self.accepted],
+            times,
+            None if self.slices.count(None) == len(self.slices) else self.slices,
+            [self.given.get(i) for i in self.accepted] if self.given else None,
         )
 
-    def learned(self) -> list[bool]:
-        """Return whether each row of `X` is learned: it has a label or a probability."""
-        targets = zip(self.labels, self.probabilities, strict=True)
-        return [label is not None or p is not None for label, p in targets]
-
-    def probability_column(self) -> Floats | None:
+    def _probability_column(self) -> Floats | None:
         """Return the probabilities as an array, NaN where there is none; None if no row has one."""
         if self.probabilities.count(None) == len(self.probabilities):
             return None
         return np.array(self.probabilities, dtype=np.float64)
-
-    def answer_column(self) -> list[GivenAnswer | None] | None:
-        """Return the answers that were given to the rows; None if no row has one."""
-        return [self.given.get(i) for i in self.accepted] if self.given else None
-
-    def slice_column(self) -> list[SliceValue | None] | None:
-        """Return the slices of the rows; None if no row has any."""
-        return None if self.slices.count(None) == len(self.slices) else self.slices
 
 
 def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> Decoded:
@@ -219,6 +215,11 @@ class _PartwiseDecoder:
             self._schema = read.schema
             if read.given is not None:
                 self._given[position] = read.given
+
+
+def _sent(entry_id: bytes) -> int:
+    """Return the milliseconds of an entry ID; 0 without one, as a row of a file."""
+    return min(parse_id(entry_id)[0], MAX_COUNT) if entry_id else 0
 
 
 def _layout(fields: Fields) -> Hashable:

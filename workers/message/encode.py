@@ -1,7 +1,7 @@
 """Encode predictions as JSON payloads: the last part of the hot path."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -279,14 +279,14 @@ def encode_label(seq: int, n: int, id: str | None, example: str, label: str, don
     return orjson.dumps(head | {"example": example, "label": label, "done": done})
 
 
+_REPORTED = [field.name for field in fields(ValidityReport) if field.name != "n"]
+
+
 def encode_report(report: ValidityReport, seq: int) -> bytes:
     """Return the payload of a validity report, as `MetricsMessage` describes it."""
-    head = {"v": VERSION, "n": report.n, "seq": seq, "scored": report.scored}
-    body = {"headline": report.headline, "venn": report.venn, "maps": report.maps}
-    windowed = {} if report.windowed is None else {"windowed": report.windowed}
-    monitors = {} if report.monitors is None else {"monitors": report.monitors}
-    labels = {} if report.labels is None else {"labels": report.labels}
-    return dumps(head | body | windowed | monitors | labels)
+    said = {name: getattr(report, name) for name in _REPORTED}
+    parts = {name: part for name, part in said.items() if part is not None}
+    return dumps({"v": VERSION, "n": report.n, "seq": seq, **parts})
 
 
 def encode_alarms(alarms: Sequence[Alarm], seq: int) -> bytes:

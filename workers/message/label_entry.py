@@ -1,29 +1,15 @@
 """Decode a label entry: the label of an example that came before."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from online_svm.errors import InvalidExample
+from online_svm.stream.input_batch import LateLabel
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
 from workers.message.entry_decode import Fields, check_names, check_size, pairs, read_id, read_label
 
 _FIELDS = frozenset((b"for", b"y", b"id"))
 _NO_LABELS = frozenset((b"x", b"xb", b"p"))
-
-
-class LateLabel(NamedTuple):
-    """The label of an example that came before.
-
-    Attributes
-    ----------
-    example : str
-        The producer's id of the example.
-    label : str
-    """
-
-    example: str
-    label: str
 
 
 def is_label_entry(fields: Fields, schema: FeatureSchema) -> bool:

@@ -15,7 +15,7 @@ from workers.refit.pipe import ChildPipe
 
 if TYPE_CHECKING:
     from online_svm.config import PredictorConfig
-    from online_svm.refit.committee.said import Said
+    from online_svm.refit.committee.progressive_scores import ProgressiveScores
 
 
 class ParentGone(Exception):
@@ -78,11 +78,11 @@ class Helpers:
         except Stopped:
             raise ParentGone from None
 
-    def said(self) -> "list[Said]":
+    def said(self) -> "list[ProgressiveScores]":
         """Wait for what the members of each helper say of a task that it was asked."""
-        from online_svm.refit.committee.said import Said
+        from online_svm.refit.committee.progressive_scores import ProgressiveScores
 
-        return [Said.from_state(reply) for reply in self.replies()]
+        return [ProgressiveScores.from_state(reply) for reply in self.replies()]
 
     def states(self) -> dict[tuple[int, ...], bytes]:
         """Wait for the states that the helpers were asked for, by the numbers of their members."""

@@ -6,14 +6,14 @@ payloads with the committed ones.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from typing import NamedTuple
 
 from online_svm.errors import InvalidExample
+from online_svm.predictor.batch_result import AnsweredRows, BatchResult
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.pending_examples import PendingExample
 from online_svm.predictor.waits import Waits, finished
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.prediction import PredictionBlock, ValidityReport
+from online_svm.stream.prediction import ValidityReport
 from workers.config.settings import Limits, Payload
 from workers.feed.commit import HEAD_BYTES, DeadLetter
 from workers.feed.position import ALARMS, MET, OUT, Position, chain
@@ -28,8 +28,6 @@ from workers.message.encode import (
     encode_report,
 )
 from workers.message.forms import encode_answers
-from workers.session.admission import admit
-from workers.session.late_admission import LateAdmission, admit_late
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,46 +91,28 @@ def processing(
     entries: Sequence[tuple[bytes, Fields]],
     recent: RecentIds | None = None,
 ) -> Waits[Outcome]:
-    """Do what `process` does in steps, as `OnlinePredictor.steps_of_many` does."""
-    recent = recent or RecentIds(0)
-    answered = yield from answering(predictor, limits, before.seq, entries, recent)
-    return _encoded(answered, predictor.n, before, entries, limits.payload)
+    """Do what `process` does in steps, as `OnlinePredictor.processing` does.
 
-
-@dataclass(frozen=True, slots=True)
-class AnsweredBatch:
-    """The answers to a batch, before payloads are made of them.
-
-    Attributes
-    ----------
-    decoded : Decoded
-        With the answered examples alone as accepted entries.
-    results : sequence of (PredictionBlock, ValidityReport or Alarm)
-        A report and an alarm follow the block of the example that completed or raised it.
-    repeats : mapping of int to int
-        Position of each repeat, and the `seq` that it repeats.
-    late : LateAdmission or None
-        What became of the entries, where labels may come late.
-    learned : sequence of PendingExample
-        There, the examples that were learned, with the answers they had.
+    An entry may complete several reports. The last of them is published: it covers the others.
     """
+    decoded, result = yield from answering(predictor, limits, before.seq, entries, recent)
+    rejected = sorted((decoded.rejected | result.rejected).items())
+    out = _answer_others(decoded, result, before, rejected)
+    for answered in result.answers:
+        _place(answered, decoded, before.seq, out, limits.payload)
+    reports = dict(result.reports)
+    raised: dict[int, list[Alarm]] = {}
+    for index, alarm in result.alarms:
+        raised.setdefault(index, []).append(alarm)
+    dead_letters = [_dead_letter(entries[i], error) for i, error in rejected]
+    return _outcome(predictor.n, before, entries, out, reports, raised, dead_letters)
+
+
+class AnsweredBatch(NamedTuple):
+    """The answers to a batch, before payloads are made of them."""
 
     decoded: Decoded
-    results: Sequence[PredictionBlock | ValidityReport | Alarm]
-    repeats: Mapping[int, int]
-    late: LateAdmission | None = None
-    learned: Sequence[PendingExample] = ()
-
-    def causes(self) -> Iterator[tuple[int, ValidityReport | Alarm]]:
-        """Yield the position of the entry that completed each report, and raised each alarm."""
-        done = 0
-        for result in self.results:
-            if isinstance(result, PredictionBlock):
-                done += len(result)
-            elif self.late is None:
-                yield self.decoded.accepted[done - 1], result
-            else:
-                yield self.late.position(result.n), result
+    result: BatchResult
 
 
 def answering(
@@ -140,66 +120,39 @@ def answering(
     limits: Limits,
     seq: int,
     entries: Sequence[tuple[bytes, Fields]],
-    recent: RecentIds,
+    recent: RecentIds | None = None,
 ) -> Waits[AnsweredBatch]:
     """Decode a batch, answer it and learn it; `seq` entries came before."""
     decoded = decode(entries, predictor.schema, limits)
-    if predictor.late is not None:
-        ids = [entry[0] for entry in entries]
-        admitted = admit_late(decoded, ids, seq, recent, predictor, limits)
-        learned = predictor.late.to_learn()
-        results = yield from predictor.steps_of_accepted(admitted.decoded.schema)
-        return AnsweredBatch(admitted.decoded, results, admitted.repeats, admitted, learned)
-    decoded, repeats = admit(decoded, seq, recent, predictor.labels, limits.max_classes)
-    results = yield from predictor.steps_of_many(
-        decoded.X,
-        decoded.labels,
-        decoded.probability_column(),
-        decoded.schema,
-        slices=decoded.slice_column(),
-        given=decoded.answer_column(),
-    )
-    return AnsweredBatch(decoded, results, repeats)
+    batch = decoded.batch(entries, seq)
+    result = yield from predictor.processing(batch, recent, limits.max_classes)
+    return AnsweredBatch(decoded, result)
 
 
-def _encoded(
-    answered: AnsweredBatch,
+def _outcome(
     n: int,
     before: Position,
     entries: Sequence[tuple[bytes, Fields]],
-    form: Payload,
+    out: list[bytes],
+    reports: Mapping[int, ValidityReport],
+    raised: Mapping[int, Sequence[Alarm]],
+    dead_letters: list[DeadLetter],
 ) -> Outcome:
-    """Return the payloads and the position after a batch, after which n examples are learned.
-
-    Where labels come late, an entry may complete several reports. The last of them is published: it
-    covers the others.
-    """
+    """Return the payloads and the position after a batch, after which n examples are learned."""
     ids = [entry[0] for entry in entries]
-    out, dead_letters = _answer_others(answered, before, entries)
-    done = 0
-    for block in answered.results:
-        if isinstance(block, PredictionBlock):
-            _place(block, answered.decoded, done, before.seq, out, form)
-            done += len(block)
-    reports: dict[int, ValidityReport] = {}
-    raised: dict[int, list[Alarm]] = {}
-    for i, result in answered.causes():
-        if isinstance(result, ValidityReport):
-            reports[i] = result
-        else:
-            raised.setdefault(i, []).append(result)
     met = [(ids[i], encode_report(report, before.seq + i)) for i, report in reports.items()]
     alarms = [(ids[i], encode_alarms(found, before.seq + i)) for i, found in raised.items()]
     digest = chain(before.digest, _links(ids, out, dict(met), dict(alarms)))
     after = Position(ids[-1], before.seq + len(ids), n, digest)
-    return Outcome(before, after, ids, out, met, alarms, dead_letters, list(reports.values()))
+    told = list(reports.values())
+    return Outcome(before, after, ids, out, met, alarms, dead_letters, told)
 
 
 def _place(
-    block: PredictionBlock, decoded: Decoded, done: int, seq: int, out: list[bytes], form: Payload
+    answered: AnsweredRows, decoded: Decoded, seq: int, out: list[bytes], form: Payload
 ) -> None:
     """Put the payloads of a block at the positions of its entries in the batch."""
-    rows = decoded.accepted[done : done + len(block)]
+    rows, block = answered
     seqs, ids = [seq + i for i in rows], [decoded.ids[i] for i in rows]
     payloads = encode_answers(block, seqs, ids, form)
     for i, payload in zip(rows, payloads, strict=True):
@@ -207,36 +160,23 @@ def _place(
 
 
 def _answer_others(
-    answered: AnsweredBatch, before: Position, entries: Sequence[tuple[bytes, Fields]]
-) -> tuple[list[bytes], list[DeadLetter]]:
-    """Return a payload for each entry, and the dead letters.
+    decoded: Decoded,
+    result: BatchResult,
+    before: Position,
+    rejected: Sequence[tuple[int, InvalidExample]],
+) -> list[bytes]:
+    """Return a payload for each entry.
 
-    Rejected and repeated entries and labels have theirs; those of the examples are still empty.
+    Labels and entries that were rejected or repeated have theirs; those of the others are empty.
     """
-    out = [b""] * len(entries)
-    dead_letters: list[DeadLetter] = []
-    decoded, taken = answered.decoded, {} if answered.late is None else answered.late.taken
-    if not (decoded.rejected or answered.repeats or taken):
-        return out, dead_letters
-    learned = _learned_before(answered, before.n, len(entries))
-    for i, first in answered.repeats.items():
-        out[i] = encode_duplicate(before.seq + i, learned[i], decoded.ids[i], first)
-    for i, label in taken.items():
-        out[i] = encode_label(before.seq + i, learned[i], decoded.ids[i], *label.late, label.done)
-    for i, error in sorted(decoded.rejected.items()):
-        out[i] = encode_rejected(error, before.seq + i, learned[i], decoded.ids[i])
-        dead_letters.append(_dead_letter(entries[i], error))
-    return out, dead_letters
-
-
-def _learned_before(answered: AnsweredBatch, n: int, count: int) -> Sequence[int]:
-    """Return how many examples are learned before each entry; n are before the first."""
-    if answered.late is not None:
-        return answered.late.learned
-    learns = [0] * count
-    for i, is_learned in zip(answered.decoded.accepted, answered.decoded.learned(), strict=True):
-        learns[i] = int(is_learned)
-    return list(accumulate(learns, initial=n))
+    out, seq, n = [b""] * len(decoded.ids), before.seq, result.learned_before
+    for i, first in result.repeats.items():
+        out[i] = encode_duplicate(seq + i, n(i), decoded.ids[i], first)
+    for i, (late, done) in result.taken.items():
+        out[i] = encode_label(seq + i, n(i), decoded.ids[i], *late, done)
+    for i, error in rejected:
+        out[i] = encode_rejected(error, seq + i, n(i), decoded.ids[i])
+    return out
 
 
 def _dead_letter(entry: tuple[bytes, Fields], error: InvalidExample) -> DeadLetter:

@@ -102,7 +102,7 @@ class Replay:
         return finished(self.answering(entries))
 
     def answering(self, entries: Sequence[tuple[bytes, Fields]]) -> Waits[Outcome]:
-        """Do what `answer` does in steps, as `OnlinePredictor.steps_of_many` does."""
+        """Do what `answer` does in steps, as `OnlinePredictor.processing` does."""
         outcome = yield from processing(
             self.predictor, self.limits, self.position, entries, self.recent
         )

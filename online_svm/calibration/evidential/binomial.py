@@ -1,4 +1,4 @@
-"""What k positives among n examples say about the next one, in three models of belief.
+"""Binomial models: what k positives among n examples say about the next one, in three models.
 
 Closed forms of Xu et al. (2016), section 4.1, and the contours behind them: the plausibility of
 each value tau of the unknown proportion. Without examples every model is vacuous.

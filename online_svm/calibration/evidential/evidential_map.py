@@ -1,4 +1,4 @@
-"""What the evidential maps share: masses at a score, and what is read off them."""
+"""EvidentialMap: masses at a score, and what is read off them."""
 
 from abc import abstractmethod
 

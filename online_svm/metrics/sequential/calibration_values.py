@@ -1,4 +1,4 @@
-"""What the calibration tests bet on: y - p of each row, overall and by part."""
+"""Values that the calibration tests bet on: y - p of each row, overall and by part."""
 
 from typing import NamedTuple
 

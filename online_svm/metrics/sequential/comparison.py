@@ -16,7 +16,7 @@ from online_svm.types import Arrays, Bools, Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MeanDifference:
     """Mean of the first's losses less the second's, with its confidence sequence."""
 
     lower: float
@@ -24,7 +24,7 @@ class Difference:
     upper: float
 
 
-class Comparison:
+class ScoreComparison:
     """Tests of whether the first or the second of two loses less.
 
     Parameters
@@ -41,7 +41,7 @@ class Comparison:
 
     Examples
     --------
-    >>> comparison = Comparison(bound=1.0, level=0.05)
+    >>> comparison = ScoreComparison(bound=1.0, level=0.05)
     >>> comparison.update(np.full(400, 0.30), np.full(400, 0.20))
     >>> comparison.rejected  # is the first better? is the second?
     array([False,  True])
@@ -71,9 +71,9 @@ class Comparison:
         return self._first_loses.count
 
     @property
-    def difference(self) -> Difference:
+    def difference(self) -> MeanDifference:
         """Mean of the first's losses less the second's."""
-        return Difference(*self._first_loses.interval())
+        return MeanDifference(*self._first_loses.interval())
 
     @property
     def log_wealth(self) -> Floats:

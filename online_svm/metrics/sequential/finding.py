@@ -1,4 +1,4 @@
-"""What a monitor found."""
+"""Finding: a test of a monitor that was rejected."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""How far an interval reaches, by its start and variance: looked up, or found once.
+"""Reach of an interval, by its start and variance: looked up, or found once.
 
 A start has a share of the level that does not depend on how many will follow. The boundary of
 `mixture_boundary` grows with the variance, so that of the next point of a grid may stand for it.

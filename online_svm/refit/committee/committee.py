@@ -21,7 +21,7 @@ from online_svm.config import PredictorConfig
 from online_svm.refit.committee.logistic_machine import LogisticMachine
 from online_svm.refit.committee.members import MEMBERS, Member
 from online_svm.refit.committee.model import CommitteeModel, member_scores
-from online_svm.refit.committee.said import Said
+from online_svm.refit.committee.progressive_scores import ProgressiveScores
 from online_svm.refit.committee.stack import Stack
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import Header, State
@@ -144,7 +144,7 @@ class Committee:
             machine.set_penalties(own)
             machine.solve()
 
-    def said(self, window: Window) -> Said:
+    def said(self, window: Window) -> ProgressiveScores:
         """Return the machines, what they said before, and what they say of the examples now."""
         models = self._made()
         calibration = self._values(models, window.X[~window.trains], is_training=False)
@@ -153,7 +153,7 @@ class Committee:
         if unsaid.any():
             own = self._values(models, window.X[window.trains], is_training=True)
             training[unsaid] = own[unsaid]
-        return Said(self.numbers, models, self._foreseen, training, calibration)
+        return ProgressiveScores(self.numbers, models, self._foreseen, training, calibration)
 
     def state(self) -> State:
         """Return header and arrays; the rows are left out, since whoever continues holds them.
@@ -236,12 +236,12 @@ class Committee:
         return values
 
 
-def fitted(said: Said, window: Window) -> Fitted:
+def fitted(said: ProgressiveScores, window: Window) -> Fitted:
     """Return the model of all members with its sigmoids and stack, and its scores of the examples.
 
     Parameters
     ----------
-    said : Said
+    said : ProgressiveScores
         By all members.
     window : Window
     """

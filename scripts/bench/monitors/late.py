@@ -5,6 +5,7 @@ import numpy as np
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.alarm import Alarm
+from online_svm.stream.input_batch import InputBatch, LateLabel
 
 ROWS, RATE, HORIZON = 3_000, 0.3, 250
 SOONER = (240, 0)
@@ -42,13 +43,14 @@ def late_alarms(
     X = rng.normal(size=(ROWS, 2))
     X[:, 0] += codes
     predictor = OnlinePredictor(config)
-    late, labels = predictor.late, ("no", "yes")
-    assert late is not None
+    rows, late, index = list[int](), dict[int, LateLabel](), 0
     for i in range(ROWS):
-        late.accept(X[i], id=str(i))
+        rows.append(index)
         for code in (0, 1):
             known = i - delays[code]
             if known >= 0 and codes[known] == code:
-                late.label(str(known), labels[code])
-    answers = predictor.answer_accepted()
-    return [one for one in answers if isinstance(one, Alarm) and one.kind == "calibration"]
+                index += 1
+                late[index] = LateLabel(str(known), ("no", "yes")[code])
+        index += 1
+    batch = InputBatch(X, [None] * ROWS, rows, late, ids=[str(i) for i in range(ROWS)])
+    return [alarm for _, alarm in predictor.process(batch).alarms if alarm.kind == "calibration"]

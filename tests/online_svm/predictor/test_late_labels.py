@@ -13,6 +13,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.snapshot import pack, unpack
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.example import Example
+from online_svm.stream.input_batch import InputBatch, LateLabel
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 
 SMALL = {
@@ -48,20 +49,27 @@ def stream(n, rng, classes=("a", "b"), longest=30, never=0.1):
     return X, labels, events
 
 
+def batch_of(X, events, first=0):
+    """Return events as a batch; `first` events came before them."""
+    rows = [k for k, (kind, _, _) in enumerate(events) if kind == "example"]
+    numbers = [events[k][1] for k in rows]
+    late = {
+        k: LateLabel(str(i), label) for k, (kind, i, label) in enumerate(events) if kind == "label"
+    }
+    times = [1000 * i - 700 * (i % 3) for i in numbers]
+    labels, ids = [events[k][2] for k in rows], [str(i) for i in numbers]
+    return InputBatch(X[numbers], labels, rows, late, first, ids=ids, times=times)
+
+
 def follow(predictor, X, events, size):
     """Answer events in calls of `size`; return the answers one by one, and what labels gave."""
     answers, outcomes = [], []
     for begin in range(0, len(events), size):
-        for kind, i, label in events[begin : begin + size]:
-            if kind == "example":
-                time = 1000 * i - 700 * (i % 3)
-                predictor.late.accept(X[i], id=str(i), label=label, time=time)
-                continue
-            try:
-                outcomes.append(predictor.late.label(str(i), label))
-            except InvalidExample as error:
-                outcomes.append(error.code)
-        for answer in predictor.answer_accepted():
+        result = predictor.process(batch_of(X, events[begin : begin + size], begin))
+        done = {k: taken.done for k, taken in result.taken.items()}
+        done |= {k: error.code for k, error in result.rejected.items()}
+        outcomes += [what for _, what in sorted(done.items())]
+        for answer in result.found:
             rows = answer
             if isinstance(answer, PredictionBlock):
                 rows = [answer.row(k) for k in range(len(answer))]
@@ -208,14 +216,16 @@ def deviations(streams, in_time):
         labels = rng.choice(["a", "b"], size=70, p=[0.6, 0.4])
         X = rng.normal(size=(70, 2)) + (labels == "b")[:, None]
         predictor = OnlinePredictor(config)
-        said, due = [], {}
+        said, due, events = [], {}, []
         for i in range(70):
-            predictor.late.accept(X[i], id=str(i))
+            events.append(("example", i, None))
             due.setdefault(i + int(rng.integers(0, 12)), []).append(i)
-            for told in due.pop(i, []):
-                if in_time or labels[told] == "b" or told % 2:
-                    predictor.late.label(str(told), labels[told])
-        for block in predictor.answer_accepted():
+            events += [
+                ("label", told, labels[told])
+                for told in due.pop(i, [])
+                if in_time or labels[told] == "b" or told % 2
+            ]
+        for block in predictor.process(batch_of(X, events)).found:
             if isinstance(block, PredictionBlock) and block.status == "ok":
                 said += [block.row(k) for k in range(len(block))]
         truth = labels[70 - len(said) :]

@@ -215,13 +215,13 @@ def test_mixed_changes_nothing_else_and_is_reported_like_the_other_maps() -> Non
 def test_only_labelled_examples_answered_after_warming_change_the_weights() -> None:
     X, labels = stream(60)
     predictor = OnlinePredictor(declared())
-    assert predictor._mixture is not None
+    assert predictor._answerer._mixture is not None
     run(predictor, X[:10], labels[:10], 1)
-    assert predictor._mixture.weights.tolist() == [0.25] * 4
+    assert predictor._answerer._mixture.weights.tolist() == [0.25] * 4
     run(predictor, X[10:30], [None] * 20, 1)
-    assert predictor._mixture.weights.tolist() == [0.25] * 4
+    assert predictor._answerer._mixture.weights.tolist() == [0.25] * 4
     run(predictor, X[30:], labels[30:], 1)
-    assert len(set(predictor._mixture.weights.tolist())) > 1
+    assert len(set(predictor._answerer._mixture.weights.tolist())) > 1
 
 
 def test_the_slot_of_unseen_labels_has_the_share_of_the_venn_predictor_and_the_floors(
@@ -231,13 +231,13 @@ def test_the_slot_of_unseen_labels_has_the_share_of_the_venn_predictor_and_the_f
     X, labels = stream(60)
     predictor = OnlinePredictor(config_of(committee="single"))
     run(predictor, X, labels, 60)
-    assert predictor._mixture is not None
-    weights = predictor._mixture.weights
+    assert predictor._answerer._mixture is not None
+    weights = predictor._answerer._mixture.weights
     (block,) = [b for b in predictor.step_many(X[:1], [None]) if isinstance(b, PredictionBlock)]
     expected = weights[0] * block.point[0, 2] + weights[1:].sum() * FLOOR
     assert block.maps["mixed"][0, 2] == pytest.approx(expected, rel=1e-9)
     run(predictor, X[:1], ["new"], 1)
-    assert predictor._mixture.weights[0] > weights[0]
+    assert predictor._answerer._mixture.weights[0] > weights[0]
 
 
 def test_the_map_of_a_psvm_is_mixed_as_well() -> None:
@@ -246,8 +246,8 @@ def test_the_map_of_a_psvm_is_mixed_as_well() -> None:
     predictor = OnlinePredictor(config)
     answer = run(predictor, X, labels, 120)[-2]
     assert list(answer.maps) == ["platt", "psvm", "mixed"]
-    assert predictor._mixture is not None
-    assert len(predictor._mixture.weights) == 3
+    assert predictor._answerer._mixture is not None
+    assert len(predictor._answerer._mixture.weights) == 3
 
 
 def test_mixed_alone_is_the_clipped_venn_predictor() -> None:

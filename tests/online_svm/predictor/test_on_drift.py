@@ -212,7 +212,7 @@ def test_a_model_of_later_examples_is_judged_by_its_own_answers_alone(policy):
     X, y = inverted(1500, 1000, 1500)
     predictor = OnlinePredictor(cheap(on_drift=policy))
     (first,) = {alarm.n for alarm in alarms_of(predictor.step_many(X, y))}
-    for test in predictor._monitors.report().tests:
+    for test in predictor._answerer.scoring._monitors.report().tests:
         assert test["since"] >= first
         if test["kind"] == "calibration":
             assert test["deviation"]["since"] >= first

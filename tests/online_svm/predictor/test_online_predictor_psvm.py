@@ -249,7 +249,7 @@ def test_a_probability_is_learned_and_counted_but_not_scored() -> None:
     answers = predictor.step_many(X, labels, probs)
     assert predictor.n == 150
     assert [p.n for p in rows(answers)] == list(range(150))
-    report = predictor._validity.report(150)
+    report = predictor._answerer.scoring._validity.report(150)
     warm = [p.status == "ok" for p in rows(answers)]
     scored = sum(1 for y, ok in zip(labels, warm, strict=True) if ok and y is not None)
     assert report.scored == scored < 150

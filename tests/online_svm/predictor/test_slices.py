@@ -6,7 +6,7 @@ import pytest
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.metrics.windowed import windowed_validity
-from online_svm.predictor import predictor_state
+from online_svm.predictor import answer_scoring
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import ValidityReport
@@ -26,7 +26,7 @@ SETTINGS = {
 @pytest.fixture(autouse=True)
 def _few_values(monkeypatch):
     """Tell three values of a slice apart, not twenty."""
-    for module in (predictor_state, windowed_validity):
+    for module in (answer_scoring, windowed_validity):
         monkeypatch.setattr(module, "SLICE_VALUES", 3)
 
 
@@ -134,7 +134,7 @@ def test_a_hundred_thousand_values_of_a_slice_take_no_memory():
     one.step_many(np.zeros((10, 2)), [None] * 10, slices=[(f"v{i}", None) for i in range(10)])
     before = len(one.snapshot())
     many = [(f"w{i}\x1b[2J", None) for i in range(100_000)]
-    assert set(one.slice_codes(many, len(many))[:, 0].tolist()) == {3}
+    assert set(one._answerer.scoring.slice_codes(many, len(many))[:, 0].tolist()) == {3}
     assert len(one.snapshot()) == before
 
 

@@ -182,7 +182,7 @@ def test_the_open_alarms_of_a_feed_that_never_closes_them_stay_as_few_as_its_tes
     predictor = OnlinePredictor(cheap(window=None, refit_every=500))
     answers = predictor.step_many(X, y)
     alarms = [answer for answer in answers if isinstance(answer, Alarm)]
-    monitors = predictor._monitors.report()
+    monitors = predictor._answerer.scoring._monitors.report()
     assert monitors.alarms == len(alarms) > len(monitors.open) > 0
 
 

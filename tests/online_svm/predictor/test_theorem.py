@@ -19,6 +19,7 @@ from exact_streams import (
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.refit_schedule import RefitSchedule
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.split import training_mask
 
@@ -44,10 +45,10 @@ def test_what_is_called_exact_is_calibrated_at_each_early_step(taxonomy: str, ki
 def test_the_simulation_sees_that_the_first_refit_waited_for_labels_that_calibrate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def by_window(predictor: OnlinePredictor, start: int, n: int) -> bool:
-        return len(np.unique(predictor._examples.codes(start, n))) > 1
+    def by_window(schedule: RefitSchedule, start: int, n: int) -> bool:
+        return len(np.unique(schedule._examples.codes(start, n))) > 1
 
-    monkeypatch.setattr(OnlinePredictor, "_can_train", by_window)
+    monkeypatch.setattr(RefitSchedule, "_can_train", by_window)
     found = early("class", "5 %", draws=1200)
     assert not found.holds, str(found)
 

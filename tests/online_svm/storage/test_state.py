@@ -11,7 +11,7 @@ OTHER_WORDS = {
     "load_state", "state_dict", "to_bytes", "from_bytes", "restore",
 }  # fmt: skip
 
-WHOLES = {"PredictorState.restore", "Combiner.restore", "AnsweringState.restore"}
+WHOLES = {"OnlinePredictor.restore", "Combiner.restore", "AnsweringState.restore"}
 """Those that make an archive of themselves: `snapshot` and `restore` are their public names."""
 
 CONTINUED_BY_THE_SCHEME = {"VennSet", "CountedSet", "RankedSet", "AbersSet", "CalibrationSet"}

@@ -78,7 +78,7 @@ def test_a_backtest_scores_what_is_learned_late_by_the_answer_it_was_given(size)
     batches = [given[i : i + size] for i in range(0, len(given), size)]
     found = backtested(Configuration("base", config, LIMITS, {}), batches)
     outcomes, predictor = answered(entries, config, limits=LIMITS)
-    last = predictor._validity.report(predictor.n)
+    last = predictor._answerer.scoring._validity.report(predictor.n)
     right = found.methods[HEADLINE].probabilities.argmax(axis=1) == found.truth
     assert (found.n_learned, len(found.truth)) == (predictor.n, last.scored)
     assert right.mean() == pytest.approx(last.headline.predicted.accuracy, rel=1e-12)

@@ -6,7 +6,7 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.metrics.windowed import windowed_validity
-from online_svm.predictor import predictor_state
+from online_svm.predictor import answer_scoring
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import Limits
 from workers.feed.position import START
@@ -29,7 +29,7 @@ HOSTILE = (b"[]", b'{"country":1}', b'{"land":"DE"}', b"\xff", b'{"country":"' +
 @pytest.fixture(autouse=True)
 def _few_values(monkeypatch):
     """Tell five values of a slice apart, not twenty: each takes its bytes of a report."""
-    for module in (predictor_state, windowed_validity):
+    for module in (answer_scoring, windowed_validity):
         monkeypatch.setattr(module, "SLICE_VALUES", 5)
 
 

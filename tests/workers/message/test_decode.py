@@ -40,9 +40,8 @@ def alone(batch, schema, limits=LIMITS):
             found.append((error.code, error.reason, sent))
         else:
             schema = read.schema
-            is_learned = read.label is not None or read.probability is not None
             target = (read.label, read.probability, read.slices)
-            found.append((read.row.tobytes(), *target, is_learned, sent))
+            found.append((read.row.tobytes(), *target, sent))
     return found, (schema.names, schema.dimension)
 
 
@@ -53,7 +52,7 @@ def together(batch, schema, limits=LIMITS):
     assert list(decoded.rejected) == sorted(decoded.rejected)
     columns = zip(
         decoded.accepted, decoded.X, decoded.labels, decoded.probabilities, decoded.slices,
-        decoded.learned(), strict=True,
+        strict=True,
     )  # fmt: skip
     found = {i: (row.tobytes(), *rest, decoded.ids[i]) for i, row, *rest in columns}
     found |= {i: (e.code, e.reason, decoded.ids[i]) for i, e in decoded.rejected.items()}

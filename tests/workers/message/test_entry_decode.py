@@ -308,7 +308,6 @@ def test_a_decimal_number_from_0_to_1_is_a_probability(text, value):
     assert found.labels == [None]
     assert found.probabilities == [value]
     assert not np.signbit(found.probabilities[0])
-    assert found.learned() == [True]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_every_field_of_every_message_is_described():
     for models in STREAMS.values():
         for model in models:
             assert model.__doc__
-            assert all(field.description for field in model.model_fields.values())
+            assert all(field.description for field in script().fields_of(model).values())
 
 
 def test_every_reason_code_is_explained_and_no_other():
@@ -41,7 +41,7 @@ def test_the_page_of_messages_is_up_to_date():
 def test_the_page_names_every_field_and_code():
     page = (ROOT / "docs" / "messages.md").read_text()
     models = [model for models in STREAMS.values() for model in models]
-    fields = [item for model in models for item in model.model_fields.items()]
+    fields = [item for model in models for item in script().fields_of(model).items()]
     names = [field.alias or name for name, field in fields] + list(CODES)
     assert [name for name in names if f"| `{name}` |" not in page] == []
 

@@ -1,13 +1,16 @@
 """One configuration over a history: each example is answered before it is learned."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 
 import numpy as np
 
+from online_svm.errors import InvalidExample
+from online_svm.predictor.batch_result import BatchResult
+from online_svm.predictor.late_labels import LateLabels
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pending_examples import answer_runs
 from online_svm.stream.labels import sorted_labels
@@ -15,7 +18,6 @@ from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
 from workers.history.backtest.configurations import Configuration
 from workers.history.backtest.recording import Entry
-from workers.message.decode import Decoded
 from workers.session.answer import AnsweredBatch
 from workers.session.replay import Replay
 
@@ -121,12 +123,12 @@ def answer(
         began = time.process_time()
         answered = replay.predict(batch)
         found.seconds += time.process_time() - began
-        if answered.late is None:
+        if replay.predictor.late is None:
             _score(answered, scored, found)
         else:
-            _score_late(answered, replay.predictor, scored, found)
-        found.n_repeated += len(answered.repeats)
-        _count_rejected(found, answered.decoded)
+            _score_late(answered.result, replay.predictor.late, scored, found)
+        found.n_repeated += len(answered.result.repeats)
+        _count_rejected(found, answered.decoded.rejected | answered.result.rejected)
         found.n_entries = replay.position.seq
         told(found.n_entries)
     found.n_learned = replay.predictor.n
@@ -151,24 +153,23 @@ def published(block: PredictionBlock) -> dict[str, Published]:
 
 def _score(answered: AnsweredBatch, scored: "_Scored", found: Answered) -> None:
     """Score the answers of a batch by the labels that came with it."""
-    blocks = [block for block in answered.results if isinstance(block, PredictionBlock)]
-    found.n_warming += scored.add(blocks, answered.decoded.labels)
-    found.n_unlabelled += answered.decoded.labels.count(None)
+    decoded, result = answered
+    labels = dict(zip(decoded.accepted, decoded.labels, strict=True))
+    for indices, block in result.answers:
+        found.n_warming += scored.add([block], [labels[i] for i in indices])
+    found.n_unlabelled += sum(labels[i] is None for i in result.answered)
 
 
-def _score_late(
-    answered: AnsweredBatch, predictor: OnlinePredictor, scored: "_Scored", found: Answered
-) -> None:
+def _score_late(result: BatchResult, late: LateLabels, scored: "_Scored", found: Answered) -> None:
     """Score the examples that a batch let be learned by what they were told."""
-    learned, late = answered.learned, predictor.late
-    assert late is not None
-    for block, begin, stop in answer_runs(learned):
-        found.n_warming += scored.add([block], [example.label for example in learned[begin:stop]])
+    for block, begin, stop in answer_runs(result.learned):
+        learned = result.learned[begin:stop]
+        found.n_warming += scored.add([block], [example.label for example in learned])
     found.n_unlabelled = late.counts.censored + late.counts.dropped
 
 
-def _count_rejected(found: Answered, decoded: Decoded) -> None:
-    for error in decoded.rejected.values():
+def _count_rejected(found: Answered, rejected: Mapping[int, InvalidExample]) -> None:
+    for _, error in sorted(rejected.items()):
         found.rejected[error.code] = found.rejected.get(error.code, 0) + 1
         found.reason = found.reason or error.reason
 

@@ -1,17 +1,28 @@
 """The schema of messages, version 2: every message that enters or leaves a feed.
 
 These models describe the schema; the columns of an answer come from
-`online_svm.stream.answer_columns`. They generate docs/messages.md, they parse in clients and tools,
+`online_svm.stream.answer_columns`, the parts of a report are the classes that the predictor fills.
+They generate docs/messages.md, they parse in clients and tools,
 and the tests hold the hot path's encoders to them byte for byte.
 """
 
-from pydantic import BaseModel
-
-from workers.message.schema.alarms import (
-    AlarmMessage,
-    AlarmsMessage,
-    MonitorsMessage,
-    MovedMessage,
+from online_svm.stream.alarm import Alarm, Moved
+from online_svm.stream.label_counts import LabelCounts
+from online_svm.stream.prediction import (
+    LabelReport,
+    LateLabelReport,
+    MeanBounds,
+    MethodReport,
+    MonitorsReport,
+)
+from online_svm.stream.windowed_report import (
+    ClassFigures,
+    Descriptive,
+    ReliabilityBin,
+    SliceScores,
+    WeightedScores,
+    WindowedReport,
+    WindowScores,
 )
 from workers.message.schema.answer import (
     CompactMessage,
@@ -24,10 +35,8 @@ from workers.message.schema.codes import CODES, EVENT_CODES, JOIN_CODES, UNAVAIL
 from workers.message.schema.combined import CombinedMessage, CombinedSource
 from workers.message.schema.event import EventMessage
 from workers.message.schema.input import DeadLetter, InputEntry
-from workers.message.schema.late_labels import LATE_LABELS
-from workers.message.schema.report import LabelValidity, MethodValidity, MetricsMessage
+from workers.message.schema.report import AlarmsMessage, MetricsMessage
 from workers.message.schema.request import ReplyMessage, RequestEntry, UnavailableMessage
-from workers.message.schema.windowed import WINDOWED
 
 __all__ = [
     "CODES",
@@ -35,7 +44,6 @@ __all__ = [
     "JOIN_CODES",
     "STREAMS",
     "UNAVAILABLE_CODES",
-    "AlarmMessage",
     "AlarmsMessage",
     "CombinedMessage",
     "CombinedSource",
@@ -45,11 +53,7 @@ __all__ = [
     "EventMessage",
     "InputEntry",
     "LabelMessage",
-    "LabelValidity",
-    "MethodValidity",
     "MetricsMessage",
-    "MonitorsMessage",
-    "MovedMessage",
     "PredictionMessage",
     "RejectedMessage",
     "ReplyMessage",
@@ -57,7 +61,7 @@ __all__ = [
     "UnavailableMessage",
 ]
 
-STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
+STREAMS: dict[str, tuple[type, ...]] = {
     "in": (InputEntry,),
     "out": (
         PredictionMessage,
@@ -70,13 +74,21 @@ STREAMS: dict[str, tuple[type[BaseModel], ...]] = {
     ),
     "met": (
         MetricsMessage,
-        MethodValidity,
-        LabelValidity,
-        *WINDOWED,
-        MonitorsMessage,
-        *LATE_LABELS,
+        MethodReport,
+        LabelReport,
+        WindowedReport,
+        WindowScores,
+        WeightedScores,
+        ReliabilityBin,
+        ClassFigures,
+        SliceScores,
+        Descriptive,
+        MonitorsReport,
+        LateLabelReport,
+        LabelCounts,
+        MeanBounds,
     ),
-    "alarms": (AlarmsMessage, AlarmMessage, MovedMessage),
+    "alarms": (AlarmsMessage, Alarm, Moved),
     "dlq": (DeadLetter,),
     "events": (EventMessage,),
     "req": (RequestEntry,),

@@ -1,70 +1,41 @@
-"""The schema of validity reports: what stands in `met`."""
+"""The schema of validity reports and of alarms: what stands in `met` and `alarms`."""
 
-from typing import Literal
+from dataclasses import MISSING, fields
+from typing import Any, Literal, get_type_hints
 
-from pydantic import Field
+from pydantic import Field, create_model
 
-from online_svm.stream.answer_columns import Probability
-from workers.message.schema.alarms import MonitorsMessage
+from online_svm.stream.alarm import Alarm
+from online_svm.stream.prediction import ValidityReport
 from workers.message.schema.base import Message
-from workers.message.schema.late_labels import LateLabelsMessage
-from workers.message.schema.windowed import Windowed
 
 
-class LabelValidity(Message):
-    """One choice of label: its accuracy against the probability it was given."""
-
-    accuracy: Probability | None = Field(description="Share of examples with this label right.")
-    lower: Probability | None = Field(description="Mean lower probability; null for a map.")
-    probability: Probability | None = Field(description="Mean point probability.")
-    upper: Probability | None = Field(description="Mean upper probability; null for a map.")
-    paper_p: Probability | None = Field(
-        description="The papers' two-sided p-value of the number of hits. Descriptive only: it "
-        "looks fine under drift and is never the alarm."
-    )
+def _fields_of(reported: type) -> dict[str, Any]:
+    """Return the fields of a dataclass as those of a model."""
+    types = get_type_hints(reported, include_extras=True)
+    return {
+        field.name: (types[field.name], ... if field.default is MISSING else field.default)
+        for field in fields(reported)
+    }
 
 
-class MethodValidity(Message):
-    """Cumulative validity of one method."""
+_REPORT = _fields_of(ValidityReport)
 
-    predicted: LabelValidity = Field(
-        description="For the label the method itself predicts, the one with the largest "
-        "probability."
-    )
-    svm: LabelValidity = Field(description="For the SVM's own class, which no calibration chose.")
-    log_loss: float | None = Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
-    brier: float | None = Field(
-        description="Mean Brier score: (p - y)^2 for two declared classes, else its sum over all."
-    )
-    clipped: int = Field(ge=0, description="Examples whose p(true label) was clipped.")
+MetricsMessage = create_model(
+    "MetricsMessage",
+    __base__=Message,
+    __doc__="Validity, in `met`: cumulative, and recent. Every `metrics_every` learned examples."
+    "\n\nIts entry ID is the ID of the last input entry it covers.",
+    v=(Literal[2], Field(2, description="Version of this schema.")),
+    n=_REPORT.pop("n"),
+    seq=(int, Field(ge=0, description="`seq` of the last input entry it covers.")),
+    **_REPORT,
+)
 
 
-class MetricsMessage(Message):
-    """Validity, in `met`: cumulative, and recent. Every `metrics_every` learned examples.
-
-    Its entry ID is the ID of the last input entry it covers.
-    """
+class AlarmsMessage(Message):
+    """The alarms that one entry raised, in `alarms`; its entry ID is the ID of the input entry."""
 
     v: Literal[2] = Field(2, description="Version of this schema.")
-    n: int = Field(ge=0, description="Learned examples.")
-    seq: int = Field(ge=0, description="`seq` of the last input entry it covers.")
-    scored: int = Field(
-        ge=0, description="Labelled examples answered after warm-up: what the means run over."
-    )
-    headline: MethodValidity = Field(
-        description="What an answer puts first: `probabilities` and `intervals`."
-    )
-    venn: MethodValidity = Field(
-        description="The Venn predictor: the mean over its multiprobability, and `venn`."
-    )
-    maps: dict[str, MethodValidity] = Field(description="Each published map.")
-    windowed: Windowed | None = Field(
-        None,
-        description="The headline over the last scored examples. Only if `metrics_window` is set.",
-    )
-    monitors: MonitorsMessage | None = Field(
-        None, description="Where the monitors stand; absent where they are off."
-    )
-    labels: LateLabelsMessage | None = Field(
-        None, description="What became of late labels. Only if `horizon` is set."
-    )
+    seq: int = Field(ge=0, description="`seq` of the input entry.")
+    alarms: list[Alarm] = Field(description="At least one.")

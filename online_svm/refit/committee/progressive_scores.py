@@ -1,4 +1,4 @@
-"""What members of a committee give to a refit: in one piece, or from where each of them is."""
+"""ProgressiveScores: scores of a committee's members, before and after they learned an example."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ from online_svm.types import Arrays, Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProgressiveScores:
     """Machines of M members, and their scores of the available examples; S decisions each.
 
     Attributes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from online_svm.config import PredictorConfig
-from online_svm.refit.committee.said import Said
+from online_svm.refit.committee.progressive_scores import ProgressiveScores
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitTask
 
@@ -31,7 +31,7 @@ def test_parts_of_a_committee_give_the_results_and_states_of_the_whole(n_classes
     whole = Learner(config)
     first, *others = [Learner(config, part) for part in parts]
     for number, task in enumerate(tasks(n_classes)):
-        said = [Said.from_state(other.say(task).state()) for other in others]
+        said = [ProgressiveScores.from_state(other.say(task).state()) for other in others]
         result = first.refit(task, lambda said=said: said)
         assert result.state() == whole.refit(task).state()
         state = first.state(dict(zip(parts[1:], [other.state() for other in others], strict=True)))

@@ -7,6 +7,7 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
 from online_svm.stream.example import Example
+from online_svm.stream.input_batch import InputBatch
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 
 BASE = {"classes": ("a", "b"), "window": 60, "refit_every": 30, "gamma": 0.5, "metrics_every": 10}
@@ -133,12 +134,12 @@ def test_steps_pause_before_each_wait_and_give_the_same_answers(mode):
     refits = Unfinished(config)
     predictor = OnlinePredictor(config, refits)
     given = {} if times is None else {"times": times.tolist()}
-    steps, pauses = predictor.steps_of_many(X, labels, **given), 0
+    steps, pauses = predictor.processing(InputBatch(X, labels, range(COUNT), **given)), 0
     while True:
         try:
             next(steps)
         except StopIteration as ended:
-            found = ended.value
+            found = ended.value.found
             break
         assert predictor.is_waiting
         pauses += 1
