@@ -8,7 +8,7 @@ PERSON = "person-7"
 VALUE = 3.141592653
 TRACES = (PERSON.encode(), b"3.141592653", struct.pack("<d", VALUE))
 AT = entry(50)[0].encode()
-KEPT = {"keep_input": True, "snapshot_every": 40}
+KEPT = {"keep_input": True, "replay_budget": 40}
 CHANGES = KEPT | {"dedupe_window": 60}
 
 

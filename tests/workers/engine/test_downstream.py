@@ -11,7 +11,7 @@ from workers.config.settings import WorkerSettings, load
 from workers.engine import assembly, service
 from workers.engine.downstream import AcknowledgedGate
 from workers.errors import BadConfiguration
-from workers.feed.commit import Commit
+from workers.feed.commit import Commit, DeadLetter
 from workers.feed.position import START
 from workers.feed.retention import DOWNSTREAM, Retention
 from workers.refit.process_refitter import ProcessRefitter
@@ -151,8 +151,10 @@ def test_the_setting_takes_the_two_policies_only():
 def test_the_store_of_a_blocking_feed_trims_no_answer(redis_url, feed):
     with service.open_store(feed, SETTINGS, redis_url) as store:
         assert isinstance(store, Store)
-        trimming = store.retained.send(Commit(1, START, START))
-        assert trimming.entries == (0, 0, 0, 1_000_000)
+        letter = DeadLetter(b"1-0", "label", "", 0, b"")
+        commit = Commit(1, START, START, [b"1-0"], [b"{}"], [(b"1-0", b"{}")], [letter])
+        assert store.retained.send(commit).entries == [0, 0, 0, 1_000_000]
+        assert store.retained.send(commit).entries == [0, 0, 0, 0], "not at each commit"
 
 
 @pytest.mark.parametrize("upto", [b"", b"5-0"])

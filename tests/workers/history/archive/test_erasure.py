@@ -22,7 +22,7 @@ from workers.history.archive.reader import Archive  # noqa: E402
 from workers.history.archive.verification import verify_archive  # noqa: E402
 from workers.stop import Stop  # noqa: E402
 
-KEPT = {"keep_input": True, "snapshot_every": 40}
+KEPT = {"keep_input": True, "replay_budget": 40}
 PERSON, VALUE = "person-7", 3.141592653
 AT = entry(50)[0]
 
