@@ -478,14 +478,23 @@ def test_a_source_that_was_reset_or_a_state_that_is_gone_ends_it(redis_url, feed
             service.run(names, feed, redis_url, join_window=2, once=True)
 
 
-@pytest.mark.parametrize("command", ["tail", "export", "status", "dlq"])
-def test_the_commands_that_read_a_feed_read_a_combination(whole, sources, capsys, command):
+READING = {
+    ("tail",): "pignistic",
+    ("tail", "--stream", "dlq"): "unmatched",
+    ("export",): "pignistic b",
+    ("status",): "700",
+}
+
+
+@pytest.mark.parametrize(("command", "expected"), READING.items())
+def test_the_commands_that_read_a_feed_read_a_combination(
+    whole, sources, capsys, command, expected
+):
     with pytest.raises(SystemExit) as ended:
-        cli.main([command, "whole", "--redis", sources])
+        cli.main([command[0], "whole", *command[1:], "--redis", sources])
     told = capsys.readouterr().out
     assert ended.value.code == 0
-    expected = {"tail": "pignistic", "export": "pignistic b", "status": "700", "dlq": "unmatched"}
-    assert expected[command] in told
+    assert expected in told
 
 
 def test_no_worker_can_take_over_a_combination(whole, sources, capsys):

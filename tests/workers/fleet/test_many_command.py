@@ -145,7 +145,7 @@ def test_quiet_feeds_tell_alarms_and_what_was_done_alone(capsys):
     }  # fmt: skip
     progress = ManyProgress(every=0.0, is_quiet=True)
     progress("a", outcome(3))
-    progress("b", outcome(4, [(b"1-0", orjson.dumps({"alarms": [alarm]}))]))
+    progress("b", outcome(4, [(b"1-0", orjson.dumps({"seq": 29, "alarms": [alarm]}))]))
     progress.close()
     first, last = capsys.readouterr().err.splitlines()
     assert first.startswith("b: alarm: n 30  exchangeability")
