@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from tempfile import mkdtemp
 
 from processes import LIMIT, Process
@@ -87,6 +88,8 @@ def serve(cpus, redis):
               "include_dashboard": False}  # fmt: skip
     alone = len(cpus) == 1
     head = common | {"num_cpus": cpus[0] if alone else 0, "temp_dir": place}
+    # Ray notes there which cluster is the newest, wherever the cluster itself has its files.
+    Path("/tmp/ray").mkdir(exist_ok=True)
     cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=True)
     try:
         nodes = [cluster.add_node(num_cpus=n, **common) for n in (() if alone else cpus)]
