@@ -16,7 +16,8 @@ from workers.feed.commit import Commit
 from workers.feed.keys import FeedKeys
 from workers.monitor.alarm_queue import AlarmQueue
 from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, delivery
-from workers.reading.answers import answer
+from workers.reading.alarms import raised_alarms
+from workers.reading.answers import message
 from workers.reading.silences import Silences
 
 AT_WORK: tuple[Stage, ...] = ("replaying", "answering")
@@ -197,12 +198,12 @@ class AlarmTelemetry(Telemetry):
 
 
 def _alarms_of(entry: Entry) -> Sequence[Any]:
-    """Return the alarms of an entry; none where another program wrote it."""
+    """Return the alarms of an entry as they are stored; none where another program wrote it."""
+    stored = message(entry)
     try:
-        alarms = answer(entry).get("alarms")
+        raised_alarms(entry[0], stored)
     except StateLost:
-        alarms = None
-    if isinstance(alarms, list):
-        return alarms
-    log.warning("an entry of alarms is of another program; it is passed over", entry=entry[0])
-    return []
+        log.warning("an entry of alarms is of another program; it is passed over", entry=entry[0])
+        return []
+    alarms: Sequence[Any] = stored["alarms"]
+    return alarms

@@ -220,7 +220,12 @@ def test_while_a_feed_is_silenced_nothing_is_posted_and_afterwards_again(begun):
     assert pending(begun) == 0
 
 
-@pytest.mark.parametrize("fields", [("p", "<html>"), ("p", "[]"), ("p", "{}"), ("q", "1")])
+HALF = '{"seq":1,"alarms":[{"n":3}]}'
+
+
+@pytest.mark.parametrize(
+    "fields", [("p", "<html>"), ("p", "[]"), ("p", "{}"), ("q", "1"), ("p", HALF)]
+)
 def test_what_another_program_wrote_holds_no_alarm_up(begun, fields):
     for stream in (begun.keys.alarms, begun.keys.events):
         begun.call("XADD", stream, f"{FIRST}-0" if stream == begun.keys.alarms else "*", *fields)
