@@ -22,6 +22,7 @@ from many_feeds import (
 from redis.crc import key_slot
 from redis_cluster import finish_move, running_cluster, start_move
 
+from workers.admin.backup_request import current_backup
 from workers.broker import permissions
 from workers.broker.command_keys import key_of
 from workers.broker.feed_reader import FeedReader
@@ -169,7 +170,7 @@ def test_one_process_answers_feeds_of_every_node_as_workers_of_their_own(cluster
         assert [contents(store) for store in found] == alone
 
 
-def test_a_pattern_finds_feeds_on_every_primary_that_only_have_input(cluster):
+def test_a_pattern_finds_feeds_on_every_primary_that_only_have_input_and_backs_them_up(cluster):
     unlisted = [cluster.feed_on(place, "by-input") for place in range(3)]
     with ExitStack() as opened:
         stores = [opened.enter_context(Store(cluster.url, name)) for name in unlisted]
@@ -180,7 +181,9 @@ def test_a_pattern_finds_feeds_on_every_primary_that_only_have_input(cluster):
         )
         with running(["by-input-*"], cluster.url):
             wait_until(lambda: all(has_answered(store, COUNT) for store in stores))
+            saved = [current_backup(store, 30.0) for store in stores]
         assert set(unlisted) <= set(names(stores[0]))
+        assert [(one.backup.position.seq, one.reason) for one in saved] == [(COUNT, None)] * 3
 
 
 def move_slot(cluster, feed, finish=True):
