@@ -5,6 +5,7 @@ import socket
 import tomllib
 
 import pytest
+from answered_feed import FLAGS, ROWS
 
 from online_svm.config import PredictorConfig
 from workers.broker.store import Store
@@ -129,3 +130,16 @@ def test_the_settings_of_a_feed_are_those_of_its_section_and_those_stored_with_i
         name: shown[name] for name in ("window", "batch", "classes")
     }
     assert "\nbatch = 256  # default\n" in run_command("check", *given)[1]
+
+
+def test_it_says_what_a_worker_would_find(answered, answered_url, run_command):
+    def run(*more):
+        return run_command("check", answered[0], *more, "--redis", answered_url)
+
+    code, out, err = run(*FLAGS, "--json")
+    assert code == 0
+    assert f"{ROWS + 1} answered" in err
+    assert run("--json") == (0, out, err)  # what is not given is as stored
+    code, _, err = run("--refit-every", "250")
+    assert code == 2
+    assert "refit_every: feed 50, here 250. Use the stored one (--refit-every 50), or: " in err

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import orjson
 import pytest
+from answered_feed import ROWS
 from processes import Process
 
 from online_svm.config import PredictorConfig
@@ -23,9 +24,10 @@ from online_svm.window_config import WindowConfig
 from workers.broker import embedded
 from workers.broker.lease import Holder
 from workers.broker.store import Store
+from workers.cli import app as cli
 from workers.config.settings import Limits
 from workers.feed.agreement import agreement
-from workers.feed.keys import REGISTRY
+from workers.feed.keys import REGISTRY, FeedKeys
 from workers.message.encode import encode_alarms, encode_report
 from workers.reading.backlog import COUNTED
 
@@ -297,3 +299,73 @@ def test_alarms_of_another_program_are_an_error(run, url):
         store.call("XADD", store.keys.alarms, "3-0", "p", "\x1b[31m")
     code, _, err = run("f")
     assert (code, "another program" in err) == (4, True)
+
+
+@pytest.fixture
+def of_answered(run_command, answered, answered_url):
+    """Run `status` of the feed that the real command answered."""
+    return lambda *arguments: run_command(
+        "status", answered[0], *arguments, "--redis", answered_url
+    )
+
+
+def test_status_counts_what_was_answered(of_answered):
+    code, out, _ = of_answered("--json")
+    found = orjson.loads(out)
+    assert code == 0
+    assert (found["seq"], found["n"], found["waiting"]) == (ROWS + 1, ROWS, 0)
+    assert (found["out"], found["met"], found["dlq"]) == (ROWS + 1, ROWS // 40, 1)
+    assert found["holder"] is None
+    assert found["validity"]["n"] == ROWS // 40 * 40
+
+
+def test_status_in_words_names_the_feed_and_its_validity(answered, of_answered):
+    feed, _ = answered
+    _, out, _ = of_answered()
+    assert f"feed {feed}" in out
+    assert "accuracy" in out
+    assert f" scored of the first {ROWS // 40 * 40} learned\n" in out
+
+
+def test_status_lists_the_feeds_that_no_worker_has_begun(own_redis, capsys, source):
+    def tell(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--redis", own_redis.url])
+        assert ended.value.code == 0
+        return capsys.readouterr().out
+
+    assert tell("status").startswith("no feeds yet: online-svm push FEED SOURCE")
+    tell("push", "mail", str(source), "--limit", "3")
+    tell("fork", "mail")
+    found = [orjson.loads(text) for text in tell("status", "--json").splitlines()]
+    assert [(one["feed"], one["waiting"], one["epoch"]) for one in found] == [
+        ("mail", 3, 0),
+        ("mail-2", 3, 0),
+    ]
+    rows = [line.split()[:4] for line in tell("status").splitlines()]
+    assert rows == [
+        ["feed", "worker", "answered", "waiting"],
+        ["mail", "none", "0", "3"],
+        ["mail-2", "none", "0", "3"],
+    ]
+
+
+def test_status_of_an_unknown_feed_is_an_error(run):
+    code, _, err = run("nobody")
+    assert code == 2
+    assert "no feed 'nobody'" in err
+
+
+def test_a_listed_feed_without_keys_does_not_hide_the_others(run, url):
+    with Store(url, "any") as store:
+        for feed in ("listed-a", "listed-b", "listed-c"):
+            store.call("SADD", REGISTRY, feed)
+        for feed in ("listed-a", "listed-c"):
+            store.call("XADD", FeedKeys(feed).input, "*", "x", "[1]")
+        code, out, err = run("--json")
+        store.call("SREM", REGISTRY, "listed-b")
+    shown = [orjson.loads(line)["feed"] for line in out.splitlines()]
+    assert code == 0
+    assert {"listed-a", "listed-c"} <= set(shown)
+    assert "listed-b" not in shown
+    assert "listed-b: no feed" in err

@@ -1,0 +1,34 @@
+"""A feed of Phishing that the real command answers, for tests of the commands around it."""
+
+from commands import flags_of
+
+from workers.broker.store import Store
+from workers.push.ingest import shuffled
+from workers.push.sources import Reading, rows
+
+SETTINGS = {
+    "classes": "true,false",
+    "window": "200",
+    "refit_every": "50",
+    "refit_lag": "0",
+    "metrics_every": "40",
+}
+FLAGS = flags_of(SETTINGS)
+ROWS = 180
+SEED = 3
+
+
+def push_phishing(feed, *more):
+    return ("push", feed, "Phishing", "--shuffle", str(SEED), "--limit", str(ROWS), *more)
+
+
+def phishing():
+    return shuffled(rows("Phishing", Reading()), SEED)[:ROWS]
+
+
+def copy(url, source, target, *names):
+    """Copy keys of one feed to another; return the store of the copy's keys as they now are."""
+    with Store(url, source) as store, Store(url, target) as made:
+        for name in names:
+            dump = store.call("DUMP", getattr(store.keys, name))
+            made.call("RESTORE", getattr(made.keys, name), 0, dump)

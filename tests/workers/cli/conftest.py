@@ -1,0 +1,35 @@
+"""A feed that a worker has answered, for all tests of the commands around it."""
+
+import orjson
+import pytest
+from answered_feed import ROWS, SETTINGS, phishing
+from commands import work
+
+from workers.broker import embedded
+from workers.cli import app as cli
+
+
+@pytest.fixture(scope="session")
+def answered_url():
+    """URL of the server of the answered feed."""
+    with embedded.temporary() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory):
+    """What is pushed: real rows, and at the end one that the feed rejects."""
+    path = tmp_path_factory.mktemp("source") / "rows.jsonl"
+    items = [{"x": row.x, "y": row.y} for row in phishing()]
+    items.append({"x": {"age": 1}, "y": "true", "id": "bad one"})
+    path.write_bytes(b"\n".join(map(orjson.dumps, items)))
+    return path
+
+
+@pytest.fixture(scope="session")
+def answered(answered_url, source):
+    """A feed that the real command has answered, and what it told."""
+    with pytest.raises(SystemExit):
+        cli.main(["push", "answered", str(source), "--redis", answered_url])
+    told = work(answered_url, "answered", SETTINGS, ROWS + 1, source.with_suffix(".log"))
+    return "answered", told
