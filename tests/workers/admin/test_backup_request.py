@@ -31,7 +31,7 @@ def test_a_feed_at_rest_in_a_process_of_many_leaves_a_snapshot_when_asked(redis_
     stores = [Store(redis_url, name) for name in names]
     for seed, one in enumerate(stores):
         push_to(one, entries(30, seed))
-    with running(names, redis_url, settings=settings(refit_lag=10, snapshot_every=10_000)):
+    with running(names, redis_url, settings=settings(refit_lag=10, replay_budget=10_000)):
         wait_until(lambda: all(has_answered(one, 30) for one in stores))
         for one in stores:
             with pytest.raises(NoSuchSnapshot):

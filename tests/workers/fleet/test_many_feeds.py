@@ -296,7 +296,7 @@ def test_where_the_grace_period_is_over_feeds_leave_no_snapshot_and_the_next_sta
     for store in stores:
         push(store, entries(30, 0))
         store.register()
-    with running([f"{feed}-*"], redis_url, grace=0.0):
+    with running([f"{feed}-*"], redis_url, settings=settings(replay_budget=1000), grace=0.0):
         wait_until(lambda: all(has_answered(store, 30) for store in stores))
     assert [store.state().snapshot for store in stores] == [None, None]
     assert "without a snapshot" in reason(stores[0])
