@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.follower import Follower
 from workers.errors import AccessDenied
 from workers.feed.keys import FeedKeys
+from workers.fleet.input_scan import InputScan
 from workers.fleet.placed.definition import FleetDefinition, FleetStore
 from workers.message.encode import encode_alarms
 from workers.reading.registry import names
@@ -167,6 +169,16 @@ def test_the_page_of_all_feeds_may_be_served_by_a_reader_and_beside_a_worker(own
     (view,) = following.views()
     following.stop()
     assert (following.lost, view.problem, len(view.alarms)) == ("", "", 1)
+
+
+def test_a_worker_finds_unlisted_feeds_and_is_asked_for_backups_under_the_rules(own_redis, urls):
+    with client(own_redis.url) as admin:
+        admin.execute_command("XADD", "osvm:{f}:in", "*", "x", "[1]")
+    with closing(Connection(urls["osvm-worker"], Stop(), 0.0)) as connection:
+        assert InputScan(connection).names() == ["f"]
+        wanted = FeedKeys("f").wanted
+        assert connection.call("SET", wanted, "1-0", "PX", 9000, "NX") == b"OK"
+        assert connection.call("DEL", wanted) == 1
 
 
 def test_a_reader_may_show_a_feed_on_the_page(own_redis, urls):
