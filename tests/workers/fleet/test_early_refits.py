@@ -40,6 +40,12 @@ def feeds(embedded_url, feed):
         store.close()
 
 
+def leaving_snapshots(monkeypatch, every, **changed):
+    """Return settings with which each feed leaves a snapshot after so many entries of its own."""
+    monkeypatch.setattr("workers.config.settings.SNAPSHOT_EVERY", every)
+    return settings(**changed, replay_budget=100_000)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_where_refits_are_slow_feeds_have_the_bytes_of_workers_of_their_own(
@@ -86,8 +92,7 @@ def test_a_snapshot_that_is_due_holds_up_nobody_while_the_pool_is_busy_and_is_le
 ):
     new, settled = feeds("new", "settled")
     push(settled, entries(45, 0))
-    monkeypatch.setattr("workers.config.settings.SNAPSHOT_EVERY", 47)  # of each feed
-    names, given = [new.keys.feed, settled.keys.feed], settings(replay_budget=1000)
+    names, given = [new.keys.feed, settled.keys.feed], leaving_snapshots(monkeypatch, 47)
     with running(names, embedded_url, settings=given):
         wait_until(lambda: has_answered(settled, 45))
         with held_refits(monkeypatch) as held:
@@ -136,7 +141,7 @@ def test_a_feed_is_answered_while_another_is_replayed_through_such_refits(
 def test_a_feed_that_is_stopped_again_and_again_at_such_refits_has_the_same_bytes(
     feeds, embedded_url, monkeypatch, mode
 ):
-    given = settings(**MODES[mode], replay_budget=15)
+    given = leaving_snapshots(monkeypatch, 15, **MODES[mode])
     store, alone = feeds("a", "alone")
     for each in (store, alone):
         push(each, entries(COUNT, 4))
@@ -165,7 +170,7 @@ def test_a_hot_feed_whose_every_batch_ends_at_a_refit_leaves_snapshots(
 ):
     (store,) = feeds("hot")
     push(store, entries(COUNT, 5))
-    given = settings(refit_lag=0, refit_every=10, replay_budget=15)
+    given = leaving_snapshots(monkeypatch, 15, refit_lag=0, refit_every=10)
     with (
         slow_refits(monkeypatch, 0.02),
         running([store.keys.feed, f"{store.keys.feed}-none"], embedded_url, settings=given),
