@@ -1,1 +1,1 @@
-"""What people run by hand. It is not part of the wheel, and nothing in the wheel imports it."""
+"""Programs that people run by hand. They are not in the wheel, and nothing in it imports them."""

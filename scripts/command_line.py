@@ -1,4 +1,4 @@
-"""How `scripts/bench` and `scripts/papers` are run: their errors and their progress."""
+"""Command line of `scripts/bench` and `scripts/papers`: their errors and their progress."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What must be level over a long run, computed from samples of it."""
+"""Levels that must not rise over a long run, computed from samples of it."""
 
 import math
 import statistics

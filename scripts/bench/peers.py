@@ -1,4 +1,4 @@
-"""What a worker's rate is compared with: each does a part of its work, and nothing else."""
+"""Peers of a worker's rate: each does a part of its work, and nothing else."""
 
 import statistics
 import time

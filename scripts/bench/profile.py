@@ -1,4 +1,4 @@
-"""Where a microsecond goes: the real engine, its parts by the clock.
+"""Profile of the real engine: its parts by the clock.
 
 The clocks are laid around the parts from outside, for the time of the measurement, so that they
 cost a worker nothing. A part's time is its own: what it waits for is in it, what parts within it

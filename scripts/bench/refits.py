@@ -1,4 +1,4 @@
-"""What the predictor does for a refit of its default schedule.
+"""Work of the predictor for a refit of its default schedule.
 
 The real classes are run: `Learner.refit` (scaling, new points, solution, scores of the calibration
 part, model), and the activation of an `ActiveModel` (scores of what was learned since the freeze,

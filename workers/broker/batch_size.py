@@ -1,4 +1,4 @@
-"""How many entries to read at once: a number, and a bound on their bytes."""
+"""Entries to read at once: a number, and a bound on their bytes."""
 
 from collections.abc import Sequence
 

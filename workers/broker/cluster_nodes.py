@@ -16,7 +16,7 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 from workers.broker.client import client
 from workers.broker.command_keys import key_of
-from workers.broker.lack import Lack
+from workers.broker.node_health import NodeHealth
 from workers.broker.pipeline import Argument
 from workers.config.redis_servers import Address, Servers, address_in
 from workers.config.redis_url import redacted
@@ -54,7 +54,7 @@ class ClusterNodes:
         self._table: list[str | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._known = set(servers.hosts)
         self._is_stale, self._read_at = True, float("-inf")
-        self._lacks: dict[Address, tuple[Lack, float]] = {}  # and when that was found
+        self._health: dict[Address, tuple[NodeHealth, float]] = {}  # and when that was found
         # Which node is asked first changes no answer.
         self._random = random.SystemRandom()
 
@@ -72,19 +72,19 @@ class ClusterNodes:
     def check(self, _client: redis.Redis) -> None:
         """Accept a node: one that lost its slots says so at each command."""
 
-    def failed(self, url: str, lacks: Lack = Lack.NOTHING) -> None:
-        """Ask for the table again before the next command; note what the node lacks."""
+    def failed(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
+        """Ask for the table again before the next command; note the health of the node."""
         self._is_stale = True
-        if url and lacks:
-            self._lacks[address_in(url)] = lacks, time.monotonic()
+        if url and health:
+            self._health[address_in(url)] = health, time.monotonic()
 
     def answers(self, url: str) -> None:
-        """Note that a node lacks nothing any more."""
-        self._lacks.pop(address_in(url), None)
+        """Note that a node answers again."""
+        self._health.pop(address_in(url), None)
 
-    def lacks(self, url: str, seconds: float) -> Lack:
-        """Return what a node lacked in the last so many seconds."""
-        return self._lacked(address_in(url), seconds) if self._lacks else Lack.NOTHING
+    def health(self, url: str, seconds: float) -> NodeHealth:
+        """Return the health of a node, as found in the last so many seconds."""
+        return self._health_of(address_in(url), seconds) if self._health else NodeHealth.GOOD
 
     def place(self, key: str) -> str:
         """Return the URL of the node that a key is on as far as is known; empty for none."""
@@ -106,9 +106,9 @@ class ClusterNodes:
             host = address_in(asked)[0]
         return self._servers.url_of((host.strip("[]"), port))
 
-    def _lacked(self, address: Address, seconds: float) -> Lack:
-        lacks, since = self._lacks.get(address, (Lack.NOTHING, 0.0))
-        return lacks if time.monotonic() - since < seconds else Lack.NOTHING
+    def _health_of(self, address: Address, seconds: float) -> NodeHealth:
+        health, since = self._health.get(address, (NodeHealth.GOOD, 0.0))
+        return health if time.monotonic() - since < seconds else NodeHealth.GOOD
 
     def _refresh(self) -> None:
         """Read the table if it may have changed; while another thread does, use the one there is.
@@ -128,7 +128,7 @@ class ClusterNodes:
         # In random order: a node that is cut off from the others would tell an old table for ever.
         # One that did not answer a moment ago comes last: it would take `TIMEOUT` again.
         known = self._random.sample(sorted(self._known), len(self._known))
-        known.sort(key=lambda address: self._lacked(address, SILENT) is Lack.REPLIES)
+        known.sort(key=lambda address: self._health_of(address, SILENT) is NodeHealth.SILENT)
         self._is_stale = False  # what fails from here on makes it so again
         refusals: list[redis.RedisError] = []
         for address in known:
@@ -137,7 +137,7 @@ class ClusterNodes:
             except redis.RedisError as error:
                 refusals.append(error)
                 if not isinstance(error, _REFUSED):
-                    self._lacks[address] = Lack.REPLIES, time.monotonic()
+                    self._health[address] = NodeHealth.SILENT, time.monotonic()
             else:
                 self._read_at = time.monotonic()
                 return

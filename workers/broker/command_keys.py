@@ -1,4 +1,4 @@
-"""Which key a command of this program is about; all keys of one command are in one slot."""
+"""The key that a command is about; all keys of one command are in one slot."""
 
 from collections.abc import Sequence
 

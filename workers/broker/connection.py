@@ -15,7 +15,7 @@ import structlog
 
 from workers.broker.backoff import delays
 from workers.broker.client import TIMEOUT, client
-from workers.broker.lack import Lack
+from workers.broker.node_health import NodeHealth
 from workers.broker.nodes import Nodes, nodes_of
 from workers.broker.pipeline import Argument, Pipeline, Sent, Unacknowledged
 from workers.broker.redis_errors import UnknownScript, kind_of, translated
@@ -285,7 +285,7 @@ class Connection:
         try:
             sent.url = asked or nodes.url_of(sent.command, sent.key)
             if self.haste:
-                _check_lacks(nodes.lacks(sent.url, self.haste), sent)
+                _check_health(nodes.health(sent.url, self.haste), sent)
             self._last = self._linked(sent.url)
             self._last.send(sent)
         except redis.RedisError as error:
@@ -345,7 +345,8 @@ class Connection:
             if not is_replaced:
                 # A new connection: a cut reply may still be on its way on the old one.
                 self._close(sent.url)
-            nodes_of(self.url).failed(sent.url, Lack.NOTHING if is_replaced else _lack(error))
+            health = NodeHealth.GOOD if is_replaced else _health_after(error)
+            nodes_of(self.url).failed(sent.url, health)
         if self.stop.requested and (self.patience is not None or self.stop.overdue):
             raise Stopped("stopped while Redis did not answer") from None
         is_over = self.patience is not None and time.monotonic() - began >= self.patience
@@ -358,24 +359,24 @@ class Connection:
 
 
 class _PassedOver(redis.ConnectionError):
-    """A command was not sent, because of what its server lacked a moment ago."""
+    """A command was not sent, because of the health of its server a moment ago."""
 
 
-def _check_lacks(lacks: Lack, sent: Sent) -> None:
-    """Raise if a server lacks what a command needs."""
-    if lacks is Lack.REPLIES:
+def _check_health(health: NodeHealth, sent: Sent) -> None:
+    """Raise if a server cannot do what a command needs."""
+    if health is NodeHealth.SILENT:
         raise _PassedOver("it did not answer a moment ago")
-    if lacks is Lack.REPLICAS and sent.replicas:
+    if health is NodeHealth.NO_REPLICAS and sent.replicas:
         raise _PassedOver("NOREPLICAS: too few replicas acknowledged a write a moment ago")
 
 
-def _lack(error: redis.RedisError) -> Lack:
-    """Return what a server lacks that answered with an error, or did not answer."""
+def _health_after(error: redis.RedisError) -> NodeHealth:
+    """Return the health of a server that answered with an error, or did not answer."""
     if isinstance(error, _PassedOver):
-        return Lack.NOTHING  # nothing new
+        return NodeHealth.GOOD  # nothing new
     if isinstance(error, Unacknowledged):
-        return Lack.REPLICAS
+        return NodeHealth.NO_REPLICAS
     is_silent = isinstance(error, redis.ConnectionError | redis.TimeoutError) and not isinstance(
         error, redis.exceptions.BusyLoadingError
     )
-    return Lack.REPLIES if is_silent else Lack.NOTHING
+    return NodeHealth.SILENT if is_silent else NodeHealth.GOOD

@@ -1,4 +1,4 @@
-"""Which server a command goes to: the only one, the node of a slot, or the present primary."""
+"""Servers that a command may go to: the only one, the node of a slot, or the present primary."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import redis
 
-from workers.broker.lack import Lack
+from workers.broker.node_health import NodeHealth
 from workers.broker.pipeline import Argument
 from workers.broker.redis_errors import translated
 from workers.config.redis_servers import CLUSTER, kind_of, servers_of
@@ -36,14 +36,14 @@ class Nodes(Protocol):
     def check(self, client: redis.Redis) -> None:
         """Raise redis.RedisError if this server is not the one it was taken for."""
 
-    def failed(self, url: str, lacks: Lack = Lack.NOTHING) -> None:
+    def failed(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
         """Note that a server does not answer, or refuses: ask anew where its data is."""
 
     def answers(self, url: str) -> None:
-        """Note that a server lacks nothing any more."""
+        """Note that a server answers again."""
 
-    def lacks(self, url: str, seconds: float) -> Lack:
-        """Return what a server lacked in the last so many seconds, as a command to it found."""
+    def health(self, url: str, seconds: float) -> NodeHealth:
+        """Return the health of a server, as commands of the last so many seconds found it."""
 
     def place(self, key: str) -> str | None:
         """Return the URL of the node that a key is on, empty if it is on none; ask nobody.
@@ -85,15 +85,15 @@ class OneServer:
     def check(self, client: Any) -> None:
         """Accept any server."""
 
-    def failed(self, url: str, lacks: Lack = Lack.NOTHING) -> None:
+    def failed(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
         """Know of no other server."""
 
     def answers(self, url: str) -> None:
         """Know of no other server, either."""
 
-    def lacks(self, _url: str, _seconds: float) -> Lack:
+    def health(self, _url: str, _seconds: float) -> NodeHealth:
         """Let every command be sent: no other server is held up by it."""
-        return Lack.NOTHING
+        return NodeHealth.GOOD
 
     def place(self, _key: str) -> str | None:
         """Return None: there is one server."""

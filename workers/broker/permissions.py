@@ -12,7 +12,7 @@ import redis
 
 from workers.broker.backoff import delays
 from workers.broker.client import TIMEOUT, client
-from workers.broker.lack import Lack
+from workers.broker.node_health import NodeHealth
 from workers.broker.nodes import nodes_of
 from workers.broker.redis_errors import translated
 from workers.config.redis_servers import CLUSTER, SENTINEL, kind_of
@@ -183,7 +183,7 @@ class Checks:
     def _connected(self, commands: Sequence[Command]) -> Any:
         nodes = nodes_of(self._url)
         at = nodes.url_of(commands[0])
-        if nodes.lacks(at, self._haste) is Lack.REPLIES:
+        if nodes.health(at, self._haste) is NodeHealth.SILENT:
             raise redis.ConnectionError("it did not answer a moment ago")
         if at not in self._clients:
             self._clients[at] = client(at, self._timeout)

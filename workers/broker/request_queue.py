@@ -74,8 +74,8 @@ class Reply(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where the feed and its newest published state stand, at one moment.
+class QueueStatus:
+    """The feed and its newest published state, at one moment.
 
     Attributes
     ----------
@@ -102,26 +102,26 @@ class Standing:
         return max(0, self.now - used.at)
 
 
-class Taken(NamedTuple):
-    """What one read gave this scorer.
+class Claim(NamedTuple):
+    """The requests that one read gave this scorer.
 
     Attributes
     ----------
     requests : list of Request
         Empty if there was none.
-    standing : Standing
+    standing : QueueStatus
         Of the feed, after they were given.
     is_full : bool
         Whether more requests may be waiting.
     """
 
     requests: list[Request]
-    standing: Standing
+    standing: QueueStatus
     is_full: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingRead:
     """A read that was sent; `RequestQueue.receive` returns what it gives."""
 
     entries: Sent
@@ -186,11 +186,11 @@ class RequestQueue:
             if int(fields[b"idle"]) > FORGOTTEN_MS:
                 self.leave(fields[b"name"])
 
-    def read(self) -> Taken:
+    def read(self) -> Claim:
         """Take new requests; wait for the first one."""
         return self.receive(self.send_read(self._block_ms))
 
-    def send_read(self, block_ms: int | None = None) -> Asked:
+    def send_read(self, block_ms: int | None = None) -> PendingRead:
         """Ask for new requests, and behind them where the feed stands; see `receive`.
 
         Without `block_ms` it does not wait for the first one.
@@ -201,20 +201,20 @@ class RequestQueue:
             "XREADGROUP", "GROUP", SCORERS, self._consumer, "COUNT", count, *waiting,
             "STREAMS", self.keys.requests, ">", limit=max(2 * BATCH_BYTES, 2 * self.most_bytes),
         )  # fmt: skip
-        return Asked(sent, self._send_standing(), count)
+        return PendingRead(sent, self._send_standing(), count)
 
-    def receive(self, asked: Asked) -> Taken:
+    def receive(self, asked: PendingRead) -> Claim:
         """Return what a read gave this scorer. From then on it is pending here."""
         try:
             entries = self._received(asked)
         except ReadTooLarge as error:
             # The connection is closed, and what was sent behind the read is lost with it.
             self._batch.halve(error)
-            return Taken(self._held(), self.standing(), False)
+            return Claim(self._held(), self.standing(), False)
         requests = [self._measured(entry) for entry in entries]
-        return Taken(requests, self._standing(asked.standing), len(entries) >= asked.count)
+        return Claim(requests, self._standing(asked.standing), len(entries) >= asked.count)
 
-    def _received(self, asked: Asked) -> list[Entry]:
+    def _received(self, asked: PendingRead) -> list[Entry]:
         try:
             reply = self._connection.receive(asked.entries)
         except UnknownGroup:
@@ -254,7 +254,7 @@ class RequestQueue:
         """Return how many requests have no answer yet."""
         return int(self._connection.call("XLEN", self.keys.requests))
 
-    def standing(self) -> Standing:
+    def standing(self) -> QueueStatus:
         """Return where the feed and its newest published state stand."""
         return self._standing(self._send_standing())
 
@@ -263,11 +263,11 @@ class RequestQueue:
         commands = [("HMGET", st, "n", "config_hash"), ("HGETALL", pub), ("TIME",)]
         return [self._connection.send(*command, key=st) for command in commands]
 
-    def _standing(self, sent: Sequence[Sent]) -> Standing:
+    def _standing(self, sent: Sequence[Sent]) -> QueueStatus:
         (n, config), newest, (seconds, micros) = map(self._connection.receive, sent)
         now = int(seconds) * 1000 + int(micros) // 1000
         fields = dict(zip(newest[::2], newest[1::2], strict=True))
-        return Standing(_count(n), (config or b"").decode(errors="replace"), fields, now)
+        return QueueStatus(_count(n), (config or b"").decode(errors="replace"), fields, now)
 
     def send_answers(
         self, answers: Sequence[tuple[Reply, bytes]], since: int, most: int, keep: int

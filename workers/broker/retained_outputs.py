@@ -1,4 +1,4 @@
-"""What the commits of one feed keep of its output streams, over a worker's life."""
+"""Retention of the output streams of one feed, over a worker's life."""
 
 from math import inf
 

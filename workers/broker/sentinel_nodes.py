@@ -14,7 +14,7 @@ from typing import Any
 import redis
 
 from workers.broker.client import client
-from workers.broker.lack import Lack
+from workers.broker.node_health import NodeHealth
 from workers.broker.pipeline import Argument
 from workers.config.redis_servers import Address, Servers
 
@@ -50,7 +50,7 @@ class SentinelNodes:
         if client.execute_command("ROLE")[0] != b"master":
             raise redis.exceptions.ReadOnlyError("READONLY it is a replica, and not the primary")
 
-    def failed(self, url: str, _lacks: Lack = Lack.NOTHING) -> None:
+    def failed(self, url: str, _health: NodeHealth = NodeHealth.GOOD) -> None:
         """Ask the sentinels again before the next connection, unless that was done since."""
         with self._lock:
             if self._url == url:
@@ -59,9 +59,9 @@ class SentinelNodes:
     def answers(self, url: str) -> None:
         """Note nothing: no server is passed over."""
 
-    def lacks(self, _url: str, _seconds: float) -> Lack:
+    def health(self, _url: str, _seconds: float) -> NodeHealth:
         """Let every command be sent: all feeds wait for the same primary."""
-        return Lack.NOTHING
+        return NodeHealth.GOOD
 
     def place(self, _key: str) -> str | None:
         """Return None: all keys are on the primary."""

@@ -1,4 +1,4 @@
-"""Where alarms are posted, and the key that signs them, without showing either."""
+"""The receiver of alarms, and the key that signs them, without showing either."""
 
 from pathlib import Path
 from urllib.parse import urlsplit

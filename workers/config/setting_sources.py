@@ -1,4 +1,4 @@
-"""Where settings come from: the environment and the file, and how their text is read."""
+"""Sources of settings: the environment and the file, and how their text is read."""
 
 import difflib
 import os

@@ -1,4 +1,4 @@
-"""Which features moved."""
+"""Card of the features that moved."""
 
 import math
 from collections.abc import Sequence

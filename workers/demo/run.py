@@ -1,4 +1,4 @@
-"""What `online-svm demo` does, step by step."""
+"""The demonstration of `online-svm demo`, step by step."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Which entries of a feed were erased, and nothing of what they held.
+"""Erased entries of a feed: their IDs, and nothing of what they held.
 
 The hash `erased` has a field for each erased entry, its ID: with the `seq` it had, and the digest
 of the chain after its answer where that is known. With this the answers before and after can still

@@ -1,4 +1,4 @@
-"""How many bytes the output streams hold, and up to where to trim them. No I/O.
+"""Bytes that the output streams hold, and up to where to trim them. No I/O.
 
 A commit adds its bytes to a running count. After each 32nd part of the bound a mark is set: the
 count, and the last entry it covers. A stream that holds more than its bound is trimmed up to the

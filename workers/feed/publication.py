@@ -1,4 +1,4 @@
-"""Which published state is the newest: what scorers answer with."""
+"""The newest published state, which scorers answer with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

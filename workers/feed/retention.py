@@ -1,4 +1,4 @@
-"""How much of each output stream is kept: so many entries, and so many bytes."""
+"""Retention of each output stream: so many entries, and so many bytes."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -1,4 +1,4 @@
-"""Which feeds a process answers: names, patterns over the list of feeds, and whose share it is."""
+"""Feeds that a process answers: names, patterns over the list of feeds, and a shard's share."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -7,7 +7,7 @@ ended; after the last key it begins again. So a feed is found after some looks, 
 import time
 
 from workers.broker.connection import Connection
-from workers.broker.lack import Lack
+from workers.broker.node_health import NodeHealth
 from workers.broker.nodes import nodes_of
 from workers.broker.script import Script
 from workers.errors import Unavailable
@@ -89,6 +89,6 @@ class InputScan:
     def _is_passed_over(self, url: str) -> bool:
         """Return whether a node did not answer a moment ago: other feeds would wait for it."""
         given = self._connection
-        if nodes_of(given.url).lacks(url, given.haste) is Lack.REPLIES:
+        if nodes_of(given.url).health(url, given.haste) is NodeHealth.SILENT:
             return True
         return time.monotonic() - self._silent.get(url, float("-inf")) < given.haste

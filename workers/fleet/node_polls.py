@@ -16,7 +16,7 @@ import redis
 from hiredis import pack_command
 
 from workers.broker.client import client
-from workers.broker.lack import Lack
+from workers.broker.node_health import NodeHealth
 from workers.broker.nodes import nodes_of
 from workers.broker.reply_limit import ReplyTooLarge
 from workers.fleet.shared_reader import COUNT, LIMIT, Arrival, Wanted
@@ -222,7 +222,7 @@ class NodePolls:
 
     def _ask(self, node: _Node) -> None:
         nodes = nodes_of(self._url)
-        if not node.url or nodes.lacks(node.url, self._haste) is Lack.REPLIES:
+        if not node.url or nodes.health(node.url, self._haste) is NodeHealth.SILENT:
             raise redis.ConnectionError("it did not answer a moment ago")
         node.send()
 
@@ -230,7 +230,7 @@ class NodePolls:
         is_new = node.connected is not None
         node.close()
         node.wanted, node.packet = {}, b""
-        nodes_of(self._url).failed(node.url, Lack.REPLIES if is_new else Lack.NOTHING)
+        nodes_of(self._url).failed(node.url, NodeHealth.SILENT if is_new else NodeHealth.GOOD)
 
     def _drop(self, wanted: Wanted) -> None:
         for node in self._nodes.values():

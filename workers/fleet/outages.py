@@ -16,7 +16,7 @@ import structlog
 
 from workers.broker.backoff import delays
 from workers.broker.connection import Connection
-from workers.broker.lack import Lack
+from workers.broker.node_health import NodeHealth
 from workers.broker.nodes import nodes_of
 from workers.config.redis_url import redacted
 from workers.errors import WorkerError
@@ -170,7 +170,7 @@ class Outages:
             return False
         if acknowledged:
             nodes.answers(place)
-        elif nodes.lacks(place, REPLY) is not Lack.REPLICAS:
+        elif nodes.health(place, REPLY) is not NodeHealth.NO_REPLICAS:
             return False
         self._answered[place, False] = began
         if acknowledged:

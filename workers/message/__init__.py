@@ -1,1 +1,1 @@
-"""What enters and leaves a feed: the schema, decoding, encoding."""
+"""Messages of a feed: the schema, decoding, encoding."""

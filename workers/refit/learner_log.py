@@ -1,4 +1,4 @@
-"""What a lost learner is built from again: its last fetched state, and the tasks since."""
+"""Log from which a lost learner is built again: its last fetched state, and the tasks since."""
 
 from online_svm.config import PredictorConfig
 from workers.refit.child import CONFIG, LOAD, TASK, Message

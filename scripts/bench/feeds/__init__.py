@@ -1,1 +1,1 @@
-"""What many feeds in one process cost: memory, processor time, latency, starts."""
+"""Many feeds in one process: memory, processor time, latency, starts."""

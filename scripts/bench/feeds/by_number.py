@@ -1,4 +1,4 @@
-"""What a process answers by the number of its feeds: rate, latency, cost, memory, limits."""
+"""One process by the number of its feeds: rate, latency, cost, memory, limits."""
 
 import os
 import statistics

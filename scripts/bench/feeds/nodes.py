@@ -1,4 +1,4 @@
-"""What feeds at rest cost on a Redis Cluster: processor time, connections, and how long one waits.
+"""Feeds at rest on a Redis Cluster: processor time, connections, and how long one waits.
 
 The feeds are empty but for one entry each: what they learned costs nothing at rest.
 """

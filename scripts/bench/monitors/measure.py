@@ -1,4 +1,4 @@
-"""How soon a detector finds a change, where its mean run length without one is 10,000 examples."""
+"""Delays of detectors whose mean run length without a change is 10,000 examples."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where a change is known: laws of category and label, and streams drawn from them.
+"""Streams with a known change: laws of category and label, and draws from them.
 
 A predictor that counts answers each example: categories are those of a taxonomy that never
 changes, the counts those of a rolling window, refitted as a feed is. So the announced probabilities

@@ -1,1 +1,1 @@
-"""What `on_drift` is worth: the log loss of each policy on streams that change."""
+"""Policies of `on_drift`: the log loss of each on streams that change."""

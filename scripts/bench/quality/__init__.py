@@ -1,1 +1,1 @@
-"""How good the probabilities are, beside those of others, on streams answered in order."""
+"""Quality of the probabilities beside those of others, on streams answered in order."""

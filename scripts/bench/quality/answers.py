@@ -1,4 +1,4 @@
-"""What a method of the quality benchmark returns, and what all of them do alike."""
+"""Answers of a method of the quality benchmark, and the steps that all methods share."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What Xu et al. (2016) say about their tables, tried on the measurements."""
+"""Claims of Xu et al. (2016) about their tables, tried on the measurements."""
 
 from typing import Any
 

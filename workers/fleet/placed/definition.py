@@ -1,4 +1,4 @@
-"""What a fleet is: which feeds, how many shards, with which settings; one key of Redis."""
+"""Definition of a fleet: which feeds, how many shards, with which settings; one key of Redis."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""What a person does with a fleet: start, scale, stop, and look at it."""
+"""Operations of a person on a fleet: start, scale, stop, and look at it."""
 
 from typing import Any
 

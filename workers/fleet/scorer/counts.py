@@ -1,4 +1,4 @@
-"""What a scorer does, for those who watch it from another thread."""
+"""Counters of a scorer, for those who watch it from another thread."""
 
 import time
 from collections.abc import Callable

@@ -11,7 +11,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.answering_state import AnsweringState
 from workers.broker.feed_reader import FeedReader
-from workers.broker.request_queue import Standing
+from workers.broker.request_queue import QueueStatus
 from workers.config.settings import Limits
 from workers.errors import BadConfiguration, InvalidPublication
 from workers.feed.agreement import agreement, check_environment
@@ -82,7 +82,7 @@ class NewestState:
         """Why Redis does not give a state; None where the last attempt succeeded."""
         return self._reader.trouble
 
-    def of(self, standing: Standing) -> Held | None:
+    def of(self, standing: QueueStatus) -> Held | None:
         """Return the state to answer with; None if the feed has none.
 
         A newer state that cannot be used leaves the one before, which grows stale.
@@ -108,7 +108,7 @@ class NewestState:
             return None
         return held if held.publication.n <= standing.n else None
 
-    def _load(self, found: Publication, standing: Standing) -> None:
+    def _load(self, found: Publication, standing: QueueStatus) -> None:
         if found.config_hash != standing.config_hash:
             return  # of a feed that had this name; its worker publishes the next one
         if self._refused is not None:
@@ -146,7 +146,7 @@ class NewestState:
             check_environment(name, feed.agreement, agreement(*stored), _ACCEPTING)
         return stored
 
-    def _refuse(self, standing: Standing, reason: str) -> None:
+    def _refuse(self, standing: QueueStatus, reason: str) -> None:
         name = Publication.shown(standing.newest)
         if self._refused is None or self._refused[0] != name:
             log.warning("a published state cannot be used", state=name, reason=reason)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from workers.broker.pipeline import Sent
-from workers.broker.request_queue import Asked, Reply, Request, RequestQueue, Standing
+from workers.broker.request_queue import PendingRead, QueueStatus, Reply, Request, RequestQueue
 from workers.feed.position import parse_id
 from workers.feed.publication import Publication
 from workers.fleet.scorer.counts import ScorerCounts
@@ -72,7 +72,7 @@ class Scorer:
         self._queue, self._newest, self._settings = queue, newest, settings
         self._stop, self._clock = stop, clock
         self._next_claim = -float("inf")
-        self._ahead: Asked | None = None
+        self._ahead: PendingRead | None = None
         self._unconfirmed: _Answered | None = None
         self.counts = counts or ScorerCounts()
         self.counts.trouble = lambda: queue.trouble or newest.trouble
@@ -121,7 +121,7 @@ class Scorer:
         """Read the newest state, if there is another one."""
         self._held(self._queue.standing())
 
-    def _held(self, standing: Standing) -> Held | None:
+    def _held(self, standing: QueueStatus) -> Held | None:
         """Return the state to answer with, and note where it stands."""
         held, counts = self._newest.of(standing), self.counts
         counts.states = self._newest.loaded
@@ -157,7 +157,7 @@ class Scorer:
             # that slow, the answers are written in the end.
             most *= 2
 
-    def _send(self, requests: Sequence[Request], standing: Standing, most: int) -> _Answered:
+    def _send(self, requests: Sequence[Request], standing: QueueStatus, most: int) -> _Answered:
         """Send the answers to requests; what they say of the state may be `most` ms old then."""
         replies, used, missing = self._replies(requests, standing)
         head = _head(used, standing)
@@ -182,7 +182,7 @@ class Scorer:
         self.counts.unavailable += answered.missing
 
     def _replies(
-        self, requests: Sequence[Request], standing: Standing
+        self, requests: Sequence[Request], standing: QueueStatus
     ) -> tuple[list[Reply], Publication | None, int]:
         """Return the answers, the state they name, and how many say that there is none now."""
         held = self._held(standing)
@@ -211,7 +211,7 @@ class Scorer:
             return "late", f"it waited for more than {most:g} s"
         return None
 
-    def _too_old(self, held: Held, standing: Standing) -> str | None:
+    def _too_old(self, held: Held, standing: QueueStatus) -> str | None:
         """Return why a state may not answer any more; None while it may."""
         most, seconds = self._settings.max_stale, self._settings.max_age
         behind, age = standing.behind(held.publication), standing.age(held.publication) / 1000
@@ -222,7 +222,7 @@ class Scorer:
         return None
 
 
-def _head(used: Publication | None, standing: Standing) -> bytes:
+def _head(used: Publication | None, standing: QueueStatus) -> bytes:
     """Return what answers say of the state that gave them, and how old it is."""
     if used is None:
         return reply_head(None, None, None)

@@ -1,4 +1,4 @@
-"""Whether an archive is of the feed that Redis has, or of an earlier one of that name."""
+"""Continuity of an archive: it is of the feed that Redis has, and not of an earlier one."""
 
 from pathlib import Path
 

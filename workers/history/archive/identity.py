@@ -1,4 +1,4 @@
-"""What an archive is of: the feed, its configuration, and a name of its own."""
+"""Identity of an archive: the feed, its configuration, and a name of its own."""
 
 import fcntl
 import os

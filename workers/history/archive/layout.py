@@ -1,4 +1,4 @@
-"""Where the files of an archive are: ``DIR/feed=F/kind=K/day=D/part-ID.parquet``.
+"""Places of the files of an archive: ``DIR/feed=F/kind=K/day=D/part-ID.parquet``.
 
 A part is named after its first entry, so it keeps its name when rows are added to it. Day is the
 day in UTC of the milliseconds in the entry IDs.

@@ -1,4 +1,4 @@
-"""What stands in the rows of an archive, and in which columns.
+"""Rows and columns of an archive.
 
 Every row has the ID of its entry, and the bytes that Redis had: `fields` of an input entry,
 `payload` of an answer, a report or an alarm. The other columns repeat what queries need most. Text

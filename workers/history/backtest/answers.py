@@ -1,4 +1,4 @@
-"""What a configuration answers, as a table like that of `online-svm export`: `report` reads it."""
+"""Answers of a configuration, as a table like that of `online-svm export`: `report` reads it."""
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence

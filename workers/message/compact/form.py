@@ -1,4 +1,4 @@
-"""What the compact form of an answer holds, and in which order: encoder, decoder and docs agree."""
+"""Fields of the compact form of an answer, and their order: encoder, decoder and docs agree."""
 
 from typing import NamedTuple
 

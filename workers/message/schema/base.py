@@ -1,4 +1,4 @@
-"""What every message has in common."""
+"""Base of every message."""
 
 from typing import Any
 
