@@ -159,8 +159,15 @@ def site_packages():
 
 
 def _python_below_tmp():
-    """Return options that show this Python again where it stands below /tmp, as on CI."""
-    places = sorted({sys.prefix, sys.base_prefix, *site_packages()})
+    """Return options that show this Python again where it stands below /tmp, as on CI.
+
+    The Python of a virtual environment is a link, maybe to another link: each of them is shown.
+    """
+    links, python = set(), Path(sys.executable)
+    while python.is_symlink():
+        python = python.parent / python.readlink()
+        links.add(str(python.parent))
+    places = sorted({sys.prefix, sys.base_prefix, *site_packages(), *links})
     return [word for at in places if at.startswith("/tmp/") for word in ("--ro-bind", at, at)]
 
 
