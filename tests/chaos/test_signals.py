@@ -16,6 +16,7 @@ from fault_feed import drain, engine, push, rows
 from fault_workers import arguments, command
 from processes import Process
 
+from workers.admin.reset import reset
 from workers.broker.store import Store
 from workers.stop import ONE_REQUEST
 
@@ -120,7 +121,7 @@ class Combined(Feed):
 
     def begin(self, store):
         if self._choose.random() < 0.2:
-            store.call("DEL", *store.call("KEYS", f"osvm:{{{self._name}}}:*") or ["none"])
+            reset(store, with_input=True)
         into = ["combine", *SOURCES, "--into", self._name, "--redis", self._url, "--batch", "7"]
         return self._nursery.run(into, self._log, waits_shortly=self._choose.random() < 0.5)
 
