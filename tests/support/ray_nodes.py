@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from tempfile import mkdtemp
 
 from processes import LIMIT, Process
@@ -33,8 +32,8 @@ class Nodes:
     address : str
     """
 
-    def __init__(self, process):
-        self._process = process
+    def __init__(self, process, notes):
+        self._process, self._notes = process, notes
         self.address = self._told()["address"]
 
     def remove(self, number):
@@ -58,7 +57,7 @@ class Nodes:
         for line in self._process.stdout:
             if line.startswith("{"):
                 return json.loads(line)
-        raise AssertionError("the cluster has ended")
+        raise AssertionError(f"the cluster has ended: {self._notes.read_text()}")
 
 
 @contextmanager
@@ -71,25 +70,34 @@ def cluster(cpus, notes, redis=None):
                 env=os.environ | LOOPBACK) as process,
     ):  # fmt: skip
         try:
-            yield Nodes(process)
+            yield Nodes(process, notes)
         finally:
             process.stdin.close()
             process.wait(LIMIT)
 
 
 def serve(cpus, redis):
-    """Run the cluster, and follow what standard input says."""
-    from ray.cluster_utils import Cluster
-
+    """Run the cluster in a folder of its own, and follow what standard input says."""
+    place = mkdtemp(prefix="osvm-ray-", dir="/tmp")
+    # A head with its files elsewhere still writes its address below Ray's default folder, and ends
+    # where no Ray has made that yet. So this cluster's folder is the default.
+    os.environ["RAY_TMPDIR"] = place
     if redis:
         os.environ["RAY_REDIS_ADDRESS"] = redis
-    place = mkdtemp(prefix="osvm-ray-", dir="/tmp")
+    try:
+        run(cpus)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def run(cpus):
+    """Run the nodes, and follow what standard input says."""
+    from ray.cluster_utils import Cluster
+
     common = {"object_store_memory": STORE, "node_ip_address": "127.0.0.1",
               "include_dashboard": False}  # fmt: skip
     alone = len(cpus) == 1
-    head = common | {"num_cpus": cpus[0] if alone else 0, "temp_dir": place}
-    # Ray notes there which cluster is the newest, wherever the cluster itself has its files.
-    Path("/tmp/ray").mkdir(exist_ok=True)
+    head = common | {"num_cpus": cpus[0] if alone else 0}
     cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=True)
     try:
         nodes = [cluster.add_node(num_cpus=n, **common) for n in (() if alone else cpus)]
@@ -98,7 +106,6 @@ def serve(cpus, redis):
             print(json.dumps(follow(cluster, nodes, common, json.loads(line))), flush=True)
     finally:
         cluster.shutdown()
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def follow(cluster, nodes, common, command):
