@@ -23,7 +23,7 @@ from workers.broker import embedded
 from workers.broker.store import Store
 from workers.demo.run import warm_up
 from workers.errors import WorkerError
-from workers.push.ingest import Pace, push, shuffled
+from workers.push.ingest import PushRate, push, shuffled
 from workers.push.sources import Reading, Row, rows
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -70,7 +70,7 @@ def main() -> None:
 
 def push_slowly(examples: list[Row], url: str, feed: str) -> None:
     """Push examples until the server ends, which it does when the pictures are taken."""
-    pace = Pace(RATE)
+    pace = PushRate(RATE)
     with suppress(WorkerError):
         push(examples, url, feed, throttle=pace, chunk=pace.chunk)
 

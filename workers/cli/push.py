@@ -183,7 +183,7 @@ def _planned(
 
     layout = Layout()
     rows, total = selected(sources.rows(name, reading, layout), *chosen)
-    chunk = ingest.CHUNK if rate is None else ingest.Pace(rate).chunk
+    chunk = ingest.CHUNK if rate is None else ingest.PushRate(rate).chunk
     chunk = min(chunk, high_water or chunk)
     if not reading.labels_only:
         rows = with_summary(rows, layout, arrays, chunk)
@@ -219,7 +219,7 @@ def _pushed(plan: _Plan, url: str, feed: str, marks: _Marks) -> int:
     from workers.cli.progress import push_progress
     from workers.push import ingest
 
-    pace = None if plan.rate is None else ingest.Pace(plan.rate)
+    pace = None if plan.rate is None else ingest.PushRate(plan.rate)
     with (
         push_progress(plan.total) as progress,
         _back_pressure(url, feed, marks, plan.skipped) as wait,

@@ -7,7 +7,7 @@ from bokeh.models import UIElement
 from workers.dashboard.card import Card, markup
 from workers.dashboard.colours import ANNOUNCED, BAND
 from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.feed_view import Answer
+from workers.dashboard.feed_view import ShownAnswer
 from workers.dashboard.reports import number
 from workers.dashboard.text import probability, safe, whole
 
@@ -48,7 +48,7 @@ class AnswersCard(Card):
         return ""
 
 
-def _row(answer: Answer) -> str:
+def _row(answer: ShownAnswer) -> str:
     message = answer.message
     seq, name = whole(number(message.get("seq"))), safe(message.get("id"), 24)
     if message.get("status") != "ok" or message.get("label") is None:
@@ -111,7 +111,7 @@ def _drawing(low: float, point: float, high: float, words: str) -> str:
     )
 
 
-def _truth(answer: Answer) -> str:
+def _truth(answer: ShownAnswer) -> str:
     truth = answer.truth
     if truth.label is None:
         return '<span class="soft">not known</span>'

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from online_svm.types import Floats
-from workers.dashboard.feed_view import Answer, FeedView, Sample
+from workers.dashboard.feed_view import FeedView, Sample, ShownAnswer
 from workers.dashboard.reports import Report
 from workers.feed.pending_labels import PendingLabels
 from workers.reading.alarms import RaisedAlarm
@@ -101,7 +101,7 @@ class Excerpt:
         Whether curves run over examples learned or over time.
     reports : list of Report
         The oldest first.
-    answers : list of Answer
+    answers : list of ShownAnswer
     samples : list of Sample
     alarms : list of RaisedAlarm
     events : list of Event
@@ -116,7 +116,7 @@ class Excerpt:
     feed: str
     axis: Axis = "n"
     reports: list[Report] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[ShownAnswer] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     alarms: list[RaisedAlarm] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)

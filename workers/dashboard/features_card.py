@@ -10,7 +10,7 @@ from online_svm.metrics.feature_shift import feature_shift
 from online_svm.types import Floats
 from workers.dashboard.card import Card, markup
 from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.feed_view import MOST_FEATURES, Answer
+from workers.dashboard.feed_view import MOST_FEATURES, ShownAnswer
 from workers.dashboard.reports import number
 from workers.dashboard.text import safe, whole
 
@@ -61,7 +61,7 @@ class FeaturesCard(Card):
         return ""
 
 
-def _rows(answers: Sequence[Answer]) -> tuple[list[str], Floats]:
+def _rows(answers: Sequence[ShownAnswer]) -> tuple[list[str], Floats]:
     """Return the names of the features and a row an answer, of those that have the same names."""
     given = [one.truth.features for one in answers if one.truth.features]
     if not given:

@@ -10,8 +10,8 @@ from workers.dashboard.feed_view import (
     MOST_ANSWERS,
     MOST_EVENTS,
     MOST_REPORTS,
-    Answer,
     FeedView,
+    ShownAnswer,
     bounded,
 )
 from workers.dashboard.reports import Report, parsed
@@ -162,7 +162,7 @@ class FeedFollower:
         if self.viewers:
             truths = self._truths.of(found, messages)
             added = [
-                Answer(entry[0], message, bounded(truth))
+                ShownAnswer(entry[0], message, bounded(truth))
                 for entry, message, truth in zip(found, messages, truths, strict=True)
                 if isinstance(message, dict)
             ]
@@ -189,7 +189,7 @@ class FeedFollower:
             self._after.setdefault(stream, b"0-0")
 
 
-def _with_late_labels(answers: list[Answer]) -> list[Answer]:
+def _with_late_labels(answers: list[ShownAnswer]) -> list[ShownAnswer]:
     """Return answers with the labels that came after them: an entry of `out` tells each."""
     late = {
         str(one.message.get("example")): one.message.get("label")
@@ -199,7 +199,7 @@ def _with_late_labels(answers: list[Answer]) -> list[Answer]:
     return [_labelled(one, late) for one in answers] if late else answers
 
 
-def _labelled(answer: Answer, late: dict[str, Any]) -> Answer:
+def _labelled(answer: ShownAnswer, late: dict[str, Any]) -> ShownAnswer:
     label = late.get(str(answer.message.get("id")))
     if label is None or answer.message.get("status") != "ok":
         return answer

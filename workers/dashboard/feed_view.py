@@ -48,7 +48,7 @@ class Sample(NamedTuple):
     behind: float
 
 
-class Answer(NamedTuple):
+class ShownAnswer(NamedTuple):
     """An entry of `out`, and what became known of its label."""
 
     entry_id: bytes
@@ -106,7 +106,7 @@ class FeedView:
     newest: dict[str, Any] = field(default_factory=dict)
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=SAMPLES))
     reports: deque[Report] = field(default_factory=deque)
-    answers: deque[Answer] = field(default_factory=deque)
+    answers: deque[ShownAnswer] = field(default_factory=deque)
     alarms: deque[RaisedAlarm] = field(default_factory=deque)
     events: deque[Event] = field(default_factory=deque)
     committed: dict[bytes, int] = field(default_factory=dict)

@@ -27,7 +27,7 @@ BEHIND = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FeedRow:
     """A line of the table."""
 
     feed: str
@@ -69,12 +69,12 @@ def state_of(view: FeedView) -> str:
     return "running" if sample and sample.rate > 0 else "idle"
 
 
-def row_of(view: FeedView) -> Row:
+def row_of(view: FeedView) -> FeedRow:
     """Return the line of a feed."""
     figures = recent(list(view.reports))
     sample = view.last_sample
     newest = view.newest
-    return Row(
+    return FeedRow(
         feed=view.feed,
         state=state_of(view),
         failure=safe(view.failure, 200),
@@ -101,7 +101,7 @@ def _open_alarms(view: FeedView) -> int:
     return len(as_list(told)) + sum(raised.alarm.n > since for raised in view.alarms)
 
 
-_COLUMNS: dict[str, tuple[str, Callable[[Row], object]]] = {
+_COLUMNS: dict[str, tuple[str, Callable[[FeedRow], object]]] = {
     "feed": ("feed", lambda row: row.feed),
     "state": ("state", lambda row: STATES.index(row.state)),
     "alarms": ("alarms<br>open, kept", lambda row: (-row.open_alarms, -row.alarms)),
@@ -134,7 +134,7 @@ def _heading(name: str, title: str, by: str, choice: Choice) -> str:
     return f'<th{side}{kind}><a href="{choice.address(sort=name)}">{title}{mark}</a></th>'
 
 
-def _line(row: Row, choice: Choice) -> str:
+def _line(row: FeedRow, choice: Choice) -> str:
     link = choice.address(feed=row.feed)
     lag = whole(row.lag) + "+" * row.lag_is_at_least
     lag += f", {seconds(row.behind)}" if row.behind >= 1 else ""

@@ -15,7 +15,7 @@ ROWS = 12
 _MOST = 2000
 
 
-class Part(NamedTuple):
+class PartFigures(NamedTuple):
     """A class or a slice.
 
     Attributes
@@ -76,30 +76,30 @@ class PartsCard(Card):
         return ""
 
 
-def worst(report: Report) -> list[Part]:
+def worst(report: Report) -> list[PartFigures]:
     """Return the classes and slices of a report, those farthest off first."""
     found = [*_classes(report), *_slices(report)]
     found.sort(key=lambda part: (-abs(part.z) if not math.isnan(part.z) else 0.0, part.name))
     return found
 
 
-def _classes(report: Report) -> Iterator[Part]:
+def _classes(report: Report) -> Iterator[PartFigures]:
     window = as_dict(report.message.get("windowed"))
     for given in map(as_dict, as_list(window.get("classes"))[:_MOST]):
         label = given.get("label")
         name = "class not seen yet" if label is None else f"class {label}"
         keys = ("examples", "frequency", "probability", "z")
-        yield Part(name[:200], *(number(given.get(key)) for key in keys))
+        yield PartFigures(name[:200], *(number(given.get(key)) for key in keys))
 
 
-def _slices(report: Report) -> Iterator[Part]:
+def _slices(report: Report) -> Iterator[PartFigures]:
     window = as_dict(report.message.get("windowed"))
     for name, values in list(as_dict(window.get("slices")).items())[:_MOST]:
         for given in map(as_dict, as_list(values)[:_MOST]):
             value, scores = given.get("value"), as_dict(given.get("scores"))
             title = f"{name}: all other values" if value is None else f"{name} = {value}"
             keys = ("scored", "accuracy", "probability", "z")
-            yield Part(title[:200], *(number(scores.get(key)) for key in keys))
+            yield PartFigures(title[:200], *(number(scores.get(key)) for key in keys))
 
 
 def _signed(value: float, places: int) -> str:

@@ -8,7 +8,7 @@ from bokeh.models import Range1d, UIElement
 from workers.dashboard.card import Card, plot, source
 from workers.dashboard.colours import ACCURACY, ANNOUNCED, BAND, BAND_ALPHA
 from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.feed_view import Answer
+from workers.dashboard.feed_view import ShownAnswer
 from workers.dashboard.reports import as_dict, as_list, number
 
 LEAST = 50
@@ -71,7 +71,7 @@ def _reported(excerpt: Excerpt) -> list[list[float]]:
     return [row for row in rows if all(value >= 0 for value in row)]
 
 
-def _of_answers(answers: Sequence[Answer]) -> list[list[float]]:
+def _of_answers(answers: Sequence[ShownAnswer]) -> list[list[float]]:
     """Return bins of the probability of the predicted label, where the true one is known."""
     known = [
         (number(one.message.get("probability")), one.truth.is_right)

@@ -29,7 +29,7 @@ from workers.demo.view import LEGEND, Rate, line, methods_table, render
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
 from workers.printable import printable
-from workers.push.ingest import Pace, push
+from workers.push.ingest import PushRate, push
 from workers.push.rows import Row
 
 DRIFTING = Plan(
@@ -195,7 +195,7 @@ def _wait_for_workers(
 
 
 def _start_pushing(plan: Plan, data: list[Row], url: str, speed: float) -> None:
-    pace = Pace(speed * plan.rate)
+    pace = PushRate(speed * plan.rate)
     arguments = {"arrays": True, "throttle": pace, "chunk": pace.chunk}
     thread = threading.Thread(
         target=push, args=(data, url, plan.feed), kwargs=arguments, daemon=True

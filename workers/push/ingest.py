@@ -271,7 +271,7 @@ def _chunks(entries: Iterable[Fields], count: int) -> Iterator[tuple[list[Fields
         yield chunk, held
 
 
-class Pace:
+class PushRate:
     """Waits so that no more than `rate` rows a second are sent.
 
     Parameters
@@ -281,7 +281,7 @@ class Pace:
 
     Examples
     --------
-    >>> pace = Pace(1e6)
+    >>> pace = PushRate(1e6)
     >>> pace(10)
     """
 

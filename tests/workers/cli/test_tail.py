@@ -99,10 +99,6 @@ def test_what_another_program_wrote_is_shown_as_that(alarmed, shown):
     assert (code, out) == (0, "not of this program: \\x1b[31m\n")
 
 
-def test_an_unknown_feed_is_an_error(shown):
-    assert shown("nobody")[0] == 2
-
-
 def test_follow_shows_an_alarm_as_it_comes(alarmed):
     feed, url = alarmed.keys.feed, alarmed.url
     command = [sys.executable, "-m", "workers.cli", "tail", feed, "--stream", "alarms"]

@@ -13,7 +13,7 @@ from workers.dashboard.answers_card import AnswersCard
 from workers.dashboard.excerpt import POINTS, Choice, Excerpt, thinned, within
 from workers.dashboard.features_card import LEAST as LEAST_FEATURES
 from workers.dashboard.features_card import FeaturesCard
-from workers.dashboard.feed_view import MOST_FEATURES, Answer, FeedView, Sample, bounded
+from workers.dashboard.feed_view import MOST_FEATURES, FeedView, Sample, ShownAnswer, bounded
 from workers.dashboard.feeds_table import row_of, table
 from workers.dashboard.help_page import rendered
 from workers.dashboard.labels_card import LabelsCard
@@ -54,7 +54,7 @@ def answers(count, hit=True):
         "lower": 0.7,
         "upper": 1,
     }
-    return [Answer(b"%d-0" % i, message, Truth(True, "a", hit)) for i in range(count)]
+    return [ShownAnswer(b"%d-0" % i, message, Truth(True, "a", hit)) for i in range(count)]
 
 
 def alarm(n, name="b", entry=None):
@@ -205,8 +205,12 @@ def test_an_alarm_has_the_time_of_its_entry_and_that_of_its_commit():
 
 def test_an_answer_is_right_wrong_or_not_known_yet_in_words():
     odd = [{"status": "ok", "label": HOSTILE, "probability": math.inf}, {"status": [HOSTILE]}, {}]
-    kept = [*answers(1), *answers(1, hit=False), Answer(b"1-0", answers(1)[0].message, Truth())]
-    kept += [Answer(b"1-0", message, Truth(True, HOSTILE)) for message in odd]
+    kept = [
+        *answers(1),
+        *answers(1, hit=False),
+        ShownAnswer(b"1-0", answers(1)[0].message, Truth()),
+    ]
+    kept += [ShownAnswer(b"1-0", message, Truth(True, HOSTILE)) for message in odd]
     text = shown(AnswersCard(), Excerpt("f", answers=kept))
     for words in ("✓ right", "✗ wrong", "not known"):
         assert text.count(words) == 1

@@ -5,7 +5,7 @@ import pytest
 from workers.broker import embedded
 from workers.errors import Unavailable
 from workers.push import ingest
-from workers.push.ingest import Pace, PushStopped, encoded, entry, push, shuffled
+from workers.push.ingest import PushRate, PushStopped, encoded, entry, push, shuffled
 from workers.push.sources import Row
 
 
@@ -71,7 +71,7 @@ def test_a_pace_waits_until_the_rows_are_due(monkeypatch):
     now, slept = [100.0], []
     monkeypatch.setattr(ingest.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(ingest.time, "sleep", slept.append)
-    pace = Pace(50.0)
+    pace = PushRate(50.0)
     pace(10)
     now[0] += 1.0
     pace(20)
@@ -80,4 +80,4 @@ def test_a_pace_waits_until_the_rows_are_due(monkeypatch):
 
 @pytest.mark.parametrize(("rate", "chunk"), [(1.0, 1), (100.0, 10), (1e6, ingest.CHUNK)])
 def test_the_chunk_of_a_pace_is_a_tenth_of_a_second(rate, chunk):
-    assert Pace(rate).chunk == chunk
+    assert PushRate(rate).chunk == chunk

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from workers.dashboard.excerpt import Axis, Excerpt
-from workers.dashboard.feed_view import Answer, bounded
+from workers.dashboard.feed_view import ShownAnswer, bounded
 from workers.dashboard.report.past_feed import (
     MOST_ALARMS,
     MOST_ANSWERS,
@@ -45,7 +45,7 @@ def read_archive(
     return Excerpt(archive.identity.feed, axis, reports.kept, answers, [], alarms)
 
 
-def _answers(archive: Archive, after: bytes, upto: bytes | None) -> list[Answer]:
+def _answers(archive: Archive, after: bytes, upto: bytes | None) -> list[ShownAnswer]:
     """Return the last answers of a span, with the labels and features that are archived."""
     rows = archive.tail("answers", ("payload",), MOST_ANSWERS, after, upto)
     if not rows:
@@ -72,7 +72,7 @@ def _answers(archive: Archive, after: bytes, upto: bytes | None) -> list[Answer]
             is_right = None if label is None or said is None else said == label
             given = features.get(at) if message.get("status") in ANSWERED else None
             truth = Truth(at in features, label, is_right, given)
-            found.append(Answer(at, message, bounded(truth)))
+            found.append(ShownAnswer(at, message, bounded(truth)))
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.dashboard.excerpt import Axis, Excerpt
-from workers.dashboard.feed_view import Answer
+from workers.dashboard.feed_view import ShownAnswer
 from workers.dashboard.report.past_feed import MOST_ANSWERS, MOST_REPORTS, NothingKept
 from workers.dashboard.reports import Report
 from workers.errors import BadConfiguration
@@ -45,7 +45,7 @@ def read_export(
         If it holds no answer of the span.
     """
     sums, reports, step = _Sums(), list[Report](), _EVERY
-    answers: deque[Answer] = deque(maxlen=MOST_ANSWERS)
+    answers: deque[ShownAnswer] = deque(maxlen=MOST_ANSWERS)
     for entry_id, row in _rows(path):
         time = float(parse_id(entry_id)[0])
         if (since is not None and time < since) or (until is not None and time > until):
@@ -93,12 +93,12 @@ def _rows(path: Path) -> Iterator[tuple[bytes, Mapping[str, str]]]:
         raise BadConfiguration(f"{path}: is no CSV file in UTF-8: {error}") from None
 
 
-def _answer(entry_id: bytes, row: Mapping[str, str]) -> Answer:
+def _answer(entry_id: bytes, row: Mapping[str, str]) -> ShownAnswer:
     texts = {name: row.get(name) or None for name in _TEXTS}
     numbers = {name: _float(row.get(name)) for name in _NUMBERS}
     label = row.get("true_label") or None
     is_right = {"1": True, "0": False}.get(row["is_right"] or "")
-    return Answer(entry_id, texts | numbers, Truth(True, label, is_right))
+    return ShownAnswer(entry_id, texts | numbers, Truth(True, label, is_right))
 
 
 def _float(text: str | None) -> float | None:
@@ -116,7 +116,7 @@ class _Sums:
         self._n = 0
         self._sums = [0.0] * 4
 
-    def add(self, answer: Answer) -> bool:
+    def add(self, answer: ShownAnswer) -> bool:
         """Add an answer; return whether it was scored."""
         message: dict[str, Any] = answer.message
         announced = [message[name] for name in ("lower", "probability", "upper")]

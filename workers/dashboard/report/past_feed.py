@@ -5,7 +5,7 @@ from typing import Any
 
 from workers.broker.store import Store
 from workers.dashboard.excerpt import Axis, Excerpt
-from workers.dashboard.feed_view import Answer, bounded
+from workers.dashboard.feed_view import ShownAnswer, bounded
 from workers.dashboard.reports import Report, parsed
 from workers.errors import BadConfiguration
 from workers.feed.position import previous_id
@@ -99,14 +99,14 @@ def read_past(
     return Excerpt(keys.feed, axis, reports, answers, [], alarms, events, committed=times)
 
 
-def _answers(store: Store, after: bytes, upto: bytes) -> list[Answer]:
+def _answers(store: Store, after: bytes, upto: bytes) -> list[ShownAnswer]:
     """Return the last answers of a span, with the labels that are known."""
     found = store.call("XREVRANGE", store.keys.out, upto, b"(" + after, "COUNT", MOST_ANSWERS)
     entries = found[::-1]
     messages = [message(entry) for entry in entries]
     truths = TrueLabels(store, with_features=True).of(entries, messages)
     return [
-        Answer(entry[0], message, bounded(truth))
+        ShownAnswer(entry[0], message, bounded(truth))
         for entry, message, truth in zip(entries, messages, truths, strict=True)
         if isinstance(message, dict)
     ]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from online_svm.stream.alarm import Alarm
 from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.parts_card import Part, worst
+from workers.dashboard.parts_card import PartFigures, worst
 from workers.dashboard.reports import Report, as_dict, as_list, cumulative, number, recent
 from workers.plural import counted
 from workers.printable import printable
@@ -121,7 +121,7 @@ def _parts(past: Excerpt) -> Iterator[str]:
             yield _part(part)
 
 
-def _part(part: Part) -> str:
+def _part(part: PartFigures) -> str:
     return (
         f"Of the parts, {part.name[:_SHOWN]} is farthest off at the end: {_percent(part.happened)} "
         f"came true and {_percent(part.announced)} was announced, over {part.examples:,.0f} "
