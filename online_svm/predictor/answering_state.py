@@ -13,7 +13,7 @@ from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.warm_up import warming_block
 from online_svm.semantics import are_equal
 from online_svm.storage.arrays import nest, require, under
-from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import State
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.labels import LabelIndex

@@ -23,7 +23,7 @@ from online_svm.config import check_semantics
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.semantics import SEMANTICS, are_equal
 from online_svm.storage.arrays import nest, under
-from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.container import pack, unpack
 from online_svm.stream.labels import sorted_labels
 from online_svm.types import Arrays, Bools, Floats
 

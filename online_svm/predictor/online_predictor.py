@@ -42,7 +42,7 @@ from online_svm.predictor.waits import Waits, finished
 from online_svm.refit.task import Refitter
 from online_svm.semantics import are_equal
 from online_svm.storage.arrays import nest, under
-from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import Header, State
 from online_svm.stream.example import Example
 from online_svm.stream.given_answer import GivenAnswer, given_columns

@@ -20,8 +20,8 @@ from online_svm.refit.scaling import Scaling
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.refit.window_scaling import WindowScaling
-from online_svm.storage import frames
 from online_svm.storage.arrays import nest, under
+from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import State
 from online_svm.stream.split import fold_numbers
 from online_svm.svm.exact.rolling_machine import STRICTNESS, TOLERANCE, RollingMachine
@@ -122,7 +122,7 @@ class Learner:
             committee = self._joined(self._committee, others)
             own["committee"] = committee.header
             parts |= nest("committee", committee.arrays)
-        return frames.join(own, parts | {"rows": self._held.rows})
+        return pack(own, parts | {"rows": self._held.rows})
 
     @classmethod
     def from_state(
@@ -210,7 +210,7 @@ class Learner:
         """Return the state of all members: of those here, and of those of other learners."""
         parts = {committee.numbers: committee.state()}
         for numbers, state in others.items():
-            header, arrays = frames.split(state)
+            header, arrays = unpack(state)
             parts[numbers] = State(header["committee"], under("committee", arrays))
         return joined_states(parts) if others else parts[committee.numbers]
 

@@ -15,8 +15,8 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.refit.committee.members import MEMBERS
 from online_svm.refit.crossfit import FOLDS
-from online_svm.storage import frames
 from online_svm.storage.arrays import check_floats, check_indices, require, under
+from online_svm.storage.container import unpack
 from online_svm.storage.state import Header, State
 from online_svm.stream.split import window_parts
 from online_svm.svm.exact.active_set import most_active
@@ -46,7 +46,7 @@ def opened(config: PredictorConfig, state: bytes) -> State:
         If the bytes are damaged, or the parts do not fit one another or the configuration.
     """
     try:
-        own, parts = frames.split(state)
+        own, parts = unpack(state)
         _check(config, own, parts)
     except (
         ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,

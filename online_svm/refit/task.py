@@ -10,8 +10,8 @@ from typing import Any, Protocol, Self
 from online_svm.compiled.kernels import Kernel
 from online_svm.refit.committee.model import CommitteeModel
 from online_svm.refit.scaling import Scaling
-from online_svm.storage import frames
 from online_svm.storage.arrays import check_floats, nest, require, under
+from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import Header
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.kernel_model import KernelModel
@@ -66,12 +66,12 @@ class RefitTask:
         arrays: Arrays = {"X": self.X, "codes": self.codes, "weights": self.weights}
         if self.probs is not None:
             arrays["probs"] = self.probs
-        return frames.join(header, arrays)
+        return pack(header, arrays)
 
     @classmethod
     def from_state(cls, state: bytes) -> Self:
         """Return the task that `state` describes."""
-        header, arrays = frames.split(state)
+        header, arrays = unpack(state)
         return cls(
             start=header["start"],
             freeze=header["freeze"],
@@ -127,7 +127,7 @@ class RefitResult:
             header["kernel"] = asdict(self.model.kernel)
         if self.banks:
             header["bank_kernel"] = asdict(self.banks[0].kernel)
-        return frames.join(header, parts)
+        return pack(header, parts)
 
     @classmethod
     def from_state(cls, state: bytes) -> Self:
@@ -138,7 +138,7 @@ class RefitResult:
         LookupError, TypeError, ValueError
             If parts are missing, or do not fit one another.
         """
-        header, parts = frames.split(state)
+        header, parts = unpack(state)
         _check_result(parts)
         banks = [under(f"bank.{k}", parts) for k in range(header["banks"])]
         bank_kernel = Kernel(**header.get("bank_kernel", {}))

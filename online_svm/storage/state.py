@@ -10,12 +10,12 @@ A state has one of three forms:
 - *Named arrays*, where numbers are all there is: maps, models, sums, sets.
 - A *`State`*, a JSON header and named arrays, where there are also names, settings or None:
   machines, the examples held, an active model.
-- *Bytes*, made of a header and arrays by `frames`, where they go to the refit process or come from
-  it: a task, a result, a learner. The process that answers keeps a learner's state unread.
+- *Bytes*, made of a header and arrays by `container`, where they go to the refit process or come
+  from it: a task, a result, a learner. The process that answers keeps a learner's state unread.
 
-A whole stores its parts with `nest` and finds them with `under`. The names of arrays and headers,
-and in bytes their order, are part of what was stored: they stay. `OnlinePredictor.snapshot` and
-`Combiner.snapshot` make an archive of a whole (`snapshot.pack`), and `restore` continues from it.
+A whole stores its parts with `nest` and finds them with `under`. The names of arrays and headers
+are part of what was stored: they stay. `OnlinePredictor.snapshot` and `Combiner.snapshot` make a
+container of a whole, and `restore` continues from it.
 """
 
 from typing import Any, NamedTuple, Protocol, Self, TypeVar

@@ -1,9 +1,7 @@
 """Streams that are well-formed and strange: always a defined answer."""
 
-import io
 import json
 import tracemalloc
-import zipfile
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ import pytest
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.storage.snapshot import unpack
+from online_svm.storage.container import unpack
 from workers.config.settings import Limits
 from workers.feed.position import START
 from workers.session.answer import process
@@ -106,39 +104,25 @@ def test_an_odd_stream_gets_defined_answers(name, machine):
             assert all(0 <= p <= 1 for values in message["maps"].values() for p in values)
 
 
-def forged(shape, descr="'<f8'"):
-    """Return an archive with one array whose header promises more than there is."""
-    head = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode()
-    head = head.ljust(117) + b"\n"
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr("header.json", b'{"format": 1}')
-        archive.writestr("w.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
-    return target.getvalue()
-
-
-def bomb():
-    """Return twenty kilobytes that would be twenty megabytes."""
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("header.json", b'{"format": 1}')
-        archive.writestr("w.npy", bytes(20_000_000))
-    return target.getvalue()
+def forged(shape, stop, dtype="F64"):
+    """Return a container with one array whose header promises more than there is."""
+    places = {"dtype": dtype, "shape": shape, "data_offsets": [0, stop]}
+    text = json.dumps({"__metadata__": {"header": '00000000{"format": 2}'}, "w": places}).encode()
+    return len(text).to_bytes(8, "little") + text
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        bomb(),
-        forged("(1000000000000,)"),
-        forged("(1000000, 1000000)"),
-        forged("(18446744073709551616,)"),
-        forged("(0, 4611686018427387904, 4611686018427387904)"),
-        forged("(1,)", "'|O'"),
-        forged("(1,)", "[('f', '<f8', (1000000000,))]"),
+        (1 << 62).to_bytes(8, "little") + b"{}",  # a header that is longer than any file
+        forged([10**12], 8 * 10**12),
+        forged([10**6, 10**6], 8 * 10**12),
+        forged([2**64], 8),
+        forged([0, 1 << 62, 1 << 62], 0),
+        forged([1], 8, "O"),
     ],
 )
-def test_a_bomb_or_a_forged_array_header_takes_no_memory(data):
+def test_a_forged_array_header_takes_no_memory(data):
     tracemalloc.start()
     try:
         with pytest.raises(InvalidSnapshot):

@@ -9,7 +9,7 @@ from online_svm.errors import InvalidConfig, InvalidSnapshot
 from online_svm.predictor.answering_state import AnsweringState
 from online_svm.predictor.combiner import Combiner, CombinerConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.container import pack, unpack
 
 EARLIER = r"is no longer computed \(3 is\): begin anew with its input, as online-svm fork does"
 UNKNOWN = r"is not known here \(3 is\): upgrade online-svm"

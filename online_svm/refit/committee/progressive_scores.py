@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.storage import frames
 from online_svm.storage.arrays import nest, under
+from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import Header, State
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats
@@ -66,7 +66,7 @@ class ProgressiveScores:
         }
         for k, model in enumerate(self.models):
             arrays |= nest(str(k), model.state())
-        return frames.join(header, arrays)
+        return pack(header, arrays)
 
     @classmethod
     def from_state(cls, state: bytes) -> Self:
@@ -77,7 +77,7 @@ class ProgressiveScores:
         LookupError, TypeError, ValueError
             If parts are missing, or do not fit one another.
         """
-        header, arrays = frames.split(state)
+        header, arrays = unpack(state)
         models = tuple(
             KernelModel.from_state(under(str(k), arrays), Kernel(**kernel))
             for k, kernel in enumerate(header["kernels"])

@@ -11,7 +11,7 @@ from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.predictor import stream_monitors
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
-from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.container import pack, unpack
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import PredictionBlock
 from workers.refit.process_refitter import ProcessRefitter

@@ -17,7 +17,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit import learner, window_scaling
-from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.container import pack, unpack
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.stream.split import is_early_refit, is_refit_due, training_mask
@@ -395,7 +395,6 @@ def test_a_snapshot_whose_learner_is_damaged_changes_nothing() -> None:
     twin = OnlinePredictor(CONFIGS[0])
     twin.step_many(X[:40], labels[:40])
     header, arrays = unpack(predictor.snapshot())
-    del header["format"]
     for damage in ({"learner": np.zeros(9, dtype=np.uint8)}, {"learner": None}):
         kept = {name: a for name, a in (arrays | damage).items() if a is not None}
         with pytest.raises(InvalidSnapshot):

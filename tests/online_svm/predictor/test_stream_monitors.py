@@ -9,7 +9,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.stream_monitors import StreamMonitors
-from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.container import pack, unpack
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import PredictionBlock, ValidityReport

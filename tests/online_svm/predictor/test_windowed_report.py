@@ -9,7 +9,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.corp import corp_decomposition
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.container import pack, unpack
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 
 SETTINGS = {

@@ -17,7 +17,7 @@ WHOLES = {"OnlinePredictor.restore", "Combiner.restore", "AnsweringState.restore
 CONTINUED_BY_THE_SCHEME = {"VennSet", "CountedSet", "RankedSet", "AbersSet", "CalibrationSet"}
 """A Venn predictor's state is continued by `VennScheme.from_state`, which knows its kind."""
 
-CONTINUED_BY_NAME = {"ClassMap", "Headline", "VennHeadline", "SequentialTest"}
+CONTINUED_BY_NAME = {"ClassMap", "Headline", "VennHeadline"}
 """Maps, headlines and tests are continued by what knows their kinds by name; the headline of the
 Venn predictor has nothing to continue."""
 

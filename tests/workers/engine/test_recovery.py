@@ -9,8 +9,7 @@ import pytest
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
-from online_svm.storage import frames
-from online_svm.storage.snapshot import pack, unpack
+from online_svm.storage.container import pack, unpack
 from workers.config.settings import Limits
 from workers.engine.loop import Engine
 from workers.engine.recovery import Recovery
@@ -109,7 +108,6 @@ def forge(store, name, damage):
     state, recent = store.state(), RecentIds(Limits().dedupe_window)
     stored = snapshots.read(store, getattr(state, name), OURS.config_hash)
     header, arrays = unpack(recent.restore_from(stored.body))
-    del header["format"]
     arrays["learner"] = np.frombuffer(damage(arrays["learner"].tobytes()), dtype=np.uint8)
     body = recent.prepend_to(pack(header, arrays))
     feed = store.keys.feed
@@ -127,8 +125,8 @@ def nonsense(learner):
 
 
 def without_classes(learner):
-    own, parts = frames.split(learner)
-    return frames.join(own | {"n_classes": 0}, parts)
+    own, parts = unpack(learner)
+    return pack(own | {"n_classes": 0}, parts)
 
 
 @pytest.fixture(scope="module", params=[InlineRefitter, ProcessRefitter])

@@ -1,0 +1,110 @@
+"""State to bytes and back: a JSON header and named arrays in one safetensors container.
+
+The reader trusts nothing. safetensors checks that the sizes and places of all arrays account for
+exactly the bytes that are there before it copies any. A check sum covers all bytes.
+"""
+
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from online_svm.errors import InvalidSnapshot
+from online_svm.storage.state import State
+
+FORMAT = 2
+_DECODER = json.JSONDecoder()
+_DTYPES = frozenset({"<f8", "<i8", "|b1", "|u1"})
+_LENGTH = 8
+"""Bytes at the start of a container, which say how long its own header is."""
+
+_NO_SUM = b"0" * 8
+"""Stands for the check sum of the whole while that is computed."""
+
+_HEAD = b'{"__metadata__":{"header":"'
+"""The beginning of that header: a text follows, the check sum and our header."""
+
+_SUM = _LENGTH + len(_HEAD)
+"""Where the check sum stands."""
+
+
+def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return the container of `header` (JSON values) and `arrays` (float64, int64, bool, uint8).
+
+    Raises
+    ------
+    InvalidSnapshot
+        If an array has another type.
+
+    Examples
+    --------
+    >>> header, arrays = unpack(pack({"n": 3}, {"w": np.array([1.0, 2.0])}))
+    >>> header["n"], arrays["w"]
+    (3, array([1., 2.]))
+    """
+    plain = {name: _plain(name, array) for name, array in arrays.items()}
+    text = json.dumps({"format": FORMAT, **header}, sort_keys=True, allow_nan=False)
+    # One entry: safetensors writes several in no fixed order.
+    whole = save(plain, {"header": _NO_SUM.decode() + text})
+    assert whole[_LENGTH:_SUM] == _HEAD
+    return b"".join((whole[:_SUM], _check_sum(whole), memoryview(whole)[_SUM + len(_NO_SUM) :]))
+
+
+def unpack(data: bytes | memoryview) -> State:
+    """Return the header and the arrays of a container made by `pack`.
+
+    Raises
+    ------
+    InvalidSnapshot
+        If the bytes are damaged, of another format, or hold anything but plain arrays.
+
+    Examples
+    --------
+    >>> unpack(pack({"n": 3}, {})[:-1])
+    Traceback (most recent call last):
+    online_svm.errors.InvalidSnapshot: the state is damaged: InvalidHeaderLength
+    """
+    whole = bytes(data)
+    try:
+        arrays = load(whole)
+        length = int.from_bytes(whole[:_LENGTH], "little")
+        notes = whole[_LENGTH : _LENGTH + length].decode()
+        text, _ = _DECODER.raw_decode(notes, len(_HEAD) - 1)
+        header = json.loads(text[len(_NO_SUM) :], parse_constant=_refused)
+    except (RecursionError, SafetensorError, TypeError, ValueError) as error:
+        raise InvalidSnapshot(f"the state is damaged: {error}") from error
+    if text[: len(_NO_SUM)].encode() != _check_sum(whole):
+        raise InvalidSnapshot("the state is damaged: its check sum is another")
+    for name, array in arrays.items():
+        _check_type(name, array)
+    found = header.pop("format", None) if isinstance(header, dict) else None
+    if found != FORMAT:
+        raise InvalidSnapshot(f"state format {found!r} is not {FORMAT}; upgrade")
+    return State(header, arrays)
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array whose numbers lie in order, if it may be stored."""
+    plain = np.ascontiguousarray(array).reshape(np.shape(array))
+    _check_type(name, plain)
+    return plain
+
+
+def _check_type(name: str, array: NDArray[Any]) -> None:
+    if array.dtype.str not in _DTYPES:
+        raise InvalidSnapshot(f"array {name!r} has type {array.dtype}, which is not stored")
+
+
+def _check_sum(whole: bytes) -> bytes:
+    """Return the CRC-32 of a container without its check sum, in hexadecimal digits."""
+    found = zlib.crc32(_NO_SUM, zlib.crc32(whole[:_SUM]))
+    return b"%08x" % zlib.crc32(memoryview(whole)[_SUM + len(_NO_SUM) :], found)
