@@ -16,6 +16,7 @@ from history_modes import FEEDS, Mode, entries_of
 from history_processes import FENCED, flags_of
 from history_results import alarms_in, difference, digest_of, found_in, uninterrupted
 
+from workers.admin.reset import reset
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.failpoints import EXIT_CODE
@@ -61,6 +62,7 @@ def expected(url):
 
 def begin(store, mode, seed):
     store.call("FLUSHDB")
+    reset(store, with_input=True)  # the workers of the nursery know the feed
     entries = entries_of(mode, seed, COUNT)[FEED]
     push(store, entries)
     return len(entries)
