@@ -49,9 +49,9 @@ def train_banks(
     >>> config = PredictorConfig()
     >>> X, codes = np.array([[-1.0], [1.0]]), np.array([0, 1])
     >>> banks = train_banks(config, Kernel("linear"), X, codes, n_classes=2)
-    >>> implied_probabilities(banks, np.array([[-5.0], [0.0]]))
-    array([[0.8, 0.2],
-           [0.5, 0.5]])
+    >>> implied_probabilities(banks, np.array([[-5.0], [0.0]])).round(2)
+    array([[0.91, 0.09],
+           [0.5 , 0.5 ]])
     """
     positives = [1] if n_classes == 2 else range(n_classes)
     if not len(codes):
