@@ -88,10 +88,10 @@ class Stop:
                 self._silence()
         return self.requested
 
-    def wait_for(self, descriptors: Iterable[int], seconds: float) -> set[int]:
+    def wait_for(self, descriptors: Iterable[int], seconds: float, spin: float = 0.0) -> set[int]:
         """Wait until a descriptor can be read, `wake` or a request is called, or the time is over.
 
-        One thread at a time may call it.
+        One thread at a time may call it. It polls for `spin` seconds before it sleeps.
 
         Returns
         -------
@@ -104,7 +104,13 @@ class Stop:
         for descriptor in wanted - self._waited_for:
             self._poll.register(descriptor, select.POLLIN)
         self._waited_for = wanted
-        ready = {descriptor for descriptor, _ in self._poll.poll(max(0.0, seconds) * 1000)}
+        events, until = self._poll.poll(0), time.monotonic() + min(spin, seconds)
+        while not events and time.monotonic() < until:
+            os.sched_yield()  # what is waited for may need this processor
+            events = self._poll.poll(0)
+        if not events and seconds > 0:
+            events = self._poll.poll(seconds * 1000)
+        ready = {descriptor for descriptor, _ in events}
         if self._bell in ready and not self.requested:
             self._silence()
         ready.discard(self._bell)

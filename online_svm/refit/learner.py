@@ -4,15 +4,12 @@ A `Learner` keeps the proper training set, its scaling and the solver's warm sta
 a result is a function of the tasks so far, wherever it is computed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from online_svm.refit.committee.committee import Committee, Window, fitted
-from online_svm.refit.committee.progressive_scores import ProgressiveScores, joined_states
+from online_svm.refit.committee.committee import Committee, Window
 from online_svm.refit.crossfit import FOLDS, FoldMachines
 from online_svm.refit.held_window import Counts, HeldWindow
 from online_svm.refit.implied_training import train_banks
@@ -21,7 +18,7 @@ from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.refit.window_scaling import WindowScaling
 from online_svm.storage.arrays import nest, under
-from online_svm.storage.container import pack, unpack
+from online_svm.storage.container import pack
 from online_svm.storage.state import State
 from online_svm.stream.split import fold_numbers
 from online_svm.svm.exact.rolling_machine import STRICTNESS, TOLERANCE, RollingMachine
@@ -31,43 +28,28 @@ from online_svm.svm.probabilistic.tube import fit_tubes
 from online_svm.types import Bools, Floats, Ints
 
 NO_CODES: Ints = np.empty(0, dtype=np.int64)
-NOBODY: Mapping[tuple[int, ...], bytes] = MappingProxyType({})
 
 
 class Learner:
     """The proper training set, its scaling and the solver's warm start.
 
-    The members of a committee may be spread over several learners, each of which is given every
-    task. One of them asks the others, by `say` and `state`, for what it lacks.
-
     Parameters
     ----------
     config : PredictorConfig
-    members : sequence of int, optional
-        Numbers of the members of the committee that are here; by default all.
     """
 
-    def __init__(self, config: PredictorConfig, members: Sequence[int] | None = None) -> None:
-        self.config, self.members = config, members
+    def __init__(self, config: PredictorConfig) -> None:
+        self.config = config
         self._held, self._scaling = HeldWindow(config), WindowScaling(config)
         self._machine: RollingMachine | FoldMachines | None = None
-        self._committee = Committee(config, members) if config.members else None
+        self._committee = Committee(config) if config.members else None
         self._n_classes = self._refits = 0
 
-    def refit(
-        self, task: RefitTask, others: Callable[[], Sequence[ProgressiveScores]] = tuple
-    ) -> RefitResult:
-        """Fit on the proper training set of `task` and score every available example.
-
-        Parameters
-        ----------
-        task : RefitTask
-        others : callable
-            Returns what the other learners said of the task, once the members here are done.
-        """
+    def refit(self, task: RefitTask) -> RefitResult:
+        """Fit on the proper training set of `task` and score every available example."""
         trains, counts = self._take(task)
         if self._committee is not None:
-            return self._fit_committee(self._committee, task, trains, counts, others)
+            return self._fit_committee(self._committee, task, trains, counts)
         if self._scaling.is_due(trains, self._refits):
             self._rescale(trains)
         if self.config.learner == "psvm":
@@ -84,27 +66,8 @@ class Learner:
             banks=self._train_banks(task, trains),
         )
 
-    def say(self, task: RefitTask) -> ProgressiveScores:
-        """Do the part of a refit that the members of the committee here have in it.
-
-        Raises
-        ------
-        ValueError
-            If there is no committee.
-        """
-        if self._committee is None:
-            raise ValueError("a learner without a committee has no members")
-        trains, counts = self._take(task)
-        return self._say(self._committee, task, trains, counts)[1]
-
-    def state(self, others: Mapping[tuple[int, ...], bytes] = NOBODY) -> bytes:
-        """Return everything that `from_state` continues from, byte for byte.
-
-        Parameters
-        ----------
-        others : mapping from the numbers of members to bytes
-            States of the other learners.
-        """
+    def state(self) -> bytes:
+        """Return everything that `from_state` continues from, byte for byte."""
         scaling = self._scaling
         parts = nest("scaling", scaling.scaling.state())
         own: dict[str, Any] = {
@@ -119,16 +82,14 @@ class Learner:
             own["machine"] = machine.header
             parts |= nest("machine", machine.arrays)
         if self._committee is not None:
-            committee = self._joined(self._committee, others)
+            committee = self._committee.state()
             own["committee"] = committee.header
             parts |= nest("committee", committee.arrays)
         return pack(own, parts | {"rows": self._held.rows})
 
     @classmethod
-    def from_state(
-        cls, state: bytes, config: PredictorConfig, members: Sequence[int] | None = None
-    ) -> Self:
-        """Return the learner that `state`, with all members, describes; `members` as for a new one.
+    def from_state(cls, state: bytes, config: PredictorConfig) -> Self:
+        """Return the learner that `state` describes.
 
         Raises
         ------
@@ -136,7 +97,7 @@ class Learner:
             If the bytes are damaged or contradict themselves or the configuration.
         """
         own, parts = opened(config, state)
-        learner = cls(config, members)
+        learner = cls(config)
         learner._n_classes, learner._refits = own["n_classes"], own["refits"]
         held = learner._held = HeldWindow(config, own["start"], parts["rows"].copy())
         fitted = Scaling.from_state(under("scaling", parts))
@@ -148,9 +109,7 @@ class Learner:
         if config.members:
             committee = State(own["committee"], under("committee", parts))
             window = Window(scaling.transform(held.rows), NO_CODES, held.trains)
-            learner._committee = Committee.from_state(
-                committee, config, members, window, learner._n_classes
-            )
+            learner._committee = Committee.from_state(committee, config, window, learner._n_classes)
         return learner
 
     def _begin_anew(self) -> None:
@@ -172,10 +131,10 @@ class Learner:
             self._begin_anew()
         return taken
 
-    def _say(
+    def _fit_committee(
         self, committee: Committee, task: RefitTask, trains: Bools, counts: Counts
-    ) -> tuple[Window, ProgressiveScores]:
-        """Fit the machines of the committee on T; return the window, and what they say of it."""
+    ) -> RefitResult:
+        """Fit the committee on T, and score every available example by it."""
         forgotten, left, held = counts
         # 1. The machines as they are score the new rows of T.
         new = self._held.rows[held:][trains[held:]]
@@ -187,32 +146,11 @@ class Learner:
         window = Window(self._scaling.transform(self._held.rows), task.codes, trains)
         committee.advance(window, forgotten, self._penalties(task, trains), self._scaling.gamma)
         self._n_classes = task.n_classes
-        return window, committee.said(window)
-
-    def _fit_committee(
-        self,
-        committee: Committee,
-        task: RefitTask,
-        trains: Bools,
-        counts: Counts,
-        others: Callable[[], Sequence[ProgressiveScores]],
-    ) -> RefitResult:
-        """Fit the committee on T, and score every available example by it."""
-        window, own = self._say(committee, task, trains, counts)
         banks = self._train_banks(task, trains)
-        # Sigmoids and stack are frozen with the machines.
-        model, calibration, training = fitted(ProgressiveScores.joined([own, *others()]), window)
+        # 3. Sigmoids and stack are frozen with them.
+        model, calibration, training = committee.fitted(window)
         scaling = self._scaling.scaling
         return RefitResult(task.freeze, model, scaling, calibration, training, banks)
-
-    @staticmethod
-    def _joined(committee: Committee, others: Mapping[tuple[int, ...], bytes]) -> State:
-        """Return the state of all members: of those here, and of those of other learners."""
-        parts = {committee.numbers: committee.state()}
-        for numbers, state in others.items():
-            header, arrays = unpack(state)
-            parts[numbers] = State(header["committee"], under("committee", arrays))
-        return joined_states(parts) if others else parts[committee.numbers]
 
     def _fit_tubes(self, task: RefitTask, trains: Bools) -> RefitResult:
         """Fit a P-SVM on T, from nothing, and score every available example by it."""

@@ -1,23 +1,23 @@
-"""A feed to measure on: its examples, the server, and how an engine is run through it."""
+"""A feed to measure on: its examples, the server, and a worker that is run through it."""
 
 import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import numpy as np
 import orjson
 import redis
 import structlog
 
-from online_svm.refit.task import Refitter
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.engine.assembly import assemble, refitter
-from workers.engine.loop import Engine
-from workers.engine.service import open_store
+from workers.engine.opening import open_store
+from workers.feed.selection import Selection
+from workers.fleet import service
+from workers.refit.pool import RefitPool
+from workers.session.answer import Outcome
 from workers.stop import Stop
 
 FEATURES = 20
@@ -52,45 +52,47 @@ def push(store: Store, examples: Pairs) -> None:
                 pipeline.execute()
 
 
-class WarmWorker(NamedTuple):
-    """A worker that has answered the first `WARM_UP` entries of its feed, and its parts."""
+def our_worker(
+    url: str,
+    feed: str,
+    settings: WorkerSettings,
+    examples: Pairs,
+    warm_up: int = WARM_UP,
+    at_warm: Callable[[], object] = lambda: None,
+    at_end: Callable[[], object] = lambda: None,
+    pool: RefitPool | None = None,
+) -> float:
+    """Return the examples a second of a worker as `online-svm worker` runs it, on a new feed.
 
-    engine: Engine
-    store: Store
-    refits: Refitter
-    entries: int
-
-    def answer(self) -> float:
-        """Answer the rest of the feed, and return the examples a second."""
-        left = self.entries - self.engine.position.seq
-        return rate(left, lambda: _drain(self.engine, self.entries))
-
-
-@contextmanager
-def warm_worker(
-    url: str, feed: str, settings: WorkerSettings, examples: Pairs, warm_up: int = WARM_UP
-) -> Iterator[WarmWorker]:
-    """Yield a worker as `online-svm worker` runs it, on a new feed of these examples.
-
-    It has answered the first `warm_up` of them.
+    Parameters
+    ----------
+    url, feed : str
+    settings : WorkerSettings
+    examples : Pairs
+        They wait when the worker begins.
+    warm_up : int
+        Of them are answered before the clock starts, or a few more: a batch is not cut.
+    at_warm, at_end : callable
+        Called where the clock starts, and where it ends, between two batches.
+    pool : RefitPool, optional
+        Computes the refits; by default the worker has one of its own.
     """
-    stop = Stop()
-    with open_store(feed, settings, url, stop) as store, refitter(settings) as refits:
+    stop, marks = Stop(), list[tuple[int, float]]()
+    goals = [warm_up, len(examples)]
+
+    def look(_feed: str, outcome: Outcome) -> None:
+        if goals and outcome.after.seq >= goals[0]:
+            goals.pop(0)
+            (at_warm if goals else at_end)()
+            marks.append((outcome.after.seq, time.perf_counter()))
+            if not goals:
+                stop.request()
+
+    with open_store(feed, settings, url) as store:
         push(store, examples)
-        engine = assemble(store, settings, refits, stop, "bench")
-        _drain(engine, warm_up)
-        yield WarmWorker(engine, store, refits, len(examples))
-
-
-def our_worker(url: str, feed: str, settings: WorkerSettings, examples: Pairs) -> float:
-    """Return the examples a second of a worker as `online-svm worker` runs it."""
-    with warm_worker(url, feed, settings, examples) as warm:
-        return warm.answer()
-
-
-def _drain(engine: Engine, count: int) -> None:
-    while engine.position.seq < count:
-        engine.advance()
+    service.run(Selection([feed]), settings, url, stop, observe=look, pool=pool)
+    (first, began), (last, ended) = marks
+    return (last - first) / (ended - began)
 
 
 def rate(count: int, work: Callable[[], None]) -> float:

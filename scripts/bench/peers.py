@@ -67,7 +67,7 @@ def bare_commits(url: str, settings: WorkerSettings, examples: Pairs, length: in
         def drain(count: int) -> None:
             nonlocal position
             while position.seq < count:
-                entries = store.read(position.cursor, settings.batch)
+                entries = store.receive_read(store.send_read(position.cursor, settings.batch))
                 ids = [entry_id for entry_id, _ in entries]
                 seq = position.seq + len(ids)
                 after = Position(ids[-1], seq, seq, position.digest)

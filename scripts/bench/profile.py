@@ -1,4 +1,4 @@
-"""Profile of the real engine: its parts by the clock.
+"""Profile of a worker: its parts by the clock.
 
 The clocks are laid around the parts from outside, for the time of the measurement, so that they
 cost a worker nothing. A part's time is its own: what it waits for is in it, what parts within it
@@ -17,7 +17,7 @@ from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.committee.model import CommitteeModel
 from online_svm.svm.kernel_model import KernelModel
-from scripts.bench.feed import WARM_UP, WarmWorker, our_worker, quiet, server, stream, warm_worker
+from scripts.bench.feed import WARM_UP, our_worker, quiet, server, stream
 from scripts.bench.processes import family, redis_seconds, seconds_of
 from scripts.bench.report import Result, Tell, silent
 from scripts.bench.timing import Part, PartClock, watched
@@ -25,16 +25,17 @@ from scripts.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine.commit_writer import CommitWriter
-from workers.engine.loop import Engine
-from workers.refit.process_refitter import ProcessRefitter
+from workers.fleet.loop import FeedLoop
+from workers.refit.pool import RefitPool
+from workers.refit.pooled_refitter import PooledRefitter
 from workers.session import answer as answering
+from workers.stop import Stop
 
 REFIT = "refit"
 SINGLE: Literal["single"] = "single"
 
 # Object, the name of its function, and the part it belongs to.
 _PARTS: list[Part] = [
-    (Store, "read", "read"),
     (Store, "send_read", "read"),
     (Store, "receive_read", "read"),
     (answering, "decode", "parse"),
@@ -50,9 +51,10 @@ _PARTS: list[Part] = [
     (OnlinePredictor, "snapshot", "snapshot"),
     (CommitWriter, "_with_snapshot", "snapshot"),
     (ActiveModel, "calibrate", REFIT),
-    (ProcessRefitter, "submit", REFIT),
-    (ProcessRefitter, "result", REFIT),
-    (Engine, "advance", "the rest"),
+    (PooledRefitter, "submit", REFIT),
+    (PooledRefitter, "result", REFIT),
+    (Stop, "wait_for", "wait"),
+    (FeedLoop, "turn", "the rest"),
 ]
 
 
@@ -122,14 +124,24 @@ def run(
 def _profile(name: str, settings: WorkerSettings, url: str, examples: Any) -> Profile:
     # What a refit scores is part of the refit.
     clock = PartClock(closed=REFIT)
+    seconds: list[dict[str, float]] = []
     with (
+        RefitPool(processes=1) as pool,
+        Store(url, f"bench-profile-{name}") as store,
         watched(_PARTS, clock),
-        warm_worker(url, f"bench-profile-{name}", settings, examples) as warm,
     ):
-        clock.spent.clear()
-        before = _processor_seconds(warm)
-        rate = warm.answer()
-        after = _processor_seconds(warm)
+
+        def note() -> None:
+            seconds.append(_processor_seconds(store, pool))
+
+        def begin() -> None:
+            clock.spent.clear()
+            note()
+
+        rate = our_worker(
+            url, store.keys.feed, settings, examples, at_warm=begin, at_end=note, pool=pool
+        )
+    before, after = seconds
     scale = 1e6 / (len(examples) - WARM_UP)
     parts = dict.fromkeys(part for _, _, part in _PARTS) | clock.spent
     return Profile(
@@ -140,12 +152,11 @@ def _profile(name: str, settings: WorkerSettings, url: str, examples: Any) -> Pr
     )
 
 
-def _processor_seconds(warm: WarmWorker) -> dict[str, float]:
+def _processor_seconds(store: Store, pool: RefitPool) -> dict[str, float]:
     """Return the seconds that each process of a worker has taken since it began.
 
     The worker is this process. Its refit processes count as one.
     """
-    seconds = {"worker": time.process_time(), "Redis": redis_seconds(warm.store)}
-    if isinstance(warm.refits, ProcessRefitter):
-        seconds["refit process"] = sum(map(seconds_of, family(warm.refits.pid)))
-    return seconds
+    refits = sum(seconds_of(each) for pid in pool.pids for each in family(pid))
+    worker = time.process_time()
+    return {"worker": worker, "Redis": redis_seconds(store), "refit process": refits}

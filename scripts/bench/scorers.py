@@ -17,7 +17,7 @@ import orjson
 import redis
 from typing_extensions import override
 
-from scripts.bench.feed import WARM_UP, Pairs, push, quiet, server, stream, warm_worker
+from scripts.bench.feed import WARM_UP, Pairs, our_worker, push, quiet, server, stream
 from scripts.bench.null import GROUP, answer
 from scripts.bench.processes import Measured, python, redis_seconds, seconds_of
 from scripts.bench.report import Result, Row, Tell, silent
@@ -134,11 +134,14 @@ def run(
 def _publish(url: str, examples: Pairs) -> int:
     """Learn examples and publish the state; return the mean length of an answer."""
     settings = WorkerSettings(publish_every=100)
-    with warm_worker(url, _FEED, settings, examples, len(examples)) as warm:
-        store = warm.store
+    with Store(url, _FEED) as store:
         store.call("DEL", store.keys.requests)
-        while (found := store.publication()) is None or found.n < len(examples) - 500:
-            warm.engine.advance()
+
+        def wait() -> None:  # within the last batch: what was published before it is confirmed
+            while (found := store.publication()) is None or found.n < len(examples) - 500:
+                time.sleep(0.01)
+
+        our_worker(url, _FEED, settings, examples, WARM_UP // 2, at_end=wait)
         newest = store.call("XREVRANGE", store.keys.out, "+", "-", "COUNT", 1000)
     return round(statistics.fmean(len(entry[1][1]) for entry in newest))
 

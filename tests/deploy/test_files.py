@@ -29,10 +29,12 @@ from workers.feed.position import START
 from workers.fleet.scorer.counts import ScorerCounts
 from workers.fleet.scorer.endpoint import ScorerMetrics
 from workers.fleet.shard import Shard
-from workers.monitor.metrics import Present, WorkerMetrics
-from workers.monitor.view import FeedView
+from workers.monitor.metrics import WorkerMetrics
+from workers.monitor.standings import Detail, Standing
+from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhook
 from workers.monitor.webhook_post import Receiver
+from workers.reading.lag import Lag
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -362,7 +364,7 @@ class _Seen:
 
     trouble = None
 
-    def look(self):
+    def look(self, _sources, _in_detail):
         test = {"kind": "calibration", "scope": "overall", "log_wealth": 1.0, "threshold": 4.0}
         figures = {"accuracy": 0.9, "lower": 0.8, "probability": 0.85, "upper": 0.9, "z": 1.0}
         report = {
@@ -370,16 +372,18 @@ class _Seen:
             "windowed": {"overall": figures},
             "monitors": {"open": [], "tests": [test]},
         }
-        return FeedView(1, 1, 0, 0.0, PendingLabels(1, 1, 0), report, {"guarantee": "exact"})
+        detail = Detail(1, 1, report, {"guarantee": "exact"})
+        return Standing({"f": Lag(0, False, 0.0, PendingLabels(1, 1, 0))}, {"f": detail})
 
 
 def exported():
     """Return the names of all series that a worker and a scorer export."""
     registry = CollectorRegistry()
-    metrics = WorkerMetrics("f", registry)
+    watch = WorkerWatch()
+    metrics = watch.takes("f")
     metrics.posts = Webhook("redis://127.0.0.1:1", Receiver("http://127.0.0.1:1/")).add("f")
     metrics.posts.failures["status 500"] = 1
-    registry.register(Present("f", metrics, _Seen()))
+    registry.register(WorkerMetrics(watch, _Seen()))
     metrics.committed(Commit(1, START, START), 0.1)
     registry.register(ScorerMetrics("f", ScorerCounts(n=1)))
     names = {sample.name for family in registry.collect() for sample in family.samples}

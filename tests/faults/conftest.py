@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from engine_steps import run
 from fault_feed import COUNT, drain, engine, outcome, push, rows
 from fault_redis import Server
 from system_tools import redis_server
@@ -80,7 +81,7 @@ def at_work(server, direct):
         def work():
             try:
                 with store:
-                    engine(store, stop=stop, refits=refits, observe=pause, **options).run()
+                    run(engine(store, stop=stop, refits=refits, observe=pause, **options), stop)
             except Exception as error:
                 errors.append(error)
 

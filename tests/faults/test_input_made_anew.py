@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from engine_steps import answer_batch
+from engine_steps import advance, answer_batch
 from fault_feed import CONFIG, drain, engine, payloads, push, restore, rows, saved
 from structlog.testing import capture_logs
 
@@ -109,7 +109,7 @@ def test_a_worker_that_waits_notices_that_its_stream_is_gone(store, takes_away, 
     takes_away(store)
     fills(store)
     with pytest.raises(InputLost, match=r"input lost: .* ends before 60-0"):
-        running.advance()
+        advance(running)
 
 
 def test_a_stream_that_was_put_back_is_no_loss(kept):
@@ -228,7 +228,7 @@ def test_a_restart_of_the_server_under_a_worker_does_not_hide_the_next_loss(coun
         counting_server.stop()
         counting_server.start()
         drain(running, COUNT)
-        running.advance()
+        advance(running)
         delete(store)
         push_few(store)
         with pytest.raises(InputLost):

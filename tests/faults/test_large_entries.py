@@ -130,8 +130,9 @@ def test_a_reply_larger_than_its_limit_is_given_up_and_the_connection_goes_on(st
     for i in range(1, 9):
         store.call("XADD", store.keys.input, f"{i}-0", "x", b"1" * MIB)
     with pytest.raises(ReadTooLarge):
-        store.read(b"0-0", 8, limit=2 * MIB)
-    assert [entry[0] for entry in store.read(b"0-0", 1, limit=2 * MIB)] == [b"1-0"]
+        store.receive_read(store.send_read(b"0-0", 8, limit=2 * MIB))
+    entries = store.receive_read(store.send_read(b"0-0", 1, limit=2 * MIB))
+    assert [entry[0] for entry in entries] == [b"1-0"]
     assert store.failures == 0
 
 
@@ -141,7 +142,8 @@ def test_a_backlog_of_large_entries_is_read_in_parts_that_fit(store):
     reader = InputReader(store, BatchSize(64, MIB))
     cursor, found = b"0-0", []
     while cursor != b"40-0":
-        entries = reader.next_batch(cursor)
+        reader.hand_in((), may_be_more=True)
+        entries = reader.next_now(cursor, 64)
         assert sum(len(entry[1][1]) for entry in entries) <= 2 * MIB
         found += [entry[0] for entry in entries]
         cursor = found[-1]

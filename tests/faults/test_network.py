@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from engine_steps import advance
 from fault_feed import COUNT, drain, engine, finished, outcome, wait_until
 from fault_proxy import Proxy
 
@@ -71,7 +72,7 @@ def test_lines_cut_anywhere_change_no_byte(proxy, through, direct, expected):
     running = engine(through, batch=7, snapshot_every=40)
     while running.position.seq < COUNT:
         proxy.cuts[:] = [b"\r\n"]
-        running.advance()
+        advance(running)
     assert proxy.cut >= COUNT // 7
     proxy.cuts.clear()
     assert outcome(direct) == expected

@@ -5,7 +5,7 @@ import time
 
 import pytest
 import redis
-from engine_steps import answer_batch
+from engine_steps import advance, answer_batch
 from fault_feed import COUNT, drain, engine, finished, outcome, push, wait_until
 from structlog.testing import capture_logs
 
@@ -164,7 +164,7 @@ def test_scripts_flushed_between_all_commits_are_sent_again(direct, expected):
     running = engine(direct)
     while running.position.seq < COUNT:
         direct.call("SCRIPT", "FLUSH")
-        running.advance()
+        advance(running)
     assert outcome(direct) == expected
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from engine_steps import OwnRefits
 from fault_feed import CONFIG, COUNT, drain, engine, finished, outcome, push, rows, wait_until
 from processes import Process
 
 from online_svm.refit.inline import InlineRefitter
 from scripts.bench.processes import is_running
 from workers.broker.store import Store
-from workers.refit.process_refitter import ProcessRefitter
 
 LAGGING = CONFIG.model_copy(update={"refit_lag": 15})
 OPTIONS = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--metrics-every", "10"]
@@ -167,7 +167,7 @@ def test_refits_that_are_ten_times_slower_take_effect_at_the_same_examples(fille
 @pytest.mark.chaos
 def test_refit_processes_killed_all_along_a_feed_change_no_byte(filled, lagging):
     killed = []
-    with ProcessRefitter(LAGGING, patience=60.0) as refits:
+    with OwnRefits(LAGGING, patience=60.0) as refits:
         running = engine(filled, config=LAGGING, refits=refits)
         # A process may have computed the two refits that come next before it is killed. The third
         # takes effect within 55 examples, so between two of these goals another process is needed.

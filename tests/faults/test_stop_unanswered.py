@@ -1,6 +1,7 @@
 """A stop that comes while Redis does not answer: nothing half done is left behind."""
 
 import pytest
+from engine_steps import run
 from fault_feed import COUNT, drain, engine, outcome, push, rows
 
 from workers.broker.store import Store
@@ -36,7 +37,7 @@ def test_a_stop_in_a_batch_that_was_not_committed_leaves_no_snapshot_of_it(
         running = engine(store, stop=stop)
         drain(running, 70)
         store.refusal, store.stop = refusal, stop
-        running.run()
+        run(running, stop)
         assert store.state().snapshot is None
         assert store.state().position.seq == 70
     with Store(embedded_url, feed, block_ms=20) as store:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from engine_steps import advance
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
@@ -128,7 +129,7 @@ class Mixture:
         stop = Stop()
         ours = agreement(CONFIG, LIMITS)
         recovery = Recovery(store, ours, LIMITS, lambda: OnlinePredictor(CONFIG), "tester", stop)
-        self.engine = Engine(store, recovery, LIMITS, stop, batch=256, snapshot_every=CHUNK // 2)
+        self.engine = Engine(store, recovery, LIMITS, batch=256, snapshot_every=CHUNK // 2)
         self.alone, self.position = OnlinePredictor(CONFIG), START
         self.pushed = self.real = 0
 
@@ -137,7 +138,7 @@ class Mixture:
         first = self.pushed + 1
         self._push(entries)
         while self.engine.position.seq < self.pushed:
-            self.engine.advance()
+            advance(self.engine)
         expected = self._expected([e for e, is_real in zip(entries, real, strict=True) if is_real])
         after, upto = b"%d-0" % (first - 1), b"%d-0" % self.pushed
         out = [e[1][1] for page in self.store.pages(self.store.keys.out, after, upto) for e in page]

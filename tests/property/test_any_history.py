@@ -8,7 +8,7 @@ from collections import Counter
 import hypothesis.strategies as st
 import pytest
 import redis
-from engine_steps import answer_batch
+from engine_steps import advance, answer_batch
 from fault_feed import engine
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
@@ -151,8 +151,8 @@ class History(RuleBasedStateMachine):
         if next(self.steps) % 2:
             answer_batch(self.worker)
         else:
-            self.worker.advance()
-            self.worker.advance()
+            advance(self.worker)
+            advance(self.worker)
 
     @rule(batch=st.integers(1, 8))
     @counted

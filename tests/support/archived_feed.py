@@ -3,10 +3,11 @@
 import json
 from contextlib import contextmanager
 
-from engine_steps import answer_batch
+from engine_steps import answer_batch, refitter
 
 from workers.config.settings import WorkerSettings
-from workers.engine import assembly, service
+from workers.engine import assembly
+from workers.engine.opening import open_store
 from workers.history.archive.archiver import Archiver
 from workers.history.archive.identity import locked
 from workers.history.archive.layout import feed_directory
@@ -40,8 +41,8 @@ def answering(url, feed, **changes):
     """Open an engine of a feed, and a function that lets it answer all that waits."""
     settings, stop = WorkerSettings(**SMALL | changes), Stop()
     with (
-        service.open_store(feed, settings, url, stop) as store,
-        assembly.refitter(settings) as refits,
+        open_store(feed, settings, url, stop) as store,
+        refitter(settings) as refits,
     ):
         engine = assembly.assemble(store, settings, refits, stop, "tester")
 

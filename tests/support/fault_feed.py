@@ -13,7 +13,7 @@ from workers.config.settings import Limits
 from workers.engine.loop import Engine
 from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
-from workers.refit.process_refitter import ProcessRefitter
+from workers.refit.pooled_refitter import PooledRefitter
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(
@@ -50,8 +50,8 @@ def engine(store, batch=10, config=CONFIG, stop=None, refits=None, limits=None, 
         return OnlinePredictor(config, refits)
 
     recovery = Recovery(store, agreement(config, limits), limits, fresh, "tester", stop)
-    background = refits if isinstance(refits, ProcessRefitter) else None
-    return Engine(store, recovery, limits, stop, batch=batch, refits=background, **options)
+    background = refits if isinstance(refits, PooledRefitter) else None
+    return Engine(store, recovery, limits, batch=batch, refits=background, **options)
 
 
 def drain(running, count, seconds=150.0):

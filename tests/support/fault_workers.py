@@ -81,8 +81,34 @@ def is_holder(store, worker):
     return f'"pid": {worker.pid},'.encode() in (store.call("GET", store.keys.lease) or b"")
 
 
-class ForkedRefits(Forked):
-    """A forked refit process, with what `workers.refit.child` expects of one it began."""
+class ForkedRefits:
+    """A refit process forked from this one before it has threads; what it began reads from it."""
+
+    def __init__(self):
+        ours_in, self._in = os.pipe()
+        self._out, ours_out = os.pipe()
+        self.pid, self.returncode = os.fork(), None
+        if self.pid == 0:
+            os.close(self._in)
+            os.close(self._out)
+            _become_refits(ours_in, ours_out)
+        os.close(ours_in)
+        os.close(ours_out)
+        # `workers.refit.child.end` closes them.
+        self.stdin, self.stdout = os.fdopen(self._in, "wb", 0), os.fdopen(self._out, "rb", 0)
+
+    def kill(self):
+        if self.returncode is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self):
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+
+class NursedRefits(Forked):
+    """A refit process that the parent forked, with what `workers.refit.child` expects of one."""
 
     def __init__(self, nursery, pid, pipes):
         super().__init__(nursery, pid)
@@ -130,7 +156,7 @@ class Nursery:
         pipes = [f"{self.log}.{next(self._pipes)}.{end}" for end in ("in", "out")]
         for pipe in pipes:
             os.mkfifo(pipe)
-        refits = ForkedRefits(self, self.ask({"refits": pipes}), pipes)
+        refits = NursedRefits(self, self.ask({"refits": pipes}), pipes)
         for pipe in pipes:
             Path(pipe).unlink()
         return refits
@@ -155,11 +181,11 @@ def _warm():
     import workers.cli.combine
     import workers.cli.worker
     import workers.combine.service
-    import workers.engine.assembly
-    import workers.engine.service
+    import workers.fleet.hosting
+    import workers.refit.served_learner
 
-    assert workers.engine.assembly
-    assert workers.engine.service
+    assert workers.fleet.hosting
+    assert workers.refit.served_learner
     assert workers.combine.service
     assert workers.cli.combine
     assert workers.cli.worker
@@ -189,6 +215,8 @@ def _become_worker(order):
     os.dup2(log, 2)
     if order["failpoint"]:
         failpoints.chosen = failpoints.Failpoint(order["failpoint"])
+    if order["args"][0] == "worker":
+        _fork_refits()
     if order["waits_shortly"]:
         _wait_shortly()
     if order["timeout"]:
@@ -205,17 +233,31 @@ def _become_worker(order):
         os._exit(code)
 
 
-def _become_refits(pipes):
-    from workers.refit import child as refit_child
+def _fork_refits():
+    """Have the first refit process in milliseconds; one in its place starts from nothing."""
+    from workers.refit import child, pool_process
+
+    begin, first = child.begin, [ForkedRefits()]
+
+    def begin_soon():
+        return first.pop() if first else begin()
+
+    child.begin = pool_process.begin = begin_soon
+
+
+def _become_refits(source, target):
+    from workers.refit import child
 
     os.setsid()
-    os.dup2(os.open(pipes[0], os.O_RDONLY), 0)
-    os.dup2(os.open(pipes[1], os.O_WRONLY), 1)
     try:
-        with open(0, "rb") as source, open(1, "wb") as target:
-            refit_child.serve(source, target)
+        with os.fdopen(source, "rb", 0) as said, os.fdopen(target, "wb", 0) as replies:
+            child.serve(said, replies)
     finally:
         os._exit(0)
+
+
+def _become_nursed(pipes):
+    _become_refits(os.open(pipes[0], os.O_RDONLY), os.open(pipes[1], os.O_WRONLY))
 
 
 def _time_out_after(seconds):
@@ -267,7 +309,7 @@ def _serve():
         elif "warm" in order:
             answer = _load_code_of(PredictorConfig.model_validate_json(order["warm"]))
         elif (answer := os.fork()) == 0:
-            _become_refits(order["refits"]) if "refits" in order else _become_worker(order)
+            _become_nursed(order["refits"]) if "refits" in order else _become_worker(order)
         print(json.dumps(answer), flush=True)
 
 

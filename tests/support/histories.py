@@ -36,7 +36,7 @@ from history_results import alarms_in, difference, digest_of, uninterrupted
 from processes import Process
 
 from workers.broker import embedded
-from workers.refit import child as refit_child
+from workers.refit import pool_process
 
 ROOT = Path(__file__).parents[2]
 FINISHED = "finished.jsonl"
@@ -102,17 +102,17 @@ class Stage:
 def stage(directory):
     """Yield a stage; its first use compiles the machine code of every mode, which takes minutes."""
     configs = [mode_of(seed).settings().predictor for seed in range(len(MACHINES))]
-    begin = refit_child.begin
+    begin = pool_process.begin
     with ExitStack() as opened:
         nursery = Nursery(Path(directory) / "workers.log", configs)
         opened.callback(nursery.close)
         calm = opened.enter_context(embedded.temporary())
         # Inside this process refit processes are forked too, or each would import for a second.
-        refit_child.begin = nursery.begin_refits
+        pool_process.begin = nursery.begin_refits
         try:
             yield Stage(Path(directory), nursery, calm.url)
         finally:
-            refit_child.begin = begin
+            pool_process.begin = begin
 
 
 def wanted(inside, processes, words=()):

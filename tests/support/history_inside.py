@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 
-from engine_steps import answer_batch
+from engine_steps import advance, answer_batch
 from fault_feed import push
 from history_modes import FEEDS, RETAINED, SECOND, TARGET, entries_of
 from history_parts import Combination, Consumer, Worker, fenced
@@ -106,7 +106,7 @@ class Inside:
     def _work(self):
         is_all_there = self._pushed == len(self._entries[FEEDS[0]])
         for _ in range(8 if is_all_there else self._choose.randint(1, 4)):
-            self._act(self._choose.choice((Engine.advance, Engine.advance, answer_batch)))
+            self._act(self._choose.choice((advance, advance, answer_batch)))
             if self._combination is not None:
                 answer_batch(self._second.engine)
                 self._combination.engine.advance()

@@ -3,6 +3,7 @@
 import itertools
 
 import redis
+from engine_steps import OwnRefits
 from history_modes import FEEDS, GROUP, JOIN_WINDOW, TARGET
 
 from online_svm.predictor.combiner import CombinerConfig
@@ -14,12 +15,11 @@ from workers.combine.sources import Source
 from workers.combine.store import TargetStore
 from workers.engine.assembly import assemble
 from workers.engine.downstream import AcknowledgedGate
-from workers.engine.service import open_store
+from workers.engine.opening import open_store
 from workers.errors import Fenced
 from workers.feed.agreement import bound_to
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
-from workers.refit.process_refitter import ProcessRefitter
 from workers.stop import Stop
 
 REPLY, PATIENCE = 0.15, 60.0
@@ -49,9 +49,10 @@ class Worker:
         self.store = impatient(open_store(feed, settings, url, stop))
         config = settings.predictor
         if config.lag:
-            self.refits = ProcessRefitter(config, patience=patience, stop=stop)
+            self._own = OwnRefits(config, patience, stop)
+            self.refits = self._own.refits
         else:
-            self.refits = InlineRefitter(config)
+            self._own, self.refits = None, InlineRefitter(config)
         begins = self.store.state() is None
         try:
             self.engine = assemble(
@@ -65,13 +66,13 @@ class Worker:
 
     @property
     def refit_pid(self):
-        return getattr(self.refits, "pid", None)
+        return None if self._own is None else self._own.pid
 
     def abandon(self):
         """Leave it where it stands, as a kill does: what was sent is sent, nothing follows."""
         self.store.close()
-        if isinstance(self.refits, ProcessRefitter):
-            self.refits.close()
+        if self._own is not None:
+            self._own.close()
 
 
 class Combination:

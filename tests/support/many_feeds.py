@@ -1,20 +1,18 @@
 """Feeds for tests of a process of many: their input, what each gives alone, and such a process."""
 
-import atexit
-import functools
 import json
 import threading
 import time
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
+from engine_steps import advance, refitter, shared_pool
 
 from online_svm.refit.inline import InlineRefitter
 from workers.config.settings import WorkerSettings
-from workers.engine.assembly import assemble, refitter
+from workers.engine.assembly import assemble
 from workers.feed.selection import Selection
 from workers.fleet import service
-from workers.refit.pool import RefitPool
 from workers.stop import Stop
 
 SETTINGS = {
@@ -65,14 +63,6 @@ def has_answered(store, count):
     return state is not None and state.position.seq >= count
 
 
-@functools.cache
-def shared_pool():
-    """Return a pool of refits for all tests of this process: its own would take a second each."""
-    pool = RefitPool(processes=1)
-    atexit.register(pool.close)
-    return pool
-
-
 class Running:
     """A process of many feeds, in a thread; with `pool=None` it has refit processes of its own."""
 
@@ -121,6 +111,6 @@ def answer_alone(store, count, given, *, inline=False):
     with refits as used:
         engine = assemble(store, given, used, stop, "alone")
         while engine.position.seq < count:
-            engine.advance()
+            advance(engine)
             engine.finish_commit()
         engine.snapshot()

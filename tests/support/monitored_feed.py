@@ -4,10 +4,10 @@ import json
 from contextlib import contextmanager
 
 import numpy as np
-from engine_steps import answer_batch
+from engine_steps import answer_batch, refitter
 
 from workers.config.settings import WorkerSettings
-from workers.engine.assembly import assemble, refitter
+from workers.engine.assembly import assemble
 from workers.stop import Stop
 
 COUNT = 120
@@ -37,8 +37,7 @@ def push(store, count=COUNT, first=1, milliseconds=None):
 def working(store, telemetry, stop=None, **settings):
     """Yield an engine that has taken over the feed."""
     chosen, stop = WorkerSettings(**(SETTINGS | settings)), stop or Stop()
-    telemetry.opened(store)
-    with refitter(chosen, stop, telemetry=telemetry) as refits:
+    with refitter(chosen, stop, telemetry) as refits:
         yield assemble(store, chosen, refits, stop, "test", telemetry=telemetry)
 
 

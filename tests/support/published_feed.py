@@ -39,7 +39,7 @@ def engine(store, every=20, config=CONFIG, batch=10, **options):
         store, agreement(config, limits), limits, lambda: OnlinePredictor(config), "tester", stop
     )
     made = Publisher(store, every, clock=lambda: 0.0, pause=0.0, **options)
-    return Engine(store, recovery, limits, stop, batch=batch, publisher=made)
+    return Engine(store, recovery, limits, batch=batch, publisher=made)
 
 
 def work(running, count):

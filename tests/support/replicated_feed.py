@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 
+from engine_steps import run
 from fault_feed import engine, outcome, rows, wait_until
 
 from workers.broker import embedded
@@ -41,7 +42,7 @@ class Answering:
                     observe=self._observe,
                 )  # fmt: skip
                 self.store.be_patient()
-                running.run()
+                run(running, self.stop)
         except WorkerError as error:
             self.error = error
 

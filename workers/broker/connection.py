@@ -175,11 +175,6 @@ class Connection:
             if link.is_awaiting and link.descriptor in readable:
                 link.read_arrived()
 
-    def spin(self) -> None:
-        """Poll for the next reply briefly, so that the caller need not sleep for a short wait."""
-        if self._last is not None:
-            self._last.spin()
-
     def receive(self, sent: Sent) -> Any:
         """Return the reply to a command that `send` sent; send it again after errors that may pass.
 

@@ -169,27 +169,6 @@ class FeedReader:
         text: bytes = self._connection.call("INFO", section, key=self.keys.state)
         return text
 
-    def read(
-        self, cursor: bytes, count: int, is_eager: bool = False, limit: int | None = None
-    ) -> list[Entry]:
-        """Return up to `count` entries after the cursor; wait up to `block_ms` for the first.
-
-        With `is_eager`, poll briefly before blocking: see `spin`.
-
-        Raises
-        ------
-        ReadTooLarge
-            If the reply has more than `limit` bytes.
-        """
-        sent = self._reader.send(
-            "XREAD", "COUNT", count, "BLOCK", self.block_ms, "STREAMS", self.keys.input, cursor,
-            limit=limit, most_cuts=most_cuts(count),
-        )  # fmt: skip
-        if is_eager:
-            self._reader.spin()
-        reply = self._reader.receive(sent)
-        return reply[0][1] if reply else []
-
     def send_read(self, cursor: bytes, count: int, limit: int | None = None) -> Sent:
         """Request up to `count` entries after the cursor; `receive_read` returns them."""
         return self._reader.send(

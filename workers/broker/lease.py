@@ -1,34 +1,30 @@
 """The lease: which worker runs a feed, so that others wait. Correctness needs only the fence."""
 
 import json
-import math
 import os
 import platform
 import secrets
 import subprocess
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import orjson
-import structlog
 
-from workers.broker.connection import Connection
 from workers.broker.script import Script
-from workers.errors import Stopped, Unavailable, WorkerError
-from workers.stop import Stop
-
-log = structlog.get_logger("online_svm.lease")
 
 REPLACE = Script.load("replace_lease", name="lease-replace")
 RELEASE = Script.load("release_lease", name="lease-release")
 
 LONGEST = 4096
 """Largest lease in bytes; names of hosts and workers are far shorter."""
+
+
+class HeldLease(Protocol):
+    """A lease that is renewed elsewhere."""
+
+    def pop_loss(self) -> bool:
+        """Return whether it was found lost since the last call, and forget it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,141 +85,6 @@ def _is_holder(found: Any) -> bool:
     if not isinstance(found, dict) or found.keys() != kinds.keys():
         return False
     return all(type(found[name]) is kind for name, kind in kinds.items()) and found["pid"] > 0
-
-
-class Lease:
-    """The lease of one feed. A thread with its own connection renews it.
-
-    Parameters
-    ----------
-    url : str
-    key : str
-    name : str
-        Stable name of the worker.
-    seconds : float
-        Time to live after each renewal.
-
-    Attributes
-    ----------
-    was_waited_for : bool
-        Whether another worker held it when `acquire` was called.
-    seconds : float
-    renewed : float
-        When it was last held for certain, by `time.monotonic`; negative before.
-    """
-
-    def __init__(self, url: str, key: str, name: str, seconds: float = 5.0) -> None:
-        self._url, self._key, self.seconds = url, key, seconds
-        self._mine = Holder.here(name).encode()
-        self._ended = threading.Event()
-        self._lost = threading.Event()
-        self._thread: threading.Thread | None = None
-        self.was_waited_for, self.renewed = False, -math.inf
-
-    def acquire(
-        self,
-        stop: Stop,
-        patience: float | None = None,
-        look: Callable[[], object] = lambda: None,
-    ) -> None:
-        """Wait until the lease is free or its holder is known to be dead, then hold it.
-
-        `look` is called again and again while another holds it.
-
-        Raises
-        ------
-        Stopped
-            If a stop is requested first.
-        Unavailable
-            If Redis does not answer in the first place, for longer than the patience.
-        """
-        connection = Connection(self._url, stop, patience)
-        waiting_for, self.was_waited_for = b"", False
-        while (holder := self._try(connection, self._held(connection))) is not None:
-            connection.patience = None  # Redis is up: a restart of it ends no process that waits
-            if holder != waiting_for:
-                waiting_for, self.was_waited_for = holder, True
-                known = Holder.parse(holder)
-                log.info("waiting for the lease", holder=known.name if known else repr(holder[:80]))
-            look()
-            if stop.wait(self.seconds / 5):
-                raise Stopped("stopped while waiting for the lease")
-        connection.close()
-        self.renewed = time.monotonic()
-        self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
-        self._thread.start()
-
-    def pop_loss(self) -> bool:
-        """Return whether the lease was found lost since the last call, and forget it."""
-        lost = self._lost.is_set()
-        self._lost.clear()
-        return lost
-
-    def release(self) -> None:
-        """Stop renewing, and delete the lease if it is still this one."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join(self.seconds)
-        connection = Connection(self._url, Stop())
-        try:
-            connection.evaluate(RELEASE, [self._key], [self._mine])
-        except WorkerError as error:
-            log.warning("the lease was not released; it lapses by itself", error=str(error))
-        finally:
-            connection.close()
-
-    def _held(self, connection: Connection) -> bytes:
-        """Return the present value of the lease; empty if there is none."""
-        return connection.call("GET", self._key) or b""
-
-    def _try(self, connection: Connection, held: bytes) -> bytes | None:
-        """Acquire the lease if it is free; else return the value of its holder."""
-        if held == self._mine or not is_held(held):
-            milliseconds = int(self.seconds * 1000)
-            if connection.evaluate(REPLACE, [self._key], [held, self._mine, milliseconds]):
-                return None
-        return held
-
-    def _renew(self) -> None:
-        # Renew after a third of the time to live; wait at most another third for a reply.
-        connection = Connection(self._url, Stop(), timeout=self.seconds / 3)
-        is_warned = False
-        while not self._ended.wait(self.seconds / 3):
-            try:
-                held = self._held(connection)
-                # A missing lease is lost too: Redis was flushed, or another worker held it.
-                if held != self._mine:
-                    self._lost.set()
-                if self._try(connection, held) is None:
-                    self.renewed = time.monotonic()
-                    if is_warned:
-                        log.info("the lease is renewed again")
-                        is_warned = False
-            except Unavailable:
-                continue  # the engine's own connections report this
-            except WorkerError as error:
-                log.warning("the lease is not renewed", error=str(error))
-                is_warned = True
-        connection.close()
-
-
-@contextmanager
-def holding(
-    url: str,
-    key: str,
-    name: str,
-    seconds: float,
-    stop: Stop,
-    patience: float,
-    look: Callable[[], object] = lambda: None,
-) -> Iterator[Lease]:
-    """Hold a lease within the block; see `Lease` and `Lease.acquire`."""
-    lease = Lease(url, key, name, seconds)
-    lease.acquire(stop, patience, look)
-    try:
-        yield lease
-    finally:
-        lease.release()
 
 
 def is_held(held: bytes | None) -> bool:

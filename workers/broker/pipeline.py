@@ -7,11 +7,9 @@ A command may bring others along on its connection, which count as one with it: 
 where a node of a cluster sent it on to another, and WAIT behind it, where replicas must have it.
 """
 
-import os
-import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +20,6 @@ from redis.connection import PythonRespSerializer
 from workers import failpoints
 
 Argument = bytes | memoryview | str | int | float
-
-# Seconds to poll for a reply before blocking. Most commands take less time than waking up does.
-# With a single processor, Redis needs it meanwhile.
-_SPIN_SECONDS = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
-
 
 # Bytes beyond which an argument of a large command is sent as it is; packing would copy it.
 _LARGE = 1 << 16
@@ -235,15 +228,6 @@ class Pipeline:
             raise
         except redis.RedisError as error:
             return error
-
-    def spin(self) -> None:
-        """Poll until a reply arrives or `_SPIN_SECONDS` are over; `read_until` raises its error."""
-        until = time.monotonic() + _SPIN_SECONDS
-        with suppress(redis.RedisError):
-            while self._unread and time.monotonic() < until:
-                if self.client.connection.can_read(0):
-                    return
-                os.sched_yield()  # Redis may need this processor
 
     @property
     def descriptor(self) -> int | None:

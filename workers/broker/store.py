@@ -250,10 +250,6 @@ class Store(FeedReader):
             _COMMIT, keys_of(commit, self.keys), arguments, self._wait_replicas
         )
 
-    def spin(self) -> None:
-        """Poll for the reply to a commit briefly, before `confirm` blocks."""
-        self._connection.spin()
-
     def has_reply(self, sent: Sent) -> bool:
         """Return whether `confirm` need not wait: the reply was read, or there will be none."""
         return self._connection.has_reply(sent)

@@ -64,16 +64,18 @@ def _checked(feed: str, loaded: "WorkerSettings", accept_environment: bool) -> "
     WorkerError
         If a worker could not begin.
     """
+    from workers.broker import permissions
+    from workers.engine import preflight
     from workers.engine.known_feeds import KnownFeeds
-    from workers.engine.service import check_permissions, open_store, run_preflight
+    from workers.engine.opening import commands_of, open_store
     from workers.monitor.watching import check_outlets
 
     check_outlets(loaded)
     url = loaded.url or attached_url()
     with open_store(feed, loaded, url) as store:
         known = KnownFeeds.of_user(url, is_kept=False)
-        found, in_force = run_preflight(store, loaded, accept_environment, known=known)
-        check_permissions(store, loaded)
+        found, in_force = preflight.run(store, loaded, accept_environment, known)
+        permissions.check(url, commands_of(url, store.keys, loaded), patience=loaded.wait_redis)
     for warning in found.warnings:
         note(f"warning: {warning}")
     begun = "a new feed" if found.state is None else f"{found.state.position.seq:,} answered"

@@ -117,9 +117,9 @@ def combine(
     options = {name: value for name, value in named.items() if value is not None}
     told = _Count()
     url = redis_url(redis, config)
-    with watching(into, url, metrics, feeds[0]) as telemetry:
+    with watching(url, metrics) as watch:
         waiting = service.run(
-            feeds, into, url, options, join_window, once, batch, told, telemetry, wait_replicas,
+            feeds, into, url, options, join_window, once, batch, told, watch, wait_replicas,
             KnownFeeds.of_user(url),
         )  # fmt: skip
     note(

@@ -1,4 +1,4 @@
-"""`worker`: answer a feed, or many feeds."""
+"""`worker`: answer feeds."""
 
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +11,6 @@ from workers.errors import BadConfiguration
 from workers.fast_imports import importing
 
 if TYPE_CHECKING:
-    from workers.config.feed_settings import FeedSettings
-    from workers.feed.selection import Selection
     from workers.fleet.shard import Shard
 
 Feeds = Annotated[
@@ -78,10 +76,10 @@ def worker(
     ] = False,
     **settings: Any,
 ) -> None:
-    """Answer a feed, each example before its label is learned, until stopped.
+    """Answer feeds, each example before its label is learned, until stopped.
 
-    Several feeds, or a pattern, are answered in one process: feeds that match are taken up as they
-    are listed or get input. Each has the answers that a worker of its own gives it.
+    Of a pattern, feeds that match are taken up as they are listed or get input. Each feed has the
+    answers that a worker of its own gives it.
     """
     with importing():
         from workers.cli import logs
@@ -93,13 +91,33 @@ def worker(
         part = None if shard is None else _shard(shard)
         selection = Selection(feeds, None if part is None else part.owns)
         url = known.general.url or embedded_url()
-    if selection.is_single:
-        _answer_one(feeds[0], known, url, name, accept_environment, dashboard, quiet)
-        return
+    # Slow imports come last, so that a wrong setting is reported at once.
+    with importing():
+        from workers.cli.worker_progress import LoggedProgress, WorkerProgress
+        from workers.engine.known_feeds import KnownFeeds
+        from workers.fleet import service
+        from workers.monitor.watching import watching
+        from workers.monitor.webhook_post import receiver_of
+        from workers.stop import Stop, signals
+
+    named = [known.of(feed) for feed in selection.names]
+    for settings_of_some in (*named, *(known.every() if selection.patterns else ())):
+        receiver_of(settings_of_some)  # raises where alarms cannot be posted
+    # What is said of a feed that is served alone holds for the process as well.
+    general = named[0] if len(named) == 1 and not selection.patterns else known.general
+    stop = Stop(general.grace)
+    kind = LoggedProgress if general.log_format == "json" else WorkerProgress
     with ExitStack() as opened:
+        opened.enter_context(signals(stop))
+        watch = opened.enter_context(watching(url, general.metrics))
         if dashboard is not None:
             _open_page(opened, feeds, part, url, dashboard)
-        _answer_many(selection, known, url, name, accept_environment, quiet)
+        observe = opened.enter_context(closing(kind(is_quiet=quiet)))
+        service.run(
+            selection, general, url, stop,
+            name=name, accept_environment=accept_environment, settings_of=known.of,
+            observe=observe, watch=watch, known=KnownFeeds.of_user(url),
+        )  # fmt: skip
 
 
 def _open_page(
@@ -122,69 +140,6 @@ def _shard(text: str) -> "Shard":
     if shard.index >= shard.count:
         note(f"--shard {text}: this is number {shard.index}, so it owns no feed and stands by")
     return shard
-
-
-def _answer_one(
-    feed: str,
-    known: "FeedSettings",
-    url: str,
-    name: str | None,
-    accept_environment: bool,
-    dashboard: int | None,
-    quiet: bool,
-) -> None:
-    """Answer one feed, in a worker of its own."""
-    loaded = known.of(feed)
-    # Slow imports come last, so that a wrong setting is reported at once.
-    with importing():
-        from workers.cli.progress import LoggedProgress, WorkerProgress
-        from workers.dashboard.beside import page_beside
-        from workers.engine import service
-        from workers.engine.known_feeds import KnownFeeds
-        from workers.monitor.watching import watching
-        from workers.monitor.webhook_post import receiver_of
-    kind = LoggedProgress if loaded.log_format == "json" else WorkerProgress
-    with ExitStack() as opened:
-        telemetry = opened.enter_context(
-            watching(feed, url, loaded.metrics, receiver=receiver_of(loaded))
-        )
-        if dashboard is not None:
-            opened.enter_context(page_beside([feed], url, dashboard))
-        observe = opened.enter_context(closing(kind(feed, is_quiet=quiet)))
-        known_feeds = KnownFeeds.of_user(url)
-        service.run(feed, loaded, url, name, accept_environment, observe, telemetry, known_feeds)
-
-
-def _answer_many(
-    selection: "Selection",
-    known: "FeedSettings",
-    url: str,
-    name: str | None,
-    accept_environment: bool,
-    quiet: bool,
-) -> None:
-    """Answer the feeds of a selection in this process."""
-    with importing():
-        from workers.cli.many_progress import LoggedProgress, ManyProgress
-        from workers.engine.known_feeds import KnownFeeds
-        from workers.fleet import service
-        from workers.fleet.metrics import watching
-        from workers.monitor.webhook_post import receiver_of
-        from workers.stop import Stop, signals
-
-    for settings in known.every():
-        receiver_of(settings)  # raises where alarms cannot be posted
-    stop = Stop(known.general.grace)
-    kind = LoggedProgress if known.general.log_format == "json" else ManyProgress
-    with ExitStack() as opened:
-        opened.enter_context(signals(stop))
-        watch = opened.enter_context(watching(url, known.general.metrics))
-        observe = opened.enter_context(closing(kind(is_quiet=quiet)))
-        service.run(
-            selection, known.general, url, stop,
-            name=name, accept_environment=accept_environment, settings_of=known.of,
-            observe=observe, watch=watch, known=KnownFeeds.of_user(url),
-        )  # fmt: skip
 
 
 def given_flags(settings: dict[str, Any], redis: str | None, sigma: float | None) -> dict[str, Any]:

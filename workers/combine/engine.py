@@ -7,7 +7,7 @@ import structlog
 
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.combiner import Combiner, CombinerConfig
-from workers.broker.lease import Lease
+from workers.broker.lease import HeldLease
 from workers.combine.answers import Answering, Outcome
 from workers.combine.join import Join, Mark
 from workers.combine.sources import Source
@@ -52,6 +52,8 @@ class CombineEngine:
         What tells other writers that this one lives.
     telemetry : Telemetry, optional
         Is told what the engine does.
+    on_turn : callable
+        Called before each batch.
 
     Attributes
     ----------
@@ -76,10 +78,11 @@ class CombineEngine:
         batch: int = 256,
         begins: bool = True,
         observe: Observer | None = None,
-        lease: Lease | None = None,
+        lease: HeldLease | None = None,
         telemetry: Telemetry | None = None,
+        on_turn: Callable[[], object] = lambda: None,
     ) -> None:
-        self._telemetry = telemetry or Telemetry()
+        self._telemetry, self._on_turn = telemetry or Telemetry(), on_turn
         self._target, self._sources, self._config = target, list(sources), config
         self._window, self._agreement, self._writer = join_window, agreement, writer
         self._stop, self._batch, self._observe = stop, batch, observe
@@ -113,7 +116,7 @@ class CombineEngine:
 
     def advance(self) -> bool:
         """Read and answer one batch; return whether there was anything to read or to answer."""
-        self._telemetry.turns()
+        self._on_turn()
         if self._ownership.is_in_doubt() and not self._ownership.is_confirmed(self.position):
             self._reload()
         was_read = [self._read(feed) for feed in range(len(self._sources))]

@@ -10,7 +10,8 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from online_svm.predictor.combiner import CombinerConfig
-from workers.broker.lease import holding, is_held
+from workers.broker.lease import is_held
+from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.combine.engine import CombineEngine, Observer
 from workers.combine.sources import Source
@@ -18,10 +19,10 @@ from workers.combine.store import TargetStore
 from workers.engine import preflight
 from workers.engine.known_feeds import KnownFeeds
 from workers.engine.preflight import Preflight
-from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.feed.agreement import bound_to, check_names, stored_groups
 from workers.feed.state import Agreement
+from workers.monitor.watch import WorkerWatch
 from workers.stop import Stop, signals
 
 log = structlog.get_logger("online_svm.combine")
@@ -60,7 +61,7 @@ def run(
     once: bool = False,
     batch: int = 256,
     observe: Observer | None = None,
-    telemetry: Telemetry | None = None,
+    watch: WorkerWatch | None = None,
     wait_replicas: int = 0,
     known: KnownFeeds | None = None,
 ) -> int:
@@ -84,12 +85,12 @@ def run(
         Answers decided and committed at once, at most.
     observe : callable, optional
         Called with the outcome of each committed batch.
-    telemetry : Telemetry, optional
+    watch : WorkerWatch, optional
         Is told what the combination does.
     wait_replicas : int
         Replicas that must have a commit before it counts as done.
     known : KnownFeeds, optional
-        As for `engine.service.run`.
+        As for `fleet.service.run`.
 
     Returns
     -------
@@ -102,12 +103,13 @@ def run(
         Whose `exit_code` says how the command ends.
     """
     _check_names(feeds, into)
-    told, stop, writer = telemetry or Telemetry(), Stop(), platform.node() or "combine"
+    seen, stop, writer = watch or WorkerWatch(), Stop(), platform.node() or "combine"
+    told = seen.takes(into, source=feeds[0])
     known = known or KnownFeeds(url)
     with signals(stop), ExitStack() as opened:
         stores = [opened.enter_context(Store(url, feed, stop)) for feed in feeds]
         target = opened.enter_context(TargetStore(url, into, stop, wait_replicas=wait_replicas))
-        told.opened(target)
+        seen.connects((target,), LEASE_SECONDS)
         sources = [Source(store, batch) for store in stores]
         classes = _common_classes(sources)
         for source in sources:
@@ -122,20 +124,20 @@ def run(
             log.warning(warning)
         for store in (target, *stores):
             store.be_patient()
+        seen.begins()
         if is_held(target.call("GET", target.keys.lease)):
             told.enter("standby")
         with holding(
-            url, target.keys.lease, writer, LEASE_SECONDS, stop, 0.0,
-            look=lambda: known.look(target),
-        ) as lease:  # fmt: skip
-            told.holds(lease)
-            before = None if lease.was_waited_for else found
-            found, settings, joined = _look(target, given, known, before)
+            url, into, writer, LEASE_SECONDS, stop, look=lambda: known.look(target)
+        ) as lease:
+            # Check again: the previous holder of the lease may have changed the feed.
+            found, settings, joined = _look(target, given, known)
             target.register()
             engine = CombineEngine(
                 target, sources, settings, joined.join_window, _agreed(settings, joined),
                 writer, stop, batch, begins=found.state is None,
                 observe=observe, lease=lease, telemetry=told,
+                on_turn=lambda: seen.turns(lease.renewed),
             )  # fmt: skip
             known.add(into)
             engine.run(once)
@@ -152,7 +154,7 @@ class _Given:
 
 
 def _look(
-    target: TargetStore, given: _Given, known: KnownFeeds, before: Preflight | None = None
+    target: TargetStore, given: _Given, known: KnownFeeds
 ) -> tuple[Preflight, CombinerConfig, JoinSettings]:
     """Return what is there, and the settings to combine with, if a combination may begin."""
     found = preflight.find(target, known=known)
@@ -164,7 +166,7 @@ def _look(
     settings = CombinerConfig.model_validate({**stored.get("combination", {}), **given.combination})
     joined = JoinSettings.model_validate({**stored.get("join", {}), **given.join})
     return (
-        preflight.check(target, _agreed(settings, joined), False, before, found),
+        preflight.check(target, _agreed(settings, joined), False, None, found),
         settings,
         joined,
     )

@@ -132,13 +132,12 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
         description="Learned examples between two states published for scorers; each new model is "
         "published as well. 0 publishes none.",
     )
-    refit_processes: int = Field(
-        1,
+    refit_processes: int | None = Field(
+        None,
         ge=1,
         le=64,
-        description="Processes over which the machines of the committee are spread at a refit; "
-        "the answers are the same. With several feeds: processes that compute the refits of all, "
-        "by default one less than there are cores.",
+        description="Processes that compute the refits of all feeds; by default one less than "
+        "there are cores. The answers are the same.",
     )
     refit_memory: int = Field(
         REFIT_MEMORY,

@@ -137,13 +137,13 @@ def warm_up() -> None:
     from online_svm.config import PredictorConfig
     from online_svm.predictor.online_predictor import OnlinePredictor
     from workers.engine.assembly import load_compiler
-    from workers.refit.process_refitter import ProcessRefitter
+    from workers.refit.pool import RefitPool
 
     load_compiler()  # as a worker does when it begins
     for classes in (("a", "b"), ("a", "b", "c")):
         config = PredictorConfig(classes=classes, window=40, refit_every=20, metrics_every=20)
         X = np.random.default_rng(SEED).normal(size=(90, 3))
-        with ProcessRefitter(config) as refits:
+        with RefitPool(processes=1) as pool, pool.refitter(config) as refits:
             predictor = OnlinePredictor(config, refits)
             predictor.step_many(X, [classes[i % len(classes)] for i in range(90)])
 

@@ -1,10 +1,4 @@
-"""Build one worker from its parts.
-
-This module imports the predictor, which is slow to load, so `service` imports it late.
-"""
-
-from collections.abc import Iterator
-from contextlib import contextmanager
+"""Build what answers one feed from its parts; it imports the predictor, which is slow to load."""
 
 import numpy as np
 
@@ -13,12 +7,12 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.task import Refitter
 from online_svm.svm.kernel_model import KernelModel
+from workers.broker.lease import HeldLease
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.engine.compiling import tell_of_compiling
 from workers.engine.downstream import SECONDS, AcknowledgedGate, Gate, OpenGate
 from workers.engine.loop import Engine, Observer
-from workers.engine.ownership import HeldLease
 from workers.engine.pace import OwnPace, Pace
 from workers.engine.publisher import Publisher
 from workers.engine.recovery import Recovery
@@ -26,10 +20,7 @@ from workers.engine.telemetry import Telemetry
 from workers.feed.agreement import agreement
 from workers.feed.retention import DOWNSTREAM
 from workers.feed.state import Agreement
-from workers.refit.background import Background
-from workers.refit.child import Child
-from workers.refit.observed import ObservedRefitter
-from workers.refit.process_refitter import ProcessRefitter
+from workers.refit.pooled_refitter import PooledRefitter
 from workers.session.replay import Fetched, none_fetched
 from workers.stop import Stop
 
@@ -82,7 +73,6 @@ def assemble(
         store,
         recovery,
         limits,
-        stop,
         batch=settings.batch,
         snapshot_every=settings.snapshot_every,
         keep_input=settings.keep_input,
@@ -90,36 +80,11 @@ def assemble(
         observe=observe,
         begins=begins,
         gate=_gate(store, settings, stop, told, seconds=SECONDS if pace is None else 0.0),
-        refits=refits if isinstance(refits, Background) else None,
+        refits=refits if isinstance(refits, PooledRefitter) else None,
         telemetry=told,
         publisher=Publisher(store, settings.publish_every),
         in_steps=pace is not None,
     )
-
-
-@contextmanager
-def refitter(
-    settings: WorkerSettings,
-    stop: Stop | None = None,
-    child: Child | None = None,
-    telemetry: Telemetry | None = None,
-) -> Iterator[Refitter]:
-    """Yield a refitter: a process of its own if refits may lag behind, else this process."""
-    if settings.predictor.lag == 0:
-        # Imported here: with a refit process, this process does not need the solver.
-        from online_svm.refit.inline import InlineRefitter
-
-        inner = InlineRefitter(settings.predictor)
-        yield inner if telemetry is None else ObservedRefitter(inner, telemetry)
-        return
-    with ProcessRefitter(
-        settings.predictor,
-        stop=stop,
-        child=child,
-        observer=telemetry,
-        processes=settings.refit_processes,
-    ) as refits:
-        yield refits
 
 
 def _gate(

@@ -1,4 +1,4 @@
-"""The worker's loop: read after the cursor, answer, commit; at intervals, leave a snapshot.
+"""One feed at work: answer what was read, commit it; at intervals, leave a snapshot.
 
 While Redis commits a batch, the worker answers the next one. So it is at most one batch ahead of
 what is known to be committed: a commit is sent only when the one before it is confirmed. If that
@@ -16,28 +16,26 @@ import structlog
 
 from online_svm.predictor.waits import Waits
 from workers.broker.batch_size import BatchSize, Entry
+from workers.broker.lease import HeldLease
 from workers.broker.store import Store
 from workers.config.settings import SNAPSHOT_EVERY, Limits
 from workers.engine.commit_writer import CommitWriter, SentCommit
 from workers.engine.downstream import Gate, OpenGate
-from workers.engine.ownership import HeldLease, Ownership
+from workers.engine.ownership import Ownership
 from workers.engine.publisher import Publisher
 from workers.engine.read_ahead import InputReader, check_held
 from workers.engine.recovery import Recovery
 from workers.engine.snapshot_request import SnapshotRequest
 from workers.engine.telemetry import Telemetry
-from workers.errors import BatchChanged, PositionMoved, Stopped, Unavailable
+from workers.errors import BatchChanged, PositionMoved, Unavailable
 from workers.feed.commit import Commit
 from workers.feed.pending_labels import PENDING, PendingLabels
 from workers.feed.position import END, LAST_ID, START
-from workers.refit.background import Background, NoBackground
+from workers.refit.pooled_refitter import PooledRefitter
 from workers.session.answer import Outcome, processing
 from workers.session.snapshots import PART_BYTES
-from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
-
-_NO_SNAPSHOT = "stopped without a snapshot: the next start replays from the last one"
 
 BATCH_BYTES = 1 << 22
 """Bytes of input of one feed that are answered at once, about; it also bounds what is read."""
@@ -46,14 +44,13 @@ Observer = Callable[[Outcome], None]
 
 
 class Engine:
-    """Answers a feed until a stop is requested.
+    """Answers a feed, a step at a time; it waits neither for input nor for a refit.
 
     Parameters
     ----------
     store : Store
     recovery : Recovery
     limits : Limits
-    stop : Stop
     batch : int
         Entries read and committed at once, at most.
     snapshot_every : int
@@ -72,7 +69,7 @@ class Engine:
         Stops the feed while a consumer of its answers is behind.
     part_bytes : int
         Bytes of a snapshot under one key, at most.
-    refits : Background, optional
+    refits : PooledRefitter, optional
         The refits of the predictors that `recovery` makes, if they are computed elsewhere.
     telemetry : Telemetry, optional
         Is told what the engine does.
@@ -94,7 +91,6 @@ class Engine:
         store: Store,
         recovery: Recovery,
         limits: Limits,
-        stop: Stop,
         batch: int = 256,
         snapshot_every: int = SNAPSHOT_EVERY,
         keep_input: bool = False,
@@ -104,17 +100,17 @@ class Engine:
         batch_bytes: int = BATCH_BYTES,
         gate: Gate | None = None,
         part_bytes: int = PART_BYTES,
-        refits: Background | None = None,
+        refits: PooledRefitter | None = None,
         telemetry: Telemetry | None = None,
         publisher: Publisher | None = None,
         in_steps: bool = False,
     ) -> None:
         self._telemetry, self._in_steps = telemetry or Telemetry(), in_steps
-        self._store, self._recovery, self._limits, self._stop = store, recovery, limits, stop
+        self._store, self._recovery, self._limits = store, recovery, limits
         self._batch = BatchSize(batch, batch_bytes)
         self._gate = gate or OpenGate()
         self._publisher = publisher or Publisher(store, every=0)
-        self._refits = refits or NoBackground()
+        self._refits = refits
         self._snapshot_every = snapshot_every
         self._keep_input, self._part_bytes = keep_input, part_bytes
         self._wanted = SnapshotRequest(store)
@@ -148,6 +144,11 @@ class Engine:
         if self._is_overdue and self._answering is None:
             return not pace.may_snapshot(predictor)
         return pace.room(predictor) == 0
+
+    @property
+    def is_refitting(self) -> bool:
+        """Whether a refit is being computed elsewhere now, at normal priority."""
+        return self._refits is not None and self._refits.is_busy
 
     @property
     def epoch(self) -> int:
@@ -217,63 +218,6 @@ class Engine:
         window, late = self._predictor.config.window, self._predictor.late
         return window if window is None or late is None else window + late.counts.pending
 
-    def run(self) -> None:
-        """Answer the feed until a stop is requested, then leave a snapshot.
-
-        Raises
-        ------
-        Fenced
-            If a newer worker has taken over.
-        StateLost, ReplayMismatch
-            If the feed cannot be continued from what is stored.
-        """
-        seq, epoch = self.position.seq, self._ownership.epoch
-        self._store.note("began", f"epoch {epoch}, seq {seq}")
-        while not self._stop.requested:
-            try:
-                self.advance()
-            except Stopped:
-                # The predictor learned examples that are not committed: no snapshot may hold them.
-                log.warning(_NO_SNAPSHOT)
-                self._store.note("stopped", _NO_SNAPSHOT)
-                return
-        try:
-            self.snapshot()
-        except Stopped:
-            log.warning(_NO_SNAPSHOT)
-        else:
-            is_kept = self._commits.newest == self.position.cursor
-            text = "stopped with a snapshot" if is_kept else "stopped; there was nothing to keep"
-            log.info(text, feed=self._store.keys.feed, seq=self.position.seq)
-        self._store.note("stopped", f"seq {self.position.seq}")
-
-    def advance(self) -> None:
-        """Answer one batch and send its commit; return after a wait if there is no input.
-
-        1. Confirm the pending commit; if the next read would wait for input, return then.
-        2. Read a batch and answer it.
-        3. Send its commit, and leave it pending.
-        """
-        if not self.may_answer():
-            return
-        # A client that sends one example at a time sends the next as soon as it has the answer.
-        # Polling for a moment before blocking saves it a wake-up. A refit needs the processor more.
-        is_eager = not self._refits.is_busy
-        if self._pending is not None and self.input.may_wait:
-            if is_eager:
-                self._store.spin()
-            self.finish_commit()
-            return
-        if self.input.may_wait or self._publisher.is_on:
-            # There is nothing else to do, or the new model is to be published.
-            self.take_refit()
-        entries = self.input.next_batch(self._reached.cursor, self._before_waiting(), is_eager)
-        if not entries:
-            if self._pending is None:  # it waited, and nothing came
-                self.idle()
-            return
-        self.answer(entries)
-
     def next_now(self, most: int) -> list[Entry]:
         """Return up to `most` entries to answer next, without a wait for input or for a refit.
 
@@ -304,7 +248,8 @@ class Engine:
             If Redis does not answer. Then call `resume` before anything else.
         """
         # If no more input is known, these answers are committed before a refit begins.
-        self._refits.is_patient = self.input.is_at_the_end
+        if self._refits is not None:
+            self._refits.is_patient = self.input.is_at_the_end
         self._answering = processing(
             self._predictor, self._limits, self._reached, entries, self._recent
         )
@@ -383,7 +328,7 @@ class Engine:
         After the commit, refits that waited for it begin.
         """
         is_done = self._confirm_pending()
-        if is_done:
+        if is_done and self._refits is not None:
             self._refits.begin()
         return is_done
 
@@ -450,13 +395,6 @@ class Engine:
         self._store.note("position_read_again", f"after {self.position.cursor.decode()}")
         self._begin_recovery(begins=False)
 
-    def _before_waiting(self) -> int | None:
-        """Return how many entries to answer before the next one has to wait for a refit.
-
-        They are committed while the refit runs. None if there are none.
-        """
-        return self._predictor.until_wait or None if self._predictor.is_refitting else None
-
     @property
     def _is_overdue(self) -> bool:
         unsaved = self._reached.seq - self._snapshot_seq
@@ -492,7 +430,6 @@ class Engine:
 
     def may_answer(self) -> bool:
         """Return whether the next batch may be answered: the feed is ours, the gate is open."""
-        self._telemetry.turns()
         self.check_ownership()
         if self.is_recovering:
             return False

@@ -1,18 +1,10 @@
 """Whether a writer still owns its feed, seen without a commit."""
 
-from typing import Protocol
-
 from workers.broker.commit_replies import lost
+from workers.broker.lease import HeldLease
 from workers.broker.store import Store
 from workers.errors import Fenced
 from workers.feed.position import Position
-
-
-class HeldLease(Protocol):
-    """A lease that is renewed elsewhere."""
-
-    def pop_loss(self) -> bool:
-        """Return whether it was found lost since the last call, and forget it."""
 
 
 class Ownership:

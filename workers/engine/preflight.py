@@ -7,6 +7,7 @@ from workers.broker.commit_replies import lost, may_be_in_file
 from workers.broker.redis_errors import needs_cluster_url
 from workers.broker.store import Store
 from workers.config.redis_servers import CLUSTER, kind_of
+from workers.config.settings import WorkerSettings
 from workers.engine.consistency import check_ends
 from workers.engine.durability import durability
 from workers.engine.known_feeds import KnownFeeds
@@ -17,9 +18,10 @@ from workers.errors import (
     StateLost,
     WrongKeyType,
 )
-from workers.feed.agreement import check_config, check_environment
+from workers.feed.agreement import agreement, check_config, check_environment
 from workers.feed.position import END, LAST_ID
 from workers.feed.state import Agreement, FeedState, Pointer
+from workers.feed.stored_settings import effective_settings
 from workers.session import snapshots
 
 OLDEST_REDIS = (6, 2)
@@ -150,6 +152,25 @@ def check(
     if state.position.cursor == LAST_ID:
         warnings += (f"{store.keys.input}: {END}",)
     return Preflight(version, state, warnings)
+
+
+def run(
+    store: Store,
+    given: WorkerSettings,
+    accept_environment: bool = False,
+    known: KnownFeeds | None = None,
+) -> tuple[Preflight, WorkerSettings]:
+    """Return what was found, and the settings in force, if a worker with these may begin.
+
+    Raises
+    ------
+    BadConfiguration, StateLost
+        As `check` and `stored_settings.effective_settings`.
+    """
+    found = find(store, known=known)
+    settings = effective_settings(given, store.keys.feed, found.state)
+    ours = agreement(settings.predictor, settings.limits)
+    return check(store, ours, accept_environment, None, found), settings
 
 
 def check_server(server: dict[str, str], url: str) -> None:

@@ -27,36 +27,14 @@ class InputReader:
         self._may_be_more = False
 
     @property
-    def may_wait(self) -> bool:
-        """Whether `next_batch` waits for new input: everything that was read has been returned."""
-        return not self._buffer and self._prefetched is None
-
-    @property
     def is_at_the_end(self) -> bool:
         """Whether the last batch held all entries that there were when it was read."""
         return not self._buffer and not self._may_be_more
 
-    def next_batch(
-        self, cursor: bytes, limit: int | None = None, is_eager: bool = False
-    ) -> list[Entry]:
-        """Return the next batch after the cursor, at most `limit` entries; empty if there is none.
-
-        Parameters
-        ----------
-        cursor : bytes
-            ID of the last entry returned, or where to begin.
-        limit : int, optional
-        is_eager : bool
-            As for `Store.read`.
-        """
-        if self._prefetched is not None or not self._buffer:
-            self._buffer += self._read(cursor, is_eager)
-        return self._taken(limit)
-
     @property
     def is_spent(self) -> bool:
         """Whether `next_now` has nothing to return before `hand_in` is called."""
-        return self.may_wait and not self._may_be_more
+        return not self._buffer and self._prefetched is None and not self._may_be_more
 
     @property
     def count(self) -> int:
@@ -69,16 +47,23 @@ class InputReader:
         self._may_be_more = may_be_more
 
     def next_now(self, cursor: bytes, limit: int) -> list[Entry]:
-        """Return the next batch after the cursor, as `next_batch`, without a wait for input."""
+        """Return the next batch, at most `limit` entries, without a wait for input.
+
+        Parameters
+        ----------
+        cursor : bytes
+            ID of the last entry returned, or where to begin.
+        limit : int
+        """
         if self._prefetched is not None or (not self._buffer and self._may_be_more):
-            self._buffer += self._read(cursor, is_eager=None)
+            self._buffer += self._read(cursor)
         return self._taken(limit)
 
-    def _taken(self, limit: int | None) -> list[Entry]:
+    def _taken(self, limit: int) -> list[Entry]:
         """Return the first of the entries that were read; they form a batch."""
         first = self._buffer[: self._size.count]
         count = self._size.first_of(first) if first else 0
-        count = count if limit is None else min(count, limit)
+        count = min(count, limit)
         taken, self._buffer = self._buffer[:count], self._buffer[count:]
         return taken
 
@@ -92,26 +77,19 @@ class InputReader:
             last = self._buffer[-1][0] if self._buffer else cursor
             self._prefetched = self._store.send_read(last, self._size.count, self._size.reply_limit)
 
-    def _read(self, cursor: bytes, is_eager: bool | None) -> list[Entry]:
-        """Return the prefetched entries, or read some now; fewer if they are large.
-
-        A read that begins now waits for input, unless `is_eager` is None.
-        """
-        prefetched, self._prefetched = self._prefetched, None
+    def _read(self, cursor: bytes) -> list[Entry]:
+        """Return the prefetched entries, or read some now; fewer if they are large."""
+        sent, self._prefetched = self._prefetched, None
         last = self._buffer[-1][0] if self._buffer else cursor
         while True:
             size = self._size
             count = size.count
-            if is_eager is None and prefetched is None:
-                prefetched = self._store.send_read(last, count, size.reply_limit)
+            if sent is None:
+                sent = self._store.send_read(last, count, size.reply_limit)
             try:
-                entries = (
-                    self._store.read(last, count, bool(is_eager), size.reply_limit)
-                    if prefetched is None
-                    else self._store.receive_read(prefetched)
-                )
+                entries = self._store.receive_read(sent)
             except ReadTooLarge as error:
-                prefetched = None
+                sent = None
                 self._store.check_entry_is_given(error, self._store.keys.input, last, count)
                 size.halve(error)
                 continue

@@ -1,4 +1,4 @@
-"""What a worker tells of its work while it runs, to whoever listens.
+"""Telemetry: a worker tells of its work while it runs, to whoever listens.
 
 The worker calls these methods in its own thread, between two steps of its work. So they return at
 once and raise nothing. What they do changes no answer.
@@ -12,8 +12,6 @@ from workers.refit.observer import RefitObserver
 from workers.trouble import Trouble
 
 if TYPE_CHECKING:
-    from workers.broker.feed_reader import FeedReader
-    from workers.broker.lease import Lease
     from workers.feed.commit import Commit
 
 Stage = Literal["starting", "standby", "replaying", "answering", "stopping"]
@@ -22,12 +20,6 @@ Stage = Literal["starting", "standby", "replaying", "answering", "stopping"]
 
 class Telemetry(RefitObserver):
     """Ignores all that a worker tells; listeners override what they want to know."""
-
-    def opened(self, store: "FeedReader") -> None:
-        """Note the connections of the worker."""
-
-    def holds(self, lease: "Lease") -> None:
-        """Note the lease."""
 
     def enter(self, stage: Stage) -> None:
         """Note what the worker does from now on."""
@@ -40,9 +32,6 @@ class Telemetry(RefitObserver):
 
     def replayed(self, seconds: float) -> None:
         """Note the seconds of a recovery, its replay included."""
-
-    def turns(self) -> None:
-        """Note that the loop begins another turn."""
 
     def answered(self, seconds: float) -> None:
         """Note the seconds that answering one batch took."""

@@ -54,17 +54,6 @@ class Selection:
             _check(pattern)
         self._owns = owns or _all
 
-    @property
-    def is_single(self) -> bool:
-        """Whether this is one plain name, and every process owns it.
-
-        Examples
-        --------
-        >>> Selection(["returns"]).is_single, Selection(["return?"]).is_single
-        (True, False)
-        """
-        return len(self.names) == 1 and not self.patterns and self._owns is _all
-
     def of(self, registry: Iterable[str]) -> list[str]:
         """Return the selected feeds, sorted; `registry` holds the names of the listed feeds."""
         matching = {name for name in registry if self._matches(name)}

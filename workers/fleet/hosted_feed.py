@@ -9,27 +9,22 @@ from typing import Literal
 import structlog
 
 from online_svm.errors import OnlineSVMError
-from workers.broker.connection import Connection
-from workers.broker.permissions import Checks
-from workers.broker.store import Store
+from workers.broker.leases import FeedLease
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
 from workers.engine.assembly import assemble
 from workers.engine.downstream import SECONDS
-from workers.engine.known_feeds import KnownFeeds
 from workers.engine.loop import Engine
+from workers.engine.opening import open_store
 from workers.engine.pace import SharedPace
 from workers.engine.preflight import Preflight
 from workers.engine.read_ahead import InputReader
-from workers.engine.service import commands_of
 from workers.engine.telemetry import Telemetry
 from workers.errors import Fenced, Stopped, Unavailable, WorkerError
 from workers.feed.keys import FeedKeys
-from workers.feed.retention import Retention
 from workers.feed.state import Pointer
-from workers.fleet.leases import FeedLease
 from workers.fleet.replay_budget import ReplayBudget
-from workers.fleet.settled_settings import SettledSettings
+from workers.fleet.service import SLICE, Link
 from workers.fleet.shared_reader import Wanted
 from workers.fleet.snapshot_fetcher import Fetched, SnapshotFetcher
 from workers.refit.pooled_refitter import PooledRefitter
@@ -40,11 +35,11 @@ from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
 
-SLICE = 128
-"""Entries of one feed that are answered at once, at most; the others wait for so long."""
+FAIR_SLICE = 128
+"""Entries of one feed that are answered at once, at most, while others wait for so long."""
 
 LONGEST = 0.01
-"""Seconds of answering one feed at once, about, where its entries take long."""
+"""Seconds of answering one feed at once, about, where others wait and its entries take long."""
 
 _LEAST = 4
 """Entries of a slice, at least, where there are as many: what a slice itself costs is as much."""
@@ -79,43 +74,31 @@ class Shared:
 
     Attributes
     ----------
-    url : str
-    connections : (Connection, Connection)
-        For commands and for reads.
-    server : dict or None
-        The fields of INFO; the server passed its checks. None where there are several servers.
-    stop : Stop
+    link : Link
     writer : str
         Name of this worker, for people.
     refits : Refits
     observe : callable
         Called with the name of a feed and the outcome of each batch that was committed.
-    checks : Checks
-        Of the permissions of each feed.
     replays : ReplayBudget
-    settled : SettledSettings
     fetcher : SnapshotFetcher
-    known : KnownFeeds
-    accept_environment : bool
     """
 
-    url: str
-    connections: tuple[Connection, Connection]
-    server: dict[str, str] | None
-    stop: Stop
+    link: Link
     writer: str
     refits: Refits
     observe: Callable[[str, Outcome], None]
-    checks: Checks
     replays: ReplayBudget
-    settled: SettledSettings
     fetcher: SnapshotFetcher
-    known: KnownFeeds
-    accept_environment: bool = False
+
+    @property
+    def stop(self) -> Stop:
+        """That of the process."""
+        return self.link.stop
 
 
 class HostedFeed:
-    """A feed that a process of many answers, or will.
+    """A feed that a process answers, or will.
 
     Its errors end its own work, not that of the others: it is set aside.
 
@@ -131,6 +114,8 @@ class HostedFeed:
     stage : Stage
     reason : str or None
         Why it was set aside last, or waits for its node; None once it is answered again.
+    error : Exception or None
+        For which it was set aside, unless it waits for Redis alone.
     retry_at : float
         When it is tried again, by `time.monotonic`, while it is set aside.
     lease : FeedLease or None
@@ -147,15 +132,11 @@ class HostedFeed:
         self.feed, self._settings, self._shared = feed, settings, shared
         self._telemetry = telemetry
         self._key = FeedKeys(feed).input
-        self._store = Store(
-            shared.url,
-            feed,
-            retention=Retention.of(settings),
-            wait_replicas=settings.wait_replicas,
-            connections=shared.connections,
-        )
+        link = shared.link
+        self._store = open_store(feed, settings, link.url, connections=(link.commands, link.reads))
         self.stage: Stage = "lease"
         self.reason: str | None = None
+        self.error: Exception | None = None
         self.retry_at = self.open_at = 0.0
         self.lease: FeedLease | None = None
         self.engine: Engine | None = None
@@ -164,10 +145,18 @@ class HostedFeed:
         self._opened = ExitStack()
         self._steps: Iterator[None] = iter(())
         self._failed = 0
-        self._is_permitted = self._is_spoilt = False
+        self._is_spoilt = False
         self._ending: str | None = None  # what is noted once it is given up
         self._cost = _FIRST_COST  # seconds an entry
-        telemetry.opened(self._store)
+
+    def stand_by(self) -> None:
+        """Note that another process has the lease."""
+        self._telemetry.enter("standby")
+
+    @property
+    def is_refitting(self) -> bool:
+        """Whether a refit of it is computed now, at normal priority."""
+        return self.engine is not None and self.engine.is_refitting
 
     def begin(self) -> None:
         """Begin to take the feed over, its lease is held; `start_some` goes on."""
@@ -177,9 +166,13 @@ class HostedFeed:
         """Do a step of taking the feed over."""
         return self._attempt(self._start_some)
 
-    def work(self) -> Need:
-        """Answer some of what can be answered now: `SLICE` entries, or `LONGEST` seconds, about."""
-        return self._attempt(self._work)
+    def work(self, is_alone: bool = False) -> Need:
+        """Answer some of what can be answered now.
+
+        Up to `SLICE` entries where it is alone: no other feed has any. Else `FAIR_SLICE` of them,
+        or `LONGEST` seconds, about.
+        """
+        return self._attempt(lambda: self._work(is_alone))
 
     def resume(self) -> Need:
         """Go on, if the node answers again."""
@@ -332,17 +325,17 @@ class HostedFeed:
         return "nothing"
 
     def _starting(self) -> Iterator[None]:
-        """Check the feed, and take it over, as a lone worker does: see `engine.service.run`."""
-        shared, store = self._shared, self._store
+        """Check the feed, and take it over."""
+        shared, store, link = self._shared, self._store, self._shared.link
         fetched = shared.fetcher.fetch(self.feed)
-        state = preflight.find(store, shared.server, shared.known)
-        used, ours = shared.settled.of(self._settings, self.feed, state.state)
+        state = preflight.find(store, link.server, link.known)
+        used, ours = link.settled.of(self._settings, self.feed, state.state)
         # The take-over reads the snapshots itself.
         known = Preflight("", state.state, ())
-        found = preflight.check(store, ours, shared.accept_environment, known, state)
-        if not self._is_permitted:
-            shared.checks.check(commands_of(shared.url, store.keys, used))
-            self._is_permitted = True
+        found = preflight.check(store, ours, link.accept_environment, known, state)
+        for warning in found.warnings:
+            log.warning(warning, feed=self.feed)
+        link.check_rights(self.feed, used)
         store.register()
         yield
         refits = self._opened.enter_context(shared.refits(used, self._telemetry))
@@ -350,14 +343,14 @@ class HostedFeed:
             yield
         engine = assemble(
             store, used, refits, shared.stop, shared.writer, self.lease,
-            self._committed, shared.accept_environment,
+            self._committed, link.accept_environment,
             begins=found.state is None, telemetry=self._telemetry,
             pace=SharedPace(refits, SLICE), ours=ours, fetched=_once(fetched.result()),
         )  # fmt: skip
         self.engine = engine
         while not engine.recover_some():
             yield
-        shared.known.add(self.feed)
+        link.known.add(self.feed)
         shared.replays.note(self.feed, engine.unsaved)
         store.note("began", f"epoch {engine.epoch}, seq {engine.position.seq}")
 
@@ -367,10 +360,10 @@ class HostedFeed:
         # Later ones begin where the engine has to read its position again.
         if not self._running.recover_some():
             return "recovery"
-        self.stage, self.reason, self._failed = "working", None, 0
+        self.stage, self.reason, self.error, self._failed = "working", None, None, 0
         return self.need()
 
-    def _work(self) -> Need:
+    def _work(self, is_alone: bool) -> Need:
         engine = self._running
         if engine.has_to_take_refit:
             engine.take_refit()
@@ -379,7 +372,8 @@ class HostedFeed:
             if not engine.is_recovering:
                 self.open_at = time.monotonic() + SECONDS
             return self.need()
-        entries = engine.next_now(max(_LEAST, min(SLICE, int(LONGEST / self._cost))))
+        fair = max(_LEAST, min(FAIR_SLICE, int(LONGEST / self._cost)))
+        entries = engine.next_now(SLICE if is_alone else fair)
         if entries:
             began = time.thread_time()  # others may have the processor meanwhile
             engine.answer(entries)
@@ -408,9 +402,9 @@ class HostedFeed:
         else:
             wait = min(FIRST_RETRY * 2.0**self._failed, LAST_RETRY)
             self._failed += 1
+        self.error = None if isinstance(error, Unavailable) else error
         self.stage, self.retry_at = "aside", time.monotonic() + wait
         self._store.note("failed", self.reason, self._shared.writer)
-        log.error("feed set aside", feed=self.feed, reason=self.reason, again_after=round(wait))
         self._telemetry.fails(self.reason)
 
     def _wait(self, error: Unavailable) -> None:

@@ -1,4 +1,4 @@
-"""The loop of a process of many feeds: one thread serves them all, and waits for all at once.
+"""The loop of a worker: one thread serves its feeds, and waits for all at once.
 
 A turn: answer feeds that have input, in fair turns, for a few milliseconds; do a step of those that
 are taken over; confirm the commits whose replies have come; leave snapshots that bound the replays
@@ -6,17 +6,18 @@ after a kill; let the blocked reads cover the feeds that wait for input; wait un
 arrives. No feed waits for the refit, the consumers, the lease or the recovery of another.
 """
 
+import os
 import time
 from collections import deque
 
 import structlog
 
+from workers.broker.leases import Leases
 from workers.engine.downstream import SECONDS
 from workers.errors import WrongKeyType
 from workers.fleet.deficit import FairTurns
 from workers.fleet.full_collections import FullCollections
 from workers.fleet.hosted_feed import HostedFeed, Need, Shared
-from workers.fleet.leases import Leases
 from workers.fleet.outages import Outages
 from workers.fleet.shared_reader import SharedReader, Wanted
 
@@ -37,6 +38,10 @@ STARTS = 4
 
 UNCONFIRMED = 1.0
 """Seconds without the reply to a commit after which the loop waits for it, and for nothing else."""
+
+SPIN = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
+"""Seconds of polling before the loop sleeps, where one feed was served: a client that sends one
+example at a time sends the next as soon as it has the answer, and saves a wake-up so."""
 
 CHECKS = 20
 """Idle feeds whose input is checked each second, one after the other: of a thousand each is checked
@@ -74,10 +79,27 @@ class FeedLoop:
         self._due: deque[str] = deque()  # they hold their lease, and are not begun
         self._starting: deque[str] = deque()
         self._aside: set[str] = set()
+        self._untold: list[HostedFeed] = []  # set aside since `tell_aside`
         self._idle: deque[str] = deque()  # in the order in which their input is checked
         self._checked_at = time.monotonic()
         self.collections = FullCollections()
         self._failures, self._stalled = self._count_failures(), 0
+        self._served: set[str] = set()  # since the last wait
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the first feed cannot go on, where none can; None where any waits or is answered."""
+        if not self.feeds or len(self._aside) < len(self.feeds):
+            return None
+        errors = [hosted.error for hosted in self.feeds.values()]
+        return None if None in errors else errors[0]
+
+    def tell_aside(self) -> None:
+        """Log which feeds were set aside since the last call."""
+        untold, self._untold = self._untold, []
+        for hosted in untold:
+            again = max(0, round(hosted.retry_at - time.monotonic()))
+            log.error("feed set aside", feed=hosted.feed, reason=hosted.reason, again_after=again)
 
     def add(self, hosted: HostedFeed) -> None:
         """Serve another feed, as soon as its lease is held."""
@@ -141,6 +163,8 @@ class FeedLoop:
                 self._place(hosted, "nothing")
             elif hosted.stage == "lease" and lease.is_held and lease.feed not in self._due:
                 self._due.append(lease.feed)
+            elif hosted.stage == "lease" and lease.holder:
+                hosted.stand_by()
             elif hosted.stage == "working":
                 self._place(hosted, hosted.check_ownership())
 
@@ -196,10 +220,11 @@ class FeedLoop:
         while (feed := self._turns.next()) is not None:
             hosted = self.feeds[feed]
             began = time.perf_counter()
-            need = hosted.work()
+            need = hosted.work(is_alone=len(self._turns) == 1)
             now = time.perf_counter()
             self._turns.charge(feed, now - began, need == "turn")
             self._sent[feed] = time.monotonic()
+            self._served.add(feed)
             self._place(hosted, need)
             if now >= end:
                 return
@@ -236,6 +261,7 @@ class FeedLoop:
                 if not hosted.may_confirm and since > long_ago:
                     continue
             del self._sent[feed]
+            self._served.add(feed)
             if hosted.stage == "working":
                 self._place(hosted, hosted.finish_commit())
 
@@ -257,9 +283,9 @@ class FeedLoop:
 
     def _wait(self, longest: float) -> None:
         """Wait until something arrives or changes; take what arrived."""
-        commands = self._shared.connections[0]
+        commands = self._shared.link.commands
         descriptors = [*self._reader.descriptors, *commands.descriptors]
-        ready = self._shared.stop.wait_for(descriptors, self._patience(longest))
+        ready = self._shared.stop.wait_for(descriptors, self._patience(longest), self._spin())
         commands.read_arrived(ready)
         arrived, quiet = self._reader.arrivals(ready)
         for wanted, entries, may_be_more in arrived:
@@ -272,6 +298,14 @@ class FeedLoop:
             hosted = self.feeds.get(wanted.feed)
             if hosted is not None and hosted.waits_for(wanted):
                 self._wanting[wanted.feed] = wanted
+
+    def _spin(self) -> float:
+        """Return how many seconds to poll first; a refit needs the processor more."""
+        served, self._served = self._served, set()
+        if len(served) != 1:
+            return 0.0
+        hosted = self.feeds.get(served.pop())
+        return 0.0 if hosted is None or hosted.is_refitting else SPIN
 
     def _patience(self, longest: float) -> float:
         """Return how many seconds the loop may wait."""
@@ -314,6 +348,7 @@ class FeedLoop:
         elif hosted.stage == "aside":
             self._forget(feed)
             self._aside.add(feed)
+            self._untold.append(hosted)
             self._release(hosted)
 
     def _want(self, hosted: HostedFeed) -> None:
@@ -339,5 +374,5 @@ class FeedLoop:
             self._leases.release([lease])
 
     def _count_failures(self) -> int:
-        commands, reads = self._shared.connections
-        return commands.failures + reads.failures
+        link = self._shared.link
+        return link.commands.failures + link.reads.failures

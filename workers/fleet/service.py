@@ -1,9 +1,14 @@
-"""Run a process of many feeds: those that a selection yields, until a stop is requested."""
+"""Run a worker: a process that answers the feeds of a selection until a stop is requested.
+
+Here is what comes before the slow imports: the server, the feeds that are named and the rights of
+the user are checked, so that a wrong setting is told at once.
+"""
 
 import platform
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -11,39 +16,81 @@ from workers.broker import permissions
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader
+from workers.broker.lease import is_held
 from workers.broker.permissions import Checks
 from workers.config.redis_servers import CLUSTER, kind_of
 from workers.config.settings import WorkerSettings
 from workers.engine import preflight
-from workers.engine.assembly import load_compiler
 from workers.engine.durability import durability
 from workers.engine.known_feeds import KnownFeeds
-from workers.engine.telemetry import Telemetry
-from workers.errors import BadConfiguration
+from workers.engine.opening import commands_of, open_store
+from workers.errors import BadConfiguration, WorkerError
 from workers.fast_imports import importing
+from workers.feed.keys import FeedKeys
 from workers.feed.selection import Selection
-from workers.fleet.hosted_feed import SLICE, HostedFeed, Shared
-from workers.fleet.leases import Leases
-from workers.fleet.loop import FeedLoop
-from workers.fleet.node_reader import NodeReader
-from workers.fleet.outages import HASTE, REPLY, Outages
-from workers.fleet.registry_watch import RegistryWatch
-from workers.fleet.replay_budget import ReplayBudget
+from workers.fleet.outages import HASTE, REPLY
 from workers.fleet.settled_settings import SettledSettings
-from workers.fleet.shared_reader import SharedReader
-from workers.fleet.snapshot_fetcher import SnapshotFetcher
-from workers.fleet.watch import FleetWatch
-from workers.refit.pool import RefitPool
-from workers.refit.pooled_refitter import PooledRefitter
-from workers.session.answer import Outcome
+from workers.monitor.watch import WorkerWatch
+from workers.refit import child as refit_child
+from workers.refit.child import Child
 from workers.stop import Stop
+
+if TYPE_CHECKING:
+    from workers.refit.pool import RefitPool
+    from workers.session.answer import Outcome
 
 log = structlog.get_logger("online_svm.worker")
 
 LOOK = 5.0
 """Seconds between two looks at the list of feeds, and at whose share they are."""
 
+SLICE = 256
+"""Entries of one feed that are answered at once, at most."""
+
 SettingsOf = Callable[[str], WorkerSettings]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The connections of a process to Redis, and what it has checked there.
+
+    Attributes
+    ----------
+    url : str
+    stop : Stop
+    commands, reads : Connection
+    server : dict or None
+        The fields of INFO; the server passed its checks. None where there are several servers.
+    checks : Checks
+        Of the rights of this user.
+    known : KnownFeeds
+    settled : SettledSettings
+    accept_environment : bool
+    permitted : set of str
+        Feeds whose commands this user may run.
+    """
+
+    url: str
+    stop: Stop
+    commands: Connection
+    reads: Connection
+    server: dict[str, str] | None
+    checks: Checks
+    known: KnownFeeds
+    settled: SettledSettings
+    accept_environment: bool
+    permitted: set[str]
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether feeds are on several servers: each waits for its own, aside."""
+        return kind_of(self.url) == CLUSTER
+
+    def check_rights(self, feed: str, settings: WorkerSettings) -> None:
+        """Raise AccessDenied unless this user may do all that a feed with these settings needs."""
+        if feed not in self.permitted:
+            self.checks.check(commands_of(self.url, FeedKeys(feed), settings))
+            self.permitted.add(feed)
 
 
 def run(
@@ -55,10 +102,10 @@ def run(
     name: str | None = None,
     accept_environment: bool = False,
     settings_of: SettingsOf | None = None,
-    observe: Callable[[str, Outcome], None] | None = None,
-    watch: FleetWatch | None = None,
+    observe: Callable[[str, "Outcome"], None] | None = None,
+    watch: WorkerWatch | None = None,
     look: float = LOOK,
-    pool: RefitPool | None = None,
+    pool: "RefitPool | None" = None,
     known: KnownFeeds | None = None,
 ) -> None:
     """Answer the selected feeds until the stop is requested; then leave snapshots.
@@ -71,26 +118,27 @@ def run(
         Feeds that are listed, or have input, are taken up as they appear; feeds that it selects no
         more are given up, with a snapshot.
     settings : WorkerSettings
-        Of the process, and of feeds for which `settings_of` gives no others.
+        Of the process, and of feeds for which `settings_of` gives no others. A setting that was
+        not given has the value that a feed has stored; see `stored_settings.effective_settings`.
     url : str
-        Of Redis.
+        Of Redis, or of the embedded server.
     stop : Stop
     name : str, optional
         Stable name of this worker; default the host's name.
     accept_environment : bool
-        As for `engine.service.run`.
+        Go on with another version of numba, if a replay gives the same bytes.
     settings_of : callable, optional
         Returns the settings of a feed.
     observe : callable, optional
         Called with the name of a feed and the outcome of each batch that was committed.
-    watch : FleetWatch, optional
+    watch : WorkerWatch, optional
         Is told what the process does.
     look : float
         Seconds between two looks at the list of feeds.
     pool : RefitPool, optional
         Computes the refits, where others use it too; by default one of its own does.
     known : KnownFeeds, optional
-        As for `engine.service.run`.
+        Feeds that are not begun anew by themselves; default those that this process sees.
 
     Raises
     ------
@@ -100,182 +148,113 @@ def run(
         If this user may not read the list of feeds, and a pattern needs it.
     Unavailable
         If Redis does not answer in the first place, for longer than `wait_redis`.
+    WorkerError
+        If feeds are named and none of them can be answered: why the first one cannot.
     """
     if len(selection.names) > settings.max_feeds:
         raise BadConfiguration(
             f"{len(selection.names)} feeds are named, and max_feeds is {settings.max_feeds}: give "
             "--max-feeds more, or name fewer"
         )
+    told = watch or WorkerWatch()
+    of_feed: SettingsOf = settings_of or (lambda _feed: settings)
     with ExitStack() as opened:
-        shared = opened.enter_context(
-            _sharing(settings, url, stop, name, accept_environment, observe, pool, known)
+        link = opened.enter_context(
+            _linked(settings, url, stop, accept_environment, known or KnownFeeds(url))
         )
+        told.connects((link.commands, link.reads), settings.lease)
         if selection.patterns:
-            shared.checks.check(permissions.of_patterns())
+            link.checks.check(permissions.of_patterns())
+        is_urgent = _look_at_named(selection, of_feed, link)
+        _be_patient(link)
+        child = opened.enter_context(_begun_early(is_urgent and pool is None))
+        # Imported here: what is wrong with the server or a feed is told without this delay, and a
+        # standby is ready before it gets the lease.
         with importing():
+            from workers.engine.assembly import load_compiler
+            from workers.fleet.hosting import hosting
+
             load_compiler()
-        # A command on a cluster has keys of one slot, which here is that of one feed.
-        is_cluster = kind_of(url) == CLUSTER
-        at_a_time = {"together": 1} if is_cluster else {}
-        haste = HASTE if is_cluster else 0.0
-        leases = opened.enter_context(
-            Leases(url, shared.writer, settings.lease, stop.wake, **at_a_time)
+        writer = name or platform.node() or "worker"
+        process = opened.enter_context(
+            hosting(selection, settings, of_feed, link, writer, observe, told, pool, child)
         )
-        reads = shared.connections[1]
-        reader = (
-            NodeReader(url, stop, reads, haste=haste)
-            if is_cluster
-            else SharedReader(url, stop, reads)
-        )
-        opened.callback(reader.close)
-        looks = Connection(url, stop, 0.0, REPLY if is_cluster else TIMEOUT, haste)
-        opened.callback(looks.close)
-        outages = opened.enter_context(Outages(url, leases, stop.wake))
-        registry = RegistryWatch(looks, selection, settings.max_feeds, shared.known, **at_a_time)
-        opened.callback(registry.close)
-        loop = FeedLoop(shared, leases, reader, outages)
-        opened.callback(loop.collections.allow)
-        told = watch or FleetWatch()
-        hosts = _Hosts(loop, shared, selection, settings, settings_of, told)
-        told.begins(shared.connections, settings.lease)
-        looked = float("-inf")
-        while not stop.requested:
-            told.turns(leases.renewed)
-            left = looked + look - time.monotonic()
-            if left <= 0:
-                hosts.follow(registry.look())
-                looked, left = time.monotonic(), look
-            loop.turn(left)
-        told.ends()
-        loop.end()
+        process.serve(look)
 
 
-class _Hosts:
-    """Takes up the feeds that are selected, and gives up those that no longer are."""
+def _look_at_named(selection: Selection, settings_of: SettingsOf, link: Link) -> bool:
+    """Check the feeds that are named; return whether one of them needs refits at once.
 
-    def __init__(
-        self,
-        loop: FeedLoop,
-        shared: Shared,
-        selection: Selection,
-        settings: WorkerSettings,
-        settings_of: SettingsOf | None,
-        watch: FleetWatch,
-    ) -> None:
-        self._loop, self._shared, self._selection = loop, shared, selection
-        self._most = settings.max_feeds
-        self._settings_of = settings_of or (lambda _feed: settings)
-        self._watch = watch
-        self._is_full = False
+    Raises
+    ------
+    WorkerError
+        If none of them can be answered, and no pattern may bring others: why the first one cannot.
+    """
+    is_urgent, errors = False, []
+    names = selection.of(())
+    for feed in names:
+        connections = (link.commands, link.reads)
+        store = open_store(feed, settings_of(feed), link.url, connections=connections)
+        try:
+            found = preflight.find(store, link.server, link.known)
+            used, ours = link.settled.of(settings_of(feed), feed, found.state)
+            unread = preflight.Preflight("", found.state, ())  # a take-over reads the snapshots
+            looked = preflight.check(store, ours, link.accept_environment, unread, found)
+            link.check_rights(feed, used)
+        except WorkerError as error:
+            errors.append(error)
+        else:
+            is_urgent |= looked.is_behind and not is_held(store.call("GET", store.keys.lease))
+    if errors and len(errors) == len(names) and not selection.patterns:
+        raise errors[0]
+    return is_urgent
 
-    def follow(self, selected: list[str]) -> None:
-        """Serve these feeds, names before listed ones, `max_feeds` at most."""
-        feeds = self._loop.feeds
-        for feed in [feed for feed in feeds if not self._selection.selects(feed)]:
-            log.info("feed given up: it is another process's now", feed=feed)
-            self._loop.drop(feed)
-            self._watch.gives_up(feed)
-        named = [feed for feed in selected if feed in self._selection.names]
-        listed = [feed for feed in selected if feed not in self._selection.names]
-        new = [feed for feed in (*named, *listed) if feed not in feeds]
-        room = max(0, self._most - len(feeds))
-        if len(new) > room and not self._is_full:
-            log.warning(
-                "not all selected feeds are served: max_feeds is reached", max_feeds=self._most,
-                not_served=len(new) - room,
-            )  # fmt: skip
-        elif self._is_full and len(new) <= room:
-            log.info("all selected feeds are served again")
-        self._is_full = len(new) > room
-        for feed in new[:room]:
-            settings = self._settings_of(feed)
-            told = self._watch.takes(feed, settings)
-            self._loop.add(HostedFeed(feed, settings, self._shared, told))
+
+def _be_patient(link: Link) -> None:
+    """From now on a Redis that does not answer is waited for, in place or aside."""
+    link.commands.patience = link.reads.patience = 0.0 if link.is_cluster else None
+    link.commands.haste = link.reads.haste = HASTE if link.is_cluster else 0.0
 
 
 @contextmanager
-def _sharing(
+def _begun_early(is_urgent: bool) -> Iterator[Child | None]:
+    """Start a refit process early if refits are needed at once, so that both import in parallel.
+
+    Otherwise it would delay the first answer, or use memory beside a standby.
+    """
+    child = refit_child.begin() if is_urgent else None
+    try:
+        yield child
+    finally:
+        if child is not None:
+            refit_child.end(child)
+
+
+@contextmanager
+def _linked(
     settings: WorkerSettings,
     url: str,
     stop: Stop,
-    name: str | None,
     accept_environment: bool,
-    observe: Callable[[str, Outcome], None] | None,
-    pool: RefitPool | None,
-    known: KnownFeeds | None,
-) -> Iterator[Shared]:
-    """Check the server; open what all feeds share."""
-    refits = _Refits(settings, stop, pool)
+    known: KnownFeeds,
+) -> Iterator[Link]:
+    """Connect to the server, and check it."""
     is_cluster = kind_of(url) == CLUSTER
     # On a cluster a feed waits for its node aside, so that the feeds of other nodes go on.
     timeout, haste = (REPLY, HASTE) if is_cluster else (TIMEOUT, 0.0)
     commands = Connection(url, stop, settings.wait_redis, timeout)
     reads = Connection(url, stop, settings.wait_redis, timeout)
-    fetcher = SnapshotFetcher(url, stop.wake)
     try:
         with FeedReader(url, "any", connections=(commands, reads)) as any_feed:
             server = any_feed.server()
             preflight.check_server(server, url)
             for warning in durability(any_feed, server):
                 log.warning(warning)
-        commands.patience = reads.patience = 0.0 if is_cluster else None
-        commands.haste = reads.haste = haste
-        with Checks(url, stop, timeout=timeout, haste=haste) as checks:
-            yield Shared(
-                url,
-                (commands, reads),
-                None if is_cluster else server,
-                stop,
-                name or platform.node() or "worker",
-                refits,
-                observe or _ignore,
-                checks,
-                ReplayBudget(settings.replay_budget),
-                SettledSettings(SLICE),
-                fetcher,
-                known or KnownFeeds(url),
-                accept_environment,
-            )
+        with Checks(url, stop, settings.wait_redis, timeout, haste) as checks:
+            yield Link(
+                url, stop, commands, reads, None if is_cluster else server, checks, known,
+                SettledSettings(SLICE), accept_environment, set(),
+            )  # fmt: skip
     finally:
-        fetcher.close()
-        refits.close()
         commands.close()
         reads.close()
-
-
-class _Refits:
-    """Opens the refits of feeds: in one pool, which begins once a feed needs it.
-
-    Parameters
-    ----------
-    settings : WorkerSettings
-        Of the process: how many processes the pool has, and how much memory.
-    stop : Stop
-    pool : RefitPool or None
-        That of others, to use in its place.
-    """
-
-    def __init__(self, settings: WorkerSettings, stop: Stop, pool: RefitPool | None) -> None:
-        self._settings, self._stop, self._given = settings, stop, pool
-        self._own: RefitPool | None = None
-
-    def __call__(self, settings: WorkerSettings, told: Telemetry) -> PooledRefitter:
-        pool = self._given or self._own
-        if pool is None:
-            pool = self._own = self._begun()
-        return pool.refitter(settings.predictor, told, self._stop)
-
-    def close(self) -> None:
-        """End the processes."""
-        if self._own is not None:
-            self._own.close()
-
-    def _begun(self) -> RefitPool:
-        settings = self._settings
-        given = "refit_processes" in settings.model_fields_set
-        processes = settings.refit_processes if given else None
-        return RefitPool(processes, self._stop, settings.refit_memory)
-
-
-def _ignore(_feed: str, _outcome: Outcome) -> None:
-    """Observe nothing."""

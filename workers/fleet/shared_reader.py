@@ -16,6 +16,7 @@ from workers.broker import feed_reader
 from workers.broker.batch_size import Entry
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
+from workers.broker.large_replies import most_cuts
 from workers.broker.nodes import nodes_of
 from workers.broker.pipeline import Sent
 from workers.engine.read_ahead import InputReader
@@ -222,7 +223,7 @@ class SharedReader:
         sent = connection.send(
             "XREAD", "COUNT", count, "BLOCK", block, "STREAMS",
             *[one.key for one in wanted], *[one.cursor for one in wanted],
-            limit=LIMIT,
+            limit=LIMIT, most_cuts=most_cuts(count),
         )  # fmt: skip
         until = time.monotonic() + block / 1000 + TIMEOUT
         cover = _Cover(connection, sent, list(wanted), count, until, is_busy)

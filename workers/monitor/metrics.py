@@ -1,145 +1,72 @@
-"""The metrics of one worker, under the names and units that Prometheus asks for.
+"""The metrics of a worker: one collector, whose lines have the label `feed`.
 
-Counters and histograms grow as the worker tells of its work: a few operations a batch. What stands
-in Redis (lag, the newest report) is read by `FeedWatch` when it is asked for.
+What feeds told grows as they tell it. What stands in Redis (lag, the newest report) is read when it
+is asked for. A worker of up to `DETAILED` feeds gives all of each; one of more gives at most some
+twenty lines a feed, and histograms of all feeds together, under feed="*": nineteen bounds times a
+thousand feeds would take a scrape seconds.
 """
 
 import platform
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from typing import get_args
 
-import orjson
-from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from online_svm import __version__
 from online_svm.stream.alarm import AlarmKind
-from workers.engine.telemetry import Stage
-from workers.feed.commit import Commit
 from workers.message.schema import CODES
+from workers.monitor.durations import Durations
 from workers.monitor.families import PREFIX, counted, gauge
 from workers.monitor.feed_alarms import FeedAlarms
+from workers.monitor.feed_record import Duration, FeedRecord
 from workers.monitor.reported import of_answer, of_pending, of_report
-from workers.monitor.view import FeedView, FeedWatch
-from workers.monitor.worker_state import WorkerState
+from workers.monitor.standings import Detail, Standing, Standings
+from workers.monitor.watch import WorkerWatch
 
-SECONDS = (
-    *(1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
-    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
-)
-"""Bounds of the histograms: a batch takes milliseconds, a replay may take minutes."""
+DETAILED = 32
+"""Feeds up to which each has histograms, figures of its reports, and counters that begin at 0."""
+
+ALL = "*"
+"""The label `feed` of what is of all feeds together; no feed can have this name."""
+
+_TOLD: dict[Duration, str] = {
+    "batch": "Time to answer one batch, its wait for refits included.",
+    "commit": (
+        "Time from sending a commit to its confirmation; the next batch is answered meanwhile."
+    ),
+    "refit": "Time to compute one refit.",
+    "refit_wait": "Time that a feed waited for a refit.",
+    "replay": "Time of one recovery, its replay included.",
+}
+
+_COUNTED = {
+    "answers": ("answers", "Input entries answered and committed."),
+    "reports": ("reports", "Validity reports committed."),
+    "snapshots": ("snapshots", "Snapshots committed."),
+    "replayed": ("replayed_entries", "Entries answered again by replays."),
+}
+"""Metrics, the members of a record, and what they are."""
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "redis")
 
-STAGES: tuple[Stage, ...] = get_args(Stage)
+Records = Mapping[str, FeedRecord]
 
 
-class WorkerMetrics(WorkerState):
-    """Counts what a worker tells.
-
-    Parameters
-    ----------
-    feed : str
-    registry : CollectorRegistry
-
-    Attributes
-    ----------
-    snapshot_bytes : int
-        Of the last snapshot; 0 before.
-    answered_at, snapshot_at : float
-        Seconds since 1970 of the last commit with answers, and with a snapshot; 0 before.
-    """
-
-    def __init__(self, feed: str, registry: CollectorRegistry) -> None:
-        super().__init__()
-
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, ("feed", *labels), PREFIX, registry=registry)
-
-        def seconds(name: str, text: str) -> Histogram:
-            made = Histogram(
-                name, text, ("feed",), PREFIX, unit="seconds", registry=registry, buckets=SECONDS
-            )
-            return made.labels(feed)
-
-        self._answers = counter("answers", "Input entries answered and committed.").labels(feed)
-        self._reports = counter("reports", "Validity reports committed.").labels(feed)
-        self._snapshots = counter("snapshots", "Snapshots committed.").labels(feed)
-        self._replayed = counter("replayed", "Entries answered again by replays.").labels(feed)
-        self._feed = feed
-        self._rejected = counter("rejected", "Input entries rejected, by reason code.", "reason")
-        self._alarms = counter("alarms", "Alarms raised, by kind.", "kind")
-        for kind in get_args(AlarmKind):
-            self._alarms.labels(feed, kind)
-        for code in CODES:  # a counter that begins at 0 shows its first increase
-            self._rejected.labels(feed, code)
-        self._batch = seconds("batch", "Time to answer one batch, its wait for refits included.")
-        self._commit = seconds(
-            "commit",
-            "Time from sending a commit to its confirmation; the next batch is answered meanwhile.",
-        )
-        self._refit = seconds("refit", "Time to compute one refit.")
-        self._refit_wait = seconds("refit_wait", "Time that the feed waited for a refit.")
-        self._replay = seconds("replay", "Time of one recovery, its replay included.")
-        self.snapshot_bytes = 0
-        self.answered_at = self.snapshot_at = 0.0
-
-    @override
-    def answered(self, seconds: float) -> None:
-        self._batch.observe(seconds)
-
-    @override
-    def committed(self, commit: Commit, seconds: float) -> None:
-        super().committed(commit, seconds)
-        self._commit.observe(seconds)
-        self._answers.inc(len(commit.out))
-        self._reports.inc(len(commit.met))
-        for letter in commit.dlq:
-            self._rejected.labels(self._feed, letter.code).inc()
-        for _, payload in commit.alarms:
-            for alarm in orjson.loads(payload)["alarms"]:
-                self._alarms.labels(self._feed, alarm["kind"]).inc()
-        if commit.out:
-            self.answered_at = time.time()
-
-    @override
-    def kept_snapshot(self, size: int) -> None:
-        self._snapshots.inc()
-        self.snapshot_bytes, self.snapshot_at = size, time.time()
-
-    @override
-    def replayed(self, seconds: float) -> None:
-        self._replay.observe(seconds)
-        self._replayed.inc(self.replay[0])
-
-    @override
-    def refitted(self, seconds: float, waited: float) -> None:
-        self._refit.observe(seconds)
-        self._refit_wait.observe(waited)
-
-
-class Present(Collector):
-    """The metrics that are read when they are asked for: lag, the newest report, the connection.
+class WorkerMetrics(Collector):
+    """What the feeds of a worker told, and how they stand.
 
     Parameters
     ----------
-    feed : str
-    state : WorkerMetrics
-    watch : FeedWatch
+    watch : WorkerWatch
+    standings : Standings
     """
 
-    def __init__(
-        self,
-        feed: str,
-        state: WorkerMetrics,
-        watch: FeedWatch,
-    ) -> None:
-        self._feed, self._state, self._watch = feed, state, watch
+    def __init__(self, watch: WorkerWatch, standings: Standings) -> None:
+        self._watch, self._standings = watch, standings
 
     def describe(self) -> Iterable[Metric]:
         """Name no metric: registering them then reads nothing from Redis."""
@@ -147,64 +74,111 @@ class Present(Collector):
 
     @override
     def collect(self) -> Iterable[Metric]:
-        view = self._watch.look()
+        records = dict(list(self._watch.feeds.items()))
+        in_detail = len(records) <= DETAILED
+        sources = {feed: record.source for feed, record in records.items()}
+        standing = self._standings.look(sources, in_detail)
         yield build()
-        yield from self._of_worker()
-        yield from self._of_feed(view)
-        if self._state.posts is not None:
-            yield from of_webhook([self._state.posts])
-        if view.answer is not None:
-            yield from of_answer(self._feed, view.answer)
-        if view.pending is not None:
-            yield from of_pending({self._feed: view.pending})
-        if view.report is not None:
-            yield from of_report(self._feed, view.report)
+        yield from _of_work(records)
+        yield from _by_reason(records, in_detail)
+        yield from _durations(records, in_detail)
+        yield from _of_lag(standing)
+        yield from self._of_redis(list(records) if in_detail else [ALL])
+        if in_detail:
+            yield from _in_detail(records, standing)
+        yield from of_webhook(one.posts for one in records.values() if one.posts is not None)
 
-    def _of_worker(self) -> Iterable[Metric]:
-        state, feed = self._state, self._feed
-        stage = gauge("stage", "What the worker does: 1 for one of them.", "stage")
-        for name in STAGES:
-            stage.add_metric([feed, name], float(state.stage == name))
-        yield stage
-        done, total = state.replay
-        yield _one("replay_entries", "Entries of the last replay.", feed, total)
-        yield _one("replay_done_entries", "Of these, answered again so far.", feed, done)
-        yield _one("snapshot_bytes", "Size of the last snapshot.", feed, state.snapshot_bytes)
-        yield _one(
-            "snapshot_timestamp_seconds", "When the last snapshot was committed; 0: not yet.",
-            feed, state.snapshot_at,
-        )  # fmt: skip
-        yield _one(
-            "answer_timestamp_seconds", "When the last answers were committed; 0: not yet.",
-            feed, state.answered_at,
-        )  # fmt: skip
-        yield self._retries()
+    def _of_redis(self, labels: Iterable[str]) -> Iterator[Metric]:
+        """Yield what is of the process, under each of these labels."""
+        up = gauge("redis_up", "1 if Redis answers the worker's own question.")
+        retries = counted("redis_retries", "Commands sent to Redis again, by reason.", "reason")
+        kinds: dict[str, int] = {"timeout": 0, "connection": 0}
+        for connection in self._watch.connections:
+            for kind, count in dict(connection.retries).items():
+                kinds[kind] = kinds.get(kind, 0) + count
+        for label in labels:
+            up.add_metric([label], float(self._standings.trouble is None))
+            for kind in sorted(kinds):
+                retries.add_metric([label, kind], kinds[kind])
+        yield from (up, retries)
 
-    def _of_feed(self, view: FeedView) -> Iterable[Metric]:
-        feed = self._feed
-        is_up = self._watch.trouble is None
-        yield _one("redis_up", "1 if Redis answers the worker's own question.", feed, is_up)
-        figures = (
-            ("learned_examples", "Examples learned since the feed began.", view.learned),
-            ("epoch", "Number of writers that the feed has had.", view.epoch),
-            ("lag_entries", "Input entries without an answer.", view.lag_entries),
-            (
-                "lag_seconds",
-                "Age of the oldest input entry without an answer; 0: none waits.",
-                view.lag_seconds,
-            ),
-        )
-        for name, text, value in figures:
-            if value is not None:
-                yield _one(name, text, feed, value)
 
-    def _retries(self) -> Metric:
-        family = counted("redis_retries", "Commands sent to Redis again, by reason.", "reason")
-        store = self._state.store
-        kinds = {} if store is None else store.retries
-        for reason in sorted({"timeout", "connection", *kinds}):
-            family.add_metric([self._feed, reason], kinds.get(reason, 0))
-        return family
+def _of_work(records: Records) -> Iterator[Metric]:
+    stage = gauge("stage", "What a feed does: 1.", "stage")
+    at = gauge("answer_timestamp_seconds", "When the last answers were committed; 0: not yet.")
+    for feed, record in records.items():
+        stage.add_metric([feed, record.stage], 1.0)
+        at.add_metric([feed], record.answered_at)
+    yield from (stage, at)
+    for name, (member, text) in _COUNTED.items():
+        family = counted(name, text)
+        for feed, record in records.items():
+            family.add_metric([feed], getattr(record, member))
+        yield family
+
+
+def _by_reason(records: Records, in_detail: bool) -> Iterator[Metric]:
+    """Yield what is counted by reason; a counter that begins at 0 shows its first increase."""
+    rejected = counted("rejected", "Input entries rejected, by reason code.", "reason")
+    alarms = counted("alarms", "Alarms raised, by kind.", "kind")
+    codes = dict.fromkeys(CODES, 0) if in_detail else {}
+    kinds: dict[str, int] = dict.fromkeys(get_args(AlarmKind), 0) if in_detail else {}
+    for feed, record in records.items():
+        for code, count in (codes | record.rejected).items():
+            rejected.add_metric([feed, code], count)
+        for kind, count in (kinds | record.alarms).items():
+            alarms.add_metric([feed, kind], count)
+    yield from (rejected, alarms)
+
+
+def _durations(records: Records, in_detail: bool) -> Iterator[Metric]:
+    for name, text in _TOLD.items():
+        family = HistogramMetricFamily(f"{PREFIX}_{name}_seconds", text, labels=["feed"])
+        found = {feed: record.durations[name] for feed, record in records.items()}
+        if not in_detail:
+            found = {ALL: Durations.summed(list(found.values()))}
+        for feed, durations in found.items():
+            family.add_metric([feed], durations.buckets(), durations.total)
+        yield family
+
+
+def _of_lag(standing: Standing) -> Iterator[Metric]:
+    entries = gauge("lag_entries", "Input entries without an answer.")
+    seconds = gauge(
+        "lag_seconds", "Age of the oldest input entry without an answer; 0: none waits."
+    )
+    for feed, lag in standing.lags.items():
+        entries.add_metric([feed], lag.entries)
+        seconds.add_metric([feed], lag.seconds)
+    yield from (entries, seconds)
+    labels = {feed: lag.labels for feed, lag in standing.lags.items() if lag.labels is not None}
+    yield from of_pending(labels)
+
+
+def _in_detail(records: Records, standing: Standing) -> Iterator[Metric]:
+    """Yield what only a worker of a few feeds gives."""
+    total = gauge("replay_entries", "Entries of the last replay.")
+    done = gauge("replay_done_entries", "Of these, answered again so far.")
+    size = gauge("snapshot_bytes", "Size of the last snapshot.")
+    kept = gauge("snapshot_timestamp_seconds", "When the last snapshot was committed; 0: not yet.")
+    for feed, record in records.items():
+        done.add_metric([feed], record.replay[0])
+        total.add_metric([feed], record.replay[1])
+        size.add_metric([feed], record.snapshot_bytes)
+        kept.add_metric([feed], record.snapshot_at)
+    yield from (total, done, size, kept)
+    yield from _stored(standing.details)
+
+
+def _stored(details: Mapping[str, Detail]) -> Iterator[Metric]:
+    learned = gauge("learned_examples", "Examples learned since the feed began.")
+    epoch = gauge("epoch", "Number of writers that the feed has had.")
+    for feed, detail in details.items():
+        learned.add_metric([feed], detail.learned)
+        epoch.add_metric([feed], detail.epoch)
+    yield from (learned, epoch)
+    yield from of_answer({feed: one.answer for feed, one in details.items() if one.answer})
+    yield from of_report({feed: one.report for feed, one in details.items() if one.report})
 
 
 def of_webhook(feeds: Iterable[FeedAlarms]) -> Iterable[Metric]:
@@ -225,12 +199,6 @@ def of_webhook(feeds: Iterable[FeedAlarms]) -> Iterable[Metric]:
         for reason, count in sorted(dict(one.failures).items()):
             failures.add_metric([one.feed, reason], count)
     yield failures
-
-
-def _one(name: str, text: str, feed: str, value: float) -> Metric:
-    family = gauge(name, text)
-    family.add_metric([feed], float(value))
-    return family
 
 
 @cache  # finding the versions takes longer than the rest of a scrape

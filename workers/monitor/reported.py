@@ -1,4 +1,4 @@
-"""The newest report and the newest answer of a feed as metrics.
+"""The newest reports and the newest answers of feeds as metrics.
 
 Members that a feed does not have give no metric: an absent series says that nothing is measured, a
 0 would be a measurement.
@@ -42,31 +42,31 @@ _OF_NOW = {
 }
 
 
-def of_answer(feed: str, answer: Mapping[str, Any]) -> Iterable[Metric]:
-    """Yield the metrics of the newest message of `out`."""
-    said = answer.get("guarantee")
-    if said is None:
-        return
+def of_answer(answers: Mapping[str, Mapping[str, Any]]) -> Iterable[Metric]:
+    """Yield the metrics of the newest message of `out` of each feed."""
     family = gauge("guarantee", "What the newest answer guarantees: 1 for one.", "guarantee")
-    for name in GUARANTEES:
-        family.add_metric([feed, name], float(name == said))
-    yield family
+    for feed, answer in answers.items():
+        said = answer.get("guarantee")
+        for name in GUARANTEES if said is not None else ():
+            family.add_metric([feed, name], float(name == said))
+    if family.samples:
+        yield family
 
 
-def of_report(feed: str, report: Mapping[str, Any]) -> Iterable[Metric]:
-    """Yield the metrics of the newest message of `met`."""
-    headline = report.get("headline") or {}
-    whole = {**headline, **(headline.get("predicted") or {}), "scored": report.get("scored")}
-    recent = (report.get("windowed") or {}).get("overall") or {}
-    for member, (name, text) in _FIGURES.items():
-        family = gauge(name, text, "span")
-        for span, figures in (("cumulative", whole), ("windowed", recent)):
-            if figures.get(member) is not None:
-                family.add_metric([feed, span], float(figures[member]))
-        if family.samples:
-            yield family
-    yield from _late_labels(feed, (report.get("labels") or {}).get("counts") or {})
-    yield from _monitors(feed, report.get("monitors") or {})
+def of_report(reports: Mapping[str, Mapping[str, Any]]) -> Iterable[Metric]:
+    """Yield the metrics of the newest message of `met` of each feed."""
+    families = {member: gauge(name, text, "span") for member, (name, text) in _FIGURES.items()}
+    for feed, report in reports.items():
+        headline = report.get("headline") or {}
+        whole = {**headline, **(headline.get("predicted") or {}), "scored": report.get("scored")}
+        recent = (report.get("windowed") or {}).get("overall") or {}
+        for member, family in families.items():
+            for span, figures in (("cumulative", whole), ("windowed", recent)):
+                if figures.get(member) is not None:
+                    family.add_metric([feed, span], float(figures[member]))
+    yield from (family for family in families.values() if family.samples)
+    yield from _late_labels(reports)
+    yield from _monitors(reports)
 
 
 def of_pending(feeds: Mapping[str, PendingLabels]) -> Iterable[Metric]:
@@ -82,32 +82,33 @@ def of_pending(feeds: Mapping[str, PendingLabels]) -> Iterable[Metric]:
             yield family
 
 
-def _late_labels(feed: str, counts: Mapping[str, Any]) -> Iterable[Metric]:
+def _late_labels(reports: Mapping[str, Mapping[str, Any]]) -> Iterable[Metric]:
     """Yield what became of labels that come late."""
-    others = {name: count for name, count in counts.items() if name not in _OF_NOW}
     family = gauge("late_labels", "Examples and labels so far, by what became of them.", "outcome")
-    for name, count in sorted(others.items()):
-        family.add_metric([feed, name], float(count))
-    if others:
+    for feed, report in reports.items():
+        counts = (report.get("labels") or {}).get("counts") or {}
+        others = {name: count for name, count in counts.items() if name not in _OF_NOW}
+        for name, count in sorted(others.items()):
+            family.add_metric([feed, name], float(count))
+    if family.samples:
         yield family
 
 
-def _monitors(feed: str, monitors: Mapping[str, Any]) -> Iterable[Metric]:
+def _monitors(reports: Mapping[str, Mapping[str, Any]]) -> Iterable[Metric]:
     """Yield the alarms that are open, and how near the tests are to another one."""
-    if "open" in monitors:
-        kinds = Counter(alarm["kind"] for alarm in monitors["open"])
-        family = gauge("open_alarms", "Alarms that are open, by kind.", "kind")
-        for kind in get_args(AlarmKind):
-            family.add_metric([feed, kind], float(kinds[kind]))
-        yield family
+    opened = gauge("open_alarms", "Alarms that are open, by kind.", "kind")
     wealth = gauge("monitor_log_wealth", "Logarithm of the wealth of a test.", "kind", "scope")
     limit = gauge("monitor_log_threshold", "What it has to reach for an alarm.", "kind", "scope")
-    for (kind, scope), test in sorted(_nearest(monitors.get("tests") or ()).items()):
-        wealth.add_metric([feed, kind, scope], float(test["log_wealth"]))
-        limit.add_metric([feed, kind, scope], float(test["threshold"]))
-    if wealth.samples:
-        yield wealth
-        yield limit
+    for feed, report in reports.items():
+        monitors = report.get("monitors") or {}
+        if "open" in monitors:
+            kinds = Counter(alarm["kind"] for alarm in monitors["open"])
+            for kind in get_args(AlarmKind):
+                opened.add_metric([feed, kind], float(kinds[kind]))
+        for (kind, scope), test in sorted(_nearest(monitors.get("tests") or ()).items()):
+            wealth.add_metric([feed, kind, scope], float(test["log_wealth"]))
+            limit.add_metric([feed, kind, scope], float(test["threshold"]))
+    yield from (family for family in (opened, wealth, limit) if family.samples)
 
 
 def _nearest(tests: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:

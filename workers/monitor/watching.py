@@ -5,23 +5,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 import structlog
-from prometheus_client import (
-    GC_COLLECTOR,
-    PROCESS_COLLECTOR,
-    CollectorRegistry,
-    disable_created_metrics,
-)
+from prometheus_client import GC_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
 from workers.config.settings import WorkerSettings
-from workers.engine.telemetry import Telemetry
 from workers.monitor.address import Address
 from workers.monitor.health import Health
-from workers.monitor.metrics import Present, WorkerMetrics
+from workers.monitor.metrics import WorkerMetrics
 from workers.monitor.server import Endpoint, serving
+from workers.monitor.standings import Standings
 from workers.monitor.supervisor import supervised
-from workers.monitor.view import FeedWatch
-from workers.monitor.webhook import posting
-from workers.monitor.webhook_post import Receiver, receiver_of
+from workers.monitor.watch import WorkerWatch
+from workers.monitor.webhook import Webhooks
+from workers.monitor.webhook_post import receiver_of
 
 log = structlog.get_logger("online_svm.monitor")
 
@@ -49,49 +44,34 @@ https://host/path, without a user, a fragment or a space
 
 
 @contextmanager
-def watching(
-    feed: str,
-    url: str,
-    address: str | None,
-    source: str | None = None,
-    receiver: Receiver | None = None,
-) -> Iterator[Telemetry]:
+def watching(url: str, address: str | None) -> Iterator[WorkerWatch]:
     """Watch a worker within the block; yield what it is to tell of its work.
 
     Parameters
     ----------
-    feed : str
     url : str
         Of Redis.
     address : str or None
         Where `/metrics`, `/livez` and `/readyz` are served; None serves none of them.
-    source : str, optional
-        For a combination: the feed whose answers it answers in order.
-    receiver : Receiver, optional
-        Where its alarms are posted.
 
     Raises
     ------
     BadConfiguration
         If nothing can listen at the address.
     """
-    if address is None and receiver is None and "NOTIFY_SOCKET" not in os.environ:
-        yield Telemetry()
-        return
-    disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no type for it
-    registry = CollectorRegistry()
-    state = WorkerMetrics(feed, registry)
     with ExitStack() as opened:
-        watch = opened.enter_context(closing(FeedWatch(url, feed, source)))
-        health = Health(state, watch)
-        if receiver is not None:
-            state.posts = opened.enter_context(posting(url, receiver)).add(feed)
+        watch = WorkerWatch(opened.enter_context(closing(Webhooks(url))))
+        if address is None and "NOTIFY_SOCKET" not in os.environ:
+            yield watch
+            return
+        standings = opened.enter_context(closing(Standings(url)))
+        health = Health(watch, standings)
         if address is not None:
-            present = Present(feed, state, watch)
-            for collector in (PROCESS_COLLECTOR, GC_COLLECTOR, present):
+            registry = CollectorRegistry()
+            for collector in (PROCESS_COLLECTOR, GC_COLLECTOR, WorkerMetrics(watch, standings)):
                 registry.register(collector)
             endpoint = Endpoint(registry, health)
             at = opened.enter_context(serving(Address.parse(address), endpoint))
             log.info("metrics are served", address=f"http://{at}/metrics")
-        opened.enter_context(supervised(os.environ, state, health))
-        yield state
+        opened.enter_context(supervised(os.environ, watch, health))
+        yield watch

@@ -11,8 +11,9 @@ and on an earlier Redis they are read and counted, up to `backlog.COUNTED`.
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import NamedTuple
 
 from workers.broker.feed_reader import FeedReader
@@ -70,12 +71,14 @@ def lag(reader: FeedReader, source: str | None = None) -> Lag:
     return found.lag()
 
 
-def lags(readers: Sequence[FeedReader]) -> dict[str, Lag]:
-    """Return how far feeds lag, in two rounds of commands for all of them.
+def lags(
+    readers: Sequence[FeedReader], sources: Mapping[str, str | None] = MappingProxyType({})
+) -> dict[str, Lag]:
+    """Return how far feeds lag, in two rounds of commands for all of them; `sources` as for `lag`.
 
     A feed whose position is damaged, or a key of which holds another type, is left out.
     """
-    asked = [_Measurement(reader) for reader in readers]
+    asked = [_Measurement(reader, sources.get(reader.keys.feed)) for reader in readers]
     damaged = set()
     for one in asked:
         try:

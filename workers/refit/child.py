@@ -2,25 +2,20 @@
 
 A message is one byte (its kind), eight bytes (the length of the body), eight bytes (the seconds
 that a reply took to compute) and the body; nothing is pickled. `python -m workers.refit.child` runs
-in the child, `ProcessRefitter` or `RefitPool` in the parent. The child imports only what refits
-need, because a starting worker waits for it.
-
-Over several processes the members of a committee are spread by `helpers.py`: the child then starts
-helpers, which run this module too.
+in the child, `RefitPool` in the parent. The child imports only what refits need, because a starting
+worker waits for it.
 """
 
 import os
-import signal
 import struct
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from typing import IO
 
 from workers.fast_imports import importing
 
-CONFIG, MEMBERS, LOAD, TASK, STATE = b"C", b"M", b"L", b"T", b"S"
+CONFIG, LOAD, TASK, STATE = b"C", b"L", b"T", b"S"
 SELECT, FORGET, WEIGH = b"U", b"X", b"W"
 DONE, FAILED = b"D", b"F"
 
@@ -43,63 +38,25 @@ _GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
 Child = subprocess.Popen[bytes]
 
 
-def spread(members: int, processes: int) -> int:
-    """Return over how many of that many processes refits can be spread: each has a member.
-
-    Examples
-    --------
-    >>> spread(members=3, processes=8), spread(members=0, processes=8)
-    (3, 1)
-    """
-    return max(1, min(processes, members))
-
-
-def begin(processes: int = 1, *, gives_back: bool = False) -> Child:
+def begin() -> Child:
     """Start a process that answers messages until its pipe closes.
 
     It begins its imports at once, so a caller that will need it should start it early.
-
-    Parameters
-    ----------
-    processes : int
-        It starts as many less one, its helpers.
-    gives_back : bool
-        Whether it has learners that come and go, whose memory is to go back to the system.
     """
-    # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe closes.
-    more = _GIVE_BACK if gives_back else {}
-    return _popen([str(processes)], start_new_session=True, environment=more)
-
-
-def begin_helper() -> Child:
-    """Start a process that answers this one, in the session that this one leads."""
-    return _popen(["1"], start_new_session=False)
-
-
-def _popen(
-    arguments: list[str], *, start_new_session: bool, environment: dict[str, str] | None = None
-) -> Child:
     return subprocess.Popen(
-        [sys.executable, "-m", "workers.refit.child", *arguments],
+        [sys.executable, "-m", "workers.refit.child"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
-        env=os.environ | _ONE_THREAD | (environment or {}),
-        start_new_session=start_new_session,
+        env=os.environ | _ONE_THREAD | _GIVE_BACK,
+        # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe closes.
+        start_new_session=True,
     )
 
 
-def kill(child: Child) -> None:
-    """Kill a process and its helpers, which may be stopped and would not see it end."""
-    if child.returncode is None:
-        with suppress(ProcessLookupError):  # it is a helper, and leads no session
-            os.killpg(child.pid, signal.SIGKILL)
-    child.kill()
-
-
 def end(child: Child) -> None:
-    """Kill a process, with its helpers, and close its pipes."""
-    kill(child)
+    """Kill a process, and close its pipes."""
+    child.kill()
     child.wait()
     for pipe in (child.stdin, child.stdout):
         assert pipe is not None
@@ -136,37 +93,32 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
     return data
 
 
-def serve(source: IO[bytes], target: IO[bytes], processes: int = 1) -> None:
+def serve(source: IO[bytes], target: IO[bytes]) -> None:
     """Answer messages until the pipe is closed.
 
     Parameters
     ----------
     source, target : binary file
         The ends of the pipes.
-    processes : int
-        This one and its helpers.
     """
-    from workers.refit.helpers import Helpers, ParentGone
-
-    with Helpers(processes - 1, source.fileno()) as helpers:
-        with importing():
-            from workers.refit.served_learner import ServedLearners
-        learners = ServedLearners(helpers)
-        while True:
-            try:
-                message = read_message(source)
-                began = time.perf_counter()
-                answer = learners.answer(*message)
-                write_message(target, *answer, seconds=time.perf_counter() - began)
-            except (EOFError, BrokenPipeError, ParentGone):
-                return
+    with importing():
+        from workers.refit.served_learner import ServedLearners
+    learners = ServedLearners()
+    while True:
+        try:
+            message = read_message(source)
+            began = time.perf_counter()
+            answer = learners.answer(*message)
+            write_message(target, *answer, seconds=time.perf_counter() - began)
+        except (EOFError, BrokenPipeError):
+            return
 
 
 def main() -> None:
     """Serve on standard input and output; other prints go to standard error."""
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(sys.stdin.buffer, target, *map(int, sys.argv[1:2]))
+    serve(sys.stdin.buffer, target)
 
 
 if __name__ == "__main__":

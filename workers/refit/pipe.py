@@ -122,7 +122,7 @@ class ChildPipe:
 
     def close(self) -> None:
         """Kill the process."""
-        refit_child.kill(self._process)  # a waiting writer then ends
+        self._process.kill()  # a waiting writer then ends
         self._unsent.put(None)
         self._writer.join()
         refit_child.end(self._process)

@@ -1,9 +1,9 @@
 """One pool of refit processes for many feeds.
 
-A feed has a `PooledRefitter`, which takes the place of a `ProcessRefitter`: the same results and
-states, with the same bits, and the same replacement of processes that die, hang or fail. What
-differs is where its learner lives: in one of the processes of the pool, beside those of other
-feeds. Whose turn it is, and which process computes, `schedule.py` says.
+A feed has a `PooledRefitter`; its learner lives in one of the processes of the pool, beside those
+of other feeds. Whose turn it is, and which process computes, `schedule.py` says. A result takes
+effect at an example number that is fixed when the refit begins. So a process may be slow, die or
+hang without changing any answer: another one goes on from the last state that was fetched.
 """
 
 import os
@@ -11,12 +11,13 @@ from typing import Self
 
 from online_svm.config import PredictorConfig
 from workers.config.settings import REFIT_MEMORY
+from workers.refit.child import Child
 from workers.refit.observer import RefitObserver
-from workers.refit.pool_process import PoolProcess
+from workers.refit.pipe import ChildPipe
+from workers.refit.pool_process import PATIENCE, PoolProcess
 from workers.refit.pooled_refitter import PooledRefitter
-from workers.refit.process_refitter import PATIENCE
+from workers.refit.process_slot import ProcessSlot
 from workers.refit.schedule import Schedule
-from workers.refit.seat import Seat
 from workers.stop import Stop
 
 
@@ -43,6 +44,8 @@ class RefitPool:
         At least one a process stays, whatever it takes.
     patience : float
         Seconds for one exchange before a process counts as hung.
+    first : Popen, optional
+        A process that was begun early, to use first.
 
     Examples
     --------
@@ -58,13 +61,15 @@ class RefitPool:
         stop: Stop | None = None,
         memory: int = REFIT_MEMORY,
         patience: float = PATIENCE,
+        first: Child | None = None,
     ) -> None:
         self._stop = stop or Stop()
-        seats = [Seat() for _ in range(processes or default_processes())]
-        seats[0].is_begun = True
-        each = memory // len(seats)
-        self._schedule = Schedule(seats)
-        self._processes = [PoolProcess(self._schedule, seat, patience, each) for seat in seats]
+        slots = [ProcessSlot() for _ in range(processes or default_processes())]
+        slots[0].is_begun = True
+        slots[0].child = None if first is None else ChildPipe(first)
+        each = memory // len(slots)
+        self._schedule = Schedule(slots)
+        self._processes = [PoolProcess(self._schedule, slot, patience, each) for slot in slots]
 
     def __enter__(self) -> Self:
         return self

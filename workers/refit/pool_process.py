@@ -6,17 +6,22 @@ import structlog
 
 from workers.errors import RefitFailed, Stopped
 from workers.refit.child import STATE, WEIGH, WEIGHT, Message, begin
-from workers.refit.line import FETCH, Line, Reply
+from workers.refit.learner_queue import FETCH, LearnerQueue, Reply
 from workers.refit.pipe import ChildFailed, ChildPipe
-from workers.refit.process_refitter import ATTEMPTS
+from workers.refit.process_slot import ProcessSlot
 from workers.refit.schedule import Schedule
-from workers.refit.seat import Seat
 from workers.trouble import still
 
 LONG, SHARE = 1 << 17, 0.25
 """Bytes of tasks, and their share in those of the state, after which the state of a learner is
-fetched. Less than for a process of one feed: the logs of all feeds are held by the process that
-answers. Of a full window that is every third refit, for some 2 % of its time."""
+fetched: the logs of all feeds are held by the process that answers. Of a full window that is every
+third refit, for some 2 % of its time."""
+
+ATTEMPTS = 3
+"""Number of processes in which a task is tried."""
+
+PATIENCE = 300.0
+"""Seconds for one exchange before the process counts as hung. Only a large window comes near."""
 
 FAILURES = (ChildFailed, MemoryError, OSError, RuntimeError)
 """By which a process fails, or cannot be begun. The thread outlives them: callers wait for it."""
@@ -34,15 +39,15 @@ class PoolProcess:
     Parameters
     ----------
     schedule : Schedule
-    seat : Seat
+    slot : ProcessSlot
     patience : float
         Seconds for one exchange before the process counts as hung.
     memory : int
         Bytes that the learners of the process may take together, unless one alone takes more.
     """
 
-    def __init__(self, schedule: Schedule, seat: Seat, patience: float, memory: int) -> None:
-        self._schedule, self._seat = schedule, seat
+    def __init__(self, schedule: Schedule, slot: ProcessSlot, patience: float, memory: int) -> None:
+        self._schedule, self._slot = schedule, slot
         self._patience, self._memory = patience, memory
         self._has_failed = False  # and no other process has replied since
         self._thread = threading.Thread(target=self._run, name="refits", daemon=True)
@@ -51,7 +56,7 @@ class PoolProcess:
     @property
     def pid(self) -> int | None:
         """Process id of the present child; None before there is one."""
-        child = self._seat.child
+        child = self._slot.child
         return None if child is None else child.pid
 
     def join(self) -> None:
@@ -60,10 +65,10 @@ class PoolProcess:
 
     def _run(self) -> None:
         try:
-            if self._seat.is_begun:
+            if self._slot.is_begun:
                 self._begun()
             while True:
-                work = self._schedule.take(self._seat)
+                work = self._schedule.take(self._slot)
                 if work is None:
                     self._tidy()
                 else:
@@ -76,63 +81,63 @@ class PoolProcess:
         finally:
             self._end()
 
-    def _compute(self, line: Line, request: Message) -> None:
+    def _compute(self, queue: LearnerQueue, request: Message) -> None:
         """Reply to a request; then keep the log of the learner short, and all learners few."""
-        reply = self._tried(line, request)
+        reply = self._tried(queue, request)
         if isinstance(reply, Reply):
-            _note(line, request, reply)
+            _note(queue, request, reply)
         if request != FETCH or isinstance(reply, RefitFailed):
-            self._schedule.reply(line, reply)
+            self._schedule.reply(queue, reply)
         try:
-            if isinstance(reply, Reply) and not line.is_over:
-                self._house(line)
+            if isinstance(reply, Reply) and not queue.is_over:
+                self._house(queue)
         except FAILURES as error:  # nobody waits for it
             log.warning("a refit process failed", reason=str(error), attempt=1)
             self._has_failed = True
             self._end()
-        self._schedule.finish(line)
+        self._schedule.finish(queue)
         if request == FETCH:
-            line.wake()
+            queue.wake()
 
-    def _house(self, line: Line) -> None:
+    def _house(self, queue: LearnerQueue) -> None:
         """Fetch the state of a learner whose log is long, and set others down if need be."""
-        if line.log.is_long(LONG, SHARE):
-            _note(line, (STATE, b""), self._exchange(line, (STATE, b"")))
-        weight = WEIGHT.unpack(self._exchange(line, (WEIGH, b"")).body)[0]
-        schedule, seat = self._schedule, self._seat
-        while (other := schedule.too_many(seat, line, weight, self._memory)) is not None:
+        if queue.log.is_long(LONG, SHARE):
+            _note(queue, (STATE, b""), self._exchange(queue, (STATE, b"")))
+        weight = WEIGHT.unpack(self._exchange(queue, (WEIGH, b"")).body)[0]
+        schedule, slot = self._schedule, self._slot
+        while (other := schedule.too_many(slot, queue, weight, self._memory)) is not None:
             try:
                 if other.log.tasks:
                     _note(other, (STATE, b""), self._exchange(other, (STATE, b"")))
             finally:
                 schedule.set_down(other)
 
-    def _tried(self, line: Line, request: Message) -> Reply | RefitFailed:
+    def _tried(self, queue: LearnerQueue, request: Message) -> Reply | RefitFailed:
         """Return the reply; use another process if this one dies, hangs or fails."""
         reason = ""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                reply = self._exchange(line, request)
+                reply = self._exchange(queue, request)
             except FAILURES as error:
                 reason = str(error)
             else:
-                _tell(line, None)
+                _tell(queue, None)
                 if self._has_failed:
                     log.info("a refit process works again")
                     self._has_failed = False
                 return reply
             self._end()
-            if line.is_over:
+            if queue.is_over:
                 break
             log.warning("a refit process failed", reason=reason, attempt=attempt)
             self._has_failed = True
-            _tell(line, reason)
+            _tell(queue, reason)
         return RefitFailed(f"a refit failed in {ATTEMPTS} processes in a row; last: {reason}")
 
-    def _exchange(self, line: Line, request: Message) -> Reply:
+    def _exchange(self, queue: LearnerQueue, request: Message) -> Reply:
         """Send a request, after what brings the learner here; return the reply to it."""
         child = self._begun()
-        messages = [*self._seated(line), request]
+        messages = [*self._set_up(queue), request]
         for message in messages:
             child.send(message)
         for _ in messages[:-1]:
@@ -140,20 +145,20 @@ class PoolProcess:
         body = self._reply(child)
         return Reply(body, child.seconds)
 
-    def _seated(self, line: Line) -> list[Message]:
+    def _set_up(self, queue: LearnerQueue) -> list[Message]:
         """Return the messages by which the process has the learner, and no other process has it."""
         with self._schedule.changed:
-            left, self._seat.left = self._seat.left, []
-            if line in self._seat.lines:
-                self._seat.lines.move_to_end(line)
-                return [*left, line.select]
-            self._schedule.move(line, self._seat)
-        return [*left, line.select, *line.log.set_up()]
+            left, self._slot.left = self._slot.left, []
+            if queue in self._slot.queues:
+                self._slot.queues.move_to_end(queue)
+                return [*left, queue.select]
+            self._schedule.move(queue, self._slot)
+        return [*left, queue.select, *queue.log.set_up()]
 
     def _tidy(self) -> None:
         """Let the process forget the learners that it is to give up."""
         with self._schedule.changed:
-            left, self._seat.left = self._seat.left, []
+            left, self._slot.left = self._slot.left, []
         try:
             child = self._begun()
             for message in left:
@@ -167,31 +172,31 @@ class PoolProcess:
         return child.reply(self._patience, self._schedule, is_urgent=False)
 
     def _begun(self) -> ChildPipe:
-        if (child := self._seat.child) is None:
-            child = ChildPipe(begin(gives_back=True))
+        if (child := self._slot.child) is None:
+            child = ChildPipe(begin())
             with self._schedule.changed:
-                self._seat.child = child
+                self._slot.child = child
         return child
 
     def _end(self) -> None:
         """End the process; its learners are in no process then."""
         with self._schedule.changed:
-            child, self._seat.child = self._seat.child, None
-            self._seat.lines.clear()
-            self._seat.left = []
+            child, self._slot.child = self._slot.child, None
+            self._slot.queues.clear()
+            self._slot.left = []
         if child is not None:
             child.close()
 
 
-def _tell(line: Line, reason: str | None) -> None:
+def _tell(queue: LearnerQueue, reason: str | None) -> None:
     """Tell the observer of the feed why the process failed, or that it works again."""
-    if reason is not None or line.trouble is not None:
-        line.trouble = None if reason is None else still(line.trouble, reason)
-        line.observer.refits_fail(line.trouble)
+    if reason is not None or queue.trouble is not None:
+        queue.trouble = None if reason is None else still(queue.trouble, reason)
+        queue.observer.refits_fail(queue.trouble)
 
 
-def _note(line: Line, request: Message, reply: Reply) -> None:
+def _note(queue: LearnerQueue, request: Message, reply: Reply) -> None:
     if request[0] == STATE:
-        line.log.replace(reply.body)
+        queue.log.replace(reply.body)
     else:
-        line.log.add(request)
+        queue.log.add(request)

@@ -9,9 +9,8 @@ from online_svm.config import PredictorConfig
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from workers.errors import Stopped
-from workers.refit.background import Background
 from workers.refit.child import STATE, TASK, Message
-from workers.refit.line import FETCH, Line, Reply
+from workers.refit.learner_queue import FETCH, LearnerQueue, Reply
 from workers.refit.observer import NobodyLooks, RefitObserver
 from workers.refit.schedule import Schedule
 from workers.stop import Stop
@@ -20,8 +19,10 @@ from workers.stop import Stop
 _LOOK = 0.05
 
 
-class PooledRefitter(Refitter, Background):
+class PooledRefitter(Refitter):
     """Computes the refits of a feed in a pool; a `Refitter`. `RefitPool.refitter` makes it.
+
+    When a refit begins changes no answer, since each takes effect at an example number of its own.
 
     Parameters
     ----------
@@ -29,6 +30,12 @@ class PooledRefitter(Refitter, Background):
     schedule : Schedule
     stop : Stop
     observer : RefitObserver, optional
+
+    Attributes
+    ----------
+    is_patient : bool
+        A refit that is submitted begins when `begin` is called, or its result is awaited; else at
+        once.
     """
 
     def __init__(
@@ -44,7 +51,7 @@ class PooledRefitter(Refitter, Background):
         self._unsent: list[Message] = []  # submitted tasks that were not begun
         self._asked_since: float | None = None  # when a result was first asked for in vain
         self._is_fetching = False  # the state, since the last task
-        self._line = Line(config, None, self._observer, stop.wake)
+        self._queue = LearnerQueue(config, None, self._observer, stop.wake)
 
     def __enter__(self) -> Self:
         return self
@@ -53,10 +60,10 @@ class PooledRefitter(Refitter, Background):
         self.close()
 
     @property
-    @override
     def is_busy(self) -> bool:
-        line = self._line
-        return line.is_under_way and line.seat is not None and line.seat.is_urgent
+        """Whether one is being computed now, at normal priority."""
+        queue = self._queue
+        return queue.is_under_way and queue.slot is not None and queue.slot.is_urgent
 
     @property
     def is_ready(self) -> bool:
@@ -66,7 +73,7 @@ class PooledRefitter(Refitter, Background):
         from then on.
         """
         self.begin()
-        is_ready = self._line.has_reply or self._schedule.failure is not None
+        is_ready = self._queue.has_reply or self._schedule.failure is not None
         if not is_ready:
             now = time.perf_counter()
             if self._asked_since is None:
@@ -85,11 +92,11 @@ class PooledRefitter(Refitter, Background):
         next one.
         """
         self.begin()
-        if self._is_current() or self._line.failure is not None:
+        if self._is_current() or self._queue.failure is not None:
             return True
         if not self._is_fetching:
             self._is_fetching = True
-            self._schedule.add(self._line, FETCH)
+            self._schedule.add(self._queue, FETCH)
         return self._schedule.failure is not None
 
     @override
@@ -99,11 +106,11 @@ class PooledRefitter(Refitter, Background):
         if not self.is_patient:
             self.begin()
 
-    @override
     def begin(self) -> None:
+        """Begin what was submitted."""
         unsent, self._unsent = self._unsent, []
         for request in unsent:
-            self._schedule.add(self._line, request)
+            self._schedule.add(self._queue, request)
 
     @override
     def result(self) -> RefitResult:
@@ -120,9 +127,9 @@ class PooledRefitter(Refitter, Background):
         began = time.perf_counter() if self._asked_since is None else self._asked_since
         reply = self._awaited()
         waited, self._asked_since = time.perf_counter() - began, None
-        if self._line.seat is not None:
+        if self._queue.slot is not None:
             with self._schedule.changed:
-                self._line.seat.note_wait(waited)
+                self._queue.slot.note_wait(waited)
         self._observer.refitted(reply.seconds, waited)
         return RefitResult.from_state(reply.body)
 
@@ -130,9 +137,9 @@ class PooledRefitter(Refitter, Background):
     def state(self) -> bytes:
         assert not self._unsent
         if not self._is_current():
-            self._schedule.add(self._line, (STATE, b""))
+            self._schedule.add(self._queue, (STATE, b""))
             return self._awaited().body
-        state = self._line.log.state
+        state = self._queue.log.state
         assert state is not None
         return state
 
@@ -150,26 +157,26 @@ class PooledRefitter(Refitter, Background):
     def close(self) -> None:
         """Give up all tasks and the learner."""
         self._unsent.clear()
-        self._schedule.abandon(self._line)
+        self._schedule.abandon(self._queue)
 
     def _begin_anew(self, state: bytes | None) -> None:
         # A refit that is being computed is not interrupted: its process has other learners too.
         self.close()
         self._asked_since, self._is_fetching = None, False
-        self._line = Line(self._config, state, self._observer, self._stop.wake)
+        self._queue = LearnerQueue(self._config, state, self._observer, self._stop.wake)
 
     def _is_current(self) -> bool:
         """Return whether the log holds the state after the last task."""
         with self._schedule.changed:
-            return self._line.is_idle and not self._line.log.tasks
+            return self._queue.is_idle and not self._queue.log.tasks
 
     def _awaited(self) -> Reply:
         """Wait for the next reply."""
-        line, changed = self._line, self._schedule.changed
+        queue, changed = self._queue, self._schedule.changed
         with changed:
-            line.is_awaited = True
+            queue.is_awaited = True
             try:
-                while not line.has_reply:
+                while not queue.has_reply:
                     if self._schedule.failure is not None:
                         raise self._schedule.failure
                     if self._stop.pressing or self._schedule.is_closed:
@@ -177,8 +184,8 @@ class PooledRefitter(Refitter, Background):
                     if not changed.wait(_LOOK):
                         self._schedule.hurry()
             finally:
-                line.is_awaited = False
-            if line.replies:
-                return line.replies.popleft()
-        assert line.failure is not None
-        raise line.failure
+                queue.is_awaited = False
+            if queue.replies:
+                return queue.replies.popleft()
+        assert queue.failure is not None
+        raise queue.failure

@@ -12,32 +12,32 @@ from collections import deque
 
 from workers.errors import RefitFailed, Stopped
 from workers.refit.child import Message
-from workers.refit.line import Line, Reply
-from workers.refit.seat import Seat
+from workers.refit.learner_queue import LearnerQueue, Reply
+from workers.refit.process_slot import ProcessSlot
 
 
 class Schedule:
-    """The lines with requests, in turn, and the processes that take them.
+    """The queues with requests, in turn, and the processes that take them.
 
     Parameters
     ----------
-    seats : sequence of Seat
+    slots : sequence of ProcessSlot
 
     Attributes
     ----------
     changed : Condition
-        Told of each reply; its lock guards lines and seats.
+        Told of each reply; its lock guards queues and slots.
     is_closed : bool
     failure : RefitFailed or None
         Why it was closed, if not on purpose.
     """
 
-    def __init__(self, seats: list[Seat]) -> None:
-        self._seats = seats
+    def __init__(self, slots: list[ProcessSlot]) -> None:
+        self._slots = slots
         self.changed = threading.Condition()
         self.is_closed = False
         self.failure: RefitFailed | None = None
-        self._turns: deque[Line] = deque()  # lines with requests, none of which is under way
+        self._turns: deque[LearnerQueue] = deque()  # with requests, none under way
         self._was_preferred = False
 
     @property
@@ -45,26 +45,26 @@ class Schedule:
         """Whether processes are awaited no more."""
         return self.is_closed
 
-    def add(self, line: Line, request: Message) -> None:
+    def add(self, queue: LearnerQueue, request: Message) -> None:
         """Let a request wait for its turn."""
         with self.changed:
-            line.waiting.append(request)
-            self._queue(line)
+            queue.waiting.append(request)
+            self._enlist(queue)
 
-    def abandon(self, line: Line) -> None:
-        """Let nothing more of a line be computed, and its learner be given up."""
+    def abandon(self, queue: LearnerQueue) -> None:
+        """Let nothing more of a queue be computed, and its learner be given up."""
         with self.changed:
             # Where nothing was ever asked of it, no process has to hear of its end.
-            was_used = line.seat is not None or line.is_under_way or line in self._turns
-            line.is_over = True
-            line.waiting.clear()
-            if line in self._turns:
-                self._turns.remove(line)
-            self._give_up(line)
+            was_used = queue.slot is not None or queue.is_under_way or queue in self._turns
+            queue.is_over = True
+            queue.waiting.clear()
+            if queue in self._turns:
+                self._turns.remove(queue)
+            self._give_up(queue)
             if was_used:
                 self.changed.notify_all()
 
-    def take(self, seat: Seat) -> tuple[Line, Message] | None:
+    def take(self, slot: ProcessSlot) -> tuple[LearnerQueue, Message] | None:
         """Wait for work; return the request to compute, None if there are only learners to forget.
 
         Raises
@@ -73,69 +73,71 @@ class Schedule:
             If there will be none.
         """
         with self.changed:
-            seat.is_working = False
+            slot.is_working = False
             while not self.is_closed:
-                if (line := self._next(seat)) is not None:
-                    self._turns.remove(line)
-                    line.is_under_way = seat.is_working = seat.is_begun = True
-                    line.seat = seat
-                    return line, line.waiting.popleft()
-                if seat.left:
+                if (queue := self._next(slot)) is not None:
+                    self._turns.remove(queue)
+                    queue.is_under_way = slot.is_working = slot.is_begun = True
+                    queue.slot = slot
+                    return queue, queue.waiting.popleft()
+                if slot.left:
                     return None
                 self.changed.wait()
         raise Stopped("the pool is closed")
 
-    def move(self, line: Line, seat: Seat) -> None:
-        """Let a seat have a line, and no other; whoever calls this holds the lock."""
-        self._give_up(line)
-        seat.lines[line] = 0
+    def move(self, queue: LearnerQueue, slot: ProcessSlot) -> None:
+        """Let a slot have a queue, and no other; whoever calls this holds the lock."""
+        self._give_up(queue)
+        slot.queues[queue] = 0
 
-    def reply(self, line: Line, reply: Reply | RefitFailed) -> None:
+    def reply(self, queue: LearnerQueue, reply: Reply | RefitFailed) -> None:
         """Let the caller have what was replied."""
         with self.changed:
             if isinstance(reply, RefitFailed):
-                line.failure = reply
-                line.waiting.clear()
+                queue.failure = reply
+                queue.waiting.clear()
             else:
-                line.replies.append(reply)
+                queue.replies.append(reply)
             self.changed.notify_all()
-        line.wake()
+        queue.wake()
 
-    def finish(self, line: Line) -> None:
-        """Let the next request of a line take its turn."""
+    def finish(self, queue: LearnerQueue) -> None:
+        """Let the next request of a queue take its turn."""
         with self.changed:
-            line.is_under_way = False
-            if line.is_over:
-                self._give_up(line)
-            self._queue(line)
+            queue.is_under_way = False
+            if queue.is_over:
+                self._give_up(queue)
+            self._enlist(queue)
 
     def hurry(self) -> None:
         """Give all processes their normal priority; whoever calls this holds the lock."""
-        for seat in self._seats:
-            seat.hurry()
+        for slot in self._slots:
+            slot.hurry()
 
-    def too_many(self, seat: Seat, line: Line, weight: int, memory: int) -> Line | None:
+    def too_many(
+        self, slot: ProcessSlot, queue: LearnerQueue, weight: int, memory: int
+    ) -> LearnerQueue | None:
         """Note the bytes that a learner takes; return the one to set down, None if all may stay.
 
         Nobody else takes the one that is returned, until `set_down`.
         """
         with self.changed:
-            if line not in seat.lines:  # it was abandoned meanwhile
+            if queue not in slot.queues:  # it was abandoned meanwhile
                 return None
-            seat.lines[line] = weight
-            oldest = next(iter(seat.lines))
-            if oldest is line or sum(seat.lines.values()) <= memory:
+            slot.queues[queue] = weight
+            oldest = next(iter(slot.queues))
+            if oldest is queue or sum(slot.queues.values()) <= memory:
                 return None
             if oldest in self._turns:
                 self._turns.remove(oldest)
             oldest.is_under_way = True
             return oldest
 
-    def set_down(self, line: Line) -> None:
+    def set_down(self, queue: LearnerQueue) -> None:
         """Let no process have a learner, until it has another task."""
         with self.changed:
-            self._give_up(line)
-        self.finish(line)
+            self._give_up(queue)
+        self.finish(queue)
 
     def close(self, failure: RefitFailed | None = None) -> None:
         """End all waiting."""
@@ -143,31 +145,31 @@ class Schedule:
             self.is_closed, self.failure = True, failure
             self.changed.notify_all()
 
-    def _give_up(self, line: Line) -> None:
-        for seat in self._seats:
-            seat.give_up(line)
+    def _give_up(self, queue: LearnerQueue) -> None:
+        for slot in self._slots:
+            slot.give_up(queue)
 
-    def _queue(self, line: Line) -> None:
-        if line.waiting and not line.is_under_way and line not in self._turns:
-            self._turns.append(line)
+    def _enlist(self, queue: LearnerQueue) -> None:
+        if queue.waiting and not queue.is_under_way and queue not in self._turns:
+            self._turns.append(queue)
         self.changed.notify_all()
 
-    def _next(self, seat: Seat) -> Line | None:
-        """Return the line whose turn it is at this seat; one that is awaited goes first.
+    def _next(self, slot: ProcessSlot) -> LearnerQueue | None:
+        """Return the queue whose turn it is at this slot; one that is awaited goes first.
 
         Not twice in a row: a caller that awaits one reply after the other would else hold up all
-        the other lines.
+        the other queues.
         """
-        if not seat.is_begun and any(s.is_begun and not s.is_working for s in self._seats):
+        if not slot.is_begun and any(s.is_begun and not s.is_working for s in self._slots):
             return None  # a process that runs has nothing to do
-        able = [line for line in self._turns if self._is_able(seat, line)]
-        preferred = [line for line in able if line.is_awaited]
+        able = [queue for queue in self._turns if self._is_able(slot, queue)]
+        preferred = [queue for queue in able if queue.is_awaited]
         self._was_preferred = bool(preferred) and not self._was_preferred
         if self._was_preferred:
             return preferred[0]
         return able[0] if able else None
 
-    def _is_able(self, seat: Seat, line: Line) -> bool:
-        """Return whether a seat may take a line: its own, or one that may move."""
-        home = next((other for other in self._seats if line in other.lines), None)
-        return home in (None, seat) or (home.is_working and not line.log.tasks)
+    def _is_able(self, slot: ProcessSlot, queue: LearnerQueue) -> bool:
+        """Return whether a slot may take a queue: its own, or one that may move."""
+        home = next((other for other in self._slots if queue in other.queues), None)
+        return home in (None, slot) or (home.is_working and not queue.log.tasks)

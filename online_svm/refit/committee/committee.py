@@ -5,14 +5,11 @@ A refit goes through these calls, in this order:
     committee.foresee(X, left, n_classes)   the machines as they are score the new rows of T
     committee.begin_anew()                  only where the scaling is fitted anew: new machines
     committee.advance(window, ...)          examples leave and join; each machine at its optimum
-    committee.said(window)                  those scores, and the machines
-    fitted(said, window)                    sigmoids and stack of the scores, frozen in a model
+    committee.fitted(window)                sigmoids and stack of those scores, frozen in a model
 
-No label but those of T is looked at, so a model is independent of the calibration set. Until the
-last call no member needs another, so each may be in a process of its own: see `said.py`.
+No label but those of T is looked at, so a model is independent of the calibration set.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -21,7 +18,6 @@ from online_svm.config import PredictorConfig
 from online_svm.refit.committee.logistic_machine import LogisticMachine
 from online_svm.refit.committee.members import MEMBERS, Member
 from online_svm.refit.committee.model import CommitteeModel, member_scores
-from online_svm.refit.committee.progressive_scores import ProgressiveScores
 from online_svm.refit.committee.stack import Stack
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import Header, State
@@ -76,14 +72,11 @@ class Committee:
     ----------
     config : PredictorConfig
         With members.
-    numbers : sequence of int, optional
-        Of those of its members that are here, counted from 0; by default all.
     """
 
-    def __init__(self, config: PredictorConfig, numbers: Sequence[int] | None = None) -> None:
+    def __init__(self, config: PredictorConfig) -> None:
         self.config = config
-        self.numbers = tuple(range(len(config.members)) if numbers is None else numbers)
-        self._members: list[Member] = [MEMBERS[config.members[m]] for m in self.numbers]
+        self._members: list[Member] = [MEMBERS[name] for name in config.members]
         self._machines: list[Machine] = []
         self._models: tuple[KernelModel, ...] = ()  # of the machines as they are, once made
         self._n_classes = 0
@@ -144,8 +137,9 @@ class Committee:
             machine.set_penalties(own)
             machine.solve()
 
-    def said(self, window: Window) -> ProgressiveScores:
-        """Return the machines, what they said before, and what they say of the examples now."""
+    def fitted(self, window: Window) -> Fitted:
+        """Return the model of all members with its sigmoids and stack, and its scores."""
+        # 1. What the members say of the examples now, and said before they learned them.
         models = self._made()
         calibration = self._values(models, window.X[~window.trains], is_training=False)
         training = self._foreseen.copy()
@@ -153,7 +147,15 @@ class Committee:
         if unsaid.any():
             own = self._values(models, window.X[window.trains], is_training=True)
             training[unsaid] = own[unsaid]
-        return ProgressiveScores(self.numbers, models, self._foreseen, training, calibration)
+        # 2. Sigmoids and weights of what was said before, of the newest examples.
+        age = len(window.X) - np.flatnonzero(window.trains)
+        taken = ~unsaid & (age <= SIGMOIDS_FROM)
+        codes = window.codes[window.trains][taken]
+        stack = Stack.fit(self._foreseen[taken], codes, age[taken] <= STACK_FROM)
+        # 3. What it makes of the scores of the examples.
+        return Fitted(
+            CommitteeModel(models, stack), stack.apply(calibration), stack.apply(training)
+        )
 
     def state(self) -> State:
         """Return header and arrays; the rows are left out, since whoever continues holds them.
@@ -162,7 +164,7 @@ class Committee:
         """
         arrays: Arrays = {"foreseen": self._foreseen}
         headers: list[Header] = []
-        for m, machine in zip(self.numbers, self._machines, strict=True):
+        for m, machine in enumerate(self._machines):
             if isinstance(machine, LogisticMachine):
                 headers.append({})
                 arrays |= nest(str(m), {"weights": machine.weights})
@@ -178,22 +180,17 @@ class Committee:
         cls,
         state: State,
         config: PredictorConfig,
-        numbers: Sequence[int] | None,
         window: Window,
         n_classes: int,
     ) -> Self:
-        """Return the committee that `state`, of all members, describes; `numbers` as for a new one.
-
-        Of the window, the codes are not needed.
-        """
+        """Return the committee that `state` describes; of the window, the codes are not needed."""
         header, arrays = state
-        committee = cls(config, numbers)
+        committee = cls(config)
         committee._n_classes = n_classes
-        columns = list(committee.numbers)
-        committee._foreseen = np.ascontiguousarray(arrays["foreseen"][:, columns])
+        committee._foreseen = np.ascontiguousarray(arrays["foreseen"])
         X, trains = window.X, window.trains
         points = np.concatenate([X[trains], X[~trains]])  # in the order a machine gives its own
-        for m, member in zip(committee.numbers, committee._members, strict=True):
+        for m, member in enumerate(committee._members):
             own, parts = header["machines"][m], under(str(m), arrays)
             if member.kind == "logistic":
                 machine = LogisticMachine(n_classes, X.shape[1])
@@ -234,28 +231,6 @@ class Committee:
             else:
                 values[:, m] = machine.observer_values()
         return values
-
-
-def fitted(said: ProgressiveScores, window: Window) -> Fitted:
-    """Return the model of all members with its sigmoids and stack, and its scores of the examples.
-
-    Parameters
-    ----------
-    said : ProgressiveScores
-        By all members.
-    window : Window
-    """
-    # 1. Sigmoids and weights of what was said before, of the newest examples.
-    age = len(window.X) - np.flatnonzero(window.trains)
-    taken = ~np.isnan(said.foreseen[:, 0, 0]) & (age <= SIGMOIDS_FROM)
-    codes = window.codes[window.trains][taken]
-    stack = Stack.fit(said.foreseen[taken], codes, age[taken] <= STACK_FROM)
-    # 2. What it makes of the scores of the examples.
-    return Fitted(
-        CommitteeModel(said.models, stack),
-        stack.apply(said.calibration),
-        stack.apply(said.training),
-    )
 
 
 def _decisions(n_classes: int) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_steps import OwnRefits
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
@@ -13,7 +14,6 @@ from online_svm.predictor.mixture import FLOOR, Mixture
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from online_svm.types import Floats
-from workers.refit.process_refitter import ProcessRefitter
 
 MAPS = ("platt", "mixed", "isotonic", "binning")
 
@@ -187,7 +187,7 @@ def test_a_refit_in_another_process_changes_no_bit_of_mixed() -> None:
     X, labels = stream(150)
     inline = OnlinePredictor(declared())
     expected = run(inline, X, labels, 20)
-    with ProcessRefitter(declared()) as refitter:
+    with OwnRefits(declared()) as refitter:
         apart = OnlinePredictor(declared(), refitter)
         assert run(apart, X, labels, 20) == expected
         assert apart.snapshot() == inline.snapshot()

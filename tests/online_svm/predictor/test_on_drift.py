@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from drifting import cheap, inverted
+from engine_steps import OwnRefits
 from predictor_payloads import in_batches, payloads
 
 from online_svm.config import PredictorConfig
@@ -14,7 +15,6 @@ from online_svm.refit.inline import InlineRefitter
 from online_svm.storage.container import pack, unpack
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import PredictionBlock
-from workers.refit.process_refitter import ProcessRefitter
 
 COUNT, FIRST = 900, 500
 ACTING = ("refit", "reset")
@@ -128,7 +128,7 @@ def test_refits_of_another_process_are_withdrawn_computed_or_not(drift, policy):
     X, y = drift
     config = cheap(on_drift=policy, refit_lag=60)
     expected = in_batches(config, X, y, COUNT)
-    with ProcessRefitter(config) as refits:
+    with OwnRefits(config) as refits:
         predictor, found = OnlinePredictor(config, refits), []
         for i in range(0, COUNT, 50):
             found += payloads(predictor.step_many(X[i : i + 50], y[i : i + 50]), i)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_steps import OwnRefits
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -18,7 +19,6 @@ from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import fold_numbers, window_parts
 from online_svm.types import Floats, Ints
-from workers.refit.process_refitter import ProcessRefitter
 
 
 def stream(n: int, n_classes: int = 2) -> tuple[Floats, Ints, list[str | None]]:
@@ -136,7 +136,7 @@ def test_a_refit_in_another_process_changes_no_bit() -> None:
     X, _, labels = stream(170)
     inline = OnlinePredictor(config_of())
     expected = run(inline, X, labels, 20)
-    with ProcessRefitter(config_of()) as refitter:
+    with OwnRefits(config_of()) as refitter:
         apart = OnlinePredictor(config_of(), refitter)
         assert run(apart, X, labels, 20) == expected
         assert apart.snapshot() == inline.snapshot()

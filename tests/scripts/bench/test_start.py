@@ -13,8 +13,8 @@ from scripts.command_line import main
 # Top-level packages below site-packages that are loaded when a worker stands ready.
 LOADED = """
 import json, sys, sysconfig
-import workers.cli, workers.cli.worker, workers.cli.progress
-import workers.engine.service, workers.engine.assembly
+import workers.cli, workers.cli.worker, workers.cli.worker_progress
+import workers.fleet.service, workers.fleet.hosting
 site = sysconfig.get_path("purelib")
 inside = {m.split(".")[0] for m, v in list(sys.modules.items())
           if (getattr(v, "__file__", None) or "").startswith(site)}

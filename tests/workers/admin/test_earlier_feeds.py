@@ -5,6 +5,7 @@ from hashlib import sha256
 
 import earlier_feed
 import pytest
+from engine_steps import advance, refitter
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -13,8 +14,9 @@ from workers.admin.restore import restore
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.config.settings import Limits, WorkerSettings, load
-from workers.engine.assembly import assemble, refitter
-from workers.engine.service import open_store, run_preflight
+from workers.engine import preflight
+from workers.engine.assembly import assemble
+from workers.engine.opening import open_store
 from workers.errors import BadConfiguration
 from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
@@ -137,11 +139,11 @@ def answered(url, name, settings):
     """Let a worker answer a whole feed; return its settings."""
     stop = Stop()
     with open_store(name, settings, url, stop) as store:
-        found, used = run_preflight(store, settings)
+        found, used = preflight.run(store, settings)
         with refitter(used, stop) as refits:
             engine = assemble(store, used, refits, stop, "later", begins=found.state is None)
             while engine.position.seq < store.length(store.keys.input):
-                engine.advance()
+                advance(engine)
             engine.snapshot()
         return used
 

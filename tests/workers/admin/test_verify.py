@@ -1,6 +1,7 @@
 """Recomputing: it agrees with an honest feed and finds every entry that was changed."""
 
 import pytest
+from engine_steps import advance
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -32,9 +33,9 @@ def answer(store, **options):
     recovery = Recovery(
         store, agreement(CONFIG, limits), limits, lambda: OnlinePredictor(CONFIG), "tester", stop
     )
-    engine = Engine(store, recovery, limits, stop, batch=10, **options)
+    engine = Engine(store, recovery, limits, batch=10, **options)
     while engine.position.seq < COUNT:
-        engine.advance()
+        advance(engine)
     return store
 
 

@@ -38,7 +38,7 @@ from workers.fleet.scorer.asker import Asker
 from workers.fleet.scorer.newest_state import NewestState
 from workers.fleet.scorer.scorer import Scorer
 from workers.fleet.scorer.settings import ScorerSettings
-from workers.monitor.view import FeedWatch
+from workers.monitor.standings import Standings
 from workers.push import ingest
 from workers.push.sources import Row
 from workers.reading.registry import names
@@ -131,9 +131,10 @@ def test_the_page_and_the_endpoint_read_feeds_of_every_node(cluster, feeds):
     assert {feed: seen[feed] for feed in feeds} == dict.fromkeys(feeds, COUNT)
     follower.stop()
     for feed in feeds:
-        watch = FeedWatch(cluster.url, feed)
-        assert (watch.look().lag_entries, watch.trouble) == (0, None)
-        watch.close()
+        standings = Standings(cluster.url)
+        assert standings.look({feed: None}, True).lags[feed].entries == 0
+        assert standings.trouble is None
+        standings.close()
 
 
 def test_feeds_of_three_slots_are_combined_as_on_a_lone_server(cluster, feeds, embedded_url):

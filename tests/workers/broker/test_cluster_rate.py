@@ -5,6 +5,7 @@ import time
 
 import pytest
 from drifting import cheap
+from engine_steps import advance
 from fault_feed import engine, rows
 from fault_redis import Server
 from redis_cluster import running_cluster
@@ -26,7 +27,7 @@ def answered(url, feed, wait_replicas=0):
         running = engine(store, batch=256, keep_input=True, config=cheap())
         began = time.perf_counter()
         while running.position.seq < COUNT:
-            running.advance()
+            advance(running)
         return COUNT / (time.perf_counter() - began), running.position.digest
 
 

@@ -1,7 +1,6 @@
-"""A command whose reply is read later, and the look at whether it has come."""
+"""A command whose reply is read later."""
 
 import socket
-import time
 
 import pytest
 import redis
@@ -20,34 +19,12 @@ def connection(redis_url):
     connection.close()
 
 
-def test_a_look_reads_nothing_and_changes_no_reply(connection):
-    sent = connection.send("ECHO", "first")
-    connection.spin()
-    assert sent.reply is None
-    assert connection.receive(sent) == b"first"
-
-
-def test_a_look_at_a_reply_that_is_not_near_ends(connection):
-    sent = connection.send("XREAD", "BLOCK", 200, "STREAMS", "none", "$")
-    began = time.monotonic()
-    connection.spin()
-    assert connection.receive(sent) is None
-    assert time.monotonic() - began >= 0.19
-
-
-def test_there_is_nothing_to_look_at_before_the_first_command_and_after_the_last(connection):
-    connection.spin()
-    assert connection.call("ECHO", "all") == b"all"
-    connection.spin()
-
-
-def test_what_a_look_finds_broken_is_told_by_the_receiver(connection, redis_url):
+def test_a_connection_that_broke_is_told_by_the_receiver(connection, redis_url):
     number = connection.call("CLIENT", "ID")
     sent = connection.send("XREAD", "BLOCK", 0, "STREAMS", "none", "$")
     other = Connection(redis_url, Stop())
     assert other.call("CLIENT", "KILL", "ID", number) == 1
     other.close()
-    connection.spin()
     with pytest.raises(Unavailable, match="does not answer"):
         connection.receive(sent)
     assert connection.call("ECHO", "again") == b"again"
@@ -109,7 +86,6 @@ def test_no_reply_goes_to_another_command_where_a_send_fails(redis_url):
         pipeline.read_until(sent)
         assert sent.reply is None
         assert isinstance(sent.error, redis.ConnectionError)
-    pipeline.spin()
     pipeline.close()
 
 

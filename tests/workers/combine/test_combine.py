@@ -11,6 +11,7 @@ from contextlib import ExitStack
 import numpy as np
 import orjson
 import pytest
+from engine_steps import advance, refitter
 from processes import Process
 
 from online_svm.calibration.evidential import from_bounds
@@ -21,8 +22,8 @@ from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.combine import service
 from workers.config.settings import WorkerSettings
-from workers.engine.assembly import assemble, refitter
-from workers.engine.service import open_store
+from workers.engine.assembly import assemble
+from workers.engine.opening import open_store
 from workers.errors import BadConfiguration, Fenced, InputLost, StateLost
 from workers.message.schema import CombinedMessage
 from workers.reading.answers import payload
@@ -74,7 +75,7 @@ def answer(url, feed, rows, settings=None):
             store.call("XADD", store.keys.input, f"{i + 1}-{len(feed)}", *fields)
         engine = assemble(store, settings, refits, stop, "test")
         while engine.position.seq < len(rows):
-            engine.advance()
+            advance(engine)
         store.register()
 
 

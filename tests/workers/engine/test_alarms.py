@@ -6,6 +6,7 @@ import time
 import orjson
 import pytest
 from drifting import CHEAP, inverted
+from engine_steps import advance
 from fault_feed import drain, push
 from history_parts import Worker, fenced
 
@@ -98,7 +99,7 @@ def test_workers_that_die_and_take_over_commit_the_same_alarms(embedded_url, fee
     push(first.store, entries())
     drain(first.engine, 430)  # before the first alarm or after it, with a commit under way
     second = Worker(embedded_url, feed, settings(batch=11))
-    assert fenced(Engine.advance, first.engine) or fenced(Engine.finish_commit, first.engine)
+    assert fenced(advance, first.engine) or fenced(Engine.finish_commit, first.engine)
     drain(second.engine, 500)
     second.abandon()  # as a kill does
     third = Worker(embedded_url, feed, settings(batch=200))
@@ -126,7 +127,7 @@ def test_a_policy_gives_the_same_bytes_whatever_the_workers(embedded_url, feed, 
     second = Worker(embedded_url, feed, settings(batch=7, **acting))
     drain(second.engine, 520)
     third = Worker(embedded_url, feed, settings(batch=300, **acting))
-    assert fenced(Engine.advance, second.engine) or fenced(Engine.finish_commit, second.engine)
+    assert fenced(advance, second.engine) or fenced(Engine.finish_commit, second.engine)
     drain(third.engine, COUNT)
     assert (streams(third.store), third.engine.position) == expected
     for worker in (second, third):

@@ -5,7 +5,7 @@ import json
 import random
 
 import pytest
-from engine_steps import answer_batch
+from engine_steps import advance, answer_batch
 from fault_feed import CONFIG, COUNT, drain, engine, outcome, push, rows
 
 from workers.admin.verify import verify, verify_history
@@ -18,7 +18,7 @@ from workers.dashboard.report.past_feed import read_past
 from workers.errors import BadConfiguration
 from workers.history.comparison import compare
 from workers.history.explain import explain_answer
-from workers.monitor.view import FeedWatch
+from workers.monitor.standings import Standings
 from workers.reading.answers import answer
 
 COMPACT = Limits(payload="compact")
@@ -71,7 +71,7 @@ def test_batches_and_take_overs_at_any_point_change_no_byte(redis_url, feed):
                 # The worker before is dropped, perhaps with a commit that was never confirmed.
                 worker = engine(store, batch=choose.choice((1, 7, 64)), **OPTIONS)
                 for _ in range(choose.randrange(1, 9)):
-                    worker.advance() if choose.random() < 0.5 else answer_batch(worker)
+                    advance(worker) if choose.random() < 0.5 else answer_batch(worker)
             found.append(outcome(store)[0])
     assert all(payloads == found[0] for payloads in found)
 
@@ -161,9 +161,10 @@ def test_the_page_and_the_metrics_see_the_newest_answer(compact):
     assert len(shown) > COUNT / 2
     assert {one.truth.is_right for one in shown} == {True, False}
     follower.close()
-    watch = FeedWatch(compact.url, compact.keys.feed)
-    assert watch.look().answer["guarantee"] == view.newest["guarantee"] == "exact"
-    watch.close()
+    standings, feed = Standings(compact.url), compact.keys.feed
+    answer = standings.look({feed: None}, True).details[feed].answer
+    assert answer["guarantee"] == view.newest["guarantee"] == "exact"
+    standings.close()
 
 
 def test_a_combination_takes_the_venn_hull_of_compact_answers(both):

@@ -4,17 +4,18 @@ import json
 import threading
 
 import pytest
-from engine_steps import answer_batch
+from engine_steps import advance, answer_batch, refitter
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load
-from workers.engine import assembly, service
+from workers.engine import assembly
 from workers.engine.downstream import AcknowledgedGate
+from workers.engine.opening import open_store
 from workers.errors import BadConfiguration
 from workers.feed.commit import Commit, DeadLetter
 from workers.feed.position import START
 from workers.feed.retention import DOWNSTREAM, Retention
-from workers.refit.process_refitter import ProcessRefitter
+from workers.refit.pooled_refitter import PooledRefitter
 from workers.stop import Stop
 
 SETTINGS = WorkerSettings(
@@ -34,10 +35,10 @@ def push(store, count=COUNT):
 def running(redis_url, feed):
     """An engine under `SETTINGS`, and its store."""
     stop = Stop()
-    with service.open_store(feed, SETTINGS, redis_url, stop) as store:
+    with open_store(feed, SETTINGS, redis_url, stop) as store:
         push(store)
-        with assembly.refitter(SETTINGS) as refits:
-            assert not isinstance(refits, ProcessRefitter)
+        with refitter(SETTINGS) as refits:
+            assert not isinstance(refits, PooledRefitter)
             engine = assembly.assemble(store, SETTINGS, refits, stop, "tester")
             engine._gate._seconds = 0.01
             yield engine, store
@@ -123,12 +124,12 @@ def test_the_policy_changes_no_answer(running, redis_url, feed):
         turns(engine, 3)
         take(store, 100)
     plain = WorkerSettings(**SETTINGS.model_dump() | {"downstream": "trim", "redis": None})
-    with service.open_store(f"{feed}-plain", plain, redis_url) as other:
+    with open_store(f"{feed}-plain", plain, redis_url) as other:
         push(other)
-        with assembly.refitter(plain) as refits:
+        with refitter(plain) as refits:
             whole = assembly.assemble(other, plain, refits, Stop(), "tester")
             while whole.position.seq < COUNT:
-                whole.advance()
+                advance(whole)
     assert whole.position == engine.position
 
 
@@ -149,7 +150,7 @@ def test_the_setting_takes_the_two_policies_only():
 
 
 def test_the_store_of_a_blocking_feed_trims_no_answer(redis_url, feed):
-    with service.open_store(feed, SETTINGS, redis_url) as store:
+    with open_store(feed, SETTINGS, redis_url) as store:
         assert isinstance(store, Store)
         letter = DeadLetter(b"1-0", "label", "", 0, b"")
         commit = Commit(1, START, START, [b"1-0"], [b"{}"], [(b"1-0", b"{}")], [letter])
@@ -179,9 +180,9 @@ def test_input_is_trimmed_as_far_as_its_answers_are_acknowledged(store):
 
 def test_a_snapshot_with_the_first_answers_waits_for_no_group(redis_url, feed):
     settings = SETTINGS.model_copy(update={"replay_budget": 16})
-    with service.open_store(feed, settings, redis_url) as store:
+    with open_store(feed, settings, redis_url) as store:
         push(store, 20)
-        with assembly.refitter(settings) as refits:
+        with refitter(settings) as refits:
             engine = assembly.assemble(store, settings, refits, Stop(), "tester")
             turns(engine, 3)
         assert store.state().snapshot is not None

@@ -5,13 +5,13 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from engine_steps import answer_batch
+from engine_steps import advance, answer_batch, run
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
 from online_svm.stream.example import Example
-from workers.broker.lease import Lease
+from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.engine import loop
@@ -53,7 +53,7 @@ def engine(store, batch=64, config=CONFIG, stop=None, **options):
     limits, stop = Limits(), stop or Stop()
     ours = agreement(config, limits)
     recovery = Recovery(store, ours, limits, lambda: OnlinePredictor(config), "tester", stop)
-    return Engine(store, recovery, limits, stop, batch=batch, **options)
+    return Engine(store, recovery, limits, batch=batch, **options)
 
 
 def drain(running, count=COUNT):
@@ -77,7 +77,8 @@ def test_a_commit_may_be_confirmed_without_a_wait_once_its_reply_was_read(own_re
         running = engine(store)
         assert running.may_confirm, "there is nothing to confirm"
         other.call("CLIENT", "PAUSE", 200, "WRITE")
-        running.answer(running.next_now(2) or running.input.next_batch(running.cursor))
+        running.input.hand_in((), may_be_more=True)
+        running.answer(running.next_now(2))
         assert not running.may_confirm
         while not running.may_confirm:
             store._connection.read_arrived(stop.wait_for(store._connection.descriptors, 10.0))
@@ -250,7 +251,7 @@ def test_a_graceful_stop_leaves_a_snapshot_of_the_last_position(store):
     push(store, rows())
     stop = Stop()
     running = engine(store, stop=stop, observe=lambda _outcome: stop.request())
-    running.run()
+    run(running, stop)
     state = store.state()
     # The stop comes when the first batch is confirmed; the second is answered then, and is sent.
     assert 16 < state.position.seq == running.position.seq < COUNT
@@ -358,24 +359,19 @@ def test_a_zombie_is_fenced_at_its_next_commit_and_writes_nothing(another):
 
 def test_an_idle_zombie_learns_of_its_successor_by_the_lost_lease(store, redis_url):
     push(store, rows(20))
-    lease = Lease(redis_url, store.keys.lease, "first", seconds=0.5)
-    lease.acquire(Stop())
-    zombie = engine(store, lease=lease)
-    drain(zombie, 20)
-    engine(store)
-    store.call("SET", store.keys.lease, '{"name": "second"}')
-    with pytest.raises(Fenced, match="tester"):
-        drain(zombie, 21)
-    lease.release()
+    with holding(redis_url, store.keys.feed, "first", 0.5, Stop()) as lease:
+        zombie = engine(store, lease=lease)
+        drain(zombie, 20)
+        engine(store)
+        store.call("SET", store.keys.lease, '{"name": "second"}')
+        with pytest.raises(Fenced, match="tester"):
+            drain(zombie, 21)
 
 
 class Meddled(Store):
     """A store where somebody else changes the input right after a read."""
 
     meddle = None
-
-    def read(self, cursor, count, is_eager=False, limit=None):
-        return self.meddled(super().read(cursor, count, is_eager, limit))
 
     def receive_read(self, asked):
         return self.meddled(super().receive_read(asked))
@@ -444,7 +440,7 @@ def test_input_deleted_after_it_was_read_ahead_stops_the_worker(store):
     push(store, rows())
     running = engine(store, batch=10)
     while running.position.seq < 50:
-        running.advance()
+        advance(running)
     reached = store.state().position.seq
     store.call("XDEL", store.keys.input, f"{reached + 2}-0")
     with pytest.raises(InputLost, match="1 of the"):
@@ -467,10 +463,10 @@ def test_a_refused_commit_drops_what_was_computed_ahead(another):
         for entry_id in range(51, 101):
             store.call("XDEL", key, f"{entry_id}-0")
         store.call("XSETID", key, "50-0")
-    running.advance()  # sent on top of what is gone
+    advance(running)  # sent on top of what is gone
     learned = running._predictor
     assert (learned.n, running.position.seq) == (110, 100)
-    running.advance()  # computed on top of that, and dropped
+    advance(running)  # computed on top of that, and dropped
     assert running._predictor is not learned
     assert (running._predictor.n, running.position.seq) == (50, 50)
     drain(running)
@@ -486,7 +482,7 @@ def test_running_ahead_changes_no_byte(another, batch):
     drain(engine(in_turn))
     running = engine(ahead, batch, snapshot_every=50)
     while running.position.seq < COUNT:
-        running.advance()
+        advance(running)
     assert payloads(ahead) == payloads(in_turn)
     assert ahead.state().position == in_turn.state().position
 
@@ -495,9 +491,9 @@ def test_the_next_batch_is_answered_before_the_last_one_is_confirmed(store):
     push(store, rows())
     confirmed = []
     running = engine(store, batch=10, observe=lambda outcome: confirmed.append(outcome.after.seq))
-    running.advance()
+    advance(running)
     assert (running.position.seq, confirmed) == (0, [])
-    running.advance()
+    advance(running)
     assert (running.position.seq, confirmed) == (10, [10])
     running.finish_commit()
     assert (running.position.seq, confirmed) == (20, [10, 20])
@@ -579,7 +575,7 @@ def noting(store, batch):
         return OnlinePredictor(config, refits)
 
     recovery = Recovery(store, agreement(config, Limits()), Limits(), fresh, "tester", Stop())
-    running = Engine(store, recovery, Limits(), Stop(), batch=batch, refits=refits)
+    running = Engine(store, recovery, Limits(), batch=batch, refits=refits)
     send = store.send
     store.send = lambda commit: notes.append(f"commit {commit.after.seq}") or send(commit)
     return running, notes
@@ -620,7 +616,7 @@ def test_what_is_left_of_a_batch_is_answered_together_with_what_comes_next(store
     push(store, rows(400))
     running, notes = noting(store, batch=64)
     while running.position.seq < 320:
-        running.advance()
+        advance(running)
     running.finish_commit()
     # Batches end where an answer waits for a refit, and are whole elsewhere.
     ends = [int(note.split()[1]) for note in notes if note.startswith("commit")]
@@ -632,6 +628,6 @@ def test_the_last_answers_of_a_backlog_go_out_before_a_refit_begins(store):
     push(store, rows(110))
     running, notes = noting(store, batch=64)  # reads 16, 32, then the rest
     while running.position.seq < 110:
-        running.advance()
+        advance(running)
     at = notes.index("submit 100")
     assert notes[at:] == ["submit 100", "commit 110", "begin"]

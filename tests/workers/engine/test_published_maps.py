@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from commands import work
+from engine_steps import OwnRefits
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -13,7 +14,6 @@ from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.message.encode import encode_block
 from workers.message.schema import PredictionMessage
-from workers.refit.process_refitter import ProcessRefitter
 
 COUNT = 150
 CONFIG = PredictorConfig(
@@ -66,7 +66,7 @@ def test_a_feed_answers_with_the_maps_it_is_asked_for(one_store, stream, tmp_pat
 def test_a_refit_in_another_process_gives_the_same_banks(stream):
     X, labels = stream
     inline = OnlinePredictor(CONFIG)
-    with ProcessRefitter(CONFIG) as refitter:
+    with OwnRefits(CONFIG) as refitter:
         apart = OnlinePredictor(CONFIG, refitter)
         for x, label in zip(X, labels, strict=True):
             assert apart.step(Example(x, label)) == inline.step(Example(x, label))

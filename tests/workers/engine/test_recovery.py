@@ -5,6 +5,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
+from engine_steps import advance, shared_pool
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -24,7 +25,6 @@ from workers.errors import (
 from workers.feed.agreement import agreement
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Agreement
-from workers.refit.process_refitter import ProcessRefitter
 from workers.session import snapshots
 from workers.stop import Stop
 
@@ -45,9 +45,9 @@ def worked(store):
         store.call(
             "XADD", store.keys.input, f"{i + 1}-0", "x", f"[{i % 7},{i % 5}]", "y", "ab"[i % 2]
         )
-    engine = Engine(store, recovery(store), Limits(), Stop(), batch=10, snapshot_every=40)
+    engine = Engine(store, recovery(store), Limits(), batch=10, snapshot_every=40)
     while engine.position.seq < 100:
-        engine.advance()
+        advance(engine)
     return store
 
 
@@ -129,12 +129,13 @@ def without_classes(learner):
     return pack(own | {"n_classes": 0}, parts)
 
 
-@pytest.fixture(scope="module", params=[InlineRefitter, ProcessRefitter])
+@pytest.fixture(scope="module", params=["inline", "pooled"])
 def refits(request):
-    made = request.param(CONFIG)
-    yield made
-    if isinstance(made, ProcessRefitter):
-        made.close()
+    if request.param == "inline":
+        yield InlineRefitter(CONFIG)
+        return
+    with shared_pool().refitter(CONFIG) as made:
+        yield made
 
 
 @pytest.mark.parametrize("damage", [truncated, nonsense, without_classes])

@@ -3,13 +3,14 @@
 import random
 
 import pytest
+from engine_steps import advance, refitter
 from fault_feed import CONFIG, COUNT, drain, engine, payloads, push, rows
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load
 from workers.engine import assembly
 from workers.engine.downstream import AcknowledgedGate
-from workers.engine.service import open_store
+from workers.engine.opening import open_store
 from workers.feed.commit import Commit, DeadLetter
 from workers.feed.position import START, Position, parse_id
 from workers.feed.retention import Retention
@@ -125,7 +126,7 @@ def test_a_worker_keeps_what_its_settings_say(embedded_url, feed):
     stop = Stop()
     with open_store(feed, settings, embedded_url, stop) as store:
         push(store, rows())
-        with assembly.refitter(settings) as refits:
+        with refitter(settings) as refits:
             drain(assembly.assemble(store, settings, refits, stop, "tester"), COUNT)
         kept = [entry[1][1] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
     assert 10_000 < sum(map(len, kept)) * 5 // 4 + 32 * len(kept) <= 20_000 + 4096 * 5 // 4
@@ -172,7 +173,7 @@ def take(store, count, acknowledge=True):
 
 def turns(running, count=60):
     for _ in range(count):
-        running.advance()
+        advance(running)
         running.finish_commit()
 
 

@@ -5,14 +5,16 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
+from engine_steps import advance, refitter
 
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.combine import service as combination
 from workers.combine.sources import Source
 from workers.config.settings import WorkerSettings, load
-from workers.engine.assembly import assemble, refitter
-from workers.engine.service import open_store, run_preflight
+from workers.engine import preflight
+from workers.engine.assembly import assemble
+from workers.engine.opening import open_store
 from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
 from workers.reading.status import status
 from workers.stop import Stop
@@ -39,7 +41,7 @@ def begin(store, options):
     with open_store(name, given, store.url, stop) as worked, refitter(given) as refits:
         engine = assemble(worked, given, refits, stop, "maker", begins=True)
         while engine.position.seq < COUNT:
-            engine.advance()
+            advance(engine)
         engine.snapshot()
 
 
@@ -70,7 +72,7 @@ def reconfigured(store, change):
 def test_only_what_is_given_and_differs_is_refused_with_the_options_that_fit(psvm, feed):
     before = psvm.call("HGETALL", psvm.keys.state)
     with pytest.raises(ConfigurationChanged) as refused:
-        run_preflight(psvm, given(learner="psvm", window=40, eta=0.2, missing="reject"))
+        preflight.run(psvm, given(learner="psvm", window=40, eta=0.2, missing="reject"))
     told = str(refused.value)
     assert "another configuration: eta: feed 0.1, here 0.2; missing: feed 'mean', here " in told
     assert f"Use the stored one (--eta 0.1 --missing mean), or: online-svm fork {feed}" in told
@@ -81,13 +83,13 @@ def test_only_what_is_given_and_differs_is_refused_with_the_options_that_fit(psv
 def test_options_that_only_work_with_the_stored_settings_are_taken(psvm):
     """Without the classes that are stored, this learner would be refused."""
     told = load({"learner": "psvm", "missing": "mean"}, is_whole=False)
-    _, used = run_preflight(psvm, told)
+    _, used = preflight.run(psvm, told)
     assert used.predictor.classes == ("a", "b")
 
 
 def test_options_that_cannot_work_are_refused_for_a_new_feed(store):
     with pytest.raises(BadConfiguration, match="declare two"):
-        run_preflight(store, load({"learner": "psvm"}, is_whole=False))
+        preflight.run(store, load({"learner": "psvm"}, is_whole=False))
     assert store.types() == {}
 
 
@@ -122,7 +124,7 @@ def test_a_feed_of_another_version_is_refused_in_one_line_by_all_that_compute(
     reconfigured(store, change)
     before = store.call("HGETALL", store.keys.state)
     for refuses in (
-        lambda: run_preflight(store, given()),
+        lambda: preflight.run(store, given()),
         lambda: verify(store),
         lambda: Source(store),
     ):
@@ -141,14 +143,14 @@ def test_a_configuration_that_is_no_configuration_is_named_as_damaged(store, fee
     begin(store, SHORT)
     rewritten(store, config)
     with pytest.raises(StateLost, match=f"{feed}.* is damaged"):
-        run_preflight(store, given())
+        preflight.run(store, given())
 
 
 def test_a_number_that_is_none_is_not_known(store, feed):
     begin(store, SHORT)
     rewritten(store, '{"predictor": {"semantics": {}}, "limits": {}}')
     with pytest.raises(BadConfiguration, match=rf"feed '{feed}': semantics \{{\}} is not known"):
-        run_preflight(store, given())
+        preflight.run(store, given())
 
 
 def test_a_combination_takes_what_it_stored_and_refuses_what_is_given_and_differs(redis_url, feed):

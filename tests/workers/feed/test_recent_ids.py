@@ -143,7 +143,7 @@ def engine(store, limits):
     ours = agreement(CONFIG, limits)
     stop = Stop()
     recovery = Recovery(store, ours, limits, lambda: OnlinePredictor(CONFIG), "tester", stop)
-    return Engine(store, recovery, limits, stop, batch=16, snapshot_every=30)
+    return Engine(store, recovery, limits, batch=16, snapshot_every=30)
 
 
 def test_a_worker_that_is_replaced_again_and_again_learns_each_id_once(store):

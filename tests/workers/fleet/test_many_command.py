@@ -4,22 +4,15 @@ import json
 import re
 import signal
 import sys
-import time
 import urllib.error
 import urllib.request
 
-import orjson
 import pytest
-import structlog
 from many_feeds import answer_alone, contents, entries, has_answered, push, settings, wait_until
 from processes import Process
 
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.cli import many_progress
-from workers.cli.many_progress import LoggedProgress, ManyProgress
-from workers.feed.position import Position
-from workers.session.answer import Outcome
 
 FILE = """
 [predictor]
@@ -72,7 +65,7 @@ def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
     assert f'online_svm_stage{{feed="{names[1]}",stage="answering"}} 1.0' in told
     assert f'online_svm_stage{{feed="{names[2]}",stage="aside"}} 1.0' in told
     assert f'online_svm_lag_entries{{feed="{names[1]}"}} 0.0' in told
-    assert 'online_svm_batch_seconds_count{feed="*"}' in told
+    assert f'online_svm_batch_seconds_count{{feed="{feed}-big"}}' in told
     assert f'online_svm_webhook_delivered_total{{feed="{names[1]}"}} 0.0' in told
     assert f'online_svm_webhook_delivered_total{{feed="{names[0]}"}}' not in told
     aside = next(line for line in lines if line["event"] == "feed set aside")
@@ -116,71 +109,3 @@ def test_what_a_process_of_many_feeds_cannot_do_is_refused_at_once(capsys, argum
         cli.main(["worker", *arguments, *options])
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
-
-
-def outcome(count, alarms=()):
-    ids = [b"1-0"] * count
-    return Outcome(Position(), Position(), ids, [], [], list(alarms), [], [])
-
-
-def test_progress_is_one_line_for_all_feeds(capsys, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(many_progress.time, "monotonic", lambda: now[0])
-    progress = ManyProgress(every=2.0)
-    now[0] = 2.0
-    progress("a", outcome(3))
-    progress("b", outcome(2000))
-    progress.close()
-    assert capsys.readouterr().err.splitlines() == [
-        "1 feed: 3 answered, 2/s  most: a 3",
-        "2 feeds: 2,003 answered, stopped",
-    ]
-
-
-def test_quiet_feeds_tell_alarms_and_what_was_done_alone(capsys):
-    alarm = {
-        "n": 30, "kind": "exchangeability", "scope": "overall", "name": None, "monitor": "ranks",
-        "log_wealth": 5.7, "threshold": 5.3, "since": 10, "action": "report", "estimate": None,
-        "lower": None, "upper": None,
-    }  # fmt: skip
-    progress = ManyProgress(every=0.0, is_quiet=True)
-    progress("a", outcome(3))
-    progress("b", outcome(4, [(b"1-0", orjson.dumps({"seq": 29, "alarms": [alarm]}))]))
-    progress.close()
-    first, last = capsys.readouterr().err.splitlines()
-    assert first.startswith("b: alarm: n 30  exchangeability")
-    assert last == "2 feeds: 7 answered, stopped"
-
-
-def test_the_last_line_of_feeds_that_wait_is_true(capsys):
-    progress = ManyProgress(every=0.05)
-    progress("a", outcome(3))
-    told = ""
-    deadline = time.monotonic() + 10
-    while not told and time.monotonic() < deadline:
-        time.sleep(0.01)
-        told = capsys.readouterr().err
-    assert told.startswith("1 feed: 3 answered, ")
-    time.sleep(0.15)
-    assert capsys.readouterr().err == ""  # said once
-    progress.close()
-
-
-def test_the_alarms_of_many_feeds_are_told_with_the_feed(capsys):
-    alarm = {
-        "n": 5040, "kind": "calibration", "scope": "class", "name": "b", "monitor": "bets",
-        "log_wealth": 5.73, "threshold": 5.3, "since": 4000, "estimate": 0.062, "lower": 0.03,
-        "upper": 0.094, "action": "report",
-    }  # fmt: skip
-    payload = orjson.dumps({"v": 2, "seq": 30, "alarms": [alarm]})
-    progress = ManyProgress(every=1e9)
-    progress("a-1", outcome(1, [(b"1-0", payload)]))
-    progress.close()
-    assert capsys.readouterr().err.startswith(
-        "a-1: alarm: n 5,040  calibration: the probability of class b is too low"
-    )
-    logged = LoggedProgress(every=1e9)
-    with structlog.testing.capture_logs() as events:
-        logged("a-1", outcome(1, [(b"1-0", payload)]))
-        logged.close()
-    assert (events[0]["event"], events[0]["feed"], events[0]["n"]) == ("alarm", "a-1", 5040)

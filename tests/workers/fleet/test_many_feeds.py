@@ -346,9 +346,9 @@ def test_a_flushed_feed_is_set_aside_until_it_is_reset(tmp_path, monkeypatch):
 def test_a_process_that_waits_for_the_leases_begins_no_feed_that_was_flushed_meanwhile():
     with embedded.temporary() as server, Store(server.url, "f") as store, capture_logs() as logged:
         push(store, entries(40, 0))
-        with running(["f", "g"], server.url, name="first"):
+        with running(["f", "g", "other-*"], server.url, name="first"):
             wait_until(lambda: has_answered(store, 40))
-            with running(["f", "g"], server.url, name="second"):
+            with running(["f", "g", "other-*"], server.url, name="second"):
                 wait_until(lambda: sum("waiting for the lease" in e["event"] for e in logged) == 2)
                 time.sleep(0.5)  # it looks ten times a second
                 store.call("FLUSHALL")

@@ -17,8 +17,8 @@ from posted_alarms import raise_alarms
 from redis_cluster import running_cluster
 
 from workers.broker.store import Store
-from workers.fleet.watch import FleetWatch
 from workers.monitor import webhook
+from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhooks
 
 pytestmark = pytest.mark.scale
@@ -35,7 +35,7 @@ def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_pat
             store.register()
         webhooks = Webhooks(cluster.url)
         posts = settings(alarm_url="http://127.0.0.1:1/")
-        watch = FleetWatch(webhooks=webhooks)
+        watch = WorkerWatch(webhooks=webhooks)
         with running(["*"], cluster.url, settings=posts, watch=watch), closing(webhooks):
             wait_until(lambda: all(has_answered(store, 60) for store in stores))
             for store in stores:

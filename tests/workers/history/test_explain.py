@@ -3,6 +3,7 @@
 import numpy as np
 import orjson
 import pytest
+from engine_steps import advance
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -37,9 +38,9 @@ def run(store, **options):
     stop, limits = Stop(), Limits()
     ours = agreement(CONFIG, limits)
     recovery = Recovery(store, ours, limits, lambda: OnlinePredictor(CONFIG), "tester", stop)
-    engine = Engine(store, recovery, limits, stop, batch=10, **options)
+    engine = Engine(store, recovery, limits, batch=10, **options)
     while engine.position.seq < COUNT:
-        engine.advance()
+        advance(engine)
     return store
 
 

@@ -1,7 +1,9 @@
 """The endpoint: it answers whatever the worker does, and says in one line what fails."""
 
+import os
 import re
 import select
+import signal
 import socket
 import subprocess
 import threading
@@ -11,23 +13,23 @@ import urllib.request
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
+from engine_steps import advance
 from monitored_feed import COUNT, SETTINGS, push, work, working
 from processes import LIMIT
-from prometheus_client import CollectorRegistry
 from system_tools import tool
+from watched_feed import Watched
 
 from workers.broker import embedded
-from workers.broker.lease import holding
+from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.engine.service import open_store
+from workers.engine.opening import open_store
 from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.monitor.address import Address
+from workers.monitor.feed_record import FeedRecord
 from workers.monitor.health import Health
-from workers.monitor.metrics import Present, WorkerMetrics
 from workers.monitor.server import CLIENT_SECONDS, CONNECTIONS, SCRAPES, Endpoint, serving
-from workers.monitor.view import FeedWatch
 from workers.stop import Stop
 from workers.trouble import Trouble
 
@@ -38,15 +40,13 @@ def redis_url(embedded_url):
     return embedded_url
 
 
-class Served:
+class Served(Watched):
     """An endpoint of a feed, and what it answers."""
 
-    def __init__(self, store, metrics=WorkerMetrics, live=60.0):
-        self.registry = registry = CollectorRegistry()
-        self.metrics = metrics(store.keys.feed, registry)
-        self.watch = FeedWatch(store.url, store.keys.feed)
-        registry.register(Present(store.keys.feed, self.metrics, self.watch))
-        self.endpoint = Endpoint(registry, Health(self.metrics, self.watch, live))
+    def __init__(self, store, record=FeedRecord, live=60.0):
+        super().__init__(store)
+        self.metrics = self.watch.feeds[self.feed] = record()
+        self.endpoint = Endpoint(self.registry, Health(self.watch, self.standings, live))
 
     def get(self, path):
         """Return the status and the text that a path gives."""
@@ -62,7 +62,7 @@ def serve(store, **options):
     found = Served(store, **options)
     with serving(Address("127.0.0.1", 0), found.endpoint) as found.address:
         yield found
-    found.watch.close()
+    found.close()
 
 
 @pytest.fixture
@@ -96,20 +96,23 @@ def test_another_path_is_named_with_those_there_are(served):
 def test_a_worker_that_answers_is_ready_and_lives(store, served):
     push(store)
     with working(store, served.metrics) as engine:
-        engine.advance()
+        advance(engine)
         assert served.get("/readyz") == (200, "ok\n")
         assert served.get("/livez") == (200, "ok\n")
 
 
 def test_a_worker_that_starts_or_stands_by_lives_and_is_not_ready(served):
-    assert served.get("/readyz") == (503, "feed: the worker is starting\n")
+    assert served.get("/readyz") == (503, f"{served.feed}: the worker is starting\n")
     served.metrics.enter("standby")
     status, line = served.get("/readyz")
-    assert (status, line) == (503, "lease: another worker holds it, this one stands by\n")
+    assert (status, line) == (
+        503,
+        f"{served.feed}: another worker holds the lease, this one stands by\n",
+    )
     assert served.get("/livez") == (200, "ok\n")
 
 
-class AsksInTheMiddle(WorkerMetrics):
+class AsksInTheMiddle(FeedRecord):
     """Asks the endpoint from within each page of a replay; the worker's thread waits for it."""
 
     def replaying(self, done, total):
@@ -120,12 +123,12 @@ class AsksInTheMiddle(WorkerMetrics):
 def test_a_scrape_in_the_middle_of_a_replay_is_answered(store):
     push(store)
     work(store, Telemetry(), leaves_snapshot=False, replay_budget=1000)
-    with serve(store, metrics=AsksInTheMiddle) as served:
+    with serve(store, record=AsksInTheMiddle) as served:
         served.metrics.get, served.metrics.heard = served.get, []
         with working(store, served.metrics, replay_budget=1000):
             pass
         ready, live, (status, text) = served.metrics.heard[0]
-    assert ready == (503, "feed: replays, 0 of 120 entries are answered again\n")
+    assert ready == (503, f"{store.keys.feed}: replays, 0 of 120 entries are answered again\n")
     assert live == (200, "ok\n")
     assert status == 200
     assert 'stage="replaying"} 1.0' in text
@@ -133,7 +136,6 @@ def test_a_scrape_in_the_middle_of_a_replay_is_answered(store):
 
 def test_a_redis_that_does_not_answer_is_told_and_scrapes_go_on(own_redis, feed):
     with Store(own_redis.url, feed) as store, serve(store, live=0.0) as served:
-        served.metrics.opened(store)
         served.metrics.enter("answering")
         assert served.get("/readyz") == (200, "ok\n")
         embedded.stop(own_redis.directory)
@@ -145,19 +147,21 @@ def test_a_redis_that_does_not_answer_is_told_and_scrapes_go_on(own_redis, feed)
         assert line.count("\n") == 1
         assert served.get("/livez")[0] == 503  # nothing is forgiven here: live=0
         status, text = served.get("/metrics")
-        assert (status, "online_svm_lag_entries" in text) == (200, False)
+        assert (status, "online_svm_lag_entries{" in text) == (200, False)
         assert f'online_svm_redis_up{{feed="{feed}"}} 0.0' in text
 
 
 def test_a_lease_that_another_holds_is_told(store, served):
-    with holding(store.url, store.keys.lease, "me", 0.5, Stop(), 0.0) as lease:
-        served.metrics.holds(lease)
+    with holding(store.url, store.keys.feed, "me", 0.5, Stop()) as lease:
+        served.watch.connects((), 0.5)
+        served.watch.turns(lease.renewed)
         served.metrics.enter("answering")
         assert served.get("/readyz") == (200, "ok\n")
         theirs = '{"name":"x","host":"elsewhere","pid":1,"started":"1","token":"t"}'
         store.call("SET", store.keys.lease, theirs)
         deadline = time.monotonic() + LIMIT
         while (found := served.get("/readyz"))[0] == 200 and time.monotonic() < deadline:
+            served.watch.turns(lease.renewed)
             time.sleep(0.05)
         assert found[0] == 503
         assert re.fullmatch(r"lease: not renewed for \d+ s, it lasts 0.5 s\n", found[1])
@@ -168,45 +172,35 @@ def test_refits_that_fail_are_told_until_they_work_again(store):
     push(store)
     heard = []
 
-    class AsksWhenRefitsFail(WorkerMetrics):
+    class AsksWhenRefitsFail(FeedRecord):
         def refits_fail(self, trouble):
             super().refits_fail(trouble)
             self.enter("answering")
             heard.append(self.get("/readyz"))
 
     with ExitStack() as opened:
-        served = opened.enter_context(serve(store, metrics=AsksWhenRefitsFail))
+        served = opened.enter_context(serve(store, record=AsksWhenRefitsFail))
         served.metrics.get = served.get
         engine = opened.enter_context(working(store, served.metrics, refit_lag=10, batch=8))
         while engine.position.n < 50:
-            engine.advance()
+            advance(engine)
         refits = engine._refits
-        refits._child._process.kill()
+        os.kill(refits._queue.slot.child.pid, signal.SIGKILL)
         while engine.position.seq < COUNT:
-            engine.advance()
-    assert heard[0] == (503, "refits: it died\n")
+            advance(engine)
+    assert heard[0] == (503, f"refits: of {store.keys.feed}: it died\n")
     assert heard[-1] == (200, "ok\n")
 
 
 def test_a_loop_that_hangs_is_told(served):
     served.metrics.enter("answering")
-    served.metrics.turned -= 100
+    served.watch.turned -= 100
     status, line = served.get("/readyz")
     assert status == 503
-    assert re.fullmatch(r"feed: no batch was finished for 1\d\d s\n", line)
+    assert re.fullmatch(r"feeds: the loop has not turned for 1\d\d s\n", line)
     status, line = served.get("/livez")
     assert status == 503
-    assert re.fullmatch(r"feed: no batch was finished for 1\d\d s \(for 1\d\d s\)\n", line)
-
-
-def test_a_worker_that_waits_long_for_input_is_ready(store, served):
-    served.metrics.opened(store)
-    served.metrics.enter("answering")
-    served.metrics.turned -= 50
-    store.block_ms = 60_000
-    assert served.get("/readyz") == (200, "ok\n")
-    store.block_ms = 20
-    assert served.get("/readyz")[0] == 503
+    assert re.fullmatch(r"feeds: the loop has not turned for 1\d\d s \(for 1\d\d s\)\n", line)
 
 
 def test_a_feed_that_waits_for_its_consumers_lives_and_says_so(store, served):
@@ -219,8 +213,8 @@ def test_a_feed_that_waits_for_its_consumers_lives_and_says_so(store, served):
     ):
         deadline = time.monotonic() + LIMIT
         while served.metrics.waiting is None and time.monotonic() < deadline:
-            engine.advance()
-        told = "feed: waits for the consumer group 'downstream'\n"
+            advance(engine)
+        told = f"{store.keys.feed}: waits for the consumer group 'downstream'\n"
         assert served.get("/readyz") == (503, told)
         assert served.get("/livez") == (200, "ok\n")
 
@@ -233,14 +227,14 @@ def test_a_failure_that_passes_does_not_end_the_life_of_a_worker(store):
         served.metrics.refits_fail(Trouble("it died", time.monotonic() - 31))
         status, line = served.get("/livez")
         assert status == 503
-        assert re.fullmatch(r"refits: it died \(for \d\d s\)\n", line)
+        assert re.fullmatch(rf"refits: of {store.keys.feed}: it died \(for \d\d s\)\n", line)
 
 
 @pytest.mark.parametrize("field", [("seq", "many"), ("n", "1e9"), ("epoch", "")])
 def test_a_state_that_is_damaged_is_told_and_ends_no_thread(store, served, field):
     push(store)
     with working(store, served.metrics) as engine:
-        engine.advance()
+        advance(engine)
         engine.finish_commit()
     store.call("HSET", store.keys.state, *field)
     served.metrics.enter("answering")
@@ -253,7 +247,7 @@ def test_what_redis_says_cannot_forge_a_second_line(served):
     served.metrics.refits_fail(Trouble("a\r\nHTTP/1.1 200 OK\x1b[2J", time.monotonic()))
     served.metrics.enter("answering")
     status, text = served.get("/readyz")
-    assert (status, text) == (503, "refits: a HTTP/1.1 200 OK\\x1b[2J\n")
+    assert (status, text) == (503, f"refits: of {served.feed}: a HTTP/1.1 200 OK\\x1b[2J\n")
 
 
 def test_clients_that_say_nothing_keep_nobody_else_waiting_for_ever(served):

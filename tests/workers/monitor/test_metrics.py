@@ -5,7 +5,7 @@ import time
 
 import pytest
 from monitored_feed import COUNT, push, work, working
-from prometheus_client import CollectorRegistry
+from watched_feed import Watched
 
 from online_svm.stream.alarm import Alarm
 from workers.broker.store import Store
@@ -14,32 +14,19 @@ from workers.engine.telemetry import Telemetry
 from workers.feed.commit import Commit
 from workers.feed.position import START
 from workers.message.encode import encode_alarms
-from workers.monitor.metrics import Present, WorkerMetrics
+from workers.monitor.feed_record import FeedRecord
+from workers.monitor.metrics import DETAILED
 from workers.monitor.reported import of_report
-from workers.monitor.view import FeedWatch
 from workers.reading.answers import newest, payload
 
 ALARM = Alarm(50, "calibration", "overall", None, "tolerant", 4.7, 4.6, 10)
-
-
-class Watched:
-    """The metrics of a feed, read as Prometheus would."""
-
-    def __init__(self, store, source=None):
-        self.feed, self.registry = store.keys.feed, CollectorRegistry()
-        self.metrics = WorkerMetrics(self.feed, self.registry)
-        self.watch = FeedWatch(store.url, self.feed, source)
-        self.registry.register(Present(self.feed, self.metrics, self.watch))
-
-    def __call__(self, name, **labels):
-        return self.registry.get_sample_value(f"online_svm_{name}", {"feed": self.feed, **labels})
 
 
 @pytest.fixture
 def watched(store):
     found = Watched(store)
     yield found
-    found.watch.close()
+    found.close()
 
 
 def test_the_counters_are_what_stands_in_redis(store, watched):
@@ -118,12 +105,12 @@ def test_the_lag_is_the_number_and_the_age_of_what_waits(store, watched):
     push(store)
     work(store, watched.metrics)
     assert (watched("lag_entries"), watched("lag_seconds")) == (0, 0)
-    watched.watch.close()
+    watched.close()
     push(store, 30, 1, int(time.time() * 1000) - 5000)
     later = Watched(store)
     assert later("lag_entries") == 30
     assert 5 <= later("lag_seconds") < 60
-    later.watch.close()
+    later.close()
 
 
 def test_the_lag_is_exact_on_redis_7_beyond_what_is_counted_and_after_trims(
@@ -138,12 +125,12 @@ def test_the_lag_is_exact_on_redis_7_beyond_what_is_counted_and_after_trims(
     is_counted_by_redis = int(store.server()["redis_version"].split(".")[0]) >= 7
     assert 1000 <= later("lag_entries") <= 1500
     assert later("lag_entries") == 1500 or not is_counted_by_redis
-    later.watch.close()
+    later.close()
 
 
 def test_telemetry_changes_no_byte(redis_url, feed):
     digests = []
-    for telemetry in (Telemetry(), WorkerMetrics(feed, CollectorRegistry())):
+    for telemetry in (Telemetry(), FeedRecord()):
         with Store(redis_url, f"{feed}-{len(digests)}", block_ms=20) as store:
             push(store)
             digests.append(work(store, telemetry))
@@ -164,20 +151,18 @@ def test_a_restart_tells_of_its_replay(store, watched):
 def test_retries_are_counted_by_reason(own_redis, feed):
     with Store(own_redis.url, feed, patience=0.2) as store:
         found = Watched(store)
-        found.metrics.opened(store)
         assert found("redis_retries_total", reason="connection") == 0
         store.call("PING")
         store.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
         store.call("PING")
         store.call("CONFIG", "SET", "maxmemory", "1")
         later = Watched(store)
-        later.metrics.opened(store)
         with pytest.raises(Exception, match="maxmemory"):
             store.call("XADD", store.keys.input, "*", "x", "[1]")
         assert later("redis_retries_total", reason="connection") >= 1
         assert later("redis_retries_total", reason="oom") >= 1
         for each in (found, later):
-            each.watch.close()
+            each.close()
 
 
 def test_a_combination_has_the_same_metrics_and_lags_behind_its_first_source(redis_url, feed):
@@ -194,13 +179,13 @@ def test_a_combination_has_the_same_metrics_and_lags_behind_its_first_source(red
     with Store(redis_url, feed) as target:
         found = Watched(target, sources[0])
         assert found("lag_entries") == 60
-        combination.run(sources, feed, redis_url, once=True, telemetry=found.metrics)
+        combination.run(sources, feed, redis_url, once=True, watch=found.watch)
         later = Watched(target, sources[0])
         assert found("answers_total") == 60
         assert found("batch_seconds_count") == found("commit_seconds_count") >= 1
         assert (later("lag_entries"), later("lag_seconds")) == (0, 0)
         for each in (found, later):
-            each.watch.close()
+            each.close()
 
 
 REPORT = {
@@ -223,7 +208,7 @@ REPORT = {
 def test_a_report_gives_the_cumulative_and_the_windowed_figures_and_the_log_wealth_of_each_test():
     found = {
         (sample.name.removeprefix("online_svm_"), *list(sample.labels.values())[1:]): sample.value
-        for family in of_report("f", REPORT)
+        for family in of_report({"f": REPORT})
         for sample in family.samples
     }
     assert found == {
@@ -246,15 +231,29 @@ def test_a_report_gives_the_cumulative_and_the_windowed_figures_and_the_log_weal
     }
 
 
-def test_alarms_are_counted_by_kind(feed):
-    registry = CollectorRegistry()
-    metrics = WorkerMetrics(feed, registry)
+def test_alarms_are_counted_by_kind(watched):
     payloads = [(f"{i}-0".encode(), encode_alarms([ALARM, ALARM], i)) for i in range(3)]
-    metrics.committed(Commit(1, START, START, alarms=payloads), 0.1)
-    labels = {"feed": feed, "kind": "calibration"}
-    assert registry.get_sample_value("online_svm_alarms_total", labels) == 6
-    labels["kind"] = "exchangeability"
-    assert registry.get_sample_value("online_svm_alarms_total", labels) == 0
+    watched.metrics.committed(Commit(1, START, START, alarms=payloads), 0.1)
+    assert watched("alarms_total", kind="calibration") == 6
+    assert watched("alarms_total", kind="exchangeability") == 0
+
+
+def test_of_many_feeds_histograms_are_of_all_together_and_lines_are_few(redis_url, feed):
+    with Store(redis_url, feed) as store:
+        found = Watched(store)
+        for i in range(DETAILED):
+            found.watch.takes(f"{feed}-{i}").answered(0.02)
+        found.metrics.answered(0.02)
+        assert found("batch_seconds_count") is None
+        whole = found.registry.get_sample_value("online_svm_batch_seconds_count", {"feed": "*"})
+        assert whole == DETAILED + 1
+        families = list(found.registry.collect())
+        lines = [
+            one for family in families for one in family.samples if feed in one.labels.values()
+        ]
+        assert len(lines) <= 20
+        assert {one.labels["feed"] for one in lines} == {feed}
+        found.close()
 
 
 def test_a_report_that_another_program_wrote_is_left_out_and_fails_nothing(store, watched):

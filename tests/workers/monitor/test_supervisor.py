@@ -2,14 +2,12 @@
 
 import socket
 import time
-from contextlib import closing
 
 import pytest
 
 from workers.monitor.health import Health
 from workers.monitor.supervisor import Supervisor, interval, supervised
-from workers.monitor.view import FeedWatch
-from workers.monitor.worker_state import WorkerState
+from workers.monitor.watch import WorkerWatch
 from workers.trouble import Trouble
 
 
@@ -22,10 +20,12 @@ def manager(tmp_path):
 
 
 @pytest.fixture
-def worker(embedded_url, feed):
-    state = WorkerState()
-    with closing(FeedWatch(embedded_url, feed)) as watch:
-        yield state, Health(state, watch, live=30.0)
+def worker():
+    """Return a worker with one feed, which tells it its stages."""
+    watch = WorkerWatch()
+    watch.takes("f")
+    watch.begins()
+    return watch, Health(watch, live=30.0)
 
 
 def heard(manager):
@@ -33,13 +33,13 @@ def heard(manager):
 
 
 def test_a_start_is_put_off_until_the_worker_answers_then_it_is_ready_once(manager, worker):
-    state, health = worker
-    supervisor = Supervisor(manager.getsockname(), state, health)
+    watch, health = worker
+    supervisor = Supervisor(manager.getsockname(), watch, health)
     supervisor.tick()
     assert heard(manager) == [
-        "EXTEND_TIMEOUT_USEC=30000000", "STATUS=feed: the worker is starting", "WATCHDOG=1",
+        "EXTEND_TIMEOUT_USEC=30000000", "STATUS=f: the worker is starting", "WATCHDOG=1",
     ]  # fmt: skip
-    state.enter("answering")
+    watch.feeds["f"].enter("answering")
     supervisor.tick()
     assert heard(manager) == ["READY=1", "STATUS=answers", "WATCHDOG=1"]
     supervisor.tick()
@@ -47,19 +47,19 @@ def test_a_start_is_put_off_until_the_worker_answers_then_it_is_ready_once(manag
 
 
 def test_a_standby_counts_as_started(manager, worker):
-    state, health = worker
-    state.enter("standby")
-    Supervisor(manager.getsockname(), state, health).tick()
-    told = "STATUS=lease: another worker holds it, this one stands by"
+    watch, health = worker
+    watch.feeds["f"].enter("standby")
+    Supervisor(manager.getsockname(), watch, health).tick()
+    told = "STATUS=f: another worker holds the lease, this one stands by"
     assert heard(manager) == ["READY=1", told, "WATCHDOG=1"]
 
 
 def test_the_watchdog_of_a_worker_that_does_not_get_over_a_failure_is_not_fed(manager, worker):
-    state, health = worker
-    state.enter("answering")
-    state.refits_fail(Trouble("it died", time.monotonic() - 31))
-    Supervisor(manager.getsockname(), state, health).tick()
-    assert heard(manager) == ["READY=1", "STATUS=refits: it died"]
+    watch, health = worker
+    watch.feeds["f"].enter("answering")
+    watch.feeds["f"].refits_fail(Trouble("it died", time.monotonic() - 31))
+    Supervisor(manager.getsockname(), watch, health).tick()
+    assert heard(manager) == ["READY=1", "STATUS=refits: of f: it died"]
 
 
 def test_a_block_tells_at_once_again_and_at_its_end(manager, worker):

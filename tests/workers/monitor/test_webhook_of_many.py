@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.fleet.watch import FleetWatch
+from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhooks
 from workers.monitor.webhook_post import Receiver
 
@@ -233,7 +233,7 @@ def test_a_process_of_many_feeds_posts_the_alarms_that_its_feeds_raise(redis_url
         push(store, given)
     with receiving() as received:
         webhooks = Webhooks(redis_url)
-        watch = FleetWatch(webhooks=webhooks)
+        watch = WorkerWatch(webhooks=webhooks)
         cheap = settings(**CHEAP, alarm_url=received.url)
         with running([f"{feed}-*"], redis_url, settings=cheap, watch=watch):
             wait_until(lambda: all(has_answered(store, 600) for store in stores))

@@ -44,7 +44,7 @@ def test_systemd_is_told_when_a_worker_answers_and_that_it_stops(embedded_url, f
     with Process([*command, *SETTINGS, "--quiet"], stderr=-3, env=environment) as worker:
         told = set()
         until(lambda: told.update(manager.recv(4096).decode().splitlines()) or "READY=1" in told)
-        assert {"STATUS=feed: the worker is starting", "STATUS=answers", "WATCHDOG=1"} <= told
+        assert {"STATUS=feeds: the worker is starting", "STATUS=answers", "WATCHDOG=1"} <= told
         worker.terminate()
         assert worker.wait() == 0
         until(lambda: told.update(manager.recv(4096).decode().splitlines()) or "STOPPING=1" in told)

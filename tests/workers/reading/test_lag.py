@@ -12,8 +12,7 @@ from workers.dashboard.feed_follower import FeedFollower
 from workers.errors import StateLost
 from workers.feed.agreement import agreement
 from workers.feed.position import LAST_ID
-from workers.fleet.lags import Lags
-from workers.monitor.view import FeedWatch
+from workers.monitor.standings import Standings
 from workers.reading.backlog import COUNTED
 from workers.reading.lag import Lag, lag, lags
 from workers.reading.status import status
@@ -40,18 +39,17 @@ def begin(store):
 
 
 def shown(url, feed):
-    """Return the lag that status, the two kinds of metrics and the page show."""
+    """Return the lag that status, the metrics and the page show."""
     with Store(url, feed) as store:
         told = status(store)
-    one, many, page = FeedWatch(url, feed), Lags(url), FeedFollower(url, feed)
+    metrics, page = Standings(url), FeedFollower(url, feed)
     page.update()
-    seen, of_many, sample = one.look(), many.look([feed])[feed], page.view.last_sample
-    for opened in (one, many, page):
+    seen, sample = metrics.look({feed: None}, True).lags[feed], page.view.last_sample
+    for opened in (metrics, page):
         opened.close()
     return [
         (told.waiting, told.waiting_seconds),
-        (seen.lag_entries, seen.lag_seconds),
-        (of_many.entries, of_many.seconds),
+        (seen.entries, seen.seconds),
         (sample.waiting, sample.behind),
     ]
 
@@ -65,7 +63,7 @@ def test_status_metrics_and_page_show_the_same_lag(store, count, done, trimmed):
     if trimmed:
         store.call("XTRIM", store.keys.input, "MAXLEN", count - trimmed)
     found = shown(store.url, store.keys.feed)
-    assert [entries for entries, _ in found] == [count - done] * 4
+    assert [entries for entries, _ in found] == [count - done] * 3
     age = AGO if count > done else 0.0
     assert all(age <= seconds < age + 30 * (age > 0) + 1 for _, seconds in found)
 
@@ -86,7 +84,7 @@ def test_a_feed_whose_input_has_reached_the_last_id_has_no_lag_beside_one_that_h
 
 def test_a_feed_that_no_worker_has_begun_lags_behind_all_of_its_input(store):
     add(store, 5)
-    assert [entries for entries, _ in shown(store.url, store.keys.feed)] == [5] * 4
+    assert [entries for entries, _ in shown(store.url, store.keys.feed)] == [5] * 3
 
 
 def test_more_than_is_counted_is_exact_unless_the_stream_also_holds_what_is_answered(store):

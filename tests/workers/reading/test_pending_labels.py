@@ -4,24 +4,19 @@ import time
 
 import orjson
 import pytest
+from engine_steps import advance
 from monitored_feed import working
-from prometheus_client import CollectorRegistry
+from watched_feed import Watched
 
 from workers.broker.store import Store
 from workers.cli.late_label_text import pending_text
 from workers.cli.status import describe
-from workers.config.settings import WorkerSettings
 from workers.dashboard.excerpt import Choice, Excerpt
 from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.labels_card import LabelsCard
 from workers.engine.telemetry import Telemetry
 from workers.errors import StateLost
 from workers.feed.pending_labels import PENDING
-from workers.fleet.lags import Lags
-from workers.fleet.metrics import FleetMetrics
-from workers.fleet.watch import FleetWatch
-from workers.monitor.metrics import Present, WorkerMetrics
-from workers.monitor.view import FeedWatch
 from workers.reading.lag import lag
 from workers.reading.status import status
 
@@ -42,28 +37,17 @@ def add(store, count, began):
 def work(store, upto):
     with working(store, Telemetry(), horizon=10_000) as engine:
         while engine.position.seq < upto:
-            engine.advance()
+            advance(engine)
             engine.finish_commit()
         engine.snapshot()
 
 
-def of_one(url, feed):
-    """Return the metrics of a worker of one feed."""
-    registry, watch = CollectorRegistry(), FeedWatch(url, feed)
-    registry.register(Present(feed, WorkerMetrics(feed, registry), watch))
-    found = [registry.get_sample_value(f"online_svm_{name}", {"feed": feed}) for name in NAMES]
-    watch.close()
-    return found
-
-
-def of_many(url, feed):
-    """Return the metrics of a process of many."""
-    registry, lags, watch = CollectorRegistry(), Lags(url), FleetWatch()
-    watch.takes(feed, WorkerSettings())
-    registry.register(FleetMetrics(watch, lags))
-    found = [registry.get_sample_value(f"online_svm_{name}", {"feed": feed}) for name in NAMES]
-    lags.close()
-    return found
+def of_metrics(store):
+    """Return the metrics of a worker."""
+    found = Watched(store)
+    figures = [found(name) for name in NAMES]
+    found.close()
+    return figures
 
 
 def on_the_page(url, feed):
@@ -86,9 +70,9 @@ def test_nine_hundred_answers_without_a_label_show_everywhere_though_no_label_ev
     assert found.pending == {"pending": 900, "unlabelled": 900, "since": began}
     text = "labels     900 examples wait, 900 of them without a label, the oldest for 2 h 5 min"
     assert text in describe(status(store))
-    for told in (of_one(url, feed), of_many(url, feed)):
-        assert told[:2] == [900, 900]
-        assert AGO <= told[2] < AGO + 60
+    told = of_metrics(store)
+    assert told[:2] == [900, 900]
+    assert AGO <= told[2] < AGO + 60
     said, figures = on_the_page(url, feed)
     assert said == ""
     assert "<b>900</b><span>of them without a label</span>" in figures
@@ -109,15 +93,15 @@ def test_no_label_to_come_has_no_age_and_a_feed_without_a_horizon_says_nothing(s
     store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
     work(store, 1)
     assert lag(store).labels[:] == (1, 0, None)
-    assert of_one(store.url, store.keys.feed) == [1, 0, 0]
+    assert of_metrics(store) == [1, 0, 0]
     assert pending_text(status(store).pending) == "1 example waits, 0 of them without a label"
     with Store(store.url, f"{store.keys.feed}-at-once") as other:
         other.call("XADD", other.keys.input, "1-0", "x", "[1]", "y", "a")
         with working(other, Telemetry()) as engine:
-            engine.advance()
+            advance(engine)
             engine.finish_commit()
         assert status(other).pending is None
-        assert of_one(other.url, other.keys.feed) == [None] * 3
+        assert of_metrics(other) == [None] * 3
 
 
 def test_a_newer_count_stands_in_the_place_of_the_older_one_of_the_report(store):

@@ -77,10 +77,10 @@ def test_feeds_of_every_kind_of_learner_take_turns_and_have_the_bits_of_a_proces
                 assert refitter.result().state() == results[i]
                 if i % 3 == 1:
                     assert refitter.state() == states[i]
-    seat = pool._schedule._seats[0]
-    while not all(refitter._line.is_idle for refitter in refitters):
+    slot = pool._schedule._slots[0]
+    while not all(refitter._queue.is_idle for refitter in refitters):
         time.sleep(0.005)  # the learners are weighed after their tasks
-    assert len(seat.lines) == (1 if room == "small_pool" else len(configs))
+    assert len(slot.queues) == (1 if room == "small_pool" else len(configs))
     for refitter, (_, states) in zip(refitters, expected, strict=True):
         assert refitter.state() == states[-1]
         refitter.close()
@@ -145,7 +145,7 @@ def test_whether_the_state_is_there_is_asked_without_waiting_and_brings_it_behin
     assert ready(refitter, attribute="has_state")
     assert refitter.result().state() == results[0]
     assert refitter.result().state() == results[1]
-    assert refitter._line.log.state == refitter.state() == states[1]
+    assert refitter._queue.log.state == refitter.state() == states[1]
     refitter.submit(tasks[2])
     assert not refitter.has_state, "that of before is old"
     assert refitter.result().state() == results[2]
@@ -159,7 +159,7 @@ def test_killed_processes_are_replaced_and_no_byte_of_any_feed_changes(
     results, states = expected
     with capture_logs() as logs, RefitPool(processes=1, patience=60.0) as pool:
         feeds = [pool.refitter(BASE) for _ in range(3)]
-        short = feeds[1]._line.log
+        short = feeds[1]._queue.log
         monkeypatch.setattr(LearnerLog, "is_long", lambda log, *_: log is short and log.tasks)
         found, pids = [[], [], []], []
         for i, task in enumerate(tasks):
@@ -193,7 +193,7 @@ def test_a_hung_process_is_replaced(tasks, expected, monkeypatch):
     with RefitPool(processes=1, patience=60.0) as pool, pool.refitter(BASE) as refitter:
         assert run(refitter, tasks[:1]) == results[:1]
         (hung,) = pool.pids
-        while not refitter._line.is_idle:  # the learner is weighed after its task
+        while not refitter._queue.is_idle:  # the learner is weighed after its task
             time.sleep(0.005)
         os.kill(hung, signal.SIGSTOP)
         monkeypatch.setattr(PoolProcess, "_reply", impatient)

@@ -5,14 +5,14 @@ from refits import BASE
 
 from workers.errors import Stopped
 from workers.refit.child import TASK
-from workers.refit.line import Line, Reply
+from workers.refit.learner_queue import LearnerQueue, Reply
 from workers.refit.observer import NobodyLooks
+from workers.refit.process_slot import ProcessSlot
 from workers.refit.schedule import Schedule
-from workers.refit.seat import Seat
 
 
 def line():
-    return Line(BASE, None, NobodyLooks(), lambda: None)
+    return LearnerQueue(BASE, None, NobodyLooks(), lambda: None)
 
 
 def ask(schedule, *lines):
@@ -34,7 +34,7 @@ def compute(schedule, seat, *, is_settled=False):
 
 @pytest.fixture
 def seats():
-    return [Seat(), Seat()]
+    return [ProcessSlot(), ProcessSlot()]
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_learner_stays_where_it_is_unless_it_may_move_for_nothing(schedule, se
     with schedule.changed:
         schedule.move(other, seats[1])
     assert seats[0].left == [other.forget]
-    assert list(seats[1].lines) == [other]
+    assert list(seats[1].queues) == [other]
 
 
 def test_an_abandoned_line_leaves_its_seat_even_in_the_middle_of_a_request(schedule, seats):
@@ -102,7 +102,7 @@ def test_an_abandoned_line_leaves_its_seat_even_in_the_middle_of_a_request(sched
         schedule.move(working, seats[0])  # its request was on its way to the process
     schedule.finish(working)
     assert seats[0].left == [idle.forget, working.forget]
-    assert not seats[0].lines
+    assert not seats[0].queues
     assert schedule.take(seats[0]) is None, "there is nothing but learners to forget"
 
 

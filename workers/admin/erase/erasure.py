@@ -24,7 +24,7 @@ from workers.admin.erase.record import erased_of, finish, write
 from workers.admin.erase.streams import among, ids_of_person, is_text, names_person, without
 from workers.admin.restore import restore
 from workers.admin.verify import feed_state
-from workers.broker.lease import holding
+from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.errors import BadConfiguration
 from workers.feed.erased import Erased, ErasedEntry
@@ -101,7 +101,7 @@ def erase(store: Store, person: str, copies: Copies | None = None) -> Erasure:
     state = feed_state(store)
     settings_of(store.keys.feed, state)  # a combination has none
     check_not_in_use(store)
-    with holding(store.url, store.keys.lease, WRITER, _LEASE, Stop(), _LEASE):
+    with holding(store.url, store.keys.feed, WRITER, _LEASE, Stop()):
         return _erase(store, feed_state(store), sent, copies)
 
 

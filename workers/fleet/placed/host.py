@@ -24,7 +24,7 @@ from workers.errors import WorkerError
 from workers.feed.selection import Selection
 from workers.fleet.placed.definition import FleetDefinition, FleetStore
 from workers.fleet.rendezvous import owner
-from workers.fleet.watch import FleetWatch
+from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhooks
 from workers.stop import Stop
 
@@ -56,7 +56,7 @@ class ShardHost:
         self._run: Stop | None = None  # of the present call of `run`
         self._defined: FleetDefinition | None = None
         self._problem: str | None = None
-        self._watch = FleetWatch()
+        self._watch = WorkerWatch()
         self._since = time.time()
         self._threads = [
             threading.Thread(target=target, name=name, daemon=True)
@@ -148,7 +148,7 @@ class ShardHost:
             return  # before who asked for it could know of this run
         url = settings.url or ""
         with closing(Webhooks(url)) as webhooks:
-            self._problem, self._watch = None, FleetWatch(webhooks=webhooks)
+            self._problem, self._watch = None, WorkerWatch(webhooks=webhooks)
             answer_feeds(
                 Selection(defined.patterns, self._owns), settings, url, run,
                 name=f"{self._fleet}-{self._index}", watch=self._watch, look=LOOK,

@@ -24,7 +24,7 @@ from workers.admin.erase.erasure import erase
 from workers.admin.erase.record import erased_of
 from workers.admin.erase.streams import without
 from workers.admin.verify import verify, verify_history
-from workers.broker.lease import holding
+from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.errors import BadConfiguration
@@ -280,7 +280,7 @@ def keys_of(store):
 def test_a_feed_at_work_is_left_alone(feed_of_person):
     store = feed_of_person
     with (
-        holding(store.url, store.keys.lease, "other", 5.0, Stop(), 1.0),
+        holding(store.url, store.keys.feed, "other", 5.0, Stop()),
         pytest.raises(FeedInUse, match=r"is held by 'other': stop that worker first$"),
     ):
         erase(store, PERSON)

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from engine_steps import advance
 from system_tools import package
 
 pq = package("pyarrow.parquet", "pip install 'online-svm[archive]'")
@@ -374,7 +375,7 @@ def test_a_feed_that_waits_for_its_archive_loses_nothing_to_it(embedded_url, fee
         push(store, 0, 300)
         everything = {"input": stream(store, "input"), "out": []}
         for _ in range(1000):
-            engine.advance()
+            advance(engine)
             engine.finish_commit()
             if engine.position.seq == 300:
                 break

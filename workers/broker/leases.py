@@ -1,4 +1,4 @@
-"""The leases of many feeds: one thread asks for them, renews them, and sees who holds the others.
+"""The leases of a process: one thread asks for them, renews them, and sees who holds the others.
 
 Each feed has a lease of its own, so that another process may hold any of them. They all have one
 value, this process. So one call of a script renews a hundred: a thousand cost a few milliseconds
@@ -8,7 +8,8 @@ every third of their time to live.
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -16,11 +17,10 @@ import structlog
 from typing_extensions import override
 
 from workers.broker.connection import Connection
-from workers.broker.lease import LONGEST, RELEASE, REPLACE, Holder, is_held
+from workers.broker.lease import LONGEST, RELEASE, REPLACE, HeldLease, Holder, is_held
 from workers.broker.pipeline import Sent
 from workers.broker.script import Script
-from workers.engine.ownership import HeldLease
-from workers.errors import Unavailable, WorkerError
+from workers.errors import Stopped, Unavailable, WorkerError, WrongKeyType
 from workers.feed.keys import FeedKeys
 from workers.stop import Stop
 
@@ -34,7 +34,7 @@ _RENEW = Script.load("renew_leases", name="lease-replace")
 
 @dataclass(slots=True, eq=False)
 class FeedLease(HeldLease):
-    """The lease of one feed; see `Lease`, whose part this is in a process of many feeds.
+    """The lease of one feed.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Leases:
     seconds : float
         Time to live after each renewal.
     wake : callable
-        Called when a lease was acquired or lost; `changed` says which.
+        Called when something is new of a lease; `changed` says of which.
     together : int
         Leases in one call.
 
@@ -172,7 +172,7 @@ class Leases:
         connection.evaluate(_RENEW, [FeedKeys(feed).lease], self._renewal(), replicas)
 
     def changed(self) -> list[FeedLease]:
-        """Return the leases that were acquired, lost or found unusable since the last call."""
+        """Return the leases of which something is new: held, lost, unusable, or another's."""
         if not self._changed:
             return []
         with self._lock:
@@ -287,8 +287,51 @@ class Leases:
         if holder != lease.holder:
             log.info("waiting for the lease", feed=lease.feed, holder=holder)
             lease.holder = holder
+            self._tell(lease)
 
     def _tell(self, lease: FeedLease) -> None:
         with self._lock:
             self._changed.append(lease)
         self._wake()
+
+
+@contextmanager
+def holding(
+    url: str,
+    feed: str,
+    name: str,
+    seconds: float,
+    stop: Stop,
+    look: Callable[[], object] = lambda: None,
+) -> Iterator[FeedLease]:
+    """Hold the lease of one feed within the block; wait until it is free.
+
+    Parameters
+    ----------
+    url, feed : str
+    name : str
+        Stable name of the holder.
+    seconds : float
+        Time to live after each renewal.
+    stop : Stop
+    look : callable
+        Called again and again while another holds it.
+
+    Raises
+    ------
+    Stopped
+        If a stop is requested first.
+    WrongKeyType
+        If the key holds another type.
+    """
+    with Leases(url, name, seconds, stop.wake) as leases:
+        lease = leases.ask(feed)
+        while not lease.is_held:
+            if lease.problem is not None:
+                raise WrongKeyType(lease.problem)
+            if stop.requested:
+                raise Stopped("stopped while waiting for the lease")
+            stop.wait_for((), seconds / 5)
+            if lease.holder:
+                look()
+        yield lease

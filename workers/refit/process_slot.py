@@ -7,15 +7,15 @@ from workers.refit.child import Message
 from workers.refit.pipe import ChildPipe
 
 if TYPE_CHECKING:
-    from workers.refit.line import Line
+    from workers.refit.learner_queue import LearnerQueue
 
 
-class Seat:
+class ProcessSlot:
     """What is known of one process. The schedule's lock guards all of it.
 
     Attributes
     ----------
-    lines : ordered mapping
+    queues : ordered mapping
         Those whose learners the process holds, the one that computed last at the end; to the bytes
         that each learner takes.
     left : list of Message
@@ -28,7 +28,7 @@ class Seat:
     """
 
     def __init__(self) -> None:
-        self.lines: OrderedDict[Line, int] = OrderedDict()
+        self.queues: OrderedDict[LearnerQueue, int] = OrderedDict()
         self.left: list[Message] = []
         self.is_begun = self.is_working = False
         self.child: ChildPipe | None = None
@@ -38,11 +38,11 @@ class Seat:
         """Whether it computes now, at normal priority."""
         return self.is_working and self.child is not None and not self.child.has_low_priority
 
-    def give_up(self, line: "Line") -> None:
+    def give_up(self, queue: "LearnerQueue") -> None:
         """Let the process forget a learner, if it holds it."""
-        if line in self.lines:
-            del self.lines[line]
-            self.left.append(line.forget)
+        if queue in self.queues:
+            del self.queues[queue]
+            self.left.append(queue.forget)
 
     def hurry(self) -> None:
         """Give the process its normal priority."""

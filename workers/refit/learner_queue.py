@@ -13,7 +13,7 @@ from workers.refit.observer import RefitObserver
 from workers.trouble import Trouble
 
 if TYPE_CHECKING:
-    from workers.refit.seat import Seat
+    from workers.refit.process_slot import ProcessSlot
 
 FETCH: Message = (STATE, b"for the log")
 """A request for the state of the learner that has no reply: its log holds the state then."""
@@ -28,7 +28,7 @@ class Reply(NamedTuple):
     seconds: float
 
 
-class Line:
+class LearnerQueue:
     """The requests for one learner of one feed. The schedule's lock guards all but the log.
 
     Parameters
@@ -52,7 +52,7 @@ class Line:
         Why there will be no more replies.
     trouble : Trouble or None
         Why the last process that had a request failed.
-    seat : Seat or None
+    slot : ProcessSlot or None
         The one that took the last request.
     is_under_way : bool
         Whether a process computes a request.
@@ -75,7 +75,7 @@ class Line:
         self.replies: deque[Reply] = deque()
         self.failure: RefitFailed | None = None
         self.trouble: Trouble | None = None
-        self.seat: Seat | None = None
+        self.slot: ProcessSlot | None = None
         self.is_under_way = self.is_awaited = self.is_over = False
 
     @property

@@ -1,0 +1,145 @@
+"""Leases: one thread renews a hundred in a call, each decides alone, and no more than who waits."""
+
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from many_feeds import wait_until
+from processes import Process
+from structlog.testing import capture_logs
+
+from workers.broker.lease import Holder
+from workers.broker.leases import Leases, holding
+from workers.broker.store import Store
+from workers.errors import Stopped, WrongKeyType
+from workers.feed.keys import FeedKeys
+from workers.stop import Stop
+
+
+@pytest.fixture
+def leases(redis_url):
+    with Leases(redis_url, "many", 0.6, wake=lambda: None, together=3) as leases:
+        yield leases
+
+
+def holder(store, feed):
+    found = Holder.parse(store.call("GET", FeedKeys(feed).lease) or b"")
+    return found and found.name
+
+
+def test_many_leases_are_held_beyond_their_time_and_given_up_at_the_end(redis_url, store):
+    feeds = [f"{store.keys.feed}-{i}" for i in range(10)]
+    with Leases(redis_url, "many", 0.6, wake=lambda: None, together=3) as leases:
+        asked = [leases.ask(feed) for feed in feeds]
+        wait_until(lambda: all(lease.is_held for lease in asked))
+        assert {lease.feed for lease in leases.changed()} == set(feeds)
+        time.sleep(1.0)
+        assert {holder(store, feed) for feed in feeds} == {"many"}
+        assert not any(lease.pop_loss() for lease in asked)
+        assert leases.changed() == []
+        leases.release(asked[:1])
+        time.sleep(0.4)
+        assert holder(store, feeds[0]) is None
+        assert holder(store, feeds[1]) == "many"
+    assert {holder(store, feed) for feed in feeds} == {None}
+
+
+def test_a_lease_of_another_is_waited_for_and_the_others_are_held_meanwhile(
+    redis_url, store, leases
+):
+    feeds = [f"{store.keys.feed}-{i}" for i in range(4)]
+    with holding(redis_url, feeds[2], "other", 0.6, Stop()):
+        asked = [leases.ask(feed) for feed in feeds]
+        wait_until(lambda: sum(lease.is_held for lease in asked) == 3)
+        assert not asked[2].is_held
+        wait_until(lambda: asked[2].holder == "other")
+    wait_until(lambda: asked[2].is_held)
+
+
+def test_a_lease_that_was_lost_is_told_and_taken_again(store, leases):
+    lease = leases.ask(store.keys.feed)
+    wait_until(lambda: lease.is_held)
+    leases.changed()
+    store.call("DEL", lease.key)
+    wait_until(lambda: holder(store, store.keys.feed) == "many")
+    assert lease.pop_loss()
+    assert leases.changed() == [lease]
+
+
+def test_a_key_of_another_type_is_told_and_the_others_are_held(store, leases):
+    bad, good = f"{store.keys.feed}-bad", f"{store.keys.feed}-good"
+    store.call("SADD", FeedKeys(bad).lease, "x")
+    refused, held = leases.ask(bad), leases.ask(good)
+    wait_until(lambda: held.is_held and refused.problem is not None)
+    assert FeedKeys(bad).lease in refused.problem
+    assert not refused.is_held
+
+
+def test_a_stop_ends_the_wait_and_who_waits_looks_again_and_again(redis_url, store):
+    looks, stop = [], Stop()
+
+    def look():
+        looks.append(1)
+        if len(looks) == 3:
+            stop.request()
+
+    with holding(redis_url, store.keys.feed, "first", 0.6, Stop()) as first:
+        with (
+            pytest.raises(Stopped),
+            holding(redis_url, store.keys.feed, "second", 0.6, stop, look),
+        ):
+            pass
+        assert first.is_held
+    assert len(looks) == 3
+
+
+def test_a_key_of_another_type_is_held_by_nobody(redis_url, store):
+    store.call("SADD", store.keys.lease, "x")
+    with (
+        pytest.raises(WrongKeyType, match="holds another type"),
+        holding(redis_url, store.keys.feed, "first", 0.6, Stop()),
+    ):
+        pass
+
+
+def test_a_dead_holder_on_this_host_is_replaced_at_once(redis_url, store):
+    with Process([sys.executable, "-c", ""]) as process:
+        process.wait()
+    dead = replace(Holder.here("dead"), pid=process.pid)
+    store.call("SET", store.keys.lease, dead.encode(), "PX", 60_000)
+    with holding(redis_url, store.keys.feed, "heir", 0.6, Stop()):
+        assert holder(store, store.keys.feed) == "heir"
+
+
+@pytest.mark.parametrize("held", ["elsewhere", b"\xff garbage"])
+def test_a_holder_elsewhere_and_a_text_that_is_none_are_waited_for(redis_url, store, held):
+    if held == "elsewhere":
+        held = replace(Holder.here("away"), host="elsewhere", pid=2**22 - 1).encode()
+    store.call("SET", store.keys.lease, held, "PX", 500)
+    began = time.monotonic()
+    with holding(redis_url, store.keys.feed, "heir", 0.6, Stop()):
+        assert time.monotonic() - began > 0.3
+        assert holder(store, store.keys.feed) == "heir"
+
+
+def test_a_lease_that_another_took_is_reported_lost_and_not_freed(redis_url, store):
+    other = replace(Holder.here("other"), host="elsewhere")
+    with holding(redis_url, store.keys.feed, "first", 0.6, Stop()) as first:
+        store.call("SET", store.keys.lease, other.encode(), "PX", 60_000)
+        wait_until(first.pop_loss)
+    assert holder(store, store.keys.feed) == "other"
+
+
+def test_leases_that_could_not_be_renewed_and_are_again_say_both(own_redis, feed):
+    url = own_redis.url
+    with Store(url, feed) as store, holding(url, feed, "first", 0.3, Stop()) as lease:
+        with capture_logs() as logs:
+            store.call("ACL", "SETUSER", "default", "-eval", "-evalsha")
+            wait_until(lambda: any(log["log_level"] == "warning" for log in logs))
+            store.call("ACL", "SETUSER", "default", "+eval", "+evalsha")
+            wait_until(lambda: any(log["log_level"] == "info" for log in logs))
+        events = [log["event"] for log in logs]
+        assert events[0] == "leases are not renewed"
+        assert "leases are renewed again" in events
+        wait_until(lambda: lease.is_held)
