@@ -32,7 +32,7 @@ slow: $(VENV)/.dev   ## the tests that take more than ten seconds each
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not chaos and not fuzz" $(ARGS)
 
 # It needs Redis 7 on PATH, and Ray for the tests of Ray; what is missing is skipped with the reason.
-scale: $(VENV)/.dev  ## many feeds, Redis Cluster, Sentinel and Ray under faults and load (minutes)
+scale: $(VENV)/.dev  ## Redis Cluster, Sentinel and Ray under faults and load; long tables (an hour)
 	$(BIN)/python -m pytest -m "scale and not chaos and not fuzz" -s
 
 chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every byte (minutes)

@@ -42,13 +42,22 @@ def test_a_worker_of_all_feeds_gives_the_bytes_that_are_kept(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("batch", [7, 1024])
-def test_a_worker_of_each_feed_gives_the_same_bytes_whatever_its_batch(tmp_path, batch):
+def test_a_worker_of_each_feed_gives_the_same_bytes_in_small_batches(tmp_path):
+    check_alone(tmp_path, 7)
+
+
+@pytest.mark.scale
+@pytest.mark.timeout(900)
+def test_a_worker_of_each_feed_gives_the_same_bytes_in_large_batches(tmp_path):
+    check_alone(tmp_path, 1024)
+
+
+def check_alone(folder, batch):
     expected = recorded()["streams"]
     found = {}
     with server() as client:
         for name, feed in feeds().items():
-            answered(client, {name: feed}, tmp_path / name, ("--batch", str(batch)))
+            answered(client, {name: feed}, folder / name, ("--batch", str(batch)))
             found[name] = digests(client, name)
         combined(client, INTO)
         found[INTO] = digests(client, INTO)

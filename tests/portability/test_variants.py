@@ -15,9 +15,9 @@ FEW = (
 )  # fmt: skip
 """Modes which together compute with every function that once differed."""
 OTHER_LIBM = Path(__file__).parents[1] / "support" / "other_libm.c"
-OFTEN = ("C library without AVX2 and FMA", "a Nehalem throughout")
-"""Variants that CI computes: together they differ in all that the others differ in one by one, but
-for what surrounds a process."""
+OFTEN = ("a Nehalem throughout",)
+"""What CI computes: it differs in all that the others differ in one by one, but for what surrounds
+a process."""
 COMPILING = 1500.0
 """Seconds that all modes may take where all machine code has to be made, on a busy machine."""
 

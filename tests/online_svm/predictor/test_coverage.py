@@ -43,10 +43,26 @@ def test_more_classes_are_asked_each_against_the_rest() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("n", "draws"), [(300, 40), (1000, 12), (5000, 4)])
 @pytest.mark.parametrize("kind", SHARES)
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_headline_holds_the_frequency_in_the_bin_for_every_machine_class_and_size(
+def test_the_headline_holds_the_frequency_in_the_bin_for_every_machine_and_class(
+    name: str, kind: str, tell_line: Callable[[Coverage], None]
+) -> None:
+    check_headline(name, kind, 1000, 12, tell_line)
+
+
+@pytest.mark.scale
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("n", "draws"), [(300, 40), (5000, 4)])
+@pytest.mark.parametrize("kind", SHARES)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_so_it_does_with_fewer_and_with_more_examples(
+    name: str, kind: str, n: int, draws: int, tell_line: Callable[[Coverage], None]
+) -> None:
+    check_headline(name, kind, n, draws, tell_line)
+
+
+def check_headline(
     name: str, kind: str, n: int, draws: int, tell_line: Callable[[Coverage], None]
 ) -> None:
     lines = list(means(f"{name}, {kind}, n = {n:,}", Case(n, SHARES[kind], SETTINGS[name]), draws))

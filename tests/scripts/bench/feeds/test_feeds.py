@@ -140,7 +140,6 @@ def test_a_process_started_by_another_thread_belongs_to_the_family():
         thread.join()
 
 
-@pytest.mark.slow
 @pytest.mark.scale
 def test_a_small_run_measures_each_part(tmp_path):
     parts = {
