@@ -140,6 +140,11 @@ def test_time_that_runs_backwards_counts_as_the_latest_and_is_counted():
     assert predictor.late.counts.backwards == 1
     _, predictor = answered([*entries, example(3, time="1100")], settings(**changes))
     assert predictor.n == 2
+    turned = [example(0, y="a", time="1000"), example(1, y="b", time="1090"), example(2, time="5")]
+    _, predictor = answered([*turned, example(3, y="a", time="1100")], settings(**changes))
+    waiting = [pending.time for pending in predictor.late.examples()]
+    # The third did not happen at 5, either.
+    assert (predictor.n, waiting) == (1, [1090, 1090, 1100])
 
 
 def test_time_without_a_horizon_that_counts_it_is_told_what_to_set():
