@@ -29,6 +29,7 @@ PACKAGES = (
     "numpy",
     "numba",
     "scipy.special",
+    "safetensors",
     "redis",
     "hiredis",
     "orjson",

@@ -37,7 +37,7 @@ def test_the_bare_imports_are_those_of_a_worker():
 
 
 def test_server_and_feed_are_checked_without_what_takes_long_to_load():
-    statement = LOADED.replace(", workers.engine.assembly", "")
+    statement = LOADED.replace(", workers.fleet.hosting", "")
     assert not loaded(statement) & {"numba", "scipy", "sklearn"}
 
 
