@@ -14,6 +14,7 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.answerer import Answerer
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.committee.model import CommitteeModel
 from online_svm.svm.kernel_model import KernelModel
@@ -42,7 +43,7 @@ _PARTS: list[Part] = [
     (KernelModel, "scores", "score"),
     (CommitteeModel, "scores", "score"),
     (ActiveModel, "answer", "calibrated probabilities"),
-    (OnlinePredictor, "_answer_block", "learn, validity"),
+    (Answerer, "_answer_block", "learn, validity"),
     (answering, "encode_answers", "encode"),
     (answering, "encode_report", "encode"),
     (answering, "chain", "digest"),
