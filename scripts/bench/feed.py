@@ -10,6 +10,7 @@ import orjson
 import redis
 import structlog
 
+from workers.admin.reset import reset
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
@@ -43,7 +44,7 @@ def stream(entries: int) -> Pairs:
 def push(store: Store, examples: Pairs) -> None:
     """Fill the input of a feed that is begun anew."""
     keys = store.keys
-    store.call("DEL", keys.input, *keys.outputs, keys.state)
+    reset(store, with_input=True)
     with redis.Redis.from_url(store.url) as client:
         for begin in range(0, len(examples), _PUSH):
             with client.pipeline(transaction=False) as pipeline:
