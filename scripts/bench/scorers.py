@@ -9,6 +9,7 @@ import signal
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,13 +18,16 @@ import orjson
 import redis
 from typing_extensions import override
 
-from scripts.bench.feed import WARM_UP, Pairs, our_worker, push, quiet, server, stream
+from scripts.bench.feed import WARM_UP, Pairs, push, quiet, server, stream
 from scripts.bench.null import GROUP, answer
 from scripts.bench.processes import Measured, python, redis_seconds, seconds_of
 from scripts.bench.report import Result, Row, Tell, silent
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
+from workers.feed.selection import Selection
+from workers.fleet import service
 from workers.fleet.scorer.asker import Asker
+from workers.stop import Stop
 
 REQUESTS = 20_000
 REPEATS = 3
@@ -133,15 +137,19 @@ def run(
 
 def _publish(url: str, examples: Pairs) -> int:
     """Learn examples and publish the state; return the mean length of an answer."""
-    settings = WorkerSettings(publish_every=100)
-    with Store(url, _FEED) as store:
+    settings, stop = WorkerSettings(publish_every=100), Stop()
+    with Store(url, _FEED) as store, ThreadPoolExecutor(1) as thread:
+        push(store, examples)
         store.call("DEL", store.keys.requests)
-
-        def wait() -> None:  # within the last batch: what was published before it is confirmed
+        running = thread.submit(service.run, Selection([_FEED]), settings, url, stop)
+        try:
             while (found := store.publication()) is None or found.n < len(examples) - 500:
+                if running.done():
+                    break
                 time.sleep(0.01)
-
-        our_worker(url, _FEED, settings, examples, WARM_UP // 2, at_end=wait)
+        finally:
+            stop.request()
+        running.result()
         newest = store.call("XREVRANGE", store.keys.out, "+", "-", "COUNT", 1000)
     return round(statistics.fmean(len(entry[1][1]) for entry in newest))
 
