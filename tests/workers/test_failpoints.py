@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from workers import failpoints
-from workers.broker import feed_reader, lease, store
+from workers.broker import feed_reader, leases, store
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.failpoints import CALLS, EXIT_CODE, VARIABLE, Failpoint
 
-MODULES = (store, feed_reader, lease)
+MODULES = (store, feed_reader, leases)
 """Where a worker calls Redis, but for what it asks once a read was cut (`large_replies`)."""
 
 

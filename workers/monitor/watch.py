@@ -16,7 +16,7 @@ class Link(Protocol):
 
     @property
     def trouble(self) -> Trouble | None:
-        """Why Redis does not answer, or refuses; None where the last attempts succeeded."""
+        """Why it fails now; None where it works."""
 
     @property
     def retries(self) -> Mapping[str, int]:
@@ -77,7 +77,7 @@ class WorkerWatch:
 
     @property
     def trouble(self) -> Trouble | None:
-        """Why Redis does not answer, or refuses; None where the last attempts succeeded."""
+        """Why the first connection that fails does; None where all work."""
         found = (connection.trouble for connection in self.connections)
         return next((trouble for trouble in found if trouble is not None), None)
 

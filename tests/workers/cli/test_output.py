@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from system_tools import package
 
 from workers.cli import app as cli
 from workers.push.ingest import push
@@ -46,6 +47,8 @@ def test_a_command_whose_reader_is_gone_ends_quietly_with_code_0(answered, redis
 def test_work_that_ends_because_nobody_reads_is_not_done(
     answered, redis_url, source, command, tmp_path
 ):
+    if command == "export":
+        package("pyarrow", "pip install 'online-svm[archive]'")
     reading, writing = os.pipe()
     os.close(reading)
     arguments = {
