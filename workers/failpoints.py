@@ -16,8 +16,8 @@ EXIT_CODE = 86
 
 CALLS = (
     "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd", "xadd",
-    "set", "eval", "fence", "check-input", "adopt", "put", "commit", "lease-replace",
-    "lease-release",
+    "set", "eval", "fence", "check-input", "adopt", "put", "commit", "lease-renew",
+    "lease-replace", "lease-release",
 )  # fmt: skip
 """The calls of a worker to Redis: commands, then scripts."""
 

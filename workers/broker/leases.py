@@ -29,7 +29,7 @@ log = structlog.get_logger("online_svm.lease")
 TOGETHER = 100
 """Leases in one call: the script keeps Redis from others for some 0.2 ms."""
 
-_RENEW = Script.load("renew_leases", name="lease-replace")
+_RENEW = Script.load("renew_leases", name="lease-renew")
 
 
 @dataclass(slots=True, eq=False)
