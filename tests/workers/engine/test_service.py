@@ -95,7 +95,7 @@ def test_a_quiet_worker_tells_its_alarms_and_its_stop_with_the_snapshot(make, st
     store = make("alarmed", inverted_from=COUNT // 2)
     said = finish(store, start(store.keys.feed, "--window", "2000", "--alarm-level", "0.5"))
     assert f"{store.keys.feed}: alarm: " in said
-    assert f'stopped with a snapshot" feed={store.keys.feed} seq={COUNT}' in said
+    assert 'event="feeds stopped" feeds=1 with_snapshot=1' in said
     assert "answered, 588 learned, 12 rejected" in said.splitlines()[-1]
     assert "/s" not in said  # no progress
 

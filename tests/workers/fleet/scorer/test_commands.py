@@ -139,7 +139,7 @@ def test_scorers_that_are_killed_again_and_again_answer_each_request_once(store,
     try:
         asker.receive(asker.send([b"[0,0,0]"]), timeout=60)
         deadline, next_kill = time.monotonic() + 150, time.monotonic()
-        while len(ids) < 4000 or store.length(store.keys.requests):
+        while len(ids) < 4000 or store.length(store.keys.requests) or kills < 6:
             assert time.monotonic() < deadline
             if len(ids) < 4000:
                 ids += asker.send([json.dumps([i, 1, 2]).encode() for i in range(100)])
@@ -163,7 +163,6 @@ def test_scorers_that_are_killed_again_and_again_answer_each_request_once(store,
             one.kill()
             one.wait()
         asker.close()
-    assert kills > 3
     compared = {}  # by n, the answers that were compared with the worker's own there
     for number, id in enumerate(ids):
         (text,) = store.call("LRANGE", store.keys.reply(id), 0, -1)
