@@ -31,10 +31,6 @@ _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
 
-# Arrays of this size and more are mapped, so that those of a learner that is given up go back to
-# the system (mallopt(3)). By itself the C library puts them among smaller things that stay.
-_GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
-
 Child = subprocess.Popen[bytes]
 
 
@@ -48,7 +44,7 @@ def begin() -> Child:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
-        env=os.environ | _ONE_THREAD | _GIVE_BACK,
+        env=os.environ | _ONE_THREAD,
         # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe closes.
         start_new_session=True,
     )
