@@ -1,4 +1,4 @@
-"""What serves the feeds of a process: the loop, and all that its feeds share."""
+"""Hosting of feeds: which of them a process serves, in one loop, and all that they share."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

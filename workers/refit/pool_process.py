@@ -102,8 +102,7 @@ class PoolProcess:
     def _house(self, queue: LearnerQueue) -> None:
         """Fetch the state of a learner whose log is long, and set others down if need be.
 
-        A learner that has the process for itself stays, whatever it takes: its next refit begins a
-        tenth sooner if it is not weighed.
+        A learner that has the process for itself stays, whatever it takes: it is not weighed.
         """
         is_alone = len(self._slot.queues) == 1
         if queue.log.is_long() if is_alone else queue.log.is_long(LONG, SHARE):

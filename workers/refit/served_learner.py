@@ -58,8 +58,7 @@ class ServedLearners:
 def _give_back() -> None:
     """Let the system have the memory of what was given up: the C library keeps it otherwise.
 
-    Done once here, it costs milliseconds. Arrays that are mapped each by itself go back by
-    themselves (mallopt(3)), and cost a busy feed a sixth of its rate.
+    See malloc_trim(3).
     """
     with suppress(AttributeError, OSError):  # another C library
         ctypes.CDLL(None).malloc_trim(0)
