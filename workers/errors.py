@@ -27,7 +27,7 @@ WorkerError
 │   └── ReadCut                  Redis closed the connection while it gave them
 ├── InvalidStoredSnapshot    -   one stored snapshot cannot be used; the previous one is tried
 ├── InvalidPublication       -   a published state cannot be used; the scorer keeps the one it has
-└── CommitRefused            -   the engine reads its position again and goes on
+└── CommitRefused            -   the session reads its position again and goes on
     ├── PositionMoved            the committed cursor is not the one this batch starts from
     └── BatchChanged             the entries after the cursor are not this batch
 
@@ -162,7 +162,7 @@ class InvalidPublication(WorkerError):
 
 
 class CommitRefused(WorkerError):
-    """The commit wrote nothing; the engine reads its position again and goes on."""
+    """The commit wrote nothing; the session reads its position again and goes on."""
 
 
 class PositionMoved(CommitRefused):

@@ -14,11 +14,11 @@ from workers.admin.reset import reset
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.engine.opening import open_store
 from workers.feed.selection import Selection
-from workers.fleet import service
 from workers.refit.pool import RefitPool
+from workers.runner import service
 from workers.session.answer import Outcome
+from workers.session.opening import open_store
 from workers.stop import Stop
 
 FEATURES = 20

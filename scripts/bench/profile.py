@@ -25,11 +25,11 @@ from scripts.bench.timing import Part, PartClock, watched
 from scripts.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.engine.commit_writer import CommitWriter
-from workers.fleet.loop import FeedLoop
 from workers.refit.pool import RefitPool
 from workers.refit.pooled_refitter import PooledRefitter
+from workers.runner.loop import FeedLoop
 from workers.session import answer as answering
+from workers.session.commit_writer import CommitWriter
 from workers.stop import Stop
 
 REFIT = "refit"

@@ -25,8 +25,8 @@ from scripts.bench.report import Result, Row, Tell, silent
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.feed.selection import Selection
-from workers.fleet import service
-from workers.fleet.scorer.asker import Asker
+from workers.runner import service
+from workers.scorer.asker import Asker
 from workers.stop import Stop
 
 REQUESTS = 20_000

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from fault_feed import drain, engine, outcome, push, rows
+from fault_feed import drain, outcome, push, rows, session
 from fault_workers import Nursery
 
 from workers.broker.store import Store
@@ -31,12 +31,12 @@ def nursery(tmp_path_factory):
 
 @pytest.fixture
 def expected_of(embedded_url, feed):
-    """Return what an uninterrupted engine answers to the first `count` entries."""
+    """Return what an uninterrupted session answers to the first `count` entries."""
 
     def answer(count):
         with Store(embedded_url, f"{feed}-whole", block_ms=20) as store:
             push(store, rows(count))
-            drain(engine(store, batch=64), count)
+            drain(session(store, batch=64), count)
             return outcome(store)
 
     return answer

@@ -5,7 +5,7 @@ a warmed parent, so that a pair takes half a second and all of them a few minute
 """
 
 import pytest
-from fault_feed import drain, engine, finished, outcome, push, restore, rows, saved
+from fault_feed import drain, finished, outcome, push, restore, rows, saved, session
 from fault_workers import end
 
 from workers.broker import embedded
@@ -36,7 +36,7 @@ def board():
 def expected(board):
     """What comes of the whole stream where nobody dies."""
     push(board, rows(TOTAL))
-    drain(engine(board), TOTAL)
+    drain(session(board), TOTAL)
     found = outcome(board)
     board.call("FLUSHDB")
     return found

@@ -12,7 +12,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fault_feed import drain, engine, push, rows
+from fault_feed import drain, push, rows, session
 from fault_workers import arguments, command
 from processes import Process
 
@@ -37,7 +37,7 @@ def sources(embedded_url):
     for feed in SOURCES:
         with Store(embedded_url, feed, block_ms=20) as store:
             push(store, entries)
-            drain(engine(store, batch=64), len(entries))
+            drain(session(store, batch=64), len(entries))
     return embedded_url
 
 

@@ -26,15 +26,15 @@ from workers.errors import Unavailable
 from workers.feed.commit import Commit
 from workers.feed.pending_labels import PendingLabels
 from workers.feed.position import START
-from workers.fleet.scorer.counts import ScorerCounts
-from workers.fleet.scorer.endpoint import ScorerMetrics
-from workers.fleet.shard import Shard
 from workers.monitor.metrics import WorkerMetrics
 from workers.monitor.standings import Detail, Standing
 from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhook
 from workers.monitor.webhook_post import Receiver
 from workers.reading.lag import Lag
+from workers.runner.shard import Shard
+from workers.scorer.counts import ScorerCounts
+from workers.scorer.endpoint import ScorerMetrics
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -239,7 +239,7 @@ def test_the_image_answers_a_feed_and_stops_in_order_with_a_read_only_root(
 
 
 def stop(process):
-    """Send SIGTERM to the worker, as a container engine does: it is the child of the sandbox."""
+    """Send SIGTERM to the worker, as a container session does: it is the child of the sandbox."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     inner = Path(f"/proc/{children[0]}/task/{children[0]}/children").read_text().split()
     os.kill(int((inner or children)[0]), signal.SIGTERM)

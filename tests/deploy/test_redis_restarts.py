@@ -21,9 +21,9 @@ from system_tools import tool
 
 from workers.admin.verify import verify
 from workers.broker.store import Store
-from workers.engine.durability import NO_FILE, UNSEEN, checks_rights_of_file, durability
-from workers.engine.preflight import find
 from workers.errors import StateLost
+from workers.session.durability import NO_FILE, UNSEEN, checks_rights_of_file, durability
+from workers.session.preflight import find
 
 README = DEPLOY / "README.md"
 KEPT_BY = {

@@ -4,9 +4,9 @@ import threading
 import time
 
 import pytest
-from engine_steps import run
-from fault_feed import COUNT, drain, engine, outcome, push, rows
+from fault_feed import COUNT, drain, outcome, push, rows, session
 from fault_redis import Server
+from session_steps import run
 from system_tools import redis_server
 
 from workers.broker.store import Store
@@ -24,7 +24,7 @@ def expected(embedded_url, examples):
     """What must come out of it, whatever happens."""
     with Store(embedded_url, "uninterrupted", block_ms=20) as store:
         push(store, examples)
-        drain(engine(store), COUNT)
+        drain(session(store), COUNT)
         return outcome(store)
 
 
@@ -70,7 +70,7 @@ def pause(_outcome):
 
 @pytest.fixture
 def at_work(server, direct):
-    """Run an engine in a thread; the errors it ended with, if any, are in the list."""
+    """Run a session in a thread; the errors it ended with, if any, are in the list."""
     stop, errors, threads = Stop(grace=5.0), [], []
 
     def begin(url=None, refits=None, timeout=None, **options):
@@ -81,7 +81,7 @@ def at_work(server, direct):
         def work():
             try:
                 with store:
-                    run(engine(store, stop=stop, refits=refits, observe=pause, **options), stop)
+                    run(session(store, stop=stop, refits=refits, observe=pause, **options), stop)
             except Exception as error:
                 errors.append(error)
 

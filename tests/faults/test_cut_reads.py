@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import structlog
-from engine_steps import run
-from fault_feed import CONFIG, drain, engine, payloads, push, rows, wait_until
+from fault_feed import CONFIG, drain, payloads, push, rows, session, wait_until
 from processes import Process
+from session_steps import run
 
 from workers.admin.verify import verify
 from workers.broker.batch_size import BatchSize
@@ -48,11 +48,11 @@ def limited(own_redis):
 def test_reads_that_redis_cuts_are_halved_and_change_no_byte(limited, redis_url, feed):
     with Store(redis_url, feed, block_ms=20) as whole:
         push(whole, padded())
-        drain(engine(whole, batch=COUNT), COUNT)
+        drain(session(whole, batch=COUNT), COUNT)
         expected = payloads(whole)
     limited.be_patient()
     with structlog.testing.capture_logs() as told:
-        drain(engine(limited, batch=COUNT), COUNT)
+        drain(session(limited, batch=COUNT), COUNT)
     assert payloads(limited) == expected
     failed = [line for line in told if "asking for fewer" in line["event"]]
     assert [line["entries"] for line in failed] == [16]  # of 32, after 16 were given
@@ -75,7 +75,7 @@ def test_reads_begin_small_and_grow_and_do_so_again_after_a_broken_connection(ow
     stop = Stop()
     with Store(own_redis.url, "f", stop) as store, Store(own_redis.url, "f") as other:
         store.be_patient()
-        running = engine(store, batch=1024, stop=stop)
+        running = session(store, batch=1024, stop=stop)
         other.call("CONFIG", "SET", "slowlog-max-len", 10_000)
         other.call("CONFIG", "SET", "slowlog-log-slower-than", 0)
         push(other, rows(1100))
@@ -96,10 +96,10 @@ def test_reads_begin_small_and_grow_and_do_so_again_after_a_broken_connection(ow
 
 def test_a_replay_and_a_command_that_does_not_wait_get_on_as_well(limited):
     limited.be_patient()
-    drain(engine(limited, batch=10), COUNT)
+    drain(session(limited, batch=10), COUNT)
     with Store(limited.url, "f") as impatient:
         assert verify(impatient).is_identical
-        engine(impatient)  # replays from the start
+        session(impatient)  # replays from the start
 
 
 def test_after_a_cut_more_is_asked_for_only_after_many_reads():
@@ -128,7 +128,7 @@ def stuck(own_redis):
 
 def test_an_entry_that_redis_never_gives_ends_the_worker_and_is_named(stuck):
     stuck.be_patient()
-    running = engine(stuck)
+    running = session(stuck)
     with pytest.raises(ReplyNotGiven) as caught:
         drain(running, 11)
     assert exit_code(caught.value) == 2
@@ -143,7 +143,7 @@ def test_an_entry_that_redis_never_gives_ends_the_worker_and_is_named(stuck):
     before = stuck.state().position
     assert before.seq == 5
     stuck.call("CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0")
-    again = engine(stuck)
+    again = session(stuck)
     assert again.position == before
     drain(again, 11)
     assert [json.loads(payload).get("code") for _, payload in payloads(stuck)[0]][5] == "too_large"
@@ -152,9 +152,9 @@ def test_an_entry_that_redis_never_gives_ends_the_worker_and_is_named(stuck):
 def test_an_entry_that_redis_never_gives_can_be_deleted_instead(stuck):
     stuck.be_patient()
     with pytest.raises(ReplyNotGiven):
-        drain(engine(stuck), 11)
+        drain(session(stuck), 11)
     stuck.call("XDEL", stuck.keys.input, "6-0")
-    drain(engine(stuck), 10)
+    drain(session(stuck), 10)
     assert [entry_id for entry_id, _ in payloads(stuck)[0]] == [
         b"%d-0" % i for i in range(1, 12) if i != 6
     ]
@@ -167,7 +167,7 @@ def test_where_the_limit_cannot_be_looked_up_a_large_entry_ends_the_worker_too(s
     with Store(url, "f", block_ms=20) as store:
         store.be_patient()
         with pytest.raises(ReplyNotGiven, match=r"of 4000003 bytes; .*limit may be too small"):
-            drain(engine(store), 11)
+            drain(session(store), 11)
 
 
 def test_an_entry_that_the_network_breaks_again_and_again_is_tried_again(stuck):

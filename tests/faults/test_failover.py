@@ -4,10 +4,10 @@ The worker reaches Redis at one address, behind which another server stands afte
 """
 
 import pytest
-from engine_steps import answer_batch
-from fault_feed import COUNT, drain, engine, outcome, payloads, push, wait_until
+from fault_feed import COUNT, drain, outcome, payloads, push, session, wait_until
 from fault_proxy import Proxy
 from fault_redis import Server
+from session_steps import answer_batch
 
 from workers.broker.store import Store
 from workers.errors import Fenced, Unavailable
@@ -87,7 +87,7 @@ def check_consistent(store):
 def test_a_fail_over_to_a_replica_that_has_everything_is_a_lost_connection(
     pair, worker_store, promoted, expected
 ):
-    running = engine(worker_store, snapshot_every=40)
+    running = session(worker_store, snapshot_every=40)
     for goal in (50, 100):
         drain(running, goal)
     pair.agree()
@@ -102,7 +102,7 @@ def test_what_the_replica_never_had_is_answered_again_with_the_same_bytes(
     pair, worker_store, promoted, examples, expected, restarts
 ):
     """The commits of one minute are lost; input and answers went together."""
-    running = engine(worker_store, snapshot_every=40)
+    running = session(worker_store, snapshot_every=40)
     drain(running, 60)
     pair.agree()
     pair.cut()
@@ -113,7 +113,7 @@ def test_what_the_replica_never_had_is_answered_again_with_the_same_bytes(
     assert promoted.state().position.seq == 60
     refill(promoted, examples)
     if restarts:
-        running = engine(worker_store)
+        running = session(worker_store)
     drain(running, COUNT)
     assert outcome(promoted) == expected
     assert payloads(promoted)[0][: len(published)] == published, "no answer ever changed"
@@ -124,7 +124,7 @@ def test_an_idle_worker_notices_and_answers_what_is_pushed_again(
     pair, worker_store, promoted, examples
 ):
     """Nothing waits, so no commit would be refused: the lost connection makes it look."""
-    running = engine(worker_store, snapshot_every=40)
+    running = session(worker_store, snapshot_every=40)
     drain(running, COUNT)
     pair.agree()
     pair.cut()
@@ -145,12 +145,12 @@ def test_an_idle_worker_notices_and_answers_what_is_pushed_again(
 def test_a_take_over_that_the_replica_never_heard_of_still_leaves_one_writer(
     pair, worker_store, promoted, examples, expected
 ):
-    first = engine(worker_store)
+    first = session(worker_store)
     drain(first, 50)
     pair.agree()
     pair.cut()
     with Store(pair.url, "f", patience=20.0, block_ms=20) as store:
-        second = engine(store)
+        second = session(store)
         drain(second, 100)
         pair.fail_over()
         refill(promoted, examples)
@@ -167,7 +167,7 @@ def test_a_primary_that_lost_its_replicas_soon_takes_no_commit_where_it_is_told_
     pair, worker_store, promoted, direct, examples, expected
 ):
     """min-replicas-to-write: what a fail-over can lose is what came within min-replicas-max-lag."""
-    running = engine(worker_store, batch=1)
+    running = session(worker_store, batch=1)
     drain(running, 50)
     direct.call("CONFIG", "SET", "min-replicas-to-write", "1")
     direct.call("CONFIG", "SET", "min-replicas-max-lag", "1")
@@ -183,5 +183,5 @@ def test_a_primary_that_lost_its_replicas_soon_takes_no_commit_where_it_is_told_
     pair.fail_over()
     worker_store._connection.patience = 20.0
     refill(promoted, examples)
-    drain(engine(worker_store), COUNT)
+    drain(session(worker_store), COUNT)
     assert outcome(promoted) == expected

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from fault_feed import drain, engine, push, rows
+from fault_feed import drain, push, rows, session
 from system_tools import redis_server
 
 from workers.broker import embedded
@@ -50,7 +50,7 @@ def test_a_list_of_feeds_of_another_type_stops_no_worker_and_is_named_by_status(
     try:
         push(store, rows()[:20])
         store.register()
-        drain(engine(store), 20)
+        drain(session(store), 20)
         with pytest.raises(WrongKeyType, match="osvm:feeds is not the set of feeds"):
             names(store)
     finally:

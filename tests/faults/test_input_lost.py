@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from engine_steps import answer_batch
-from fault_feed import drain, engine, payloads, push, rows
+from fault_feed import drain, payloads, push, rows, session
+from session_steps import answer_batch
 
 from workers.broker.store import Store
 from workers.errors import InputLost
@@ -25,7 +25,7 @@ def half_answered(system_url, feed):
     """A feed of 100 entries, and a worker that answered 50 and read none of the others."""
     with Store(system_url, feed, block_ms=20) as store:
         push(store, rows()[:ANSWERED])
-        running = engine(store)
+        running = session(store)
         drain(running, ANSWERED)
         push(store, rows()[ANSWERED:COUNT], ANSWERED + 1)
         yield store, running
@@ -68,7 +68,7 @@ def test_from_redis_7_on_unread_input_that_is_gone_stops_the_worker(
 ):
     kept, running = half_answered
     if restarts:
-        running = engine(kept)
+        running = session(kept)
     before = payloads(kept), kept.state().position
     takes_away(kept)
     with pytest.raises(InputLost, match=r"input lost: entries .* after 50-0 .* before they were"):
@@ -84,11 +84,11 @@ def test_the_message_says_how_to_go_on_without_it_and_the_next_loss_stops_again(
     running.snapshot()  # so that the next worker needs none of the input before it
     takes_away(kept)
     with pytest.raises(InputLost) as lost:
-        answer_batch(engine(kept))
+        answer_batch(session(kept))
     key, gone = re.search(r"HSET (\S+) gone '(\S+ \S+)'", str(lost.value)).groups()
     kept.call("HSET", key, "gone", gone)
     left = [entry[0] for page in kept.pages(kept.keys.input, b"50-0") for entry in page]
-    running = engine(kept)
+    running = session(kept)
     drain(running, ANSWERED + len(left))
     assert [entry_id for entry_id, _ in payloads(kept)[0]][ANSWERED:] == left
     push(kept, rows()[-10:], 201)
@@ -100,7 +100,7 @@ def test_the_message_says_how_to_go_on_without_it_and_the_next_loss_stops_again(
 def test_what_was_gone_before_the_feed_began_is_not_missed(kept):
     kept.call("XDEL", kept.keys.input, "30-0")
     kept.call("XTRIM", kept.keys.input, "MINID", "20-0")
-    running = engine(kept)
+    running = session(kept)
     drain(running, 80)
     trim(kept)  # by now all of it is answered
     kept.call("XDEL", kept.keys.input, "100-0")
@@ -110,7 +110,7 @@ def test_what_was_gone_before_the_feed_began_is_not_missed(kept):
 
 
 def test_answered_input_may_go(kept):
-    running = engine(kept, snapshot_every=20)  # trims the input itself
+    running = session(kept, snapshot_every=20)  # trims the input itself
     drain(running, 60)
     kept.call("XTRIM", kept.keys.input, "MINID", "61-0")
     drain(running, 80)
@@ -124,7 +124,7 @@ def test_answered_input_may_go(kept):
 
 def test_a_feed_that_begins_before_its_input_misses_none_of_it(system_url, feed):
     with Store(system_url, feed, block_ms=20) as store:
-        running = engine(store)
+        running = session(store)
         push(store, rows()[:COUNT])
         trim(store)
         with pytest.raises(InputLost):
@@ -137,7 +137,7 @@ def test_before_redis_7_an_entry_that_is_deleted_unread_was_never_there(embedded
     for name, takes_away in (("never", False), ("deleted", True)):
         with Store(embedded_url, f"{feed}-{name}", block_ms=20) as store:
             push(store, rows()[:ANSWERED])
-            running = engine(store)
+            running = session(store)
             drain(running, ANSWERED)
             if takes_away:
                 push(store, rows()[ANSWERED : ANSWERED + 1], ANSWERED + 1)

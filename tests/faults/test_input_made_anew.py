@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from engine_steps import advance, answer_batch
-from fault_feed import CONFIG, drain, engine, payloads, push, restore, rows, saved
+from fault_feed import CONFIG, drain, payloads, push, restore, rows, saved, session
+from session_steps import advance, answer_batch
 from structlog.testing import capture_logs
 
 from workers.admin.restore import backup_of
@@ -27,8 +27,8 @@ def kept(system_url, feed):
 
 def answered(store):
     push(store, rows()[:COUNT])
-    drain(engine(store), ANSWERED)
-    engine(store).snapshot()
+    drain(session(store), ANSWERED)
+    session(store).snapshot()
 
 
 def delete(store):
@@ -59,7 +59,7 @@ AWAY = pytest.mark.parametrize("takes_away", [delete, rename])
 
 
 def at_start(store):
-    engine(store)
+    session(store)
 
 
 def warned(logs):
@@ -80,7 +80,7 @@ def test_a_stream_made_anew_while_the_worker_was_away_is_a_loss(kept, takes_away
 @AWAY
 @pytest.mark.parametrize("fills", [push_few, push_as_many_as_there_were_and_more])
 def test_a_stream_made_anew_under_a_worker_is_a_loss(kept, takes_away, fills):
-    running = engine(kept)
+    running = session(kept)
     drain(running, COUNT)
     before = payloads(kept), kept.state().position
     takes_away(kept)
@@ -104,7 +104,7 @@ def test_a_stream_that_ends_before_the_cursor_is_a_loss_on_any_redis(store, take
 @pytest.mark.parametrize("fills", [push_nothing, push_earlier_ones])
 def test_a_worker_that_waits_notices_that_its_stream_is_gone(store, takes_away, fills):
     answered(store)
-    running = engine(store)
+    running = session(store)
     drain(running, COUNT)
     takes_away(store)
     fills(store)
@@ -117,7 +117,7 @@ def test_a_stream_that_was_put_back_is_no_loss(kept):
     with pytest.raises(InputLost):
         at_start(kept)
     kept.call("RENAME", f"{kept.keys.input}:moved", kept.keys.input)
-    running = engine(kept)
+    running = session(kept)
     drain(running, COUNT)
     assert running.position.cursor == b"60-0"
 
@@ -132,7 +132,7 @@ def test_the_message_says_how_to_go_on_without_it_and_the_next_loss_stops_again(
         kept.call(*command.split())
     push(kept, rows()[:10], 101)
     comes = {push_few: 15}.get(fills, 10)
-    running = engine(kept)
+    running = session(kept)
     drain(running, ANSWERED + comes)
     running.snapshot()
     delete(kept)
@@ -153,17 +153,17 @@ def test_another_server_that_counts_less_is_believed_with_a_warning(kept, system
         delete(moved)
         moved.append(moved.keys.input, entries)
         with capture_logs() as logs:
-            running = engine(moved)
+            running = session(moved)
         assert len(warned(logs)) == 1
         drain(running, COUNT)
         with capture_logs() as logs:
-            running = engine(moved)
+            running = session(moved)
         assert warned(logs) == []
         delete(moved)
         push_few(moved)
         with pytest.raises(InputLost):
             answer_batch(running)
-    drain(engine(kept), COUNT)
+    drain(session(kept), COUNT)
     assert running.position == kept.state().position
 
 
@@ -175,12 +175,12 @@ def test_a_feed_of_redis_6_2_goes_on_under_7_with_a_warning(embedded_url, system
         for key in old.call("KEYS", f"{old.keys.state[:-2]}*"):
             new.call("RESTORE", key, 0, old.call("DUMP", key))
         with capture_logs() as logs:
-            running = engine(new)
+            running = session(new)
         assert len(warned(logs)) == 1
         for store in (old, new):
-            drain(engine(store), COUNT)
+            drain(session(store), COUNT)
         assert payloads(old) == payloads(new)
-        running = engine(new)
+        running = session(new)
         delete(new)
         push_few(new)
         with pytest.raises(InputLost):
@@ -191,7 +191,7 @@ def test_a_feed_that_was_never_counted_goes_on_with_a_warning(kept):
     """As Redis 6.2 left it, which counts nothing."""
     kept.call("HDEL", kept.keys.state, "added", "run_id")
     with capture_logs() as logs:
-        running = engine(kept)
+        running = session(kept)
     assert len(warned(logs)) == 1
     drain(running, COUNT)
     delete(kept)
@@ -206,7 +206,7 @@ def test_a_restored_feed_goes_on_whatever_became_of_its_input(kept):
     push_few(kept)
     put_back(kept, backup, overwrite=True)
     with capture_logs() as logs:
-        running = engine(kept)
+        running = session(kept)
     assert len(warned(logs)) == 1
     drain(running, ANSWERED + 5)
     assert running.position.cursor == b"65-0"
@@ -214,17 +214,17 @@ def test_a_restored_feed_goes_on_whatever_became_of_its_input(kept):
 
 def test_a_feed_that_begins_is_counted_without_a_warning(system_url, feed):
     with Store(system_url, feed, block_ms=20) as store, capture_logs() as logs:
-        running = engine(store)
+        running = session(store)
         push(store, rows()[:COUNT])
         drain(running, COUNT)
-        engine(store)
+        session(store)
     assert warned(logs) == []
 
 
 def test_a_restart_of_the_server_under_a_worker_does_not_hide_the_next_loss(counting_server, feed):
     with Store(counting_server.url, feed, block_ms=20, patience=20.0) as store:
         answered(store)
-        running = engine(store)
+        running = session(store)
         counting_server.stop()
         counting_server.start()
         drain(running, COUNT)
@@ -236,7 +236,7 @@ def test_a_restart_of_the_server_under_a_worker_does_not_hide_the_next_loss(coun
 
 
 def test_a_replaced_worker_that_waits_says_nothing_of_the_input(kept):
-    running = engine(kept)
+    running = session(kept)
     drain(running, COUNT)
     kept.fence("successor", agreement(CONFIG, running._limits))
     delete(kept)

@@ -17,10 +17,10 @@ from workers.admin.verify import verify
 from workers.broker.batch_size import BatchSize
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine.read_ahead import InputReader
 from workers.errors import ReadTooLarge
 from workers.message.decode import decode
 from workers.reading.status import status
+from workers.session.read_ahead import InputReader
 
 MIB = 1 << 20
 SETTINGS = ["--classes", "a,b", "--refit-lag", "0", "--batch", "64"]

@@ -1,8 +1,8 @@
 """IDs at the edges of what a stream can hold: identical answers, or a clear end of the stream."""
 
 import pytest
-from engine_steps import answer_batch
-from fault_feed import CONFIG, drain, engine, outcome, rows
+from fault_feed import CONFIG, drain, outcome, rows, session
+from session_steps import answer_batch
 from structlog.testing import capture_logs
 
 from workers.admin.verify import verify
@@ -10,8 +10,6 @@ from workers.broker.store import Store
 from workers.cli.status import describe
 from workers.combine.sources import Source
 from workers.config.settings import Limits
-from workers.engine import preflight
-from workers.engine.downstream import AcknowledgedGate
 from workers.errors import EndOfStream
 from workers.feed.agreement import agreement
 from workers.feed.position import LAST_ID
@@ -20,6 +18,8 @@ from workers.push.back_pressure import HighWater
 from workers.push.ingest import PushStopped, push
 from workers.push.sources import Row
 from workers.reading.status import status
+from workers.session import preflight
+from workers.session.downstream import AcknowledgedGate
 from workers.stop import Stop
 
 MOST = 2**64 - 1
@@ -40,10 +40,10 @@ def fill(store, ids=None):
 
 def test_ids_at_every_edge_are_answered_replayed_and_verified(store):
     fill(store)
-    drain(engine(store, batch=7), COUNT)
+    drain(session(store, batch=7), COUNT)
     assert store.length(store.keys.out) == COUNT
     before = outcome(store)
-    again = engine(store, batch=13)  # replays all: there is no snapshot
+    again = session(store, batch=13)  # replays all: there is no snapshot
     answer_batch(again)
     again.snapshot()
     assert outcome(store) == before
@@ -53,10 +53,10 @@ def test_ids_at_every_edge_are_answered_replayed_and_verified(store):
 
 def test_answers_do_not_depend_on_the_ids(store, redis_url):
     fill(store)
-    drain(engine(store), COUNT)
+    drain(session(store), COUNT)
     with Store(redis_url, store.keys.feed + "-plain", block_ms=20) as plain:
         fill(plain, [f"{i}-0" for i in range(1, COUNT + 1)])
-        drain(engine(plain), COUNT)
+        drain(session(plain), COUNT)
         mine, other = (
             [entry[1][1] for page in each.pages(each.keys.out, b"0-0") for entry in page]
             for each in (store, plain)
@@ -88,7 +88,7 @@ def test_a_gate_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store
 def test_a_worker_says_that_the_stream_has_ended_and_waits(store):
     fill(store)
     with capture_logs() as logs:
-        running = engine(store)
+        running = session(store)
         drain(running, COUNT)
         for _ in range(3):
             answer_batch(running)
@@ -102,7 +102,7 @@ def test_a_worker_says_that_the_stream_has_ended_and_waits(store):
 def test_status_says_that_the_stream_has_ended(store):
     fill(store)
     assert "ended" not in describe(status(store))
-    drain(engine(store), COUNT)
+    drain(session(store), COUNT)
     found = status(store)
     assert (found.waiting, found.cursor) == (0, LAST)
     assert "ended      the stream has reached" in describe(found)
@@ -110,7 +110,7 @@ def test_status_says_that_the_stream_has_ended(store):
 
 def test_a_push_to_an_ended_stream_says_so(store, redis_url):
     fill(store)
-    drain(engine(store), COUNT)
+    drain(session(store), COUNT)
     with HighWater(redis_url, store.keys.feed, 10) as high_water:
         high_water(0)
     with pytest.raises(PushStopped, match=r"no entry can follow.*0 rows were pushed"):
@@ -121,7 +121,7 @@ def test_a_push_to_an_ended_stream_says_so(store, redis_url):
 
 def test_a_combination_reads_an_ended_source_to_its_end(store):
     fill(store)
-    drain(engine(store), COUNT)
+    drain(session(store), COUNT)
     source = Source(store)
     answers = source.read(b"0-0", 0, COUNT)
     while len(answers) < COUNT:

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from fault_feed import drain, engine, payloads, push
+from fault_feed import drain, payloads, push, session
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -107,7 +107,7 @@ def test_a_restart_goes_on_with_the_classes_there_were(store):
     push(store, entries)
     config = PredictorConfig(window=40, refit_every=20, refit_lag=0, gamma=0.5)
     for until in (3, 5, 30, 60, len(entries)):
-        drain(engine(store, 7, config, limits=limits, snapshot_every=15, keep_input=True), until)
+        drain(session(store, 7, config, limits=limits, snapshot_every=15, keep_input=True), until)
     assert verify(store).is_identical
     expected = process(OnlinePredictor(config), limits, START, numbered(entries))
     assert [payload for _, payload in payloads(store)[0]] == expected.out

@@ -4,9 +4,9 @@ import threading
 import time
 
 import pytest
-from engine_steps import advance
-from fault_feed import COUNT, drain, engine, finished, outcome, wait_until
+from fault_feed import COUNT, drain, finished, outcome, session, wait_until
 from fault_proxy import Proxy
+from session_steps import advance
 
 from workers.broker import permissions
 from workers.broker.backoff import CAP
@@ -46,7 +46,7 @@ def through(url, direct):
 def test_a_commit_whose_reply_is_cut_is_answered_already_and_changes_no_byte(
     proxy, through, direct, expected
 ):
-    running = engine(through)
+    running = session(through)
     drain(running, 50)
     for _ in range(3):
         proxy.cuts.append(COMMIT)
@@ -58,7 +58,7 @@ def test_a_commit_whose_reply_is_cut_is_answered_already_and_changes_no_byte(
 
 
 def test_a_read_whose_reply_is_cut_is_read_again_from_the_cursor(proxy, through, direct, expected):
-    running = engine(through)
+    running = session(through)
     for _ in range(3):
         proxy.cuts.append(b"XREAD")
         drain(running, running.position.seq + 10)
@@ -69,7 +69,7 @@ def test_a_read_whose_reply_is_cut_is_read_again_from_the_cursor(proxy, through,
 
 def test_lines_cut_anywhere_change_no_byte(proxy, through, direct, expected):
     """Whatever the request: the next reply of the worker ends in the middle, again and again."""
-    running = engine(through, batch=7, snapshot_every=40)
+    running = session(through, batch=7, snapshot_every=40)
     while running.position.seq < COUNT:
         proxy.cuts[:] = [b"\r\n"]
         advance(running)
@@ -81,7 +81,7 @@ def test_lines_cut_anywhere_change_no_byte(proxy, through, direct, expected):
 def test_a_slow_network_makes_the_worker_slow_and_nothing_else(proxy, url, direct, expected):
     proxy.delay = 0.2
     with Store(url, "f", block_ms=20) as store:
-        drain(engine(store, batch=80), COUNT)
+        drain(session(store, batch=80), COUNT)
         assert store.failures == 0
     assert outcome(direct) == expected
 
@@ -90,7 +90,7 @@ def test_a_slow_network_makes_the_worker_slow_and_nothing_else(proxy, url, direc
 def test_two_seconds_of_latency_make_the_worker_slow_and_nothing_else(proxy, url, direct, expected):
     proxy.delay = 2.0
     with Store(url, "f", block_ms=20) as store:
-        drain(engine(store, batch=80), COUNT)
+        drain(session(store, batch=80), COUNT)
         assert store.failures == 0
     assert outcome(direct) == expected
 
@@ -130,7 +130,7 @@ def test_a_worker_on_a_line_that_hangs_is_fenced_when_it_comes_back(
     _, errors = at_work(url, timeout=PATIENCE, batch=2)
     wait_until(lambda: direct.length(direct.keys.out) >= 40)
     proxy.is_black_hole = True
-    successor = engine(direct)
+    successor = session(direct)
     drain(successor, COUNT)
     proxy.is_black_hole = False
     proxy.forget()

@@ -5,8 +5,8 @@ import time
 
 import pytest
 import redis
-from engine_steps import advance, answer_batch
-from fault_feed import COUNT, drain, engine, finished, outcome, push, wait_until
+from fault_feed import COUNT, drain, finished, outcome, push, session, wait_until
+from session_steps import advance, answer_batch
 from structlog.testing import capture_logs
 
 from workers.broker.client import client
@@ -55,7 +55,7 @@ def test_an_append_only_file_cut_in_the_last_commits_is_read_again_and_completed
 ):
     """Input and answers go together: both stand in the file, in the order they came."""
     choose = random.Random(1)
-    running = engine(direct, batch=5, snapshot_every=40)
+    running = session(direct, batch=5, snapshot_every=40)
     for goal in range(40, COUNT, 40):
         drain(running, goal)
         size = server.append_only_file.stat().st_size
@@ -77,7 +77,7 @@ def refill(store, examples):
 
 def test_a_worker_whose_state_went_back_to_nothing_stops_and_begins_nothing(server, direct):
     """A file cut before the feed began is a feed that is gone."""
-    running = engine(direct, batch=5)
+    running = session(direct, batch=5)
     drain(running, 40)
     server.stop()
     server.append_only_file.write_bytes(b"")
@@ -161,7 +161,7 @@ def is_loading(server):
 
 
 def test_scripts_flushed_between_all_commits_are_sent_again(direct, expected):
-    running = engine(direct)
+    running = session(direct)
     while running.position.seq < COUNT:
         direct.call("SCRIPT", "FLUSH")
         advance(running)
@@ -176,7 +176,7 @@ def test_a_permission_taken_away_stops_the_worker_with_nothing_half_written(
     direct.call("ACL", "SETUSER", "worker", "on", ">secret", "~*", "+@all")
     url = server.url.replace("//", "//worker:secret@")
     with Store(url, "f", block_ms=20) as store:
-        running = engine(store, snapshot_every=50)
+        running = session(store, snapshot_every=50)
         drain(running, 40)
         direct.call("ACL", "SETUSER", "worker", f"-{command}")
         with pytest.raises(AccessDenied) as denied:
@@ -184,12 +184,12 @@ def test_a_permission_taken_away_stops_the_worker_with_nothing_half_written(
         assert "secret" not in str(denied.value)
         assert direct.length(direct.keys.out) == 40
         direct.call("ACL", "SETUSER", "worker", f"+{command}")
-        drain(engine(store), COUNT)
+        drain(session(store), COUNT)
     assert outcome(direct) == expected
 
 
 def test_a_bookmark_that_others_destroy_and_move_is_put_back_by_every_commit(direct, expected):
-    running, key = engine(direct), direct.keys.input
+    running, key = session(direct), direct.keys.input
     with capture_logs() as lines:
         while running.position.seq < COUNT:
             if running.position.seq % 20:

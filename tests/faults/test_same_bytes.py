@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from fault_feed import drain, engine, finished, payloads, push, rows
+from fault_feed import drain, finished, payloads, push, rows, session
 from fault_workers import command
 from processes import Process
 
@@ -30,8 +30,8 @@ def test_answers_are_in_the_order_of_the_ids_whatever_the_clock_did(embedded_url
         with Store(embedded_url, f"{feed}-{name}", block_ms=20) as store:
             for number, fields in zip(numbers, rows(COUNT), strict=True):
                 store.call("XADD", store.keys.input, number, *fields)
-            drain(engine(store, batch=7, snapshot_every=25), COUNT)
-            drain(engine(store), COUNT)  # a replay ends at the same digest, or this one raises
+            drain(session(store, batch=7, snapshot_every=25), COUNT)
+            drain(session(store), COUNT)  # a replay ends at the same digest, or this one raises
             out, met = payloads(store)
             assert [entry_id.decode() for entry_id, _ in out] == numbers
             answers.append([payload for _, payload in out + met])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_steps import OwnRefits
-from fault_feed import CONFIG, COUNT, drain, engine, finished, outcome, push, rows, wait_until
+from fault_feed import CONFIG, COUNT, drain, finished, outcome, push, rows, session, wait_until
 from processes import Process
+from session_steps import OwnRefits
 
 from online_svm.refit.inline import InlineRefitter
 from scripts.bench.processes import is_running
@@ -35,7 +35,7 @@ def lagging(embedded_url, feed):
     """What comes of the same stream with refits in the background, uninterrupted."""
     with Store(embedded_url, f"{feed}-whole", block_ms=20) as store:
         push(store, rows())
-        drain(engine(store, config=LAGGING), COUNT)
+        drain(session(store, config=LAGGING), COUNT)
         yield outcome(store)
 
 
@@ -92,7 +92,7 @@ def test_a_stop_in_a_replay_leaves_everything_as_it_was(filled, start):
     """Three pages to answer again, in the middle of which the stop comes."""
     push(filled, rows(3_000, seed=2), COUNT + 1)
     total = COUNT + 3_000
-    drain(engine(filled, batch=2000, snapshot_every=10**9), total)
+    drain(session(filled, batch=2000, snapshot_every=10**9), total)
     before = outcome(filled)
     process = start()
     wait_until(lambda: filled.state().epoch == 2)
@@ -130,7 +130,7 @@ def test_a_stop_while_a_refit_computes_ends_in_time_and_changes_no_byte(filled, 
     total = COUNT + len(noise)
     with Store(filled.url, f"{feed}-whole", block_ms=20) as whole:
         push(whole, [*rows(), *noise])
-        drain(engine(whole, config=CONFIG.model_copy(update=changes)), total)
+        drain(session(whole, config=CONFIG.model_copy(update=changes)), total)
         expected = outcome(whole)
     process = start("--batch", "1", *options, lag=200)
     answered(filled, 310)  # the refit of the first 300 good ones has begun
@@ -160,7 +160,7 @@ class Slow(InlineRefitter):
 
 
 def test_refits_that_are_ten_times_slower_take_effect_at_the_same_examples(filled, lagging):
-    drain(engine(filled, config=LAGGING, refits=Slow(LAGGING)), COUNT)
+    drain(session(filled, config=LAGGING, refits=Slow(LAGGING)), COUNT)
     assert outcome(filled) == lagging
 
 
@@ -168,7 +168,7 @@ def test_refits_that_are_ten_times_slower_take_effect_at_the_same_examples(fille
 def test_refit_processes_killed_all_along_a_feed_change_no_byte(filled, lagging):
     killed = []
     with OwnRefits(LAGGING, patience=60.0) as refits:
-        running = engine(filled, config=LAGGING, refits=refits)
+        running = session(filled, config=LAGGING, refits=refits)
         # A process may have computed the two refits that come next before it is killed. The third
         # takes effect within 55 examples, so between two of these goals another process is needed.
         for goal in (40, 100, 160):

@@ -1,8 +1,8 @@
 """A stop that comes while Redis does not answer: nothing half done is left behind."""
 
 import pytest
-from engine_steps import run
-from fault_feed import COUNT, drain, engine, outcome, push, rows
+from fault_feed import COUNT, drain, outcome, push, rows, session
+from session_steps import run
 
 from workers.broker.store import Store
 from workers.errors import PositionMoved, Stopped
@@ -33,13 +33,13 @@ def test_a_stop_in_a_batch_that_was_not_committed_leaves_no_snapshot_of_it(
     stop = Stop()
     with Refusing(embedded_url, feed, stop, block_ms=20) as store:
         push(store, rows())
-        drain(engine(store), 50)
-        running = engine(store, stop=stop)
+        drain(session(store), 50)
+        running = session(store, stop=stop)
         drain(running, 70)
         store.refusal, store.stop = refusal, stop
         run(running, stop)
         assert store.state().snapshot is None
         assert store.state().position.seq == 70
     with Store(embedded_url, feed, block_ms=20) as store:
-        drain(engine(store), COUNT)
+        drain(session(store), COUNT)
         assert outcome(store) == expected

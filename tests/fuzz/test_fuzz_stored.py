@@ -8,13 +8,13 @@ import os
 import random
 
 import pytest
-from engine_steps import advance
-from fault_feed import CONFIG, drain, engine, outcome, payloads, push, rows
+from fault_feed import CONFIG, drain, outcome, payloads, push, rows, session
 from history_modes import TARGET, Mode
 from history_parts import Combination
 from history_results import uninterrupted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from session_steps import advance
 
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
@@ -23,7 +23,6 @@ from workers.broker import embedded
 from workers.broker.lease import is_held
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine import preflight
 from workers.errors import WorkerError
 from workers.feed.agreement import agreement
 from workers.feed.keys import REGISTRY, is_feed_name
@@ -32,6 +31,7 @@ from workers.message.decode import decode
 from workers.printable import printable
 from workers.reading.registry import listed
 from workers.reading.status import status
+from workers.session import preflight
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(180 * FACTOR)]
@@ -52,7 +52,7 @@ def worked(embedded_url):
     """A feed with two snapshots, no worker, and one more entry that waits."""
     with Store(embedded_url, "fuzzed", block_ms=1) as store:
         push(store, rows(COUNT))
-        running = engine(store, snapshot_every=15)
+        running = session(store, snapshot_every=15)
         drain(running, COUNT)
         running.snapshot()
         store.register()
@@ -94,7 +94,7 @@ def commands(store):
     yield lambda: preflight.check(store, agreement(CONFIG, Limits()))
     yield lambda: status(store)
     yield lambda: verify(store)
-    yield lambda: engine(store)
+    yield lambda: session(store)
 
 
 def pairs(flat):
@@ -191,7 +191,7 @@ def test_whatever_stands_in_the_state_of_a_combination_is_named_in_one_line(comb
 def go_on(url):
     combination = Combination(url, batch=10)
     try:
-        combination.engine.advance()
+        combination.session.advance()
     finally:
         combination.abandon()
 
@@ -264,14 +264,14 @@ def test_entries_under_any_ids_are_answered_under_them_and_again_by_the_next_wor
                 store.call("XADD", store.keys.input, b"%d-%d" % pair, *entry)
             if not found:
                 return
-            running = engine(store, batch=4, snapshot_every=5)
+            running = session(store, batch=4, snapshot_every=5)
             drain(running, len(found))
             if not is_crashed:
                 run(running.snapshot)
             expected = outcome(store)
             assert [parse_id(entry[0]) for entry in expected[0][0]] == found
             run(lambda: status(store))
-            run(lambda: advance(engine(store)))
+            run(lambda: advance(session(store)))
             assert outcome(store) == expected
             assert verify(store).is_identical
         finally:
@@ -290,7 +290,7 @@ def test_a_flood_of_labels_is_answered_and_goes_on(embedded_url, feed):
             label = f"{i}-" + "é" * choose.choice((0, 1, 250, 254, 1000))
             fields = ["x", f"[{i % 7},{i % 3}]", "y", label if i % 5 else "a"]
             store.call("XADD", store.keys.input, f"{i}-0", *fields)
-        running = engine(store, batch=32, config=LABELS)
+        running = session(store, batch=32, config=LABELS)
         drain(running, count, 60.0 * FACTOR)
         answers = [json.loads(payload) for _, payload in payloads(store)[0]]
         assert len(answers) == count

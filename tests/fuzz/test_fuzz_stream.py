@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_steps import advance
+from session_steps import advance
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
@@ -21,14 +21,14 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.schema import FeatureSchema
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine.loop import Engine
-from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
 from workers.feed.position import START
 from workers.feed.retention import Retention
 from workers.message import entry_decode
 from workers.message.version import VERSION
 from workers.session.answer import process
+from workers.session.recovery import Recovery
+from workers.session.session import Session
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(
@@ -129,7 +129,7 @@ class Mixture:
         stop = Stop()
         ours = agreement(CONFIG, LIMITS)
         recovery = Recovery(store, ours, LIMITS, lambda: OnlinePredictor(CONFIG), "tester", stop)
-        self.engine = Engine(store, recovery, LIMITS, batch=256, snapshot_every=CHUNK // 2)
+        self.session = Session(store, recovery, LIMITS, batch=256, snapshot_every=CHUNK // 2)
         self.alone, self.position = OnlinePredictor(CONFIG), START
         self.pushed = self.real = 0
 
@@ -137,8 +137,8 @@ class Mixture:
         """Push entries, let the feed answer them, and compare the real ones."""
         first = self.pushed + 1
         self._push(entries)
-        while self.engine.position.seq < self.pushed:
-            advance(self.engine)
+        while self.session.position.seq < self.pushed:
+            advance(self.session)
         expected = self._expected([e for e, is_real in zip(entries, real, strict=True) if is_real])
         after, upto = b"%d-0" % (first - 1), b"%d-0" % self.pushed
         out = [e[1][1] for page in self.store.pages(self.store.keys.out, after, upto) for e in page]
@@ -195,7 +195,7 @@ def used_memory(store):
 def test_a_few_thousand_fuzzed_entries_change_no_real_answer(embedded_url, feed):
     mixture, _ = run(embedded_url, feed, 6000, chunk=1500)
     assert mixture.pushed - mixture.real > 5000
-    assert mixture.engine.position.n == mixture.real > 200
+    assert mixture.session.position.n == mixture.real > 200
 
 
 @pytest.mark.fuzz
@@ -203,5 +203,5 @@ def test_a_few_thousand_fuzzed_entries_change_no_real_answer(embedded_url, feed)
 def test_very_many_fuzzed_entries_change_no_real_answer_and_take_no_memory(embedded_url, feed):
     total = int(os.environ.get("FUZZ_ENTRIES", "1000000"))
     mixture, growth = run(embedded_url, feed, total, CHUNK)
-    assert mixture.engine.position.n == mixture.real > total / 50
+    assert mixture.session.position.n == mixture.real > total / 50
     assert max(growth) < 50 * MEGABYTE

@@ -8,8 +8,7 @@ from collections import Counter
 import hypothesis.strategies as st
 import pytest
 import redis
-from engine_steps import advance, answer_batch
-from fault_feed import engine
+from fault_feed import session
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -18,6 +17,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from session_steps import advance, answer_batch
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
@@ -101,7 +101,7 @@ class History(RuleBasedStateMachine):
         self.pushed = []  # ID, x, y, id of every entry that is still to be answered or was
         self.learned = []  # id and number of each entry that was answered and had one
         self.ids, self.steps = itertools.count(1), itertools.count()
-        self.worker = engine(self.store, batch=3, **OPTIONS)
+        self.worker = session(self.store, batch=3, **OPTIONS)
         self.zombie = None
         self.model = OnlinePredictor(CONFIG)
         self.checked = START  # as far as the answers were compared with the model
@@ -157,13 +157,13 @@ class History(RuleBasedStateMachine):
     @rule(batch=st.integers(1, 8))
     @counted
     def crash(self, batch):
-        self.worker = engine(self.store, batch=batch, **OPTIONS)
+        self.worker = session(self.store, batch=batch, **OPTIONS)
 
     @rule()
     @counted
     def stop_in_order(self):
         self.worker.snapshot()
-        self.worker = engine(self.store, **OPTIONS)
+        self.worker = session(self.store, **OPTIONS)
 
     @precondition(lambda self: self.zombie is None)
     @rule()
@@ -172,7 +172,7 @@ class History(RuleBasedStateMachine):
         """Another worker takes over; what the paused one has in mind stays in its mind."""
         self.zombie = self.worker
         self.store = self.connected()
-        self.worker = engine(self.store, batch=4, **OPTIONS)
+        self.worker = session(self.store, batch=4, **OPTIONS)
 
     @precondition(lambda self: self.zombie is not None)
     @rule(leaves_snapshot=st.booleans())
@@ -223,14 +223,14 @@ class History(RuleBasedStateMachine):
             self.store._connection.patience = 5.0
             self.store.call("CONFIG", "SET", "maxmemory", "0")
         assert self.everything() == before
-        self.worker = engine(self.store, **OPTIONS)  # what it had learned was not committed
+        self.worker = session(self.store, **OPTIONS)  # what it had learned was not committed
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
     @counted
     def delete_before_it_was_read(self, data):
         """Nobody can see this on Redis 6.2: such an entry was never there."""
-        self.worker = engine(self.store, **OPTIONS)  # the one before may have read it ahead
+        self.worker = session(self.store, **OPTIONS)  # the one before may have read it ahead
         gone = data.draw(st.sampled_from(self.waiting))
         self.store.call("XDEL", self.store.keys.input, gone[0])
         self.pushed.remove(gone)
@@ -244,12 +244,12 @@ class History(RuleBasedStateMachine):
         held = self.store.call("XRANGE", key, "-", "+")
         self.store.call("XDEL", key, data.draw(st.sampled_from(self.replayed()))[0])
         with pytest.raises(InputLost):
-            engine(self.store, **OPTIONS)
+            session(self.store, **OPTIONS)
         assert self.everything()[1] == before
         self.store.call("DEL", key)
         for entry_id, fields in held:
             self.store.call("XADD", key, entry_id, *fields)
-        self.worker = engine(self.store, **OPTIONS)
+        self.worker = session(self.store, **OPTIONS)
 
     def replayed(self):
         """Return the entries that a restart would answer again whatever snapshot is damaged."""

@@ -1,16 +1,16 @@
-"""A small feed that an engine in this process answers, and what an archive of it must hold."""
+"""A small feed that a session in this process answers, and what an archive of it must hold."""
 
 import json
 from contextlib import contextmanager
 
-from engine_steps import answer_batch, refitter
+from session_steps import answer_batch, refitter
 
 from workers.config.settings import WorkerSettings
-from workers.engine import assembly
-from workers.engine.opening import open_store
 from workers.history.archive.archiver import Archiver
 from workers.history.archive.identity import locked
 from workers.history.archive.layout import feed_directory
+from workers.session import assembly
+from workers.session.opening import open_store
 from workers.stop import Stop
 
 DAY = 86_400_000
@@ -38,22 +38,22 @@ def push(store, begin, end, **more):
 
 @contextmanager
 def answering(url, feed, **changes):
-    """Open an engine of a feed, and a function that lets it answer all that waits."""
+    """Open a session of a feed, and a function that lets it answer all that waits."""
     settings, stop = WorkerSettings(**SMALL | changes), Stop()
     with (
         open_store(feed, settings, url, stop) as store,
         refitter(settings) as refits,
     ):
-        engine = assembly.assemble(store, settings, refits, stop, "tester")
+        session = assembly.assemble(store, settings, refits, stop, "tester")
 
         def answer(most=1000):
             for _ in range(most):
-                before = engine.position.seq
-                answer_batch(engine)
-                if engine.position.seq == before:
+                before = session.position.seq
+                answer_batch(session)
+                if session.position.seq == before:
                     return
 
-        yield store, answer, engine
+        yield store, answer, session
 
 
 def stream(store, name):

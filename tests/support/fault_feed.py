@@ -1,19 +1,19 @@
-"""A small feed for tests of faults: its examples, an engine on it, and what it answered."""
+"""A small feed for tests of faults: its examples, a session on it, and what it answered."""
 
 import json
 import time
 
 import numpy as np
-from engine_steps import answer_batch
+from session_steps import answer_batch
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
 from workers.config.settings import Limits
-from workers.engine.loop import Engine
-from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
 from workers.refit.pooled_refitter import PooledRefitter
+from workers.session.recovery import Recovery
+from workers.session.session import Session
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(
@@ -40,8 +40,8 @@ def push(store, entries, first=1):
         store.call("XADD", store.keys.input, f"{first + i}-0", *fields)
 
 
-def engine(store, batch=10, config=CONFIG, stop=None, refits=None, limits=None, **options):
-    """Return an engine that has taken the feed over."""
+def session(store, batch=10, config=CONFIG, stop=None, refits=None, limits=None, **options):
+    """Return a session that has taken the feed over."""
     limits, stop = limits or Limits(), stop or Stop()
     refits = refits or InlineRefitter(config)
 
@@ -51,11 +51,11 @@ def engine(store, batch=10, config=CONFIG, stop=None, refits=None, limits=None, 
 
     recovery = Recovery(store, agreement(config, limits), limits, fresh, "tester", stop)
     background = refits if isinstance(refits, PooledRefitter) else None
-    return Engine(store, recovery, limits, batch=batch, refits=background, **options)
+    return Session(store, recovery, limits, batch=batch, refits=background, **options)
 
 
 def drain(running, count, seconds=150.0):
-    """Let an engine work until it has answered `count` entries; the first compiles it all."""
+    """Let a session work until it has answered `count` entries; the first compiles it all."""
     deadline = time.monotonic() + seconds
     while running.position.seq < count:
         assert time.monotonic() < deadline, f"{running.position.seq} of {count} answered"

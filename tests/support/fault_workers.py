@@ -181,10 +181,10 @@ def _warm():
     import workers.cli.combine
     import workers.cli.worker
     import workers.combine.service
-    import workers.fleet.hosting
     import workers.refit.served_learner
+    import workers.runner.hosting
 
-    assert workers.fleet.hosting
+    assert workers.runner.hosting
     assert workers.refit.served_learner
     assert workers.combine.service
     assert workers.cli.combine

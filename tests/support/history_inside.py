@@ -12,15 +12,15 @@ import time
 from collections import Counter
 from contextlib import suppress
 
-from engine_steps import advance, answer_batch
 from fault_feed import push
 from history_modes import FEEDS, RETAINED, SECOND, TARGET, entries_of
 from history_parts import Combination, Consumer, Worker, fenced
 from history_results import found_in
+from session_steps import advance, answer_batch
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.engine.loop import Engine
+from workers.session.session import Session
 
 SECONDS = 90.0
 """After which a history counts as stuck."""
@@ -108,8 +108,8 @@ class Inside:
         for _ in range(8 if is_all_there else self._choose.randint(1, 4)):
             self._act(self._choose.choice((advance, advance, answer_batch)))
             if self._combination is not None:
-                answer_batch(self._second.engine)
-                self._combination.engine.advance()
+                answer_batch(self._second.session)
+                self._combination.session.advance()
 
     def _act(self, how):
         """Let the worker do something; in a pair, now and then the other one takes over."""
@@ -117,7 +117,7 @@ class Inside:
             self.resume()
             if "two" in self.mode:
                 self.pause()
-        assert not fenced(how, self._worker.engine), "the newest worker was refused"
+        assert not fenced(how, self._worker.session), "the newest worker was refused"
 
     def _consume(self):
         if self._consumer is None:
@@ -146,7 +146,7 @@ class Inside:
         return found
 
     def _found(self):
-        self._worker.engine.finish_commit()
+        self._worker.session.finish_commit()
         if self._consumer is not None:
             self._consumer.read(1000)
         read = self._consumer and self._consumer.answers
@@ -182,7 +182,7 @@ class Inside:
         self._worker = self._new_worker()
 
     def stop_in_order(self):
-        self._worker.engine.snapshot()
+        self._worker.session.snapshot()
         self._worker.abandon()
         self._worker = self._new_worker()
 
@@ -199,11 +199,11 @@ class Inside:
         if self._other is None:
             return False
         other, self._other = self._other, None
-        how = self._choose.choice((Engine.snapshot, answer_batch, Engine.finish_commit))
-        newest = self._worker.engine
-        assert not fenced(Engine.finish_commit, newest), "the newest worker was refused"
+        how = self._choose.choice((Session.snapshot, answer_batch, Session.finish_commit))
+        newest = self._worker.session
+        assert not fenced(Session.finish_commit, newest), "the newest worker was refused"
         before = self._direct[FEEDS[0]].state()
-        if not fenced(how, other.engine):
+        if not fenced(how, other.session):
             assert self._direct[FEEDS[0]].state() == before, "two workers wrote"
         other.abandon()
         return True

@@ -3,8 +3,8 @@
 import itertools
 
 import redis
-from engine_steps import OwnRefits
 from history_modes import FEEDS, GROUP, JOIN_WINDOW, TARGET
+from session_steps import OwnRefits
 
 from online_svm.predictor.combiner import CombinerConfig
 from online_svm.refit.inline import InlineRefitter
@@ -13,13 +13,13 @@ from workers.combine.engine import CombineEngine
 from workers.combine.service import JoinSettings
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore
-from workers.engine.assembly import assemble
-from workers.engine.downstream import AcknowledgedGate
-from workers.engine.opening import open_store
 from workers.errors import Fenced
 from workers.feed.agreement import bound_to
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
+from workers.session.assembly import assemble
+from workers.session.downstream import AcknowledgedGate
+from workers.session.opening import open_store
 from workers.stop import Stop
 
 REPLY, PATIENCE = 0.15, 60.0
@@ -34,7 +34,7 @@ def impatient(store):
 
 
 class Worker:
-    """An engine with connections, and a refit process, of its own.
+    """A session with connections, and a refit process, of its own.
 
     Parameters
     ----------
@@ -55,14 +55,14 @@ class Worker:
             self._own, self.refits = None, InlineRefitter(config)
         begins = self.store.state() is None
         try:
-            self.engine = assemble(
+            self.session = assemble(
                 self.store, settings, self.refits, stop, "history", begins=begins
             )
         except BaseException:
             self.abandon()
             raise
-        if isinstance(self.engine._gate, AcknowledgedGate):
-            self.engine._gate._seconds = 0.001
+        if isinstance(self.session._gate, AcknowledgedGate):
+            self.session._gate._seconds = 0.001
 
     @property
     def refit_pid(self):
@@ -83,7 +83,7 @@ class Combination:
         self.target = impatient(TargetStore(url, TARGET, block_ms=1))
         settings = CombinerConfig(classes=("a", "b"))
         joined = JoinSettings(feeds=FEEDS, join_window=JOIN_WINDOW)
-        self.engine = CombineEngine(
+        self.session = CombineEngine(
             self.target, [Source(store) for store in self._stores], settings, JOIN_WINDOW,
             bound_to({"combination": settings, "join": joined}), "history", Stop(), batch,
             begins=self.target.state() is None,
@@ -136,10 +136,10 @@ class Consumer:
         self._client.close()
 
 
-def fenced(act, engine):
-    """Return whether a worker finds itself replaced when its engine acts."""
+def fenced(act, session):
+    """Return whether a worker finds itself replaced when its session acts."""
     try:
-        act(engine)
+        act(session)
     except Fenced:
         return True
     return False

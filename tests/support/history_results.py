@@ -78,7 +78,7 @@ def uninterrupted(mode, seed, count, url):
         worker = Worker(url, feed, settings[feed])
         try:
             push(worker.store, entries)
-            drain(worker.engine, len(entries))
+            drain(worker.session, len(entries))
         finally:
             worker.abandon()
     if "combine" in mode:
@@ -89,9 +89,9 @@ def uninterrupted(mode, seed, count, url):
 def _combine(url, count):
     combination = Combination(url, batch=64)
     try:
-        while combination.engine.advance():
+        while combination.session.advance():
             pass
-        assert combination.engine.position.seq == count, combination.engine.position
+        assert combination.session.position.seq == count, combination.session.position
     finally:
         combination.abandon()
 

@@ -6,13 +6,13 @@ import time
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
-from engine_steps import advance, refitter, shared_pool
+from session_steps import advance, refitter, shared_pool
 
 from online_svm.refit.inline import InlineRefitter
 from workers.config.settings import WorkerSettings
-from workers.engine.assembly import assemble
 from workers.feed.selection import Selection
-from workers.fleet import service
+from workers.runner import service
+from workers.session.assembly import assemble
 from workers.stop import Stop
 
 SETTINGS = {
@@ -102,15 +102,15 @@ def running(patterns, url, **options):
 
 
 def answer_alone(store, count, given, *, inline=False):
-    """Let an engine of its own answer a feed, as a worker with one feed does.
+    """Let a session of its own answer a feed, as a worker with one feed does.
 
     With `inline` its refits are computed in this process, whatever the settings say.
     """
     stop = Stop()
     refits = nullcontext(InlineRefitter(given.predictor)) if inline else refitter(given, stop)
     with refits as used:
-        engine = assemble(store, given, used, stop, "alone")
-        while engine.position.seq < count:
-            advance(engine)
-            engine.finish_commit()
-        engine.snapshot()
+        session = assemble(store, given, used, stop, "alone")
+        while session.position.seq < count:
+            advance(session)
+            session.finish_commit()
+        session.snapshot()

@@ -4,10 +4,10 @@ import json
 from contextlib import contextmanager
 
 import numpy as np
-from engine_steps import answer_batch, refitter
+from session_steps import answer_batch, refitter
 
 from workers.config.settings import WorkerSettings
-from workers.engine.assembly import assemble
+from workers.session.assembly import assemble
 from workers.stop import Stop
 
 COUNT = 120
@@ -35,7 +35,7 @@ def push(store, count=COUNT, first=1, milliseconds=None):
 
 @contextmanager
 def working(store, telemetry, stop=None, **settings):
-    """Yield an engine that has taken over the feed."""
+    """Yield a session that has taken over the feed."""
     chosen, stop = WorkerSettings(**(SETTINGS | settings)), stop or Stop()
     with refitter(chosen, stop, telemetry) as refits:
         yield assemble(store, chosen, refits, stop, "test", telemetry=telemetry)
@@ -43,9 +43,9 @@ def working(store, telemetry, stop=None, **settings):
 
 def work(store, telemetry, upto=COUNT, leaves_snapshot=True, **settings):
     """Answer a feed; return the digest."""
-    with working(store, telemetry, **settings) as engine:
-        while engine.position.seq < upto:
-            answer_batch(engine)
+    with working(store, telemetry, **settings) as session:
+        while session.position.seq < upto:
+            answer_batch(session)
         if leaves_snapshot:
-            engine.snapshot()
-        return engine.position.digest
+            session.snapshot()
+        return session.position.digest

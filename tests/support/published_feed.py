@@ -3,17 +3,17 @@
 import json
 
 import numpy as np
-from engine_steps import answer_batch
+from session_steps import answer_batch
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import Limits
-from workers.engine.loop import Engine
-from workers.engine.publisher import Publisher
-from workers.engine.recovery import Recovery
 from workers.feed.agreement import agreement
 from workers.feed.position import Position
 from workers.message.encode import encode_block
+from workers.session.publisher import Publisher
+from workers.session.recovery import Recovery
+from workers.session.session import Session
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, metrics_every=10, gamma=0.5)
@@ -32,18 +32,18 @@ def push(store, rows):
     store.append(store.keys.input, [(b"*", [b"x", json.dumps(x), b"y", y]) for x, y in rows])
 
 
-def engine(store, every=20, config=CONFIG, batch=10, **options):
-    """Return an engine that publishes; its clock stands, so nothing is postponed."""
+def session(store, every=20, config=CONFIG, batch=10, **options):
+    """Return a session that publishes; its clock stands, so nothing is postponed."""
     limits, stop = Limits(), Stop()
     recovery = Recovery(
         store, agreement(config, limits), limits, lambda: OnlinePredictor(config), "tester", stop
     )
     made = Publisher(store, every, clock=lambda: 0.0, pause=0.0, **options)
-    return Engine(store, recovery, limits, batch=batch, publisher=made)
+    return Session(store, recovery, limits, batch=batch, publisher=made)
 
 
 def work(running, count):
-    """Let an engine answer up to `count` entries, and know what became of its publications."""
+    """Let a session answer up to `count` entries, and know what became of its publications."""
     while running.position.seq < count:
         answer_batch(running)
     answer_batch(running)

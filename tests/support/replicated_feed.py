@@ -5,8 +5,8 @@ import signal
 import threading
 import time
 
-from engine_steps import run
-from fault_feed import engine, outcome, rows, wait_until
+from fault_feed import outcome, rows, session, wait_until
+from session_steps import run
 
 from workers.broker import embedded
 from workers.broker.store import Store
@@ -37,7 +37,7 @@ class Answering:
     def _run(self):
         try:
             with self.store:
-                running = engine(
+                running = session(
                     self.store, stop=self.stop, keep_input=True, snapshot_every=60,
                     observe=self._observe,
                 )  # fmt: skip

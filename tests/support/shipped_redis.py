@@ -113,7 +113,7 @@ class ShippedRedis:
                     return
 
     def stop(self):
-        """Stop it by SIGTERM, as systemd and container engines do."""
+        """Stop it by SIGTERM, as systemd and container sessions do."""
         self._process.terminate()
         assert self._process.wait(20) == 0
 

@@ -36,7 +36,7 @@ def refused(
     Fenced
         If a newer worker owns the feed.
     PositionMoved, BatchChanged, InvalidStoredSnapshot
-        If the engine can continue after reading its position again.
+        If the session can continue after reading its position again.
     StateLost, InputLost, OutputAhead, WrongKeyType
         If the feed cannot be continued.
     """

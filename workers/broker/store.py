@@ -237,7 +237,7 @@ class Store(FeedReader):
         Fenced
             If a newer worker owns the feed.
         PositionMoved, BatchChanged, InvalidStoredSnapshot
-            If nothing was written, and the engine can continue after reading its position.
+            If nothing was written, and the session can continue after reading its position.
         StateLost, InputLost, OutputAhead, WrongKeyType
             If nothing was written, and the feed cannot be continued.
         """

@@ -227,10 +227,10 @@ def _tasks(ray: str | None) -> "Iterator[Compute | None]":
     if ray is None:
         yield None
         return
-    from workers.fleet.placed.connection import connected
+    from workers.placed.connection import connected
 
     with connected(ray) as module:
-        from workers.fleet.placed.backtest import RayTasks
+        from workers.placed.backtest import RayTasks
 
         yield RayTasks(module)
 

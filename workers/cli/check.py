@@ -65,10 +65,10 @@ def _checked(feed: str, loaded: "WorkerSettings", accept_environment: bool) -> "
         If a worker could not begin.
     """
     from workers.broker import permissions
-    from workers.engine import preflight
-    from workers.engine.known_feeds import KnownFeeds
-    from workers.engine.opening import commands_of, open_store
     from workers.monitor.watching import check_outlets
+    from workers.session import preflight
+    from workers.session.known_feeds import KnownFeeds
+    from workers.session.opening import commands_of, open_store
 
     check_outlets(loaded)
     url = loaded.url or attached_url()

@@ -104,8 +104,8 @@ def combine(
     """
     from workers.cli import logs
     from workers.combine import service
-    from workers.engine.known_feeds import KnownFeeds
     from workers.monitor.watching import watching
+    from workers.session.known_feeds import KnownFeeds
 
     logs.configure(log_format)
     named: dict[str, object] = {

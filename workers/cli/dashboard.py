@@ -54,7 +54,7 @@ def dashboard(
     It only reads. --json prints the address of the page as JSON.
     """
     from workers.feed.selection import Selection
-    from workers.fleet.shard import Shard
+    from workers.runner.shard import Shard
 
     Selection(feeds or ("*",))  # raises for what is no name
     owns = None if shard is None else Shard.parse(shard).owns

@@ -9,11 +9,11 @@ import typer
 from workers.cli.common import Config, Json, Redis, note
 from workers.cli.fleet_shards import AUTO, Address, loaded, opened, print_shards
 from workers.cli.options import with_settings
-from workers.fleet.shard import MOST
+from workers.runner.shard import MOST
 
 if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
-    from workers.fleet.placed.definition import FleetDefinition
+    from workers.placed.definition import FleetDefinition
 
 FLEET, PLACED = "fleet", 60.0
 
@@ -131,7 +131,7 @@ def _defined(
     from workers.config import feed_sections
     from workers.config.setting_sources import settings_file
     from workers.feed.selection import Selection
-    from workers.fleet.placed.definition import FleetDefinition, check_stored, told_settings
+    from workers.placed.definition import FleetDefinition, check_stored, told_settings
 
     Selection(feeds)  # raises for what is no name
     sections = feed_sections.sections(settings_file(config))
@@ -146,7 +146,7 @@ def _defined(
 def _start(
     definition: "FleetDefinition", replicas: int | None, general: "WorkerSettings", place: _Place
 ) -> None:
-    from workers.fleet.placed.operations import start
+    from workers.placed.operations import start
 
     with opened(general, place.address, place.name) as (store, actors):
         before = store.get() if replicas is None else None
@@ -156,7 +156,7 @@ def _start(
 
 
 def _scale(replicas: int, settings: "WorkerSettings", place: _Place) -> None:
-    from workers.fleet.placed.operations import scale, stop
+    from workers.placed.operations import scale, stop
 
     with opened(settings, place.address, place.name) as (store, actors):
         if replicas:

@@ -11,8 +11,8 @@ from workers.cli.common import show, show_json
 
 if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
-    from workers.fleet.placed.actors import Actors
-    from workers.fleet.placed.definition import FleetStore
+    from workers.placed.actors import Actors
+    from workers.placed.definition import FleetStore
 
 Address = Annotated[
     str,
@@ -46,9 +46,9 @@ def opened(
 ) -> "Iterator[tuple[FleetStore, Actors]]":
     """Connect to Redis, then to Ray."""
     from workers.broker.connection import Connection
-    from workers.fleet.placed.actors import Actors
-    from workers.fleet.placed.connection import connected
-    from workers.fleet.placed.definition import FleetStore, access_of
+    from workers.placed.actors import Actors
+    from workers.placed.connection import connected
+    from workers.placed.definition import FleetStore, access_of
     from workers.stop import Stop
 
     access = access_of(settings)

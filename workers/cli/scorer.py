@@ -7,7 +7,7 @@ import typer
 from workers.cli.common import Config, Feed, Redis
 from workers.cli.options import with_some_settings
 from workers.fast_imports import importing
-from workers.fleet.scorer.settings import ScorerSettings
+from workers.scorer.settings import ScorerSettings
 
 _DEFAULT = ScorerSettings()
 
@@ -90,9 +90,9 @@ def scorer(
         from workers.cli import logs
         from workers.cli.common import attached_url
         from workers.config.settings import load
-        from workers.fleet.scorer import service
-        from workers.fleet.scorer.counts import ScorerCounts
-        from workers.fleet.scorer.endpoint import serving_scorer
+        from workers.scorer import service
+        from workers.scorer.counts import ScorerCounts
+        from workers.scorer.endpoint import serving_scorer
 
         given = {
             key: value for key, value in (shared | {"redis": redis}).items() if value is not None

@@ -11,7 +11,7 @@ from workers.errors import BadConfiguration
 from workers.fast_imports import importing
 
 if TYPE_CHECKING:
-    from workers.fleet.shard import Shard
+    from workers.runner.shard import Shard
 
 Feeds = Annotated[
     list[str],
@@ -94,10 +94,10 @@ def worker(
     # Slow imports come last, so that a wrong setting is reported at once.
     with importing():
         from workers.cli.worker_progress import LoggedProgress, WorkerProgress
-        from workers.engine.known_feeds import KnownFeeds
-        from workers.fleet import service
         from workers.monitor.watching import watching
         from workers.monitor.webhook_post import receiver_of
+        from workers.runner import service
+        from workers.session.known_feeds import KnownFeeds
         from workers.stop import Stop, signals
 
     named = [known.of(feed) for feed in selection.names]
@@ -134,7 +134,7 @@ def _open_page(
 
 def _shard(text: str) -> "Shard":
     """Return the shard of an option; say where it stands by."""
-    from workers.fleet.shard import Shard
+    from workers.runner.shard import Shard
 
     shard = Shard.parse(text)
     if shard.index >= shard.count:

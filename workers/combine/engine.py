@@ -12,12 +12,12 @@ from workers.combine.answers import Answering, Outcome
 from workers.combine.join import Join, Mark
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore, decode_joined, encode_joined
-from workers.engine.ownership import Ownership
-from workers.engine.telemetry import Telemetry
 from workers.errors import PositionMoved, StateLost, Stopped
 from workers.feed.commit import Commit
 from workers.feed.position import Position
 from workers.feed.state import Agreement
+from workers.session.ownership import Ownership
+from workers.session.telemetry import Telemetry
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.combine")

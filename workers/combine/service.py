@@ -16,13 +16,13 @@ from workers.broker.store import Store
 from workers.combine.engine import CombineEngine, Observer
 from workers.combine.sources import Source
 from workers.combine.store import TargetStore
-from workers.engine import preflight
-from workers.engine.known_feeds import KnownFeeds
-from workers.engine.preflight import Preflight
 from workers.errors import BadConfiguration
 from workers.feed.agreement import bound_to, check_names, stored_groups
 from workers.feed.state import Agreement
 from workers.monitor.watch import WorkerWatch
+from workers.session import preflight
+from workers.session.known_feeds import KnownFeeds
+from workers.session.preflight import Preflight
 from workers.stop import Stop, signals
 
 log = structlog.get_logger("online_svm.combine")

@@ -136,8 +136,8 @@ def warm_up() -> None:
 
     from online_svm.config import PredictorConfig
     from online_svm.predictor.online_predictor import OnlinePredictor
-    from workers.engine.assembly import load_compiler
     from workers.refit.pool import RefitPool
+    from workers.session.assembly import load_compiler
 
     load_compiler()  # as a worker does when it begins
     for classes in (("a", "b"), ("a", "b", "c")):

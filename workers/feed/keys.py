@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def fleet_key(name: str) -> str:
-    """Return the key of a fleet's definition; see `workers.fleet.placed.definition`.
+    """Return the key of a fleet's definition; see `workers.placed.definition`.
 
     Raises
     ------

@@ -10,7 +10,6 @@ from typing_extensions import override
 from workers.broker.backoff import delays
 from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
-from workers.engine.telemetry import Stage, Telemetry
 from workers.errors import StateLost
 from workers.feed.commit import Commit
 from workers.feed.keys import FeedKeys
@@ -19,6 +18,7 @@ from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, deliver
 from workers.reading.alarms import raised_alarms
 from workers.reading.answers import message
 from workers.reading.silences import Silences
+from workers.session.telemetry import Stage, Telemetry
 
 AT_WORK: tuple[Stage, ...] = ("replaying", "answering")
 """Stages in which a worker has the feed; a standby leaves the alarms to the other."""

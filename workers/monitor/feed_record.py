@@ -7,10 +7,10 @@ from typing import Literal, get_args
 import orjson
 from typing_extensions import override
 
-from workers.engine.telemetry import Stage
 from workers.feed.commit import Commit
 from workers.monitor.durations import Durations
 from workers.monitor.feed_alarms import AlarmTelemetry, FeedAlarms
+from workers.session.telemetry import Stage
 from workers.trouble import Trouble
 
 Duration = Literal["batch", "commit", "refit", "refit_wait", "replay"]

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from workers.engine.telemetry import Stage
 from workers.monitor.health import Probes
+from workers.session.telemetry import Stage
 
 TICK = 1.0
 """Seconds between two messages; less where the watchdog asks for it."""

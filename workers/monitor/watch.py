@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from workers.config.settings import WorkerSettings
-from workers.engine.telemetry import Stage
 from workers.monitor.feed_record import FeedRecord
 from workers.monitor.webhook import Webhooks
+from workers.session.telemetry import Stage
 from workers.trouble import Trouble
 
 

@@ -1,1 +1,1 @@
-"""One feed at work: replay, answers, the snapshot format; no thread, no loop."""
+"""One feed at work: preflight, recovery, replay, answer, commit, snapshots; no loop."""

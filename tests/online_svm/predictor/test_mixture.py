@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_steps import OwnRefits
+from session_steps import OwnRefits
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from drifting import cheap, inverted
-from engine_steps import OwnRefits
 from predictor_payloads import in_batches, payloads
+from session_steps import OwnRefits
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot

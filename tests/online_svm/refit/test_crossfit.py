@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_steps import OwnRefits
+from session_steps import OwnRefits
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 

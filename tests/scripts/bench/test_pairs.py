@@ -18,13 +18,13 @@ from scripts.command_line import main
 from workers.errors import BadConfiguration
 
 ROWS = [
-    Row("engine / null worker", 30_000.0, 60_000.0, unit="/s"),
-    Row("engine / reads and commits alone", 30_000.0, 90_000.0, unit="/s"),
+    Row("session / null worker", 30_000.0, 60_000.0, unit="/s"),
+    Row("session / reads and commits alone", 30_000.0, 90_000.0, unit="/s"),
 ]
 
 PYTHON = sys.executable
 
-# Stands for the interpreter of a checkout: notes that it ran, and prints an ever slower engine.
+# Stands for the interpreter of a checkout: notes that it ran, and prints an ever slower session.
 FAKE = """#!{python}
 import json, os, pathlib, sys
 log = pathlib.Path("{log}")
@@ -36,7 +36,7 @@ assert pathlib.Path.cwd() == pathlib.Path("{directory}")
 if pathlib.Path("broken").exists():
     raise SystemExit("out of memory")
 ours, peer = {speed} / ran, 100.0 / ran
-print(json.dumps({{"name": "engine / null worker", "ours": ours, "peer": peer, "unit": "/s"}}))
+print(json.dumps({{"name": "session / null worker", "ours": ours, "peer": peer, "unit": "/s"}}))
 """
 
 
@@ -75,7 +75,7 @@ def test_the_two_take_turns_and_each_begins_every_other_pair(old, tmp_path):
     lines = (tmp_path / "log").read_text().splitlines()
     assert lines[0] == "new scripts/bench worker --examples 600 --json"
     assert lines[1] == "old -m workers.cli bench worker --examples 600 --json"
-    assert [(one.name, one.pairs) for one in found] == [("engine", 4), ("peer: null worker", 4)]
+    assert [(one.name, one.pairs) for one in found] == [("session", 4), ("peer: null worker", 4)]
     # Both become slower with each run, at the same pace: the pairs do not see it.
     assert found[0].ratio == pytest.approx(2.0, rel=1e-5)
     assert found[1].ratio == pytest.approx(1.0, rel=0.02)
@@ -120,29 +120,29 @@ def test_a_directory_without_an_interpreter_is_named(tmp_path):
 def test_the_interval_is_that_of_a_paired_t_test_on_the_logarithms():
     rng = np.random.default_rng(0)
     ours, theirs = rng.lognormal(0.1, 0.05, 12), rng.lognormal(0.0, 0.05, 12)
-    found = PairedRatio.of("engine", ours.tolist(), theirs.tolist())
+    found = PairedRatio.of("session", ours.tolist(), theirs.tolist())
     peer = stats.ttest_rel(np.log(ours), np.log(theirs)).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((np.exp(peer.low), np.exp(peer.high)))
     assert found.ratio == pytest.approx(stats.gmean(ours / theirs))
 
 
 def test_every_figure_of_a_profile_and_of_a_row_is_read():
-    profile = Profile("engine", 12.5, {"read": 0.5, "learn, validity": 1.25}, {"refit process": 2})
+    profile = Profile("session", 12.5, {"read": 0.5, "learn, validity": 1.25}, {"refit process": 2})
     results = [Row("window of 9", 0.25, 2.0), Agreement("Car", 1e-3, 1e-7), profile]
     assert speeds("\n".join(json.dumps(result.plain()) for result in results)) == {
         "window of 9": 4.0,
         "peer: window of 9": 0.5,
-        "engine: whole": 0.08,
-        "engine: read": 2.0,
-        "engine: learn, validity": 0.8,
-        "engine: processor time, refit process": 0.5,
-        "engine: processor time, all": 0.5,
+        "session: whole": 0.08,
+        "session: read": 2.0,
+        "session: learn, validity": 0.8,
+        "session: processor time, refit process": 0.5,
+        "session: processor time, all": 0.5,
     }
 
 
 def test_one_figure_beside_two_peers_is_one_figure():
     assert speeds("\n".join(json.dumps(row.plain()) for row in ROWS)) == {
-        "engine": 30_000.0,
+        "session": 30_000.0,
         "peer: null worker": 60_000.0,
         "peer: reads and commits alone": 90_000.0,
     }
@@ -156,8 +156,8 @@ def test_the_command_prints_each_ratio_with_its_interval(old, tmp_path, capsys, 
             main(app, "bench", [*command, *option])
         assert ended.value.code == 0
     first, _, *objects = capsys.readouterr().out.splitlines()
-    assert first.split()[:4] == ["engine", "2.000", "95", "%"]
-    assert [json.loads(one)["name"] for one in objects] == ["engine", "peer: null worker"]
+    assert first.split()[:4] == ["session", "2.000", "95", "%"]
+    assert [json.loads(one)["name"] for one in objects] == ["session", "peer: null worker"]
     assert len(ran(tmp_path)) == 4
     assert json.loads((tmp_path / "pairs-worker.jsonl").read_text().split("\n")[0])["options"] == [
         "--examples",
@@ -176,5 +176,5 @@ def test_this_checkout_is_as_fast_as_itself(tmp_path):
     python.chmod(0o755)
     asked = Comparison("profile", own, ("--examples", "600"))
     found = {one.name: one for one in pairs.run(asked, 2, tmp_path / "runs.jsonl")}
-    assert {"engine: whole", "default: whole", "engine: parse"} <= set(found)
-    assert 0.2 < found["engine: whole"].ratio < 5.0
+    assert {"session: whole", "default: whole", "session: parse"} <= set(found)
+    assert 0.2 < found["session: whole"].ratio < 5.0

@@ -14,7 +14,7 @@ from scripts.command_line import main
 LOADED = """
 import json, sys, sysconfig
 import workers.cli, workers.cli.worker, workers.cli.worker_progress
-import workers.fleet.service, workers.fleet.hosting
+import workers.runner.service, workers.runner.hosting
 site = sysconfig.get_path("purelib")
 inside = {m.split(".")[0] for m, v in list(sys.modules.items())
           if (getattr(v, "__file__", None) or "").startswith(site)}
@@ -37,7 +37,7 @@ def test_the_bare_imports_are_those_of_a_worker():
 
 
 def test_server_and_feed_are_checked_without_what_takes_long_to_load():
-    statement = LOADED.replace(", workers.fleet.hosting", "")
+    statement = LOADED.replace(", workers.runner.hosting", "")
     assert not loaded(statement) & {"numba", "scipy", "sklearn"}
 
 

@@ -3,16 +3,16 @@
 import time
 
 import pytest
-from engine_steps import answer_batch
-from fault_feed import drain, engine, push, rows
+from fault_feed import drain, push, rows, session
 from many_feeds import entries, has_answered, running, settings, wait_until
 from many_feeds import push as push_to
+from session_steps import answer_batch
 
 from workers.admin.backup_request import ask_ahead, current_backup
 from workers.admin.restore import NoSuchSnapshot, backup_of
 from workers.broker.lease import Holder
 from workers.broker.store import Store
-from workers.engine import snapshot_request
+from workers.session import snapshot_request
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_feed_at_rest_in_a_process_of_many_leaves_a_snapshot_when_asked(redis_
 def test_the_next_commit_of_a_busy_feed_brings_the_snapshot_and_only_one(store, monkeypatch):
     monkeypatch.setattr(snapshot_request, "EVERY", 0.0)
     push(store, rows(120))
-    answering = engine(store, batch=10)
+    answering = session(store, batch=10)
     drain(answering, 40)
     store.call("SET", store.keys.wanted, store.state().position.cursor, "PX", 60_000)
     found = set()
@@ -61,7 +61,7 @@ def test_the_next_commit_of_a_busy_feed_brings_the_snapshot_and_only_one(store, 
 
 def test_a_snapshot_that_holds_all_is_saved_without_asking(store):
     push(store, rows(60))
-    answering = engine(store)
+    answering = session(store)
     drain(answering, 60)
     answering.snapshot()
     assert current_backup(store, 30.0).reason is None
@@ -70,7 +70,7 @@ def test_a_snapshot_that_holds_all_is_saved_without_asking(store):
 
 def test_without_a_worker_at_work_the_newest_snapshot_is_saved_and_what_it_lacks_is_told(store):
     push(store, rows(120))
-    answering = engine(store, batch=10)
+    answering = session(store, batch=10)
     drain(answering, 60)
     answering.snapshot()
     kept = store.state().snapshot
@@ -94,7 +94,7 @@ def test_without_a_worker_at_work_the_newest_snapshot_is_saved_and_what_it_lacks
 )
 def test_a_feed_without_a_snapshot_says_why_there_is_none_now(store, seconds, reason):
     push(store, rows(30))
-    drain(engine(store), 30)
+    drain(session(store), 30)
     hold(store)
     waited = []
     with pytest.raises(NoSuchSnapshot, match="has no snapshot: ") as raised:
@@ -107,7 +107,7 @@ def test_a_feed_without_a_snapshot_says_why_there_is_none_now(store, seconds, re
 def test_what_is_asked_ahead_is_not_asked_again(store, monkeypatch):
     monkeypatch.setattr(snapshot_request, "EVERY", 0.0)
     push(store, rows(80))
-    answering = engine(store, batch=10)
+    answering = session(store, batch=10)
     drain(answering, 40)
     hold(store)
     ask_ahead(store, 30.0)
@@ -120,7 +120,7 @@ def test_what_is_asked_ahead_is_not_asked_again(store, monkeypatch):
 
 def test_a_user_that_may_not_ask_gets_the_newest_snapshot_and_is_told(store, redis_url, feed):
     push(store, rows(60))
-    answering = engine(store, batch=10)
+    answering = session(store, batch=10)
     drain(answering, 20)
     answering.snapshot()
     drain(answering, 60)
@@ -137,7 +137,7 @@ def test_a_request_of_another_type_stops_no_worker(store, monkeypatch):
     monkeypatch.setattr(snapshot_request, "EVERY", 0.0)
     store.call("RPUSH", store.keys.wanted, "x")
     push(store, rows(40))
-    drain(engine(store), 40)
+    drain(session(store), 40)
 
 
 def test_the_command_waits_for_the_worker_and_says_so(own_redis, run_command, tmp_path):

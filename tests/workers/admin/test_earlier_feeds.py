@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import earlier_feed
 import pytest
-from engine_steps import advance, refitter
+from session_steps import advance, refitter
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -14,14 +14,14 @@ from workers.admin.restore import restore
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.config.settings import Limits, WorkerSettings, load
-from workers.engine import preflight
-from workers.engine.assembly import assemble
-from workers.engine.opening import open_store
 from workers.errors import BadConfiguration
 from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.stored_settings import stored_settings
+from workers.session import preflight
 from workers.session.answer import process
+from workers.session.assembly import assemble
+from workers.session.opening import open_store
 from workers.stop import Stop
 
 NAME = earlier_feed.NAME
@@ -141,10 +141,10 @@ def answered(url, name, settings):
     with open_store(name, settings, url, stop) as store:
         found, used = preflight.run(store, settings)
         with refitter(used, stop) as refits:
-            engine = assemble(store, used, refits, stop, "later", begins=found.state is None)
-            while engine.position.seq < store.length(store.keys.input):
-                advance(engine)
-            engine.snapshot()
+            session = assemble(store, used, refits, stop, "later", begins=found.state is None)
+            while session.position.seq < store.length(store.keys.input):
+                advance(session)
+            session.snapshot()
         return used
 
 

@@ -1,7 +1,7 @@
 """`fork`: the kept input under a new name, also after it was cut off, and of a feed at work."""
 
 import pytest
-from fault_feed import COUNT, drain, engine, payloads, push, rows
+from fault_feed import COUNT, drain, payloads, push, rows, session
 
 from workers.admin import fork as forking
 from workers.broker.feed_reader import PAGE
@@ -88,7 +88,7 @@ def test_a_target_that_is_no_copy_of_this_source_is_refused(store, target, conte
 def test_a_target_that_a_worker_has_begun_is_refused(store, target):
     push(store, rows(20))
     forking.fork(store, target)
-    drain(engine(target), 20)
+    drain(session(target), 20)
     push(store, rows(5), first=30)
     with pytest.raises(BadConfiguration, match="exists"):
         forking.fork(store, target)
@@ -140,14 +140,14 @@ def test_a_fork_of_a_live_feed_with_its_settings_gives_the_answers_a_new_feed_ov
     redis_url, store, target, feed
 ):
     push(store, rows(600))
-    drain(engine(store, batch=10, snapshot_every=40), 600)
+    drain(session(store, batch=10, snapshot_every=40), 600)
     kept = entries_of(store)
     made = forking.fork(store, target)
     assert made.trimmed == 600 - len(kept) > 0
     assert made.total == len(kept) >= COUNT // 4
-    drain(engine(target), len(kept))
+    drain(session(target), len(kept))
     with Store(redis_url, f"{feed}-3", block_ms=20) as anew:
         anew.append(anew.keys.input, kept)
-        drain(engine(anew), len(kept))
+        drain(session(anew), len(kept))
         assert payloads(anew) == payloads(target)
     assert status(target).seq == len(kept)

@@ -1,8 +1,8 @@
 """`st` behind or ahead of `out` by whole commits: named, and mended where a replay proves it."""
 
 import pytest
-from engine_steps import answer_batch
-from fault_feed import CONFIG, drain, engine, outcome, payloads, push, rows
+from fault_feed import CONFIG, drain, outcome, payloads, push, rows, session
+from session_steps import answer_batch
 
 from workers.admin.repair import repair
 from workers.admin.repair_store import Change, RepairStore
@@ -11,7 +11,6 @@ from workers.broker.feed_reader import PAGE
 from workers.broker.lease import Holder
 from workers.cli import app as cli
 from workers.config.settings import Limits
-from workers.engine import preflight
 from workers.errors import (
     BadConfiguration,
     CommitRefused,
@@ -24,6 +23,7 @@ from workers.errors import (
 )
 from workers.feed.agreement import agreement
 from workers.reading.holder import FeedInUse
+from workers.session import preflight
 
 EARLIER, COUNT, ALL = 60, 120, 160
 
@@ -48,7 +48,7 @@ def checked(store):
 
 def answered(store, count, snapshot_every=1000):
     """Answer so many entries; return what the keys hold then."""
-    running = engine(store, snapshot_every=snapshot_every)
+    running = session(store, snapshot_every=snapshot_every)
     drain(running, count)
     return running
 
@@ -110,10 +110,10 @@ def test_a_state_behind_the_answers_is_moved_to_their_end_and_goes_on_with_the_s
     assert (done.before.seq, done.after.seq, done.appended) == (EARLIER, COUNT, 0)
     assert outcome(store) == complete
     checked(store)
-    drain(engine(store), ALL)
+    drain(session(store), ALL)
     repaired = outcome(store)
     put_back(store, dict.fromkeys(("state", "out", "met", "dlq")))
-    drain(engine(store), ALL)
+    drain(session(store), ALL)
     assert outcome(store) == repaired
 
 
@@ -152,12 +152,12 @@ def test_a_repair_that_was_cut_off_is_finished_by_the_next(store, whole, monkeyp
 
 
 def test_a_restore_gives_up_the_answers_that_are_missing_and_the_feed_goes_on(store, whole):
-    engine(store).snapshot()
+    session(store).snapshot()
     backup = backup_of(store)
     ahead(store, whole[0])
     restore(store, backup, overwrite=True)
     checked(store)
-    drain(engine(store), ALL)
+    drain(session(store), ALL)
     given = [int(at.partition(b"-")[0]) for at, _ in payloads(store)[0]]
     assert given == [*range(1, EARLIER + 1), *range(COUNT + 1, ALL + 1)]
 
@@ -284,7 +284,7 @@ def test_whoever_works_on_what_was_there_before_is_fenced(store, whole):
     kept, complete = whole
     behind(store, kept)
     put_back(store, {name: kept[name] for name in ("out", "met", "dlq")})
-    zombie = engine(store)
+    zombie = session(store)
     epoch = store.state().epoch
     drain(zombie, COUNT)
     behind(store, kept)

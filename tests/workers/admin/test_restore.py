@@ -5,7 +5,7 @@ import re
 
 import pytest
 from commands import work
-from fault_feed import COUNT, drain, engine, payloads, push, rows
+from fault_feed import COUNT, drain, payloads, push, rows, session
 
 from workers.admin import verify
 from workers.admin.backup import FORMAT, Backup, InvalidBackup
@@ -29,7 +29,7 @@ def lost(own_redis, tmp_path):
     """Answer half of a feed, and give its backup and what it answered after; lose all of Redis."""
     with Store(own_redis.url, "f", block_ms=20) as store:
         push(store, rows())
-        running = engine(store, batch=10)
+        running = session(store, batch=10)
         drain(running, MIDDLE)
         running.snapshot()
         path = tmp_path / "backup"
@@ -54,7 +54,7 @@ def test_a_restored_feed_goes_on_as_if_redis_had_never_been_lost(lost, server, s
         assert (found.position.seq, found.answers, found.waiting) == (MIDDLE, 0, 0)
         assert anew.keys.feed.encode() in anew.call("SMEMBERS", REGISTRY)
         push(anew, rows()[MIDDLE:], first=MIDDLE + 1)
-        running = engine(anew, batch=7, begins=False)
+        running = session(anew, batch=7, begins=False)
         drain(running, COUNT)
         running.snapshot()
         assert payloads(anew) == [after(stream, b"130-0") for stream in answers]
@@ -62,17 +62,17 @@ def test_a_restored_feed_goes_on_as_if_redis_had_never_been_lost(lost, server, s
         found = verify.verify(anew)
         assert found.is_identical
         assert found.answers == COUNT - MIDDLE
-        drain(engine(anew), COUNT)
+        drain(session(anew), COUNT)
 
 
 def test_what_still_waits_in_the_input_is_answered_and_older_answers_stay(lost):
     store, path, (answers, position) = lost
     push(store, rows())
-    drain(engine(store, batch=10), MIDDLE)
+    drain(session(store, batch=10), MIDDLE)
     store.call("DEL", store.keys.state)
     found = restore(store, Backup.read(path))
     assert (found.answers, found.waiting) == (MIDDLE, COUNT - MIDDLE)
-    drain(engine(store, begins=False), COUNT)
+    drain(session(store, begins=False), COUNT)
     assert (payloads(store), store.state().position) == (answers, position)
 
 
@@ -98,7 +98,7 @@ def test_input_that_is_trimmed_unread_after_a_restore_is_missed_from_redis_7_on(
     with Store(system_url, "f", block_ms=20) as store:
         reset(store, with_input=True)
         restore(store, Backup.read(path))
-        running = engine(store, begins=False)
+        running = session(store, begins=False)
         push(store, rows()[MIDDLE:], first=MIDDLE + 1)
         store.call("XTRIM", store.keys.input, "MAXLEN", "5")
         with pytest.raises(StateLost, match="input lost"):
@@ -108,21 +108,21 @@ def test_input_that_is_trimmed_unread_after_a_restore_is_missed_from_redis_7_on(
 def test_a_feed_that_has_answers_after_the_backup_is_not_put_back(lost):
     store, path, _ = lost
     push(store, rows())
-    drain(engine(store), COUNT)
+    drain(session(store), COUNT)
     before = store.state(), payloads(store)
     with pytest.raises(OutputAhead, match=r"240-0.*130-0.*online-svm reset f"):
         restore(store, Backup.read(path), overwrite=True)
     assert (store.state(), payloads(store)) == before
     reset(store, with_input=False)
     restore(store, Backup.read(path))
-    drain(engine(store, begins=False), COUNT)
+    drain(session(store, begins=False), COUNT)
     assert payloads(store) == [after(stream, b"130-0") for stream in before[1]]
 
 
 def test_a_feed_that_is_there_is_overwritten_only_when_told_to_and_its_worker_is_fenced(lost):
     store, path, _ = lost
     push(store, rows())
-    running = engine(store, batch=10)
+    running = session(store, batch=10)
     drain(running, MIDDLE)
     epoch = store.state().epoch
     with pytest.raises(BadConfiguration, match="exists"):

@@ -1,18 +1,18 @@
 """Recomputing: it agrees with an honest feed and finds every entry that was changed."""
 
 import pytest
-from engine_steps import advance
+from session_steps import advance
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import verify, verify_history
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.engine.loop import Engine
-from workers.engine.recovery import Recovery
 from workers.errors import BadConfiguration, SnapshotsLost
 from workers.feed.agreement import agreement
 from workers.feed.retention import Retention
+from workers.session.recovery import Recovery
+from workers.session.session import Session
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, metrics_every=10, gamma=0.5)
@@ -33,9 +33,9 @@ def answer(store, **options):
     recovery = Recovery(
         store, agreement(CONFIG, limits), limits, lambda: OnlinePredictor(CONFIG), "tester", stop
     )
-    engine = Engine(store, recovery, limits, batch=10, **options)
-    while engine.position.seq < COUNT:
-        advance(engine)
+    session = Session(store, recovery, limits, batch=10, **options)
+    while session.position.seq < COUNT:
+        advance(session)
     return store
 
 

@@ -8,7 +8,7 @@ import published_feed
 import pytest
 import redis
 from drifting import cheap, inverted
-from fault_feed import drain, engine, outcome, push, rows
+from fault_feed import drain, outcome, push, rows, session
 from fault_redis import Server
 from many_feeds import (
     answer_alone,
@@ -34,14 +34,14 @@ from workers.combine import service
 from workers.dashboard.follower import Follower
 from workers.errors import Unavailable
 from workers.feed.keys import REGISTRY, FeedKeys
-from workers.fleet.scorer.asker import Asker
-from workers.fleet.scorer.newest_state import NewestState
-from workers.fleet.scorer.scorer import Scorer
-from workers.fleet.scorer.settings import ScorerSettings
 from workers.monitor.standings import Standings
 from workers.push import ingest
 from workers.push.sources import Row
 from workers.reading.registry import names
+from workers.scorer.asker import Asker
+from workers.scorer.newest_state import NewestState
+from workers.scorer.scorer import Scorer
+from workers.scorer.settings import ScorerSettings
 from workers.stop import Stop
 
 ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users-7.acl"
@@ -67,7 +67,7 @@ def answer(url, feed, count=COUNT):
     """Fill a feed and answer it, in this process; return what it answered."""
     with Store(url, feed, block_ms=20) as store:
         push(store, rows(count))
-        running = engine(store, keep_input=True)
+        running = session(store, keep_input=True)
         store.register()
         drain(running, count)
         running.snapshot()
@@ -204,7 +204,7 @@ def test_a_worker_follows_its_slot_to_another_node(cluster, embedded_url):
     feed = cluster.feed_on(0, "moved")
     with Store(cluster.url, feed, block_ms=20, patience=20.0) as store:
         push(store, rows(COUNT))
-        running = engine(store)
+        running = session(store)
         drain(running, 40)
         _, _, target = move_slot(cluster, feed)
         drain(running, COUNT)
@@ -217,7 +217,7 @@ def test_scorers_follow_the_slot_of_their_feed_to_another_node(cluster):
     feed, examples = cluster.feed_on(1, "scored"), published_feed.examples(60)
     with Store(cluster.url, feed, block_ms=20, patience=20.0) as store, ExitStack() as opened:
         published_feed.push(store, examples)
-        published_feed.work(published_feed.engine(store), 60)
+        published_feed.work(published_feed.session(store), 60)
         n = store.publication().n
         asker = opened.enter_context(closing(Asker(cluster.url, feed)))
         reader = opened.enter_context(FeedReader(cluster.url, feed, patience=20.0))
@@ -251,7 +251,7 @@ def test_a_commit_waits_until_all_keys_of_its_feed_are_on_one_node(cluster, embe
     feed = cluster.feed_on(0, "waiting")
     with Store(cluster.url, feed, block_ms=20, patience=0.1) as store:
         push(store, rows(COUNT))
-        running = engine(store)
+        running = session(store)
         drain(running, 40)
         moving = move_slot(cluster, feed, finish=False)
         with pytest.raises(Unavailable, match="refuses for now"):
@@ -259,7 +259,7 @@ def test_a_commit_waits_until_all_keys_of_its_feed_are_on_one_node(cluster, embe
         assert store.retries["tryagain"] >= 1
         assert store.state().position.seq == 40
         finish_move(*moving)
-        drain(engine(store), COUNT)
+        drain(session(store), COUNT)
         found = outcome(store)
     assert found == answer(embedded_url, "clustered-waits")
 
@@ -271,7 +271,7 @@ def test_alarms_are_committed_listed_and_silenced_as_on_a_lone_server(cluster, e
             examples = zip(X.tolist(), y, strict=True)
             fields = [["x", json.dumps(x), "y", label] for x, label in examples]
             store.append(store.keys.input, [(f"{i}-0", one) for i, one in enumerate(fields, 1)])
-            drain(engine(store, batch=64, config=cheap()), 900)
+            drain(session(store, batch=64, config=cheap()), 900)
             return [entry for page in store.pages(store.keys.alarms, b"0-0") for entry in page]
 
     feed = cluster.feed_on(2, "alarmed")

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 
 import pytest
-from fault_feed import drain, engine, outcome, push, rows
+from fault_feed import drain, outcome, push, rows, session
 from fleet_feeds import begun, fleet_feeds
 from many_feeds import running as many_running
 from many_feeds import wait_until
@@ -13,8 +13,8 @@ from system_tools import package
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.feed.selection import Selection
-from workers.fleet.shard import Shard
 from workers.reading.registry import names
+from workers.runner.shard import Shard
 
 pytestmark = pytest.mark.scale
 
@@ -43,7 +43,7 @@ def test_a_feed_is_exported_forked_saved_restored_explained_and_reset(cluster, r
     feed, copy = cluster.feed_on(0), cluster.feed_on(2, "copy")
     with Store(cluster.url, feed, block_ms=20) as store:
         push(store, rows(COUNT))
-        running = engine(store, keep_input=True, snapshot_every=100)
+        running = session(store, keep_input=True, snapshot_every=100)
         drain(running, COUNT)
         running.snapshot()
         store.register()
@@ -53,7 +53,7 @@ def test_a_feed_is_exported_forked_saved_restored_explained_and_reset(cluster, r
     run("backup", feed, "--out", str(tmp_path / "saved"))
     run("fork", feed, "--to", copy)
     with Store(cluster.url, copy, block_ms=20) as other:
-        drain(engine(other, keep_input=True, snapshot_every=100), COUNT)
+        drain(session(other, keep_input=True, snapshot_every=100), COUNT)
         assert outcome(other) == before, "a fork has the bytes of its source, on another node"
         assert set(names(other)) == {feed, copy}
     run("reset", feed, "--yes")
@@ -69,7 +69,7 @@ def test_a_feed_is_archived(cluster, run, tmp_path):
     feed = cluster.feed_on(1)
     with Store(cluster.url, feed, block_ms=20) as store:
         push(store, rows(COUNT))
-        drain(engine(store, keep_input=True), COUNT)
+        drain(session(store, keep_input=True), COUNT)
     for added in (COUNT, 0):
         assert f"{added} answers added" in run("export", feed, "--to", str(tmp_path / "archive"))
 
@@ -78,7 +78,7 @@ def test_a_persons_rows_are_erased(cluster, run):
     feed = cluster.feed_on(2, "erased")
     with Store(cluster.url, feed, block_ms=20) as store:
         push(store, [[*row, "id", f"p{i % 40}"] for i, row in enumerate(rows(COUNT))])
-        running = engine(store, keep_input=True, snapshot_every=100)
+        running = session(store, keep_input=True, snapshot_every=100)
         drain(running, COUNT)
         running.snapshot()
         run("erase", feed, "--id", "p7", "--yes")
@@ -86,7 +86,7 @@ def test_a_persons_rows_are_erased(cluster, run):
         assert len(kept) == COUNT - COUNT // 40
         assert not [fields for fields in kept if b"p7" in fields]
         push(store, rows(20), first=COUNT + 1)
-        drain(engine(store, keep_input=True), COUNT + 20)
+        drain(session(store, keep_input=True), COUNT + 20)
     assert "identical" in run("verify", feed)
 
 

@@ -5,10 +5,10 @@ import time
 
 import pytest
 from drifting import cheap
-from engine_steps import advance
-from fault_feed import engine, rows
+from fault_feed import rows, session
 from fault_redis import Server
 from redis_cluster import running_cluster
+from session_steps import advance
 from system_tools import redis_server
 
 from workers.broker.store import Store
@@ -24,7 +24,7 @@ def answered(url, feed, wait_replicas=0):
     """Fill a feed and answer it; return examples a second, and the digest."""
     with Store(url, feed, block_ms=20, wait_replicas=wait_replicas) as store:
         store.append(store.keys.input, [(f"{i + 1}-0", row) for i, row in enumerate(rows(COUNT))])
-        running = engine(store, batch=256, keep_input=True, config=cheap())
+        running = session(store, batch=256, keep_input=True, config=cheap())
         began = time.perf_counter()
         while running.position.seq < COUNT:
             advance(running)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from fault_feed import drain, engine, outcome, push, rows
+from fault_feed import drain, outcome, push, rows, session
 from many_feeds import (
     answer_alone,
     contents,
@@ -110,7 +110,7 @@ class Refusing:
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_an_engine_whose_every_command_is_refused_once_answers_the_same(
+def test_a_session_whose_every_command_is_refused_once_answers_the_same(
     cluster, embedded_url, monkeypatch, refusal
 ):
     def answered(url, feed):
@@ -120,7 +120,7 @@ def test_an_engine_whose_every_command_is_refused_once_answers_the_same(
                 refusing = (
                     Refusing(cluster, [feed], refusal, patched) if url == cluster.url else None
                 )
-                running = engine(store, keep_input=True, batch=20, snapshot_every=30)
+                running = session(store, keep_input=True, batch=20, snapshot_every=30)
                 drain(running, COUNT)
                 running.snapshot()
             return outcome(store), refusing
@@ -163,7 +163,7 @@ def moving(cluster):
     feed = cluster.feed_on(0, "reset")
     with Store(cluster.url, feed, block_ms=20) as store:
         push(store, rows(COUNT))
-        worker = engine(store, keep_input=True, batch=20, snapshot_every=20)
+        worker = session(store, keep_input=True, batch=20, snapshot_every=20)
         drain(worker, COUNT)
         worker.snapshot()
         store.register()

@@ -2,7 +2,7 @@
 
 import pytest
 from certificates import make_certificates, server_with_tls
-from fault_feed import drain, engine, outcome, push, rows
+from fault_feed import drain, outcome, push, rows, session
 from redis_cluster import running_cluster
 from replicated_feed import lone_outcome
 
@@ -24,7 +24,7 @@ def test_every_node_of_a_cluster_is_verified(tmp_path):
         for place in range(3):
             with Store(url, cluster.feed_on(place), block_ms=20) as store:
                 push(store, rows(COUNT))
-                drain(engine(store), COUNT)
+                drain(session(store), COUNT)
                 assert outcome(store) == lone_outcome(COUNT)
         for ca, host, complaint in (
             ("other-ca.pem", "localhost", "certificate verify failed"),

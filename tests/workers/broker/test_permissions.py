@@ -24,10 +24,10 @@ from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.follower import Follower
 from workers.errors import AccessDenied
 from workers.feed.keys import FeedKeys
-from workers.fleet.input_scan import InputScan
-from workers.fleet.placed.definition import FleetDefinition, FleetStore
 from workers.message.encode import encode_alarms
+from workers.placed.definition import FleetDefinition, FleetStore
 from workers.reading.registry import names
+from workers.runner.input_scan import InputScan
 from workers.stop import Stop
 
 ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"

@@ -16,11 +16,11 @@ def run(run_command, own_redis):
 def answer(url, *feeds):
     """Answer 20 entries of each feed, and leave a snapshot."""
     for feed in feeds:
-        with answering(url, feed) as (store, answer_all, engine):
+        with answering(url, feed) as (store, answer_all, session):
             store.register()
             push(store, 0, 20)
             answer_all()
-            engine.snapshot()
+            session.snapshot()
 
 
 def test_a_feed_is_saved_at_its_newest_snapshot(run, own_redis, tmp_path):

@@ -10,8 +10,8 @@ from answered_feed import FLAGS, ROWS
 from online_svm.config import PredictorConfig
 from workers.broker.store import Store
 from workers.config.settings import Limits, WorkerSettings
-from workers.engine.known_feeds import KnownFeeds
 from workers.feed.agreement import agreement
+from workers.session.known_feeds import KnownFeeds
 
 REFUSED = [
     *[("alarm_url", url) for url in (

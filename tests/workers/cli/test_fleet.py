@@ -1,4 +1,4 @@
-"""`fleet`, `status --fleet`: which options go together; at work: `fleet/placed/test_fleet.py`."""
+"""`fleet`, `status --fleet`: which options go together; at work: `placed/test_fleet.py`."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """`push --labels`: the labels of examples that were pushed before."""
 
 import pytest
-from fault_feed import drain, engine, push
+from fault_feed import drain, push, session
 from late_feed import flat, history, settings
 
 from workers.broker.store import Store
@@ -65,7 +65,7 @@ def test_a_combination_of_a_feed_with_late_labels_is_refused_in_one_line(run, re
     config = settings()
     with Store(redis_url, feed) as store:
         push(store, flat(history(20)))
-        drain(engine(store, 16, config), len(history(20)))
+        drain(session(store, 16, config), len(history(20)))
     code, _, err = run("combine", feed, feed + "-other", "--into", feed + "-both")
     assert (code, "a combination learns labels that come with their examples" in err) == (2, True)
 

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import numpy as np
 import orjson
 import pytest
-from engine_steps import advance, refitter
 from processes import Process
+from session_steps import advance, refitter
 
 from online_svm.calibration.evidential import from_bounds
 from online_svm.predictor.combiner import Combiner, CombinerConfig
@@ -22,13 +22,13 @@ from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.combine import service
 from workers.config.settings import WorkerSettings
-from workers.engine.assembly import assemble
-from workers.engine.opening import open_store
 from workers.errors import BadConfiguration, Fenced, InputLost, StateLost
 from workers.message.schema import CombinedMessage
 from workers.reading.answers import payload
 from workers.reading.registry import names
 from workers.reading.status import status
+from workers.session.assembly import assemble
+from workers.session.opening import open_store
 from workers.stop import Stop
 
 COUNT = 700

@@ -15,7 +15,7 @@ from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.feeds_table import state_of, table
 from workers.dashboard.follower import Follower
 from workers.dashboard.notices import of_feed
-from workers.fleet.shard import Shard
+from workers.runner.shard import Shard
 
 
 @pytest.fixture

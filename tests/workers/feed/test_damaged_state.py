@@ -1,14 +1,14 @@
 """A damaged `st` is named, field by field, with exit code 4, and is never written to."""
 
 import pytest
-from fault_feed import CONFIG, drain, engine, push, rows
+from fault_feed import CONFIG, drain, push, rows, session
 
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.config.settings import Limits
-from workers.engine import preflight
 from workers.errors import StateLost
 from workers.feed.agreement import agreement
+from workers.session import preflight
 
 COUNT = 40
 
@@ -17,7 +17,7 @@ COUNT = 40
 def worked(store):
     """A feed with answers and a snapshot, and no worker."""
     push(store, rows()[:COUNT])
-    running = engine(store)
+    running = session(store)
     drain(running, COUNT)
     running.snapshot()
     return store
@@ -60,7 +60,7 @@ def test_a_configuration_that_is_not_the_one_of_its_hash_is_damage_and_no_change
 
 @pytest.mark.parametrize(("name", "value"), [("epoch", "9223372036854775807"), ("epoch", "zz")])
 def test_an_epoch_that_cannot_grow_is_damage_to_a_worker_that_reads_again(worked, name, value):
-    running = engine(worked)
+    running = session(worked)
     worked.call("HSET", worked.keys.state, name, value)
     before = fields(worked)
     with pytest.raises(StateLost, match=f"is damaged: field '{name}'"):
@@ -73,7 +73,7 @@ def test_a_wrong_count_of_learned_examples_is_damage_and_not_other_bytes(worked)
     worked.call("HSET", worked.keys.state, "n", n - 1)
     told = f"field 'n' is {n - 1}, but a replay that gives the same answers learns {n}"
     with pytest.raises(StateLost, match=told):
-        engine(worked)
+        session(worked)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_damaged_feed_hides_no_other_from_status(redis_url, feed, run):
     with Store(redis_url, feed) as one, Store(redis_url, f"{feed}-2") as two:
         for store in (one, two):
             push(store, rows()[:COUNT])
-            drain(engine(store), COUNT)
+            drain(session(store), COUNT)
             store.register()
         one.call("HSET", one.keys.state, "cursor", "zz")
         code, out, err = run("status", "--redis", redis_url, "--json")

@@ -3,23 +3,23 @@
 import json
 
 import pytest
-from engine_steps import answer_batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from session_steps import answer_batch
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import verify
 from workers.cli.stream_text import line
 from workers.config.settings import Limits, load
-from workers.engine.loop import Engine
-from workers.engine.recovery import Recovery
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.agreement import agreement
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
 from workers.message.schema import DuplicateMessage
 from workers.session.answer import process
+from workers.session.recovery import Recovery
+from workers.session.session import Session
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=40, refit_every=10, metrics_every=7, gamma=0.5)
@@ -139,11 +139,11 @@ def test_a_body_that_is_none_of_this_window_is_refused(body):
         RecentIds(2).restore_from(body)
 
 
-def engine(store, limits):
+def session(store, limits):
     ours = agreement(CONFIG, limits)
     stop = Stop()
     recovery = Recovery(store, ours, limits, lambda: OnlinePredictor(CONFIG), "tester", stop)
-    return Engine(store, recovery, limits, batch=16, snapshot_every=30)
+    return Session(store, recovery, limits, batch=16, snapshot_every=30)
 
 
 def test_a_worker_that_is_replaced_again_and_again_learns_each_id_once(store):
@@ -151,7 +151,7 @@ def test_a_worker_that_is_replaced_again_and_again_learns_each_id_once(store):
     for i in range(120):
         entry = (f"{i % 15}-{i // 30}", i % 7 - 3, "ab"[i % 2])
         store.call("XADD", store.keys.input, f"{i + 1}-0", *fields(entry))
-    while (running := engine(store, limits)).position.seq < 120:
+    while (running := session(store, limits)).position.seq < 120:
         answer_batch(running)  # and away: the next one takes over
     assert running.position.n == 60
     assert verify(store).is_identical

@@ -3,7 +3,7 @@
 import numpy as np
 import orjson
 import pytest
-from engine_steps import advance
+from session_steps import advance
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -11,11 +11,11 @@ from workers.admin.notes import note
 from workers.cli import app as cli
 from workers.cli.explain import describe
 from workers.config.settings import Limits
-from workers.engine.loop import Engine
-from workers.engine.recovery import Recovery
 from workers.errors import BadConfiguration, InputLost
 from workers.feed.agreement import agreement
 from workers.history.explain import explain_answer
+from workers.session.recovery import Recovery
+from workers.session.session import Session
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(
@@ -38,9 +38,9 @@ def run(store, **options):
     stop, limits = Stop(), Limits()
     ours = agreement(CONFIG, limits)
     recovery = Recovery(store, ours, limits, lambda: OnlinePredictor(CONFIG), "tester", stop)
-    engine = Engine(store, recovery, limits, batch=10, **options)
-    while engine.position.seq < COUNT:
-        advance(engine)
+    session = Session(store, recovery, limits, batch=10, **options)
+    while session.position.seq < COUNT:
+        advance(session)
     return store
 
 

@@ -13,9 +13,9 @@ import urllib.request
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
-from engine_steps import advance
 from monitored_feed import COUNT, SETTINGS, push, work, working
 from processes import LIMIT
+from session_steps import advance
 from system_tools import tool
 from watched_feed import Watched
 
@@ -23,13 +23,13 @@ from workers.broker import embedded
 from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.engine.opening import open_store
-from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.monitor.address import Address
 from workers.monitor.feed_record import FeedRecord
 from workers.monitor.health import Health
 from workers.monitor.server import CLIENT_SECONDS, CONNECTIONS, SCRAPES, Endpoint, serving
+from workers.session.opening import open_store
+from workers.session.telemetry import Telemetry
 from workers.stop import Stop
 from workers.trouble import Trouble
 
@@ -95,8 +95,8 @@ def test_another_path_is_named_with_those_there_are(served):
 
 def test_a_worker_that_answers_is_ready_and_lives(store, served):
     push(store)
-    with working(store, served.metrics) as engine:
-        advance(engine)
+    with working(store, served.metrics) as session:
+        advance(session)
         assert served.get("/readyz") == (200, "ok\n")
         assert served.get("/livez") == (200, "ok\n")
 
@@ -181,13 +181,13 @@ def test_refits_that_fail_are_told_until_they_work_again(store):
     with ExitStack() as opened:
         served = opened.enter_context(serve(store, record=AsksWhenRefitsFail))
         served.metrics.get = served.get
-        engine = opened.enter_context(working(store, served.metrics, refit_lag=10, batch=8))
-        while engine.position.n < 50:
-            advance(engine)
-        refits = engine._refits
+        session = opened.enter_context(working(store, served.metrics, refit_lag=10, batch=8))
+        while session.position.n < 50:
+            advance(session)
+        refits = session._refits
         os.kill(refits._queue.slot.child.pid, signal.SIGKILL)
-        while engine.position.seq < COUNT:
-            advance(engine)
+        while session.position.seq < COUNT:
+            advance(session)
     assert heard[0] == (503, f"refits: of {store.keys.feed}: it died\n")
     assert heard[-1] == (200, "ok\n")
 
@@ -209,11 +209,11 @@ def test_a_feed_that_waits_for_its_consumers_lives_and_says_so(store, served):
     chosen = WorkerSettings(**(SETTINGS | block))
     with (
         open_store(store.keys.feed, chosen, store.url) as own,
-        working(own, served.metrics, **block) as engine,
+        working(own, served.metrics, **block) as session,
     ):
         deadline = time.monotonic() + LIMIT
         while served.metrics.waiting is None and time.monotonic() < deadline:
-            advance(engine)
+            advance(session)
         told = f"{store.keys.feed}: waits for the consumer group 'downstream'\n"
         assert served.get("/readyz") == (503, told)
         assert served.get("/livez") == (200, "ok\n")
@@ -233,9 +233,9 @@ def test_a_failure_that_passes_does_not_end_the_life_of_a_worker(store):
 @pytest.mark.parametrize("field", [("seq", "many"), ("n", "1e9"), ("epoch", "")])
 def test_a_state_that_is_damaged_is_told_and_ends_no_thread(store, served, field):
     push(store)
-    with working(store, served.metrics) as engine:
-        advance(engine)
-        engine.finish_commit()
+    with working(store, served.metrics) as session:
+        advance(session)
+        session.finish_commit()
     store.call("HSET", store.keys.state, *field)
     served.metrics.enter("answering")
     status, line = served.get("/readyz")

@@ -10,7 +10,6 @@ from watched_feed import Watched
 from online_svm.stream.alarm import Alarm
 from workers.broker.store import Store
 from workers.combine import service as combination
-from workers.engine.telemetry import Telemetry
 from workers.feed.commit import Commit
 from workers.feed.position import START
 from workers.message.encode import encode_alarms
@@ -18,6 +17,7 @@ from workers.monitor.feed_record import FeedRecord
 from workers.monitor.metrics import DETAILED
 from workers.monitor.reported import of_report
 from workers.reading.answers import newest, payload
+from workers.session.telemetry import Telemetry
 
 ALARM = Alarm(50, "calibration", "overall", None, "tolerant", 4.7, 4.6, 10)
 

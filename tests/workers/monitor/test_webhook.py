@@ -18,11 +18,11 @@ from workers.admin.notes import acknowledge, duration, note, silence
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.engine.telemetry import Telemetry
 from workers.errors import BadConfiguration
 from workers.message.encode import encode_alarms
 from workers.message.schema import EventMessage
 from workers.monitor.webhook_post import SIGNATURE, Receiver, receiver_of
+from workers.session.telemetry import Telemetry
 
 SECRET = b"a key that nobody else has"
 

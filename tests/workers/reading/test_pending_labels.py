@@ -4,8 +4,8 @@ import time
 
 import orjson
 import pytest
-from engine_steps import advance
 from monitored_feed import working
+from session_steps import advance
 from watched_feed import Watched
 
 from workers.broker.store import Store
@@ -14,11 +14,11 @@ from workers.cli.status import describe
 from workers.dashboard.excerpt import Choice, Excerpt
 from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.labels_card import LabelsCard
-from workers.engine.telemetry import Telemetry
 from workers.errors import StateLost
 from workers.feed.pending_labels import PENDING
 from workers.reading.lag import lag
 from workers.reading.status import status
+from workers.session.telemetry import Telemetry
 
 AGO = 7500.0
 """Seconds since the first example came."""
@@ -35,11 +35,11 @@ def add(store, count, began):
 
 
 def work(store, upto):
-    with working(store, Telemetry(), horizon=10_000) as engine:
-        while engine.position.seq < upto:
-            advance(engine)
-            engine.finish_commit()
-        engine.snapshot()
+    with working(store, Telemetry(), horizon=10_000) as session:
+        while session.position.seq < upto:
+            advance(session)
+            session.finish_commit()
+        session.snapshot()
 
 
 def of_metrics(store):
@@ -97,9 +97,9 @@ def test_no_label_to_come_has_no_age_and_a_feed_without_a_horizon_says_nothing(s
     assert pending_text(status(store).pending) == "1 example waits, 0 of them without a label"
     with Store(store.url, f"{store.keys.feed}-at-once") as other:
         other.call("XADD", other.keys.input, "1-0", "x", "[1]", "y", "a")
-        with working(other, Telemetry()) as engine:
-            advance(engine)
-            engine.finish_commit()
+        with working(other, Telemetry()) as session:
+            advance(session)
+            session.finish_commit()
         assert status(other).pending is None
         assert of_metrics(other) == [None] * 3
 

@@ -5,16 +5,16 @@ from dataclasses import asdict
 
 import orjson
 import pytest
-from published_feed import engine, examples, push, work
+from published_feed import examples, push, session, work
 
 from workers.broker.connection import client
 from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.cli.status import describe
-from workers.fleet.scorer.asker import Asker
 from workers.reading.backlog import COUNTED, backlog
 from workers.reading.status import status
+from workers.scorer.asker import Asker
 from workers.stop import Stop
 
 
@@ -22,7 +22,7 @@ from workers.stop import Stop
 def worked(store):
     """A feed of 60 examples that has published its state, and goes on without publishing."""
     push(store, examples(60))
-    running = engine(store)
+    running = session(store)
     work(running, 60)
     running._publisher._every = 0
     return running
@@ -30,7 +30,7 @@ def worked(store):
 
 def test_a_feed_without_scorers_says_nothing_of_them(store):
     push(store, examples(20))
-    work(engine(store, every=0), 20)
+    work(session(store, every=0), 20)
     found = status(store)
     assert (found.scoring, found.consumers) == (None, [])
     assert "published" not in describe(found)
@@ -61,7 +61,7 @@ def test_it_says_what_is_published_who_scores_and_what_waits(store, worked):
 
 def test_requests_that_nobody_can_answer_are_told(store):
     push(store, examples(20))
-    work(engine(store, every=0), 20)
+    work(session(store, every=0), 20)
     asker = Asker(store.url, store.keys.feed)
     asker.send([b"[1,2,3]"] * 2)
     asker.close()

@@ -1,7 +1,7 @@
 """The replay: where it begins, and what it shows of a stream that differs."""
 
 import pytest
-from fault_feed import drain, engine, push, rows
+from fault_feed import drain, push, rows, session
 
 from workers.broker.store import Store
 from workers.session.replay import compare, entries_of, kept_positions, restored
@@ -12,7 +12,7 @@ def store(redis_url, feed):
     """A feed of 120 answers, with a snapshot amid them and one after them."""
     with Store(redis_url, feed, block_ms=20) as store:
         push(store, rows(120))
-        running = engine(store, batch=20, snapshot_every=1000)
+        running = session(store, batch=20, snapshot_every=1000)
         for count in (60, 120):
             drain(running, count)
             running.snapshot()

@@ -73,7 +73,7 @@ def test_wherever_it_ends_the_feed_goes_on_and_the_next_one_finishes_it(own_redi
             store.left = 10**9
             assert verify(store).is_identical, nth
             if nth % 7 == 0:  # a worker takes it over as it is
-                with answering(own_redis.url, feed, **CHANGES) as (_, answer, _engine):
+                with answering(own_redis.url, feed, **CHANGES) as (_, answer, _session):
                     push(store, 101, 104)
                     answer()
                 assert verify(store).is_identical, nth

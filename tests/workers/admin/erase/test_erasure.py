@@ -49,7 +49,7 @@ def feed_of_person(embedded_url, feed):
 
 
 def go_on(store, begin=100, end=140, changes=CHANGES):
-    with answering(store.url, store.keys.feed, **changes) as (_, answer, _engine):
+    with answering(store.url, store.keys.feed, **changes) as (_, answer, _session):
         push(store, begin, end)
         answer()
 
@@ -203,7 +203,7 @@ def test_labels_that_came_late_go_too(redis_url, feed):
 
 def test_a_dead_letter_goes_too(feed_of_person):
     store = feed_of_person
-    with answering(store.url, store.keys.feed, **CHANGES) as (_, answer, _engine):
+    with answering(store.url, store.keys.feed, **CHANGES) as (_, answer, _session):
         store.call("XADD", store.keys.input, "*", "x", f'["{VALUE}"]', "id", "rejected-1")
         answer()
     assert stream(store, "dlq")[-1][1][-1].find(b"3.141592653") > 0

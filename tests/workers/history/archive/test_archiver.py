@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from engine_steps import advance
+from session_steps import advance
 from system_tools import package
 
 pq = package("pyarrow.parquet", "pip install 'online-svm[archive]'")
@@ -170,7 +170,7 @@ def test_two_processes_cannot_write_one_archive(answered, tmp_path):
 def test_answers_that_were_trimmed_before_are_missed(answered, tmp_path):
     archive(answered, tmp_path)
     store = answered
-    with answering(store.url, store.keys.feed) as (_, answer, _engine):
+    with answering(store.url, store.keys.feed) as (_, answer, _session):
         push(store, 100, 120)
         answer()
     newest = stream(store, "out")[-5][0]
@@ -184,7 +184,7 @@ def test_answers_that_were_trimmed_before_are_missed(answered, tmp_path):
 def test_input_that_was_trimmed_before_is_missed(answered, tmp_path):
     archive(answered, tmp_path)
     store = answered
-    with answering(store.url, store.keys.feed) as (_, answer, _engine):
+    with answering(store.url, store.keys.feed) as (_, answer, _session):
         push(store, 100, 120)
         answer()
     store.call("XDEL", store.keys.input, stream(store, "input")[-3][0])
@@ -203,7 +203,7 @@ def test_a_feed_that_was_begun_anew_is_another_archive(answered, tmp_path):
     archive(answered, tmp_path)
     store = answered
     reset(store, with_input=False)
-    with answering(store.url, store.keys.feed, C=2.0) as (_, answer, _engine):
+    with answering(store.url, store.keys.feed, C=2.0) as (_, answer, _session):
         answer()
         with pytest.raises(BadConfiguration, match="another configuration: archive to another"):
             archive(store, tmp_path)
@@ -221,7 +221,7 @@ def test_a_feed_that_was_begun_anew_with_its_configuration_is_another_archive_to
             archiver = Archiver(store, directory)
             archiver.run(Stop())
             reset(store, with_input=True, force=True)
-            with answering(embedded_url, feed) as (_, answer_again, _engine):
+            with answering(embedded_url, feed) as (_, answer_again, _session):
                 push(store, 50, 80)
                 answer_again()
             with pytest.raises(BadConfiguration, match="was begun anew after"):
@@ -369,15 +369,15 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(embedded_url, feed, tmp
 def test_a_feed_that_waits_for_its_archive_loses_nothing_to_it(embedded_url, feed, tmp_path):
     """The retention is a tenth of the feed: only what is on disk is trimmed, input too."""
     changes = {"downstream": "block", "retain_out": 30}
-    with answering(embedded_url, feed, **changes, batch=8, replay_budget=16) as (store, _, engine):
-        engine._gate._seconds = 0.01
+    with answering(embedded_url, feed, **changes, batch=8, replay_budget=16) as (store, _, session):
+        session._gate._seconds = 0.01
         store.retained.retention = replace(store.retained.retention, met=2)
         push(store, 0, 300)
         everything = {"input": stream(store, "input"), "out": []}
         for _ in range(1000):
-            advance(engine)
-            engine.finish_commit()
-            if engine.position.seq == 300:
+            advance(session)
+            session.finish_commit()
+            if session.position.seq == 300:
                 break
             if len(stream(store, "out")) >= 30:
                 archive(store, tmp_path)

@@ -40,7 +40,7 @@ def answered(embedded_url, feed, tmp_path):
 
 
 def go_on(store, begin=100, end=140):
-    with answering(store.url, store.keys.feed, **KEPT) as (_, answer, _engine):
+    with answering(store.url, store.keys.feed, **KEPT) as (_, answer, _session):
         push(store, begin, end)
         answer()
 

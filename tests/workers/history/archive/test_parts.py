@@ -28,7 +28,7 @@ def answered(embedded_url, feed, tmp_path):
 
 
 def go_on(store, begin=30, end=36):
-    with answering(store.url, store.keys.feed) as (_, answer, _engine):
+    with answering(store.url, store.keys.feed) as (_, answer, _session):
         push(store, begin, end)
         answer()
 

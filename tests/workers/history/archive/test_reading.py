@@ -98,7 +98,7 @@ def test_a_feed_is_verified_from_its_start_whatever_redis_keeps(answered, archiv
 
 
 def test_what_came_after_the_archive_is_verified_from_redis(answered, archived):
-    with answering(answered.url, answered.keys.feed) as (_, answer, _engine):
+    with answering(answered.url, answered.keys.feed) as (_, answer, _session):
         push(answered, 100, 150)
         answer()
     found = verify_archive(answered, archived)

@@ -1,0 +1,83 @@
+"""Full collections are put off while feeds are taken over, for a bounded time, and then come."""
+
+import gc
+
+import pytest
+from many_feeds import entries, has_answered, push, running
+from many_feeds import wait_until as wait
+
+from workers.broker.store import Store
+from workers.runner import full_collections
+from workers.runner.full_collections import FullCollections
+from workers.runner.loop import FeedLoop
+from workers.session.recovery import Recovery
+
+
+@pytest.fixture
+def usual():
+    before = gc.get_threshold()
+    yield before
+    gc.set_threshold(*before)
+
+
+def test_after_the_longest_time_they_come_for_as_long_and_are_then_put_off_again(
+    usual, monkeypatch
+):
+    now = 1000.0
+    monkeypatch.setattr(full_collections.time, "monotonic", lambda: now)
+    collections = FullCollections()
+    seen = []
+    for _ in range(7):
+        collections.put_off()
+        seen.append(gc.get_threshold() == usual)
+        now += full_collections.LONGEST / 2
+    assert seen == [False, False, True, True, False, False, True]
+    collections.allow()
+    collections.allow()
+    assert gc.get_threshold() == usual
+
+
+def test_two_that_put_them_off_in_one_process_leave_them_as_usual_in_the_end(usual):
+    one, other = FullCollections(), FullCollections()
+    one.put_off()
+    other.put_off()
+    one.allow()
+    other.allow()
+    assert gc.get_threshold() == usual
+
+
+def test_a_process_that_fails_while_it_takes_feeds_over_leaves_them_as_usual(
+    usual, embedded_url, feed, monkeypatch
+):
+    def failing(_loop, _longest):
+        assert gc.get_threshold() != usual
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(FeedLoop, "_wait", failing)
+    monkeypatch.setattr(FeedLoop, "_start_some", lambda loop: loop.collections.put_off())
+    with (
+        pytest.raises(RuntimeError, match="a fault"),
+        running([feed], embedded_url) as process,
+    ):
+        wait(lambda: process.error is not None)
+    assert gc.get_threshold() == usual
+
+
+def test_a_process_puts_them_off_while_it_takes_feeds_over_and_not_after(
+    usual, embedded_url, feed, monkeypatch
+):
+    during, steps = [], Recovery.steps
+
+    def noted(recovery, begins=False):
+        during.append(gc.get_threshold())
+        return steps(recovery, begins)
+
+    monkeypatch.setattr(Recovery, "steps", noted)
+    with Store(embedded_url, feed) as store:
+        push(store, entries(30, 0))
+        with running([feed, f"{feed}-none"], embedded_url):
+            wait(lambda: has_answered(store, 30))
+            wait(lambda: gc.get_threshold() == usual)
+    assert during
+    assert all(seen[:2] == usual[:2] and seen[2] > 1_000_000 for seen in during)
+    assert gc.get_threshold() == usual

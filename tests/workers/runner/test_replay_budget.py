@@ -1,0 +1,122 @@
+"""The sum of the replays after a kill is bounded: feeds leave snapshots early."""
+
+import json
+import random
+import sys
+
+import pytest
+from many_feeds import (
+    answer_alone,
+    contents,
+    entries,
+    has_answered,
+    push,
+    running,
+    settings,
+    wait_until,
+)
+from processes import Process
+
+from workers.broker.store import Store
+from workers.runner.replay_budget import CANDIDATES, ReplayBudget
+from workers.session import snapshots
+
+
+def test_the_sum_follows_what_each_feed_lacks():
+    choose, budget, expected = random.Random(0), ReplayBudget(500), dict[str, int]()
+    for _ in range(2000):
+        feed = f"f-{choose.randrange(20)}"
+        if choose.random() < 0.1:
+            budget.forget(feed)
+            expected.pop(feed, None)
+        else:
+            expected[feed] = choose.randrange(50)
+            budget.note(feed, expected[feed])
+        assert budget.total == sum(expected.values())
+        assert budget.is_exceeded == (budget.total > 500)
+        found = [expected[feed] for feed in budget.largest()]
+        assert found == sorted((n for n in expected.values() if n), reverse=True)[:CANDIDATES]
+
+
+@pytest.fixture
+def stores(embedded_url, feed):
+    opened = [Store(embedded_url, f"{feed}-{i}", block_ms=20) for i in range(4)]
+    for seed, store in enumerate(opened):
+        push(store, entries(150, seed)[:130])
+        store.register()
+    yield opened
+    for store in opened:
+        store.close()
+
+
+def lacking(store):
+    """Return how many entries the newest snapshot of a feed lacks."""
+    state = store.state()
+    if state.snapshot is None:
+        return state.position.seq
+    kept = snapshots.read(store, state.snapshot, state.agreement.config_hash)
+    return state.position.seq - kept.position.seq
+
+
+def test_snapshots_are_left_early_until_all_feeds_lack_the_budget_at_most(
+    stores, embedded_url, feed
+):
+    check_early_snapshots(stores, embedded_url, feed)
+
+
+@pytest.mark.slow
+def test_early_snapshots_wait_for_the_refits_of_a_pool(stores, embedded_url, feed):
+    lag = {"refit_lag": 10, "refit_processes": 1}
+    check_early_snapshots(stores, embedded_url, feed, **lag)
+
+
+def settle(stores):
+    """Wait until the feeds keep the budget of 100, and let them lack something."""
+    wait_until(lambda: sum(map(lacking, stores)) <= 100)
+    if not any(map(lacking, stores)):  # each left one at its end, where they were answered in turn
+        push(stores[0], entries(150, 0)[130:], first=131)
+        wait_until(lambda: has_answered(stores[0], 150))
+
+
+def check_early_snapshots(stores, url, feed, **lag):
+    given = settings(replay_budget=100, **lag)
+    with running([f"{feed}-?"], url, settings=given):
+        wait_until(lambda: all(has_answered(store, 130) for store in stores))
+        settle(stores)
+        assert any(lacking(store) for store in stores), "no more of them than needed"
+    for seed, store in enumerate(stores):
+        with Store(url, f"{feed}.alone-{seed}", block_ms=20) as alone:
+            count = store.state().position.seq
+            push(alone, entries(150, seed)[:count])
+            answer_alone(alone, count, settings(**lag))
+            assert contents(alone) == contents(store)
+
+
+def test_within_the_budget_no_snapshot_is_left_early(stores, embedded_url, feed):
+    given = settings(replay_budget=4 * 130)
+    with running([f"{feed}-?"], embedded_url, settings=given):
+        wait_until(lambda: all(has_answered(store, 130) for store in stores))
+        assert [store.state().snapshot for store in stores] == [None] * 4
+
+
+@pytest.mark.slow
+def test_a_process_that_was_killed_replays_the_budget_at_most(stores, embedded_url, feed, tmp_path):
+    command = [
+        *(sys.executable, "-m", "workers.cli", "worker", f"{feed}-?", "--redis", embedded_url),
+        *("--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "0"),
+        *("--replay-budget", "100", "--lease", "1", "--quiet", "--log-format", "json"),
+    ]
+    replayed = []
+    for epoch, name in enumerate(("killed", "next"), 1):
+        log = tmp_path / name
+        with log.open("w") as said, Process(command, stderr=said) as process:
+            wait_until(lambda: all(has_answered(store, 130) for store in stores))
+            wait_until(lambda log=log: log.read_text().count('"at work"') == len(stores))
+            settle(stores)
+            assert {store.state().epoch for store in stores} == {epoch}
+            owed = sum(map(lacking, stores))
+            process.kill()
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        replayed.append(sum(line["replayed"] for line in lines if line["event"] == "at work"))
+    assert replayed == [0, owed]
+    assert 0 < owed <= 100

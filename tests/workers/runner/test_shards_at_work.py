@@ -1,0 +1,204 @@
+"""Processes that answer one shard each: every feed once, and the bytes of a lone worker."""
+
+import itertools
+import signal
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from fleet_feeds import FLAGS, begun, fleet_feeds
+from many_feeds import running, wait_until
+from processes import Process
+from redis_cluster import wait_for
+
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.feed.selection import Selection
+from workers.runner.shard import Shard
+
+COUNT = 120
+LEASE = 5.0
+REPLAY = 5.0
+"""Seconds that the replays of a process take, on a machine that does much else."""
+
+STEADY = 3.0
+"""Seconds between two replacements."""
+
+WAITS = "waiting for the lease"
+"""What a process logs of each feed that another one answers."""
+
+
+def test_shards_answer_each_feed_once_between_them(redis_url, feed):
+    with fleet_feeds(redis_url, feed, 6, COUNT) as feeds, ExitStack() as opened:
+        feeds.push(80)
+        for index in range(2):
+            selection = Selection([f"{feed}-?"], Shard(index, 2).owns)
+            opened.enter_context(running([], redis_url, selection=selection))
+        wait_until(feeds.is_answered)
+        assert [begun(store) for store in feeds.stores] == [[1]] * 6
+        opened.close()
+        feeds.check(redis_url)
+
+
+@pytest.mark.parametrize("shard", ["2", "4/4", "auto/0", "1/2/3"])
+def test_a_wrong_shard_ends_the_command_in_one_line(capsys, redis_url, shard):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["worker", "a-*", "--shard", shard, "--redis", redis_url])
+    assert ended.value.code == 2
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("online-svm: --shard ")
+    assert shard in complaint
+    assert complaint.count("\n") == 1
+
+
+class Shards:
+    """Processes of `online-svm worker`, one a shard."""
+
+    def __init__(self, url, pattern, feeds, notes):
+        self._names = [store.keys.feed for store in feeds.stores]
+        self._command = [sys.executable, "-m", "workers.cli", "worker", pattern, "--redis", url,
+                         "--quiet", *FLAGS, "--lease", str(LEASE)]  # fmt: skip
+        self._notes, self._numbers = notes, itertools.count()
+        self.processes = {}
+
+    def begin(self, index, count):
+        path = self._notes / f"{next(self._numbers)}-{index}-of-{count}"
+        with path.open("w") as target:
+            self.processes[index] = Process(
+                [*self._command, "--shard", f"{index}/{count}"], stderr=target
+            )
+        return path
+
+    def stand_by(self, index, count):
+        """Begin the process of a shard whose feeds others answer; return when it waits for them."""
+        path, shard = self.begin(index, count), Shard(index, count)
+        number = sum(shard.owns(name) for name in self._names)
+        wait_for(lambda: path.read_text().count(WAITS) >= number, "it stands by", 60)
+
+    def replace(self, index, count, number=signal.SIGTERM):
+        """Begin another process of a shard, which stands by; then end the old one."""
+        old = self.processes.pop(index)
+        try:
+            self.stand_by(index, count)
+            self._end(old, number)
+        finally:
+            old.kill()
+        time.sleep(STEADY)
+
+    def end(self, index):
+        self._end(self.processes.pop(index), signal.SIGTERM)
+
+    def _end(self, process, number):
+        """End a process; a graceful stop ends with 0."""
+        process.send_signal(number)
+        assert process.wait() == (0 if number == signal.SIGTERM else -number)
+
+
+@contextmanager
+def shards(url, pattern, feeds, notes):
+    made = Shards(url, pattern, feeds, notes)
+    try:
+        yield made
+    finally:
+        for process in made.processes.values():
+            process.kill()
+            process.wait()
+
+
+class Gaps:
+    """Looks at feeds again and again: the longest time in which one answered nothing.
+
+    Attributes
+    ----------
+    longest : float
+    """
+
+    def __init__(self, feeds):
+        self._names = [(store.url, store.keys.feed) for store in feeds.stores]
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self.longest = 0.0
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self):
+        with ExitStack() as opened:
+            stores = [opened.enter_context(Store(*name)) for name in self._names]
+            seqs, moved = [-1] * len(stores), [time.monotonic()] * len(stores)
+            while not self._ended.wait(0.02):
+                for number, store in enumerate(stores):
+                    seq, now = store.state().position.seq, time.monotonic()
+                    self.longest = max(self.longest, now - moved[number])
+                    if seq != seqs[number]:
+                        seqs[number], moved[number] = seq, now
+
+
+@pytest.mark.scale
+@pytest.mark.timeout(300)
+def test_a_rolling_upgrade_leaves_no_feed_longer_than_its_lease_and_replay(
+    own_redis, feed, tmp_path
+):
+    with (
+        fleet_feeds(own_redis.url, feed, 8, 6000) as feeds,
+        shards(own_redis.url, f"{feed}-*", feeds, tmp_path) as workers,
+    ):
+        for index in range(3):
+            workers.begin(index, 3)
+        feeds.push(40)
+        wait_for(feeds.is_answered, "the first entries are answered", 60)
+        with feeds.under_load(0.1):
+            before = [len(begun(store)) for store in feeds.stores]
+            with Gaps(feeds) as gaps:
+                for index in range(3):
+                    workers.replace(index, 3)
+            print(f"replaced one by one: no feed waited longer than {gaps.longest:.1f} s")
+            assert gaps.longest < LEASE
+            assert [len(begun(store)) for store in feeds.stores] == [n + 1 for n in before]
+            # The same by force: there is something to replay.
+            with Gaps(feeds) as killed:
+                for index in range(3):
+                    workers.replace(index, 3, signal.SIGKILL)
+            print(f"killed one by one: no feed waited longer than {killed.longest:.1f} s")
+            assert killed.longest < LEASE + REPLAY
+        wait_for(feeds.is_answered, "all entries are answered", 60)
+        for index in range(3):
+            workers.end(index)
+        feeds.check(own_redis.url)
+
+
+@pytest.mark.scale
+@pytest.mark.timeout(300)
+def test_more_and_fewer_shards_under_load_move_only_the_feeds_that_must(own_redis, feed, tmp_path):
+    with (
+        fleet_feeds(own_redis.url, feed, 8, 6000) as feeds,
+        shards(own_redis.url, f"{feed}-*", feeds, tmp_path) as workers,
+    ):
+        for index in range(2):
+            workers.begin(index, 2)
+        feeds.push(40)
+        wait_for(feeds.is_answered, "the first entries are answered", 60)
+        with feeds.under_load(0.1):
+            with Gaps(feeds) as gaps:
+                # More: a new shard waits for leases, until the old ones are replaced.
+                workers.stand_by(2, 3)
+                for index in range(2):
+                    workers.replace(index, 3)
+                # Fewer: those that stay come first, the one that goes last.
+                for index in range(2):
+                    workers.replace(index, 2)
+                workers.end(2)
+                time.sleep(STEADY)
+            print(f"2, 3, 2 shards: no feed waited longer than {gaps.longest:.1f} s")
+            assert gaps.longest < LEASE
+        wait_for(feeds.is_answered, "all entries are answered", 60)
+        for index in range(2):
+            workers.end(index)
+        feeds.check(own_redis.url)

@@ -1,0 +1,155 @@
+"""Snapshots that are fetched ahead are those that a start would read; else it reads them itself."""
+
+import socket
+import threading
+
+import pytest
+from many_feeds import answer_alone, contents, entries, has_answered, push, running, settings
+from many_feeds import wait_until as wait
+
+from workers.broker.store import Store
+from workers.runner import snapshot_fetcher
+from workers.runner.snapshot_fetcher import SnapshotFetcher
+from workers.session import snapshots
+
+
+@pytest.fixture
+def store(embedded_url, feed):
+    with Store(embedded_url, feed, block_ms=20) as opened:
+        push(opened, entries(130, 0))
+        answer_alone(opened, 130, settings())
+        opened.register()
+        yield opened
+
+
+@pytest.fixture
+def fetcher(embedded_url):
+    woken = threading.Event()
+    opened = SnapshotFetcher(embedded_url, woken.set)
+    opened.woken = woken
+    yield opened
+    opened.close()
+
+
+def fetch(fetcher, store):
+    found = fetcher.fetch(store.keys.feed).result(timeout=10.0)
+    assert fetcher.woken.wait(10.0)
+    return found
+
+
+def key_of_newest(store):
+    return store.state().snapshot.keys(store.keys)[0]
+
+
+def test_what_is_fetched_is_what_a_start_reads(store, fetcher):
+    state = store.state()
+    found = fetch(fetcher, store)
+    assert found.pointer == state.snapshot
+    assert found.config_hash == state.agreement.config_hash
+    read = snapshots.read(store, state.snapshot, state.agreement.config_hash)
+    assert found.snapshot.position == read.position
+    assert found.snapshot.body == read.body
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda store: store.call("SETRANGE", key_of_newest(store), 5000, b"\0\0\0\0"),
+        lambda store: store.call("DEL", key_of_newest(store)),
+        lambda store: store.call("HSET", store.keys.state, "snapshot", "no pointer"),
+        lambda store: store.call("HDEL", store.keys.state, "snapshot"),
+        lambda store: store.call("DEL", store.keys.state),
+        lambda store: (store.call("DEL", store.keys.state), store.call("SET", store.keys.state, 1)),
+        lambda store: (
+            store.call("DEL", key_of_newest(store)),
+            store.call("SADD", key_of_newest(store), 1),
+        ),
+    ],
+)  # fmt: skip
+def test_where_anything_is_wrong_nothing_is_fetched_and_the_next_one_is(
+    store, fetcher, embedded_url, feed, spoil
+):
+    with Store(embedded_url, f"{feed}-good") as good:
+        push(good, entries(60, 1))
+        answer_alone(good, 60, settings())
+        spoil(store)
+        assert fetch(fetcher, store) is None
+        assert fetch(fetcher, good).pointer == good.state().snapshot
+
+
+def test_what_is_closed_leaves_no_socket_open(store, embedded_url):
+    fetcher = SnapshotFetcher(embedded_url, lambda: None)
+    fetcher.fetch(store.keys.feed).result(timeout=10.0)
+    (connected,) = fetcher._clients.values()
+    sock = connected.connection._sock
+    fetcher.close()
+    wait(lambda: sock.fileno() == -1)
+
+
+def test_a_snapshot_beyond_the_bound_is_not_fetched(store, fetcher, monkeypatch):
+    monkeypatch.setattr(snapshot_fetcher, "LARGEST", 1000)
+    assert fetch(fetcher, store) is None
+    monkeypatch.undo()
+    assert fetch(fetcher, store) is not None
+
+
+def test_after_the_connection_broke_nothing_is_fetched_for_a_while_and_then_over_another(
+    store, fetcher, monkeypatch
+):
+    assert fetch(fetcher, store) is not None
+    (connected,) = fetcher._clients.values()
+    connected.connection._sock.shutdown(socket.SHUT_RDWR)
+    assert fetch(fetcher, store) is None
+    assert fetch(fetcher, store) is None
+    monkeypatch.setattr(snapshot_fetcher, "AWAY", 0.0)
+    assert fetch(fetcher, store) is not None
+
+
+def test_a_start_passes_over_a_damaged_snapshot_and_gives_the_same_bytes(store, embedded_url, feed):
+    damaged = key_of_newest(store)
+    store.call("SETRANGE", damaged, 5000, b"\0\0\0\0")
+    with running([feed, f"{feed}-none"], embedded_url):
+        push(store, entries(40, 2), first=131)
+        wait(lambda: has_answered(store, 170))
+    assert not store.call("EXISTS", damaged)
+    with Store(embedded_url, f"{feed}.alone", block_ms=20) as alone:
+        push(alone, [*entries(130, 0), *entries(40, 2)])
+        answer_alone(alone, 170, settings())
+        assert contents(alone) == contents(store)
+
+
+def test_the_usual_start_reads_no_snapshot_a_second_time(store, embedded_url, feed, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Store, "get_snapshot", lambda _store, pointer: asked.append(pointer))
+    with running([feed, f"{feed}-none"], embedded_url):
+        push(store, entries(40, 2), first=131)
+        wait(lambda: has_answered(store, 170))
+    assert asked == []
+
+
+class Wrapped(socket.socket):
+    """As those over TLS it is not a plain socket, and takes no flags."""
+
+    def recv_into(self, buffer, nbytes=0, flags=0):
+        assert not flags
+        return super().recv_into(buffer, min(nbytes or len(buffer), 1000))
+
+
+@pytest.mark.parametrize("kind", [socket.socket, Wrapped])
+def test_a_buffer_is_filled_however_the_bytes_arrive(kind):
+    ours, theirs = socket.socketpair()
+    mine = kind(fileno=ours.detach())
+    mine.settimeout(5.0)
+    sent = bytes(range(256)) * 400
+    writer = threading.Thread(target=lambda: [theirs.sendall(sent[i : i + 7000])
+                                              for i in range(0, len(sent), 7000)])  # fmt: skip
+    writer.start()
+    held = memoryview(bytearray(len(sent)))
+    snapshot_fetcher._fill(mine, held)
+    writer.join()
+    assert held == sent
+    assert mine.gettimeout() == 5.0
+    theirs.close()
+    with pytest.raises(ConnectionError):
+        snapshot_fetcher._fill(mine, held)
+    mine.close()

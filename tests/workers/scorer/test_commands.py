@@ -1,0 +1,175 @@
+"""`scorer`: as one runs it, and as one kills it."""
+
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from processes import Process
+from published_feed import examples, own_answer, push, session, work
+
+from workers.cli import app as cli
+from workers.errors import BadConfiguration
+from workers.scorer import service
+from workers.scorer.asker import Answer, Asker
+from workers.scorer.counts import ScorerCounts
+from workers.scorer.settings import ScorerSettings
+from workers.stop import Stop
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    told = capsys.readouterr()
+    return ended.value.code, told.out, told.err
+
+
+@pytest.fixture
+def rows(store):
+    """The examples of a feed that has published its state."""
+    made = examples(60)
+    push(store, made)
+    work(session(store), 60)
+    return made
+
+
+def test_a_scorer_answers_and_leaves_no_consumer_when_it_stops_in_order(store, rows):
+    stop, feed = Stop(), store.keys.feed
+    arguments = (feed, store.url, ScorerSettings(), "one", False, stop)
+    working = threading.Thread(target=service.run, args=arguments)
+    working.start()
+    try:
+        with closing(Asker(store.url, feed)) as asker:
+            found = asker.ask([b"[1,2,3]", b"[1,2]"], timeout=30)
+    finally:
+        stop.request()
+        working.join(timeout=30)
+    good, bad = (json.loads(answer.text) for answer in found)
+    n, payload = store.publication().n, good["answer"]
+    assert json.loads(own_answer(rows, n, [1, 2, 3], payload["id"])) == payload
+    assert (good["behind"], bad["answer"]["status"]) == (60 - n, "rejected")
+    assert not working.is_alive()
+    assert store.call("XINFO", "CONSUMERS", store.keys.requests, "scorers") == []
+
+
+def test_the_client_in_the_docs_gets_its_answer(store, rows, capsys):
+    page = (Path(__file__).parents[4] / "docs/scorers.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    stop, feed = Stop(), store.keys.feed
+    arguments = (feed, store.url, ScorerSettings(), "one", False, stop)
+    working = threading.Thread(target=service.run, args=arguments)
+    working.start()
+    try:
+        code = code.replace("{spam}", f"{{{feed}}}").replace("{{spam}}", f"{{{{{feed}}}}}")
+        exec(code.replace("[0.5, 1.0]", "[0.5, 1.0, 2.0]"), {"url": store.url})
+    finally:
+        stop.request()
+        working.join(timeout=30)
+    said = capsys.readouterr().out
+    assert re.search(rf"ok \d+ {store.publication().name} \d+ \d+", said)
+
+
+def test_a_scorer_of_a_feed_that_does_not_exist_says_what_to_do(redis_url):
+    with pytest.raises(BadConfiguration, match="start its worker first"):
+        service.run("nowhere", redis_url, ScorerSettings(), stop=Stop())
+
+
+def test_a_scorer_waits_for_a_feed_that_begins_within_its_patience(store):
+    stop, feed, counts = Stop(), store.keys.feed, ScorerCounts()
+    arguments = (feed, store.url, ScorerSettings(wait=60.0), "one", False, stop, counts)
+    working = threading.Thread(target=service.run, args=arguments)
+    working.start()
+    try:
+        time.sleep(0.05)
+        push(store, examples(60))
+        work(session(store), 60)
+        asker = Asker(store.url, feed)
+        (found,) = asker.ask([b"[1,2,3]"], timeout=60)
+        asker.close()
+    finally:
+        stop.request()
+        working.join(timeout=30)
+    assert json.loads(found.payload)["status"] == "ok"
+
+
+def test_a_scorer_that_waits_for_a_feed_stops_when_it_is_told_to(redis_url):
+    stop = Stop()
+    stop.request()
+    service.run("nowhere", redis_url, ScorerSettings(wait=60.0), stop=stop)
+
+
+def test_the_command_takes_what_it_shares_with_worker_from_flag_environment_and_file(
+    redis_url, capsys, monkeypatch, tmp_path
+):
+    """Each names a setting that cannot be: the message says which one was read."""
+    (tmp_path / "scorer.toml").write_text('metrics = "nowhere:0"\n')
+    command = ("scorer", "nowhere", "--redis", redis_url)
+    assert "does not exist yet" in run(capsys, *command)[2]
+    code, _, said = run(capsys, *command, "--config", str(tmp_path / "scorer.toml"))
+    assert (code, "nowhere:0" in said) == (2, True)
+    monkeypatch.setenv("ONLINE_SVM_METRICS", "elsewhere:0")
+    assert "elsewhere:0" in run(capsys, *command)[2]
+    assert "here:x" in run(capsys, *command, "--metrics", "here:x")[2]
+    monkeypatch.setenv("ONLINE_SVM_METRICS", "0")
+    assert run(capsys, *command, "--log-format", "json")[2].startswith('{"address"')
+
+
+@pytest.mark.slow
+def test_scorers_that_are_killed_again_and_again_answer_each_request_once(store, rows):
+    """Two scorers, one killed every half a second, while 4,000 requests come and states change."""
+    feed, dice = store.keys.feed, random.Random(5)
+    command = [sys.executable, "-m", "workers.cli", "scorer", feed, "--redis", store.url,
+               "--claim-after", "0.5", "--batch", "16", "--keep", "600"]  # fmt: skip
+
+    def begin():
+        return Process(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    asker, ids, kills = Asker(store.url, feed), [], 0
+    scorers = [begin(), begin(), begin()]
+    running, learned = session(store), len(rows)
+    more = examples(200, first=learned)
+    all_rows = [*rows, *more]
+    try:
+        asker.receive(asker.send([b"[0,0,0]"]), timeout=60)
+        deadline, next_kill = time.monotonic() + 150, time.monotonic()
+        while len(ids) < 4000 or store.length(store.keys.requests) or kills < 6:
+            assert time.monotonic() < deadline
+            if len(ids) < 4000:
+                ids += asker.send([json.dumps([i, 1, 2]).encode() for i in range(100)])
+                push(store, more[:5])
+                learned, more = learned + len(more[:5]), more[5:]
+                work(running, learned)
+            if time.monotonic() > next_kill and kills < 12:
+                victim = dice.randrange(3)
+                scorers[victim].kill()
+                scorers[victim].wait()
+                scorers[victim], kills = begin(), kills + 1
+                next_kill = time.monotonic() + 0.5
+            time.sleep(0.02)
+        for one in scorers:
+            one.send_signal(signal.SIGTERM)
+        ended = [one.wait() for one in scorers]
+        # One that was begun a moment ago does not listen to signals yet.
+        assert set(ended) <= {0, -signal.SIGTERM}, ended
+    finally:
+        for one in scorers:
+            one.kill()
+            one.wait()
+        asker.close()
+    compared = {}  # by n, the answers that were compared with the worker's own there
+    for number, id in enumerate(ids):
+        (text,) = store.call("LRANGE", store.keys.reply(id), 0, -1)
+        payload = Answer.parse(text).payload
+        n = json.loads(payload)["n"]
+        compared[n] = compared.get(n, 0) + 1
+        if compared[n] <= 2:
+            assert payload == own_answer(all_rows, n, [number % 100, 1, 2], id)
+    assert len(compared) > 3, "the state did not change"
+    assert int(store.call("XPENDING", store.keys.requests, "scorers")[0]) == 0

@@ -1,0 +1,123 @@
+"""Scorers and askers under the rules of deploy/redis: they do their part and nothing else."""
+
+from pathlib import Path
+
+import pytest
+import redis
+from published_feed import examples, push, session, work
+from system_tools import redis_server
+
+from workers.broker import embedded, permissions
+from workers.broker.connection import client
+from workers.broker.feed_reader import FeedReader
+from workers.broker.request_queue import RequestQueue
+from workers.broker.store import Store
+from workers.errors import AccessDenied
+from workers.feed.keys import FeedKeys
+from workers.scorer.asker import Asker
+from workers.scorer.newest_state import NewestState
+from workers.scorer.scorer import Scorer
+from workers.scorer.settings import ScorerSettings
+from workers.stop import Stop
+
+DEPLOY = Path(__file__).parents[4] / "deploy" / "redis"
+PASSWORD = "pw-of-the-test"
+
+
+def rules(name):
+    lines = (DEPLOY / name).read_text().splitlines()
+    return {line.split()[1]: [r for r in line.split()[2:] if r != "off"] for line in lines}
+
+
+@pytest.fixture(params=["users.acl", "users-7.acl"])
+def server(request):
+    """A server and its rules; those for Redis 7 need one of the system."""
+    program = redis_server(7) if request.param == "users-7.acl" else None
+    with embedded.temporary(program) as made:
+        yield made.url, rules(request.param)
+
+
+def user(server, name, *, without=()):
+    """Return the URL of a user with the rules of a role."""
+    url, known = server
+    given = known[name]
+    for rule in without:
+        given = [part for part in given if part != rule]
+    with client(url) as admin:
+        admin.execute_command(
+            "ACL", "SETUSER", name, "reset", *_joined(given), "on", f">{PASSWORD}"
+        )
+    return url.replace("unix://", f"unix://{name}:{PASSWORD}@")
+
+
+def _joined(parts):
+    """Return rules, those in brackets as one."""
+    text = " ".join(parts)
+    found = []
+    while text:
+        end = text.index(")") + 1 if text.startswith("(") else (text + " ").index(" ")
+        found.append(text[:end])
+        text = text[end:].strip()
+    return found
+
+
+def test_a_scorer_and_an_asker_need_no_more_than_their_roles(server):
+    with Store(server[0], "f", block_ms=20) as store:
+        push(store, examples(60))
+        work(session(store), 60)
+    url = user(server, "osvm-scorer")
+    permissions.check(url, permissions.of_scorer(FeedKeys("f")))
+    asker, reader = Asker(user(server, "osvm-asker"), "f"), FeedReader(url, "f")
+    queue = RequestQueue(url, "f", "one", Stop(), block_ms=20)
+    scorer = Scorer(queue, NewestState(reader), ScorerSettings(claim_after=0.001), Stop())
+    queue.begin()
+    ids = asker.send([b"[1,2,3]", b"[1,2]"])
+    held = queue.read().requests
+    assert len(held) == 2
+    ids += asker.send([b" " * (1 << 20) + b"[1,2,3]"])
+    while scorer.turn():
+        pass
+    assert len(asker.receive(ids[:2], timeout=1.0)) == 2
+    assert queue.leave()
+    for opened in (asker, reader, queue):
+        opened.close()
+
+
+@pytest.mark.parametrize("command", [
+    ("XADD", "osvm:{f}:in", "*", "x", "[1]"),
+    ("XADD", "osvm:{f}:out", "*", "p", "{}"),
+    ("XRANGE", "osvm:{f}:in", "-", "+"),
+    ("SET", "osvm:{f}:pub:1:01234567:1", "x"),
+    ("HSET", "osvm:{f}:pub", "n", "1"),
+    ("HSET", "osvm:{f}:st", "n", "1"),
+    ("FLUSHALL",),
+])  # fmt: skip
+def test_a_scorer_writes_neither_the_feed_nor_its_states(server, command):
+    with (
+        client(user(server, "osvm-scorer")) as connected,
+        pytest.raises(redis.exceptions.NoPermissionError),
+    ):
+        connected.execute_command(*command)
+
+
+@pytest.mark.parametrize("command", [
+    ("XREAD", "STREAMS", "osvm:{f}:out", "0"),
+    ("XADD", "osvm:{f}:in", "*", "x", "[1]"),
+    ("DEL", "osvm:{f}:req"),
+    ("XACK", "osvm:{f}:req", "scorers", "1-1"),
+])  # fmt: skip
+def test_an_asker_asks_and_reads_answers_alone(server, command):
+    with (
+        client(user(server, "osvm-asker")) as connected,
+        pytest.raises(redis.exceptions.NoPermissionError),
+    ):
+        connected.execute_command(*command)
+
+
+def test_without_any_one_command_the_check_names_it(server):
+    commands = [r for r in server[1]["osvm-scorer"] if r.startswith("+")]
+    of_cluster = {"+cluster|slots", "+asking", "+role"}
+    for rule in sorted(set(commands) - {"+multi", "+discard"} - of_cluster):
+        url = user(server, "osvm-scorer", without=[rule])
+        with pytest.raises(AccessDenied, match=rf"run {rule[1:].upper()}\b.*users\.acl"):
+            permissions.check(url, permissions.of_scorer(FeedKeys("f")))

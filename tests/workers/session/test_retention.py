@@ -1,0 +1,237 @@
+"""What a feed costs Redis: its outputs are kept by bytes, and level off near their bounds."""
+
+import random
+
+import pytest
+from fault_feed import CONFIG, COUNT, drain, payloads, push, rows, session
+from session_steps import advance, refitter
+
+from workers.broker.store import Store
+from workers.config.settings import WorkerSettings, load
+from workers.feed.commit import Commit, DeadLetter
+from workers.feed.position import START, Position, parse_id
+from workers.feed.retention import Retention
+from workers.feed.state import Agreement
+from workers.session import assembly
+from workers.session.downstream import AcknowledgedGate
+from workers.session.opening import open_store
+from workers.stop import Stop
+
+AGREEMENT = Agreement("{}", "00", "{}")
+BOUND = 1 << 20
+
+
+def commits(store, sizes, batch, before=START, epoch=1):
+    """Write answers of these sizes, `batch` in a commit; yield after each commit."""
+    for begin in range(0, len(sizes), batch):
+        ids = [b"%d-0" % (before.seq + i + 1) for i in range(len(sizes[begin : begin + batch]))]
+        out = [b"x" * size for size in sizes[begin : begin + batch]]
+        letters = [DeadLetter(i, "label", "y is empty", 5, b"y" * 1000) for i in ids]
+        after = Position(ids[-1], before.seq + len(ids), before.n, bytes(32))
+        met = [(ids[-1], b"r" * 3000)]
+        store.commit(Commit(epoch, before, after, ids, out, met, letters))
+        before = after
+        yield after
+
+
+class OutputsOnly(Store):
+    """A store whose feed answers nothing of `in`, so that its commits need none."""
+
+    reads_input = False
+
+
+def used(store, key):
+    return store.call("MEMORY", "USAGE", key, "SAMPLES", 0)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param((145,), id="compact"), pytest.param((720,), id="two classes"),
+        pytest.param((2000,), id="seven classes"), pytest.param((60, 145, 720, 5000), id="mixed"),
+        pytest.param((30_000,), id="a hundred classes"),
+    ],
+)  # fmt: skip
+def test_memory_levels_off_near_the_bound_whatever_the_size_of_answers(redis_url, feed, sizes):
+    told = Retention(out_bytes=BOUND, met_bytes=BOUND // 4, dlq_bytes=BOUND // 2)
+    choose = random.Random(0)
+    drawn = [choose.choice(sizes) for _ in range(5 * BOUND // (sum(sizes) // len(sizes)))]
+    with OutputsOnly(redis_url, feed, retention=told) as store:
+        store.fence("tester", AGREEMENT)
+        batch = max(1, min(256, BOUND // 32 // max(sizes)))
+        found = []
+        for after in commits(store, drawn, batch):
+            if after.seq > len(drawn) // 2:
+                found.append(used(store, store.keys.out))
+            if len(found) % 40 == 39:
+                assert used(store, store.keys.dlq) < 0.6 * BOUND
+                assert used(store, store.keys.met) < 0.3 * BOUND
+        assert min(found) > 0.6 * BOUND
+        assert max(found) < 1.1 * BOUND
+        assert store.length(store.keys.out) < len(drawn) / 2
+
+
+def test_the_bound_holds_over_take_overs_after_every_few_commits(redis_url, feed):
+    before, drawn = START, [500] * 12_000
+    for part in range(0, len(drawn), 1000):
+        with OutputsOnly(redis_url, feed, retention=Retention(out_bytes=BOUND)) as store:
+            epoch = store.fence("tester", AGREEMENT).epoch
+            # The last of them is dropped with its reply unread, as by a kill.
+            *_, before = commits(store, drawn[part : part + 1000], 100, before, epoch)
+            assert used(store, store.keys.out) < 1.1 * BOUND
+            first = store.call("XRANGE", store.keys.out, "-", "+", "COUNT", 1)[0][0]
+            assert store.length(store.keys.out) == before.seq - int(first.split(b"-")[0]) + 1
+    with Store(redis_url, feed) as store:
+        assert used(store, store.keys.out) > 0.6 * BOUND
+
+
+def test_a_commit_whose_reply_is_lost_is_counted_once(redis_url, feed):
+    with OutputsOnly(redis_url, feed, retention=Retention(out_bytes=BOUND)) as store:
+        store.fence("tester", AGREEMENT)
+        (first,) = commits(store, [100] * 10, 10)
+        total = store.retained.kept.streams[0].total
+        # The same batch once more: Redis says that it has it.
+        list(commits(store, [100] * 10, 10))
+        state = store.state()
+        assert state.position.seq == first.seq
+        assert state.kept.streams[0].total == total
+
+
+def test_a_feed_is_counted_by_default_and_goes_on_with_another_bound(redis_url, feed):
+    with OutputsOnly(redis_url, feed, retention=Retention(out_bytes=0)) as store:
+        store.fence("tester", AGREEMENT)
+        *_, before = commits(store, [500] * 1000, 100)
+        assert store.state().kept.streams[0].total == 0
+        assert store.state().kept.streams[1].total > 0
+    with OutputsOnly(redis_url, feed, retention=Retention(out_bytes=BOUND)) as store:
+        epoch = store.fence("tester", None).epoch
+        kept = commits(store, [500] * 3000, 100, before, epoch)
+        assert next(kept).seq == 1100
+        assert store.length(store.keys.out) == 1100  # nothing is known of the size of the old ones
+        list(kept)
+        assert used(store, store.keys.out) < 1.1 * BOUND
+
+
+def test_entries_and_bytes_are_bounded_together_as_the_settings_say(monkeypatch):
+    assert Retention.of(load({})) == Retention()
+    assert Retention.of(load({"retain_out": "5"})) == Retention(out=5)
+    monkeypatch.setenv("ONLINE_SVM_RETAIN_BYTES", "8000")
+    given = Retention.of(load({"downstream": "block"}))
+    assert given == Retention(out_bytes=8000, met_bytes=2000, dlq_bytes=2000, is_held=True)
+
+
+def test_a_worker_keeps_what_its_settings_say(embedded_url, feed):
+    given = {"classes": ("a", "b"), "window": 60, "refit_every": 20, "refit_lag": 0, "gamma": 0.5}
+    settings = WorkerSettings(**given, batch=7, retain_bytes=20_000)
+    stop = Stop()
+    with open_store(feed, settings, embedded_url, stop) as store:
+        push(store, rows())
+        with refitter(settings) as refits:
+            drain(assembly.assemble(store, settings, refits, stop, "tester"), COUNT)
+        kept = [entry[1][1] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
+    assert 10_000 < sum(map(len, kept)) * 5 // 4 + 32 * len(kept) <= 20_000 + 4096 * 5 // 4
+    assert len(kept) < COUNT
+
+
+def test_what_is_trimmed_is_no_part_of_an_answer(redis_url, feed):
+    """The same position, digest included, whatever is kept; and the newest answers are the same."""
+    found = []
+    for size in (20_000, 0):
+        told = Retention(out_bytes=size, met_bytes=size, dlq_bytes=size)
+        with Store(redis_url, f"{feed}-{size}", retention=told) as store:
+            push(store, rows())
+            drain(session(store, batch=7), COUNT)
+            found.append((store.state().position, payloads(store)))
+    (position, (out, met)), (other, (all_out, all_met)) = found
+    assert position == other
+    assert len(out) < len(all_out) == COUNT
+    assert 0 < len(met) < len(all_met)
+    assert out == all_out[-len(out) :]
+    assert met == all_met[-len(met) :]
+
+
+@pytest.fixture
+def blocked(redis_url, feed):
+    """A session whose answers a group has to acknowledge, 20,000 bytes of them at most."""
+    told = Retention(out_bytes=20_000, met_bytes=5_000, is_held=True)
+    with Store(redis_url, feed, retention=told, block_ms=1) as store:
+        push(store, rows())
+        stop = Stop()
+        gate = AcknowledgedGate(store, "sink", stop, seconds=0.001)
+        yield session(store, batch=4, gate=gate, stop=stop, config=CONFIG), store
+
+
+def take(store, count, acknowledge=True):
+    """Read as the group's one consumer; return the IDs."""
+    command = ("XREADGROUP", "GROUP", "sink", "c", "COUNT", count, "STREAMS", store.keys.out, ">")
+    found = store.call(*command)
+    ids = [entry[0] for entry in found[0][1]] if found else []
+    if acknowledge and ids:
+        store.call("XACK", store.keys.out, "sink", *ids)
+    return ids
+
+
+def turns(running, count=60):
+    for _ in range(count):
+        advance(running)
+        running.finish_commit()
+
+
+def test_by_bytes_too_nothing_is_trimmed_that_is_not_acknowledged(blocked):
+    running, store = blocked
+    turns(running)
+    stopped_at = running.position.seq
+    assert stopped_at < COUNT
+    assert store.length(store.keys.out) == stopped_at
+    assert 0.5 * 20_000 < used(store, store.keys.out) < 1.5 * 20_000
+    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
+    held = take(store, 100, acknowledge=False)
+    turns(running)
+    assert running.position.seq == stopped_at
+    assert store.call("XRANGE", store.keys.out, "-", "+", "COUNT", 1)[0][0] == held[0]
+
+
+def test_a_slow_group_gets_every_answer_once_under_a_bound_of_bytes(blocked):
+    running, store = blocked
+    turns(running, 5)
+    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
+    taken = []
+    while len(taken) < COUNT:
+        turns(running, 3)
+        assert store.retained.kept.streams[0].kept < 20_000 + 2 * 4 * 1100
+        taken += take(store, 7)
+    assert taken == [b"%d-0" % (i + 1) for i in range(COUNT)]
+    assert running.position.seq == COUNT
+    assert store.length(store.keys.out) < COUNT / 2
+
+
+def test_reports_stay_as_long_as_the_answers_they_belong_to(blocked):
+    running, store = blocked
+    turns(running)
+    everything = store.call("XRANGE", store.keys.met, "-", "+")
+    assert used(store, store.keys.met) > 5_000
+    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
+    while running.position.seq < COUNT - 8:
+        held = take(store, 5, acknowledge=False)
+        turns(running, 2)
+        kept = {entry[0] for entry in store.call("XRANGE", store.keys.met, "-", "+")}
+        owed = [entry[0] for entry in everything if parse_id(entry[0]) >= parse_id(held[0])]
+        assert kept.issuperset(owed)
+        store.call("XACK", store.keys.out, "sink", *held)
+    assert len(owed) < len(everything)
+    assert store.call("XRANGE", store.keys.met, "-", "+", "COUNT", 1)[0] != everything[0]
+
+
+def test_what_the_gate_trimmed_is_known_to_the_next_worker(blocked):
+    running, store = blocked
+    turns(running)
+    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
+    while running.position.seq < COUNT - 8:
+        take(store, 50)
+        turns(running, 2)
+    kept = store.retained.kept.streams[0]
+    assert kept.marks[0].n > 0
+    assert store.state().kept.streams[0].marks[0].n > 0
+    session(store, batch=4)
+    assert store.retained.kept.streams[0].total == kept.total
+    assert store.retained.kept.streams[0].kept <= kept.kept + 20_000

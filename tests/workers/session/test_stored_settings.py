@@ -1,0 +1,180 @@
+"""A feed keeps the settings it was begun with; one that is given and differs is refused."""
+
+import json
+from hashlib import sha256
+
+import numpy as np
+import pytest
+from session_steps import advance, refitter
+
+from workers.admin.verify import verify
+from workers.broker.store import Store
+from workers.combine import service as combination
+from workers.combine.sources import Source
+from workers.config.settings import WorkerSettings, load
+from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
+from workers.reading.status import status
+from workers.session import preflight
+from workers.session.assembly import assemble
+from workers.session.opening import open_store
+from workers.stop import Stop
+
+COUNT = 60
+SHORT = {"classes": ("a", "b"), "window": 40, "refit_every": 20, "committee": "single"}
+PSVM = SHORT | {"learner": "psvm", "missing": "mean", "committee": None}
+SOURCES = {"one": SHORT, "two": SHORT | {"kernel": "linear"}}
+
+
+@pytest.fixture(scope="module")
+def redis_url(embedded_url):
+    """One server is enough: what differs between servers is below the store."""
+    return embedded_url
+
+
+def begin(store, options):
+    """Let a worker begin the feed of a store with these settings, and answer `COUNT` entries."""
+    name, stop, given = store.keys.feed, Stop(), WorkerSettings(keep_input=True, **options)
+    X = np.random.default_rng(0).normal(size=(COUNT, 2)).round(4)
+    for i, x in enumerate(X.tolist()):
+        fields = ("x", json.dumps(x), "y", "ab"[x[0] > 0], "id", i)
+        store.call("XADD", store.keys.input, f"{i + 1}-0", *fields)
+    with open_store(name, given, store.url, stop) as worked, refitter(given) as refits:
+        session = assemble(worked, given, refits, stop, "maker", begins=True)
+        while session.position.seq < COUNT:
+            advance(session)
+        session.snapshot()
+
+
+@pytest.fixture
+def psvm(store):
+    """The store of a feed that was begun with `PSVM`."""
+    begin(store, PSVM)
+    return store
+
+
+def given(**settings):
+    return WorkerSettings(keep_input=True, **settings)
+
+
+def rewritten(store, config):
+    """Store a text as the configuration."""
+    hashed = sha256(config.encode()).hexdigest()
+    store.call("HSET", store.keys.state, "config", config, "config_hash", hashed)
+
+
+def reconfigured(store, change):
+    """Change the stored configuration."""
+    config = json.loads(store.call("HGET", store.keys.state, "config"))
+    change(config)
+    rewritten(store, json.dumps(config))
+
+
+def test_only_what_is_given_and_differs_is_refused_with_the_options_that_fit(psvm, feed):
+    before = psvm.call("HGETALL", psvm.keys.state)
+    with pytest.raises(ConfigurationChanged) as refused:
+        preflight.run(psvm, given(learner="psvm", window=40, eta=0.2, missing="reject"))
+    told = str(refused.value)
+    assert "another configuration: eta: feed 0.1, here 0.2; missing: feed 'mean', here " in told
+    assert f"Use the stored one (--eta 0.1 --missing mean), or: online-svm fork {feed}" in told
+    assert f"online-svm reset {feed}" in told
+    assert psvm.call("HGETALL", psvm.keys.state) == before
+
+
+def test_options_that_only_work_with_the_stored_settings_are_taken(psvm):
+    """Without the classes that are stored, this learner would be refused."""
+    told = load({"learner": "psvm", "missing": "mean"}, is_whole=False)
+    _, used = preflight.run(psvm, told)
+    assert used.predictor.classes == ("a", "b")
+
+
+def test_options_that_cannot_work_are_refused_for_a_new_feed(store):
+    with pytest.raises(BadConfiguration, match="declare two"):
+        preflight.run(store, load({"learner": "psvm"}, is_whole=False))
+    assert store.types() == {}
+
+
+def numbered(number):
+    def change(config):
+        config["predictor"]["semantics"] = number
+
+    return change
+
+
+def lengthened(config):
+    config["predictor"]["novel"] = 5
+
+
+def shortened(config):
+    del config["limits"]["dedupe_window"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (numbered(9), "feed {!r}: semantics 9 is not known here (3 is): upgrade online-svm"),
+        (lengthened, "feed {!r} was begun by another version, with other settings (novel)"),
+        (shortened, "feed {!r} was begun by another version, with other settings (dedupe_window)"),
+    ],
+    ids=["numbered", "lengthened", "shortened"],
+)
+def test_a_feed_of_another_version_is_refused_in_one_line_by_all_that_compute(
+    store, feed, change, said
+):
+    begin(store, SHORT)
+    reconfigured(store, change)
+    before = store.call("HGETALL", store.keys.state)
+    for refuses in (
+        lambda: preflight.run(store, given()),
+        lambda: verify(store),
+        lambda: Source(store),
+    ):
+        with pytest.raises(BadConfiguration) as refused:
+            refuses()
+        told = str(refused.value)
+        assert said.format(feed) in told
+        assert f"or: online-svm fork {feed} --to NEW" in told
+        assert "\n" not in told
+    assert store.call("HGETALL", store.keys.state) == before
+    assert status(store).seq == COUNT  # it can still be looked at
+
+
+@pytest.mark.parametrize("config", ['{"predictor": 3}', '{"limits": []}', "[]", "{"])
+def test_a_configuration_that_is_no_configuration_is_named_as_damaged(store, feed, config):
+    begin(store, SHORT)
+    rewritten(store, config)
+    with pytest.raises(StateLost, match=f"{feed}.* is damaged"):
+        preflight.run(store, given())
+
+
+def test_a_number_that_is_none_is_not_known(store, feed):
+    begin(store, SHORT)
+    rewritten(store, '{"predictor": {"semantics": {}}, "limits": {}}')
+    with pytest.raises(BadConfiguration, match=rf"feed '{feed}': semantics \{{\}} is not known"):
+        preflight.run(store, given())
+
+
+def test_a_combination_takes_what_it_stored_and_refuses_what_is_given_and_differs(redis_url, feed):
+    sources = []
+    for name, options in SOURCES.items():
+        sources.append(f"{feed}-{name}")
+        with Store(redis_url, sources[-1]) as store:
+            begin(store, options)
+
+    def run(join_window=None, **options):
+        combination.run(sources, feed, redis_url, options, join_window=join_window, once=True)
+
+    run(join_window=20)
+    with Store(redis_url, feed) as target:
+        before = target.call("HGETALL", target.keys.state)
+        with pytest.raises(ConfigurationChanged, match=r"join_window: feed 20, here 100\. Use"):
+            run(join_window=100)
+        with pytest.raises(ConfigurationChanged, match="rule: feed 'dempster', here 'cautious'"):
+            run(rule="cautious")
+        assert target.call("HGETALL", target.keys.state) == before
+        run(rule="dempster")
+        reconfigured(target, lambda config: config["combination"].pop("window"))
+        with pytest.raises(BadConfiguration, match=r"by another version, .*\(window\)"):
+            run()
+        reconfigured(target, lambda config: config["combination"].update(semantics=9))
+        with pytest.raises(BadConfiguration, match=f"feed '{feed}': semantics 9 is not known"):
+            run()

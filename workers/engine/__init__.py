@@ -1,1 +1,0 @@
-"""One worker: preflight, recovery, the loop, snapshots, the graceful stop."""

@@ -1,1 +1,0 @@
-"""Many feeds in a process, and their placement on machines."""

@@ -1,0 +1,194 @@
+"""Definition of a fleet: which feeds, how many shards, with which settings; one key of Redis."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from workers.broker.connection import Connection
+from workers.config.credentials import FILES
+from workers.config.explain import explain
+from workers.config.redis_url import redacted
+from workers.config.settings import WorkerSettings
+from workers.errors import BadConfiguration, EmbeddedFailed
+from workers.feed.keys import fleet_key
+from workers.runner.shard import MOST
+
+_LONGEST = 1 << 20
+"""Largest definition in bytes."""
+
+_SECRET = ("alarm_url", "alarm_secret")
+"""Settings that may hold a secret, which belongs neither into Ray nor into this key."""
+
+
+class FleetDefinition(BaseModel):
+    """The stored form of a fleet. Its actors follow it while it changes.
+
+    Examples
+    --------
+    >>> FleetDefinition(patterns=["sensors-*"], shards=3).shards
+    3
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    v: Literal[1] = 1
+    patterns: tuple[str, ...] = Field(min_length=1, max_length=10_000)
+    shards: int = Field(ge=0, le=MOST, description="0: the fleet is being stopped.")
+    settings: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Given as options or by the environment."
+    )
+    file: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Given by the file, for all feeds."
+    )
+    feeds: dict[str, dict[str, JsonValue]] = Field(
+        default_factory=dict, description="Sections of the file, by names and patterns of feeds."
+    )
+    cpus: float = Field(1.0, ge=0, le=1024, description="Processors that Ray reserves a shard.")
+    resources: dict[str, float] = Field(
+        default_factory=dict, description="Further resources of Ray that a shard needs."
+    )
+
+
+class FleetStore:
+    """The definition of one fleet in Redis.
+
+    Parameters
+    ----------
+    connection : Connection
+    name : str
+        Of the fleet; as a feed's.
+
+    Raises
+    ------
+    InvalidFeedName
+        If the name cannot be part of a key.
+    """
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection, self._name, self._key = connection, name, fleet_key(name)
+
+    def get(self) -> FleetDefinition | None:
+        """Return the definition; None if there is no such fleet.
+
+        Raises
+        ------
+        BadConfiguration
+            If something else is stored there.
+        """
+        text = self._connection.call("GET", self._key, limit=_LONGEST)
+        if text is None:
+            return None
+        try:
+            return FleetDefinition.model_validate_json(text)
+        except ValidationError as error:
+            raise BadConfiguration(
+                f"{self._key} is no fleet that this version knows ({explain(error)}); "
+                "`online-svm fleet 'PATTERN'` with the same --name writes it anew"
+            ) from None
+
+    def require(self) -> FleetDefinition:
+        """Return the definition.
+
+        Raises
+        ------
+        BadConfiguration
+            If there is no such fleet, or something else is stored there.
+        """
+        found = self.get()
+        if found is None:
+            raise BadConfiguration(
+                f"no fleet {self._name!r}: start it with online-svm fleet 'PATTERN' --name "
+                f"{self._name}"
+            )
+        return found
+
+    def put(self, definition: FleetDefinition) -> None:
+        """Store the definition; running actors follow it within a second."""
+        self._connection.call("SET", self._key, definition.model_dump_json())
+
+    def delete(self) -> None:
+        """Forget the fleet."""
+        self._connection.call("DEL", self._key)
+
+
+def access_of(settings: WorkerSettings) -> dict[str, str]:
+    """Return the settings by which an actor finds Redis: all that Ray is told beside the name.
+
+    Raises
+    ------
+    BadConfiguration
+        If there is no URL, or it holds a password: Ray would store it.
+
+    Examples
+    --------
+    >>> access_of(WorkerSettings(redis="redis://worker@db.example/0"))
+    {'redis': 'redis://worker@db.example/0'}
+    """
+    if settings.redis is None:
+        raise EmbeddedFailed(
+            "a fleet needs a Redis that every machine reaches: give --redis URL (the embedded one "
+            "is this user's on this machine)"
+        )
+    url = settings.redis.get_secret_value()
+    # `redacted` drops the user too, so it is the password alone that is looked for.
+    is_secret = "password" in urlsplit(url).query
+    if is_secret or ":" in url.partition("://")[2].rpartition("@")[0]:
+        raise BadConfiguration(
+            f"the URL {redacted(url)!r} holds a password, which Ray would store: leave it out, and "
+            "give each machine --redis-password-file, or ONLINE_SVM_REDIS_PASSWORD_FILE"
+        )
+    files = {name: getattr(settings, name) for name in FILES}
+    return {"redis": url} | {name: str(path) for name, path in files.items() if path is not None}
+
+
+def check_stored(given: Collection[str]) -> None:
+    """Refuse settings that may hold a secret, before they are stored.
+
+    Raises
+    ------
+    BadConfiguration
+        Names one.
+    """
+    for name in _SECRET:
+        if name in given:
+            raise BadConfiguration(
+                f"setting {name}: a fleet stores its settings in Redis, and this may be a secret; "
+                f"give it to the machines of Ray as ONLINE_SVM_{name.upper()}"
+            )
+
+
+def told_settings(
+    settings: WorkerSettings, origins: Mapping[str, str]
+) -> dict[str, dict[str, JsonValue]]:
+    """Return the settings that were given, as JSON, without what says where Redis is.
+
+    Parameters
+    ----------
+    settings : WorkerSettings
+    origins : mapping of str to str
+        See `settings.origins`.
+
+    Returns
+    -------
+    dict
+        Those of the file as `file`; the others, which take precedence over sections of the file,
+        as `settings`.
+
+    Raises
+    ------
+    BadConfiguration
+        For one that may hold a secret.
+
+    Examples
+    --------
+    >>> told_settings(WorkerSettings(redis="redis://db/0", window=500), {"window": "file"})
+    {'settings': {}, 'file': {'window': 500}}
+    """
+    given = settings.model_fields_set
+    check_stored(given)
+    apart = {"redis", *FILES}
+    values: dict[str, Any] = settings.model_dump(mode="json", include=set(given) - apart)
+    of_file = {name: values.pop(name) for name in sorted(values) if origins.get(name) == "file"}
+    return {"settings": dict(sorted(values.items())), "file": of_file}

@@ -1,0 +1,1 @@
+"""The only loop: its feeds, leases, turns, blocked reads, shards, outages."""

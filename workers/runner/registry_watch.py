@@ -1,0 +1,175 @@
+"""Which feeds a process takes up first: those with state, then those with input, then the rest.
+
+Producers may write the list of feeds. So a look reads a bounded part of it, each name is checked,
+and only names that are selected are kept, a bounded number of each rank: names without a feed keep
+none out that has one. A list of any size is gone through over several looks. Until it was, only
+feeds with state are taken up: a feed of a later page may have one. A client that only appends to a
+stream lists no feed: see `input_scan`.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import structlog
+
+from workers.broker.connection import Connection
+from workers.broker.script import Script
+from workers.errors import AccessDenied, Unavailable, WrongKeyType
+from workers.feed.keys import REGISTRY, FeedKeys, is_feed_name
+from workers.feed.selection import Selection
+from workers.runner.input_scan import LONGEST, InputScan
+from workers.session.known_feeds import KnownFeeds
+
+log = structlog.get_logger("online_svm.worker")
+
+PAGE = 1000
+"""Names of one page, about."""
+
+PAGES = 2
+"""Pages of one look: it takes a few milliseconds."""
+
+TOGETHER = 200
+"""Feeds in one call: the script keeps Redis from others for some 0.2 ms."""
+
+_PAGE = Script.load("registry_page")
+_RANK = Script.load("rank_feeds")
+
+_STATE, _INPUT, _NOTHING = range(3)
+
+
+class RegistryWatch:
+    """Looks at the list of feeds, and at which feeds there are.
+
+    Parameters
+    ----------
+    connection : Connection
+    selection : Selection
+    most : int
+        Names of each rank that are kept.
+    known : KnownFeeds
+        Is told of each selected feed that has a state, also while another process answers it.
+    page : int
+        Names of one page, about.
+    together : int
+        Feeds in one call: on a cluster the keys of a call are those of one feed.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        selection: Selection,
+        most: int,
+        known: KnownFeeds,
+        page: int = PAGE,
+        together: int = TOGETHER,
+    ) -> None:
+        self._connection, self._selection = connection, selection
+        self._most, self._known, self._page = most, known, page
+        self._together = together
+        self._cursor, self._is_whole = b"0", False
+        self._inputs: InputScan | None = InputScan(connection) if selection.patterns else None
+        self._ranked: tuple[set[str], set[str], set[str]] = (set(), set(), set())
+        self._told: set[str] = set()
+
+    def look(self) -> list[str]:
+        """Read some of the list; return the selected feeds to take up, the most urgent first.
+
+        Where Redis does not answer, they are those that were known before.
+        """
+        names = self._selection.of(())
+        with suppress(Unavailable):  # the feeds' own connections report this
+            self._rank(names + (self._read() if self._selection.patterns else []))
+            self._rank(self._scanned())
+        ranks = self._ranked if self._is_whole else self._ranked[:1]
+        listed = [name for rank in ranks for name in sorted(rank) if self._selection.selects(name)]
+        if self._selection.patterns and self._is_whole and not (listed or names):
+            self._warn(
+                "no feed is answered yet: none that is listed, or has input, matches",
+                patterns=" ".join(self._selection.patterns),
+            )
+        return list(dict.fromkeys(names + listed))
+
+    def _read(self) -> list[str]:
+        """Return the selected names on the next pages."""
+        met: list[str] = []
+        try:
+            for _ in range(PAGES):
+                met += self._read_page()
+                if self._cursor == b"0":
+                    self._is_whole = True
+                    break
+        except AccessDenied as error:
+            self._warn(str(error))
+        except WrongKeyType:
+            self._warn("the list of feeds is not a set; delete that key", key=REGISTRY)
+        return met
+
+    def _scanned(self) -> list[str]:
+        """Return selected names of feeds with input, listed or not."""
+        if self._inputs is None:
+            return []
+        try:
+            return [name for name in self._inputs.names() if self._selection.selects(name)]
+        except AccessDenied:
+            self.close()
+            self._warn(
+                "this user may not run SCAN: a feed that nobody listed is not found; list it once: "
+                "SADD osvm:feeds FEED"
+            )
+            return []
+
+    def close(self) -> None:
+        """Look for feeds by their input no more."""
+        if self._inputs is not None:
+            self._inputs.close()
+        self._inputs = None
+
+    def _read_page(self) -> list[str]:
+        reply = self._connection.evaluate(_PAGE, [REGISTRY], [self._cursor, self._page, LONGEST])
+        self._cursor, found, longer = reply[0], reply[1], int(reply[2])
+        names = [name.decode() for name in found if is_feed_name(name)]
+        if longer or len(names) < len(found):
+            self._warn("the list of feeds holds texts that are no names; they are passed over")
+        return [name for name in names if self._selection.selects(name)]
+
+    def _rank(self, met: Iterable[str]) -> None:
+        """Note which of these feeds have a state, or input; those with state stay so.
+
+        One whose node does not answer has neither until it does.
+        """
+        asked = [name for name in dict.fromkeys(met) if name not in self._ranked[_STATE]]
+        parts = [asked[i : i + self._together] for i in range(0, len(asked), self._together)]
+        sent = [self._connection.send_script(_RANK, _keys(part), ()) for part in parts]
+        for part, each in zip(parts, sent, strict=True):
+            ranks = [_NOTHING] * len(part)
+            try:
+                ranks = self._connection.receive_script(_RANK, each)
+            except Unavailable:
+                if not self._connection.haste:  # there is one server
+                    raise
+            except AccessDenied as error:
+                self._warn(str(error))
+            for name, rank in zip(part, ranks, strict=True):
+                self._keep(name, rank)
+
+    def _keep(self, name: str, rank: int) -> None:
+        """Keep a name under its rank, where there is room."""
+        if rank == _STATE:
+            self._known.add(name)
+        for kept in self._ranked:
+            kept.discard(name)
+        if len(self._ranked[rank]) < self._most:
+            self._ranked[rank].add(name)
+        else:
+            self._warn("the list of feeds holds more feeds than are taken up", most=self._most)
+
+    def _warn(self, text: str, **figures: object) -> None:
+        """Warn once of each thing."""
+        if text not in self._told:
+            self._told.add(text)
+            log.warning(text, **figures)
+
+
+def _keys(feeds: Iterable[str]) -> list[str]:
+    """Return the keys of state and input of each feed."""
+    return [key for keys in map(FeedKeys, feeds) for key in (keys.state, keys.input)]

@@ -1,0 +1,97 @@
+"""One shard of a fleet: `i/n`, where i may come from the host's name."""
+
+import platform
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from workers.errors import BadConfiguration
+from workers.runner.rendezvous import owner
+
+MOST = 10_000
+"""Largest number of shards: each feed name is hashed once for each of them."""
+
+_TEXT = re.compile(r"(auto|[0-9]{1,9})/([0-9]{1,9})", re.ASCII)
+_ORDINAL = re.compile(r".*-([0-9]{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Shard `index` of `count`; it owns the feeds that rendezvous hashing gives it.
+
+    Attributes
+    ----------
+    index : int
+        0 to `count - 1`; a larger one owns nothing.
+    count : int
+
+    Examples
+    --------
+    >>> shards = [Shard(i, 3) for i in range(3)]
+    >>> sum(shard.owns("fraud") for shard in shards)
+    1
+    >>> str(Shard(0, 3))
+    '0/3'
+    """
+
+    index: int
+    count: int
+
+    def owns(self, feed: str) -> bool:
+        """Return whether this shard answers a feed."""
+        return owner(feed, self.count) == self.index
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+    @classmethod
+    def parse(cls, text: str, host: str | None = None) -> Self:
+        """Return the shard that `i/n` or `auto/n` names.
+
+        Parameters
+        ----------
+        text : str
+            `auto` is the number that ends the host's name: the ordinal of a pod of a StatefulSet. A
+            pod beyond n stands by: it gave up its feeds, and the others take them, before it ends.
+        host : str, optional
+            Default the name of this host.
+
+        Raises
+        ------
+        BadConfiguration
+            If the text is no shard, or the host's name ends in no ordinal.
+
+        Examples
+        --------
+        >>> Shard.parse("1/4")
+        Shard(index=1, count=4)
+        >>> Shard.parse("auto/4", host="online-svm-worker-3")
+        Shard(index=3, count=4)
+        """
+        found = _TEXT.fullmatch(text)
+        if found is None:
+            raise BadConfiguration(
+                f"--shard {text[:40]!r}: give i/n, the number of this shard from 0 on and how many "
+                "there are, such as 0/4; or auto/n, which reads i from the host's name"
+            )
+        first, count = found[1], int(found[2])
+        if not 1 <= count <= MOST:
+            raise BadConfiguration(f"--shard {text}: n must be from 1 to {MOST}")
+        host = platform.node() if host is None else host
+        if first == "auto":
+            return cls(_ordinal(text, host), count)
+        index = int(first)
+        if index >= count:
+            raise BadConfiguration(f"--shard {text}: i must be from 0 to {count - 1}")
+        return cls(index, count)
+
+
+def _ordinal(text: str, host: str) -> int:
+    """Return the number that ends the name of a host, before its domain."""
+    found = _ORDINAL.fullmatch(host.partition(".")[0])
+    if found is None:
+        raise BadConfiguration(
+            f"--shard {text}: the host's name {host[:80]!r} ends in no number, as the pods of a "
+            "StatefulSet do (worker-0); give i itself"
+        )
+    return int(found[1])

@@ -1,0 +1,135 @@
+"""The endpoint of a scorer: what it did, how old its state is, whether it is ready."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+from prometheus_client import (
+    GC_COLLECTOR,
+    PROCESS_COLLECTOR,
+    CollectorRegistry,
+    disable_created_metrics,
+)
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from workers.monitor.address import Address
+from workers.monitor.families import counted, gauge
+from workers.monitor.health import LIVE, Probes
+from workers.monitor.server import Endpoint, serving
+from workers.scorer.counts import ScorerCounts
+
+log = structlog.get_logger("online_svm.scorer")
+
+
+class ScorerMetrics(Collector):
+    """The figures of a scorer, as they stand when they are scraped.
+
+    Parameters
+    ----------
+    feed : str
+    counts : ScorerCounts
+    """
+
+    def __init__(self, feed: str, counts: ScorerCounts) -> None:
+        self._feed, self._counts = feed, counts
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        counts, feed = self._counts, self._feed
+        totals = (
+            ("scorer_answers", "Answers written, those without a probability included.",
+             counts.written),
+            ("scorer_unavailable", "Answers that say that there is none now.", counts.unavailable),
+            ("scorer_answered_elsewhere", "Requests that another scorer answered, or had answered.",
+             counts.elsewhere),
+            ("scorer_taken_over", "Requests of scorers that did not answer them.",
+             counts.taken_over),
+            ("scorer_states", "Published states read.", counts.states),
+        )  # fmt: skip
+        for name, text, value in totals:
+            total = counted(name, text)
+            total.add_metric([feed], value)
+            yield total
+        is_usable = counts.n is not None and counts.stale is None
+        figures: list[tuple[str, str, float]] = [
+            ("scorer_waiting_requests", "Requests without an answer.", counts.waiting),
+            ("scorer_state_usable", "1 if a published state is new enough.", is_usable),
+        ]
+        if counts.n is not None:
+            figures += _of_state(counts, counts.n)
+        for name, text, figure in figures:
+            family = gauge(name, text)
+            family.add_metric([feed], figure)
+            yield family
+
+
+def _of_state(counts: ScorerCounts, n: int) -> list[tuple[str, str, float]]:
+    """Return names, descriptions and values of what is said of a state."""
+    return [
+        ("scorer_state_examples", "Examples learned in the state that answers.", n),
+        ("scorer_behind_examples", "Examples that the feed has learned since.", counts.behind),
+        ("scorer_state_age_seconds", "Since that state was published.", counts.age),
+    ]
+
+
+class ScorerHealth(Probes):
+    """Whether a scorer answers: Redis replies, and there is a state that is new enough.
+
+    Parameters
+    ----------
+    counts : ScorerCounts
+    live : float
+        Seconds that one turn may take before the scorer counts as dead.
+
+    Examples
+    --------
+    >>> counts = ScorerCounts(is_at_work=True)
+    >>> ScorerHealth(counts).unready()
+    ['state: the worker has published none']
+    """
+
+    def __init__(self, counts: ScorerCounts, live: float = LIVE) -> None:
+        self._counts, self._live = counts, live
+
+    @override
+    def unready(self) -> list[str]:
+        counts = self._counts
+        if not counts.is_at_work:
+            return ["the scorer is starting"]
+        if (trouble := counts.trouble()) is not None:
+            return [f"redis: {trouble.reason}"]
+        if counts.n is None:
+            return ["state: the worker has published none"]
+        return [] if counts.stale is None else [f"state: {counts.stale}"]
+
+    @override
+    def dead(self) -> list[str]:
+        seconds = time.monotonic() - self._counts.turned
+        if seconds <= self._live:
+            return []
+        return [f"requests: no batch was finished for {seconds:.0f} s"]
+
+
+@contextmanager
+def serving_scorer(feed: str, counts: ScorerCounts, address: str | None) -> Iterator[None]:
+    """Serve the figures of a scorer within the block; at no address, serve nothing.
+
+    Raises
+    ------
+    BadConfiguration
+        If nothing can listen at the address.
+    """
+    if address is None:
+        yield
+        return
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no type for it
+    registry = CollectorRegistry()
+    for collector in (PROCESS_COLLECTOR, GC_COLLECTOR, ScorerMetrics(feed, counts)):
+        registry.register(collector)
+    endpoint = Endpoint(registry, ScorerHealth(counts))
+    with serving(Address.parse(address), endpoint) as at:
+        log.info("metrics are served", address=f"http://{at}/metrics")
+        yield

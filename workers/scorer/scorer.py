@@ -1,0 +1,229 @@
+"""A scorer: take requests, answer them with the newest state, write each answer once.
+
+It keeps nothing that matters: if it ends at any instruction, its requests are taken over by another
+scorer, or by itself after its next start.
+
+Where more requests wait than one batch, Redis and the scorer work at the same time: the next
+requests are asked for before a batch is answered, and whether its answers were written is learned
+after the next batch.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from workers.broker.pipeline import Sent
+from workers.broker.request_queue import PendingRead, QueueStatus, Reply, Request, RequestQueue
+from workers.feed.position import parse_id
+from workers.feed.publication import Publication
+from workers.message.encode import reply_head
+from workers.scorer.counts import ScorerCounts
+from workers.scorer.newest_state import Held, NewestState
+from workers.scorer.replies import MOST_DELIVERIES, answered, unavailable
+from workers.scorer.settings import ScorerSettings
+from workers.stop import Stop
+
+FRESH_MS = 1000
+"""Milliseconds between the moment for which an answer states its staleness and its writing; more
+where Redis takes longer than that again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A batch whose answers were sent to Redis.
+
+    Attributes
+    ----------
+    requests : sequence of Request
+    sent : Sent
+    missing : int
+        How many of the answers say that there is none now.
+    """
+
+    requests: Sequence[Request]
+    sent: Sent
+    missing: int
+
+
+class Scorer:
+    """Answers the requests of one feed until a stop is requested.
+
+    Parameters
+    ----------
+    queue : RequestQueue
+    newest : NewestState
+    settings : ScorerSettings
+    stop : Stop
+    clock : callable
+        Seconds.
+    counts : ScorerCounts, optional
+        Where it notes what it does.
+    """
+
+    def __init__(
+        self,
+        queue: RequestQueue,
+        newest: NewestState,
+        settings: ScorerSettings,
+        stop: Stop,
+        clock: Callable[[], float] = time.monotonic,
+        counts: ScorerCounts | None = None,
+    ) -> None:
+        self._queue, self._newest, self._settings = queue, newest, settings
+        self._stop, self._clock = stop, clock
+        self._next_claim = -float("inf")
+        self._ahead: PendingRead | None = None
+        self._unconfirmed: _Answered | None = None
+        self.counts = counts or ScorerCounts()
+        self.counts.trouble = lambda: queue.trouble or newest.trouble
+
+    def run(self) -> None:
+        """Answer requests until a stop is requested; then leave the group."""
+        self._queue.begin()
+        self.look()
+        self.counts.is_at_work = True
+        while not self._stop.requested:
+            self.turn()
+        self.finish()
+        self._queue.leave()
+
+    def turn(self) -> int:
+        """Answer the requests of one batch; return how many answers were written since.
+
+        Where more wait, those of this batch are counted by the next turn.
+        """
+        self.counts.turned = time.monotonic()
+        overdue = self._overdue()
+        return self._answer(overdue) if overdue else self._answer_next()
+
+    def finish(self) -> int:
+        """Answer what was asked for ahead; return how many answers were written since."""
+        done = 0
+        while self._ahead is not None:
+            done += self._answer_next(is_last=True)
+        return done + self._confirmed()
+
+    def _answer_next(self, is_last: bool = False) -> int:
+        """Answer the requests of the next read; ask for more if there may be more."""
+        taken = self._queue.read() if self._ahead is None else self._queue.receive(self._ahead)
+        self._ahead = None
+        if taken.is_full and not is_last:
+            self._ahead = self._queue.send_read()
+        if not taken.requests:
+            self._held(taken.standing)  # so that the next request finds the newest state here
+            return self._confirmed()
+        answered = self._send(taken.requests, taken.standing, FRESH_MS)
+        done = self._confirmed()
+        self._unconfirmed = answered
+        return done if self._ahead is not None else done + self._confirmed()
+
+    def look(self) -> None:
+        """Read the newest state, if there is another one."""
+        self._held(self._queue.standing())
+
+    def _held(self, standing: QueueStatus) -> Held | None:
+        """Return the state to answer with, and note where it stands."""
+        held, counts = self._newest.of(standing), self.counts
+        counts.states = self._newest.loaded
+        if held is None:
+            counts.n, counts.stale = None, None
+            return None
+        used = held.publication
+        counts.n, counts.behind = used.n, standing.behind(used)
+        counts.age = standing.age(used) / 1000
+        counts.stale = self._too_old(held, standing)
+        return held
+
+    def _overdue(self) -> list[Request]:
+        """Return requests of scorers that do not answer, where it is time to look for them."""
+        if self._clock() < self._next_claim:
+            return []
+        found = self._queue.claim(int(1000 * self._settings.claim_after))
+        self.counts.waiting = self._queue.length()
+        if not found:
+            self._next_claim = self._clock() + self._settings.claim_after / 2
+        self.counts.taken_over += len(found)
+        return found
+
+    def _answer(self, requests: Sequence[Request], most: int = FRESH_MS) -> int:
+        """Answer requests with what is known now; return how many answers were written."""
+        while True:
+            answered = self._send(requests, self._queue.standing(), most)
+            done = self._queue.written(answered.sent)
+            if done is not None:
+                self._note(answered, done)
+                return done
+            # If this process was paused, what it knew is out of date: it looks again. If Redis is
+            # that slow, the answers are written in the end.
+            most *= 2
+
+    def _send(self, requests: Sequence[Request], standing: QueueStatus, most: int) -> _Answered:
+        """Send the answers to requests; what they say of the state may be `most` ms old then."""
+        replies, used, missing = self._replies(requests, standing)
+        head = _head(used, standing)
+        answers = [(reply, head + reply.payload + b"}") for reply in replies]
+        sent = self._queue.send_answers(answers, standing.now, most, self._settings.keep)
+        return _Answered(requests, sent, missing)
+
+    def _confirmed(self) -> int:
+        """Return how many answers of the batch before were written, which is known by now."""
+        answered, self._unconfirmed = self._unconfirmed, None
+        if answered is None:
+            return 0
+        done = self._queue.written(answered.sent)
+        if done is None:
+            return self._answer(answered.requests, 2 * FRESH_MS)
+        self._note(answered, done)
+        return done
+
+    def _note(self, answered: _Answered, done: int) -> None:
+        self.counts.written += done
+        self.counts.elsewhere += len(answered.requests) - done
+        self.counts.unavailable += answered.missing
+
+    def _replies(
+        self, requests: Sequence[Request], standing: QueueStatus
+    ) -> tuple[list[Reply], Publication | None, int]:
+        """Return the answers, the state they name, and how many say that there is none now."""
+        held = self._held(standing)
+        if held is None:
+            none = unavailable(requests, "no_state", "no state was published")
+            return none, None, len(none)
+        if self.counts.stale is not None:
+            none = unavailable(requests, "stale", self.counts.stale)
+            return none, held.publication, len(none)
+        given_up = {
+            i: why for i, r in enumerate(requests) if (why := self._why_not(r, standing.now))
+        }
+        fit = [request for i, request in enumerate(requests) if i not in given_up]
+        replies = answered(held.state, held.publication.seq, fit, held.limits) if fit else []
+        for i, (code, reason) in given_up.items():
+            replies += unavailable([requests[i]], code, reason)
+        return replies, held.publication, len(given_up)
+
+    def _why_not(self, request: Request, now: int) -> tuple[str, str] | None:
+        """Return code and reason of a request that is not answered any more; None of others."""
+        most = self._settings.max_wait
+        if request.deliveries >= MOST_DELIVERIES:
+            tried = MOST_DELIVERIES - 1
+            return "failed", f"{tried} scorers ended, or were cut off, while they had it"
+        if most is not None and now - parse_id(request.entry[0])[0] > 1000 * most:
+            return "late", f"it waited for more than {most:g} s"
+        return None
+
+    def _too_old(self, held: Held, standing: QueueStatus) -> str | None:
+        """Return why a state may not answer any more; None while it may."""
+        most, seconds = self._settings.max_stale, self._settings.max_age
+        behind, age = standing.behind(held.publication), standing.age(held.publication) / 1000
+        if most is not None and behind > most:
+            return f"the newest state is {behind} examples old, the bound is {most}"
+        if seconds is not None and age > seconds:
+            return f"the newest state is {age:.1f} s old, the bound is {seconds:g} s"
+        return None
+
+
+def _head(used: Publication | None, standing: QueueStatus) -> bytes:
+    """Return what answers say of the state that gave them, and how old it is."""
+    if used is None:
+        return reply_head(None, None, None)
+    return reply_head(used.name, standing.behind(used), standing.age(used))

@@ -1,0 +1,105 @@
+"""Run one scorer: check the server and the rights, then answer until a stop is requested."""
+
+import os
+import platform
+import secrets
+import time
+from contextlib import ExitStack, closing
+
+import structlog
+
+from workers.broker import permissions
+from workers.broker.feed_reader import FeedReader
+from workers.broker.request_queue import RequestQueue
+from workers.errors import BadConfiguration, Stopped
+from workers.fast_imports import importing
+from workers.feed.state import FeedState
+from workers.scorer.counts import ScorerCounts
+from workers.scorer.settings import ScorerSettings
+from workers.stop import Stop, signals
+
+_LOOK = 0.5  # seconds between two looks for a feed that does not exist yet
+
+log = structlog.get_logger("online_svm.scorer")
+
+
+def run(
+    feed: str,
+    url: str,
+    settings: ScorerSettings,
+    name: str | None = None,
+    accept_environment: bool = False,
+    stop: Stop | None = None,
+    counts: ScorerCounts | None = None,
+) -> None:
+    """Answer the requests of a feed until SIGTERM or SIGINT; the batch under way is finished.
+
+    Parameters
+    ----------
+    feed, url : str
+    settings : ScorerSettings
+    name : str, optional
+        Of this scorer, which no other one has; default made of host, process and chance.
+    accept_environment : bool
+        Answer even where another version of numba computed the feed.
+    stop : Stop, optional
+        Ends the work, in place of signals.
+    counts : ScorerCounts, optional
+        Where the scorer notes what it does.
+
+    Raises
+    ------
+    WorkerError
+        Whose `exit_code` says how the command ends.
+    """
+    consumer = name or f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+    with ExitStack() as opened:
+        if stop is None:
+            stop = Stop()
+            opened.enter_context(signals(stop))
+        reader = opened.enter_context(FeedReader(url, feed, stop, settings.wait))
+        permissions.check(url, permissions.of_scorer(reader.keys), stop, settings.wait)
+        queue = opened.enter_context(
+            closing(RequestQueue(url, feed, consumer, stop, batch=settings.batch))
+        )
+        state = _awaited(reader, settings.wait, stop)
+        if state is None:
+            return
+        # Imported here: errors of the server or the feed are reported without this delay.
+        with importing():
+            from workers.scorer.newest_state import NewestState
+            from workers.scorer.scorer import Scorer
+
+            newest = NewestState(reader, accept_environment)
+            queue.most_bytes = newest.settings(state)[1].max_entry_bytes
+        reader.be_patient()
+        queue.be_patient()
+        counts = counts or ScorerCounts()
+        scorer = Scorer(queue, newest, settings, stop, counts=counts)
+        log.info("answering requests", feed=feed, scorer=consumer)
+        try:
+            scorer.run()
+        except Stopped:
+            log.info("stopped while Redis did not answer; what is left is taken over")
+        log.info(
+            "stopped", answered=counts.written, unavailable=counts.unavailable,
+            taken_over=counts.taken_over, answered_elsewhere=counts.elsewhere,
+        )  # fmt: skip
+
+
+def _awaited(reader: FeedReader, seconds: float, stop: Stop) -> FeedState | None:
+    """Return the state of a feed, which may begin within so many seconds; None after a stop.
+
+    Raises
+    ------
+    BadConfiguration
+        If it does not.
+    """
+    until = time.monotonic() + seconds
+    while (state := reader.state()) is None:
+        if time.monotonic() >= until:
+            feed = reader.keys.feed
+            raise BadConfiguration(f"feed {feed!r} does not exist yet: start its worker first")
+        if stop.wait(_LOOK):
+            return None
+    return state

@@ -1,0 +1,481 @@
+"""One feed at work: answer what was read, commit it; at intervals, leave a snapshot.
+
+While Redis commits a batch, the worker answers the next one. So it is at most one batch ahead of
+what is known to be committed: a commit is sent only when the one before it is confirmed. If that
+one was refused, everything computed after it is dropped.
+
+A failure ends in one of three ways: the commit is sent again (`Connection`), the position is read
+again from Redis (`Session.reload`), or the worker stops with an error that says why. Redis shows a
+batch whole or not at all, so a worker may die at any instruction.
+"""
+
+import time
+from collections.abc import Callable, Generator, Sequence
+
+import structlog
+
+from online_svm.predictor.waits import Waits
+from workers.broker.batch_size import BatchSize, Entry
+from workers.broker.lease import HeldLease
+from workers.broker.store import Store
+from workers.config.settings import SNAPSHOT_EVERY, Limits
+from workers.errors import BatchChanged, PositionMoved, Unavailable
+from workers.feed.commit import Commit
+from workers.feed.pending_labels import PENDING, PendingLabels
+from workers.feed.position import END, LAST_ID, START
+from workers.refit.pooled_refitter import PooledRefitter
+from workers.session.answer import Outcome, processing
+from workers.session.commit_writer import CommitWriter, SentCommit
+from workers.session.downstream import Gate, OpenGate
+from workers.session.ownership import Ownership
+from workers.session.publisher import Publisher
+from workers.session.read_ahead import InputReader, check_held
+from workers.session.recovery import Recovery
+from workers.session.snapshot_request import SnapshotRequest
+from workers.session.snapshots import PART_BYTES
+from workers.session.telemetry import Telemetry
+
+log = structlog.get_logger("online_svm.worker")
+
+BATCH_BYTES = 1 << 22
+"""Bytes of input of one feed that are answered at once, about; it also bounds what is read."""
+
+Observer = Callable[[Outcome], None]
+
+
+class Session:
+    """Answers a feed, a step at a time; it waits neither for input nor for a refit.
+
+    Parameters
+    ----------
+    store : Store
+    recovery : Recovery
+    limits : Limits
+    batch : int
+        Entries read and committed at once, at most.
+    snapshot_every : int
+        Input entries between two snapshots, at least.
+    keep_input : bool
+        Keep input that neither a replay nor the window needs.
+    lease : HeldLease or None
+        Tells other workers that this one is alive.
+    observe : callable, optional
+        Called with the outcome of each committed batch.
+    begins : bool
+        Whether the feed may be created. If not, its state must exist.
+    batch_bytes : int
+        Approximate bytes of input answered and committed at once.
+    gate : Gate, optional
+        Stops the feed while a consumer of its answers is behind.
+    part_bytes : int
+        Bytes of a snapshot under one key, at most.
+    refits : PooledRefitter, optional
+        The refits of the predictors that `recovery` makes, if they are computed elsewhere.
+    telemetry : Telemetry, optional
+        Is told what the session does.
+    publisher : Publisher, optional
+        Publishes states for scorers.
+    in_steps : bool
+        Whether the feed is taken over by `recover_some`, step by step; else at once.
+
+    Attributes
+    ----------
+    position : Position
+        What this worker knows to be committed. It may have answered and sent one more batch.
+    input : InputReader
+        The entries to answer next.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        recovery: Recovery,
+        limits: Limits,
+        batch: int = 256,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        keep_input: bool = False,
+        lease: HeldLease | None = None,
+        observe: Observer | None = None,
+        begins: bool = True,
+        batch_bytes: int = BATCH_BYTES,
+        gate: Gate | None = None,
+        part_bytes: int = PART_BYTES,
+        refits: PooledRefitter | None = None,
+        telemetry: Telemetry | None = None,
+        publisher: Publisher | None = None,
+        in_steps: bool = False,
+    ) -> None:
+        self._telemetry, self._in_steps = telemetry or Telemetry(), in_steps
+        self._store, self._recovery, self._limits = store, recovery, limits
+        self._batch = BatchSize(batch, batch_bytes)
+        self._gate = gate or OpenGate()
+        self._publisher = publisher or Publisher(store, every=0)
+        self._refits = refits
+        self._snapshot_every = snapshot_every
+        self._keep_input, self._part_bytes = keep_input, part_bytes
+        self._wanted = SnapshotRequest(store)
+        self._lease = lease
+        self._observe = observe or _ignore
+        self.position = START
+        self._pending: tuple[SentCommit, Outcome | None] | None = None
+        self._answering: Waits[Outcome] | None = None  # it is paused, for a refit
+        self._answered: Outcome | None = None  # its commit was not sent yet
+        self._recovering: Generator[None, None, None] | None = None
+        self._begin_recovery(begins)
+
+    @property
+    def is_recovering(self) -> bool:
+        """Whether `recover_some` has something to do before the feed can be answered."""
+        return self._recovering is not None
+
+    @property
+    def has_to_take_refit(self) -> bool:
+        """Whether the next entry needs the result of a refit: see `take_refit`."""
+        return self._predictor.is_waiting
+
+    @property
+    def waits_for_refit(self) -> bool:
+        """Whether the next entry can be answered only once a refit is finished.
+
+        Where a snapshot is due, that waits for what it needs, too. Else a feed that always has
+        input would leave none: the next refit begins with the entries that follow.
+        """
+        pace, predictor = self._recovery.pace, self._predictor
+        if self._is_overdue and self._answering is None:
+            return not pace.may_snapshot(predictor)
+        return pace.room(predictor) == 0
+
+    @property
+    def is_refitting(self) -> bool:
+        """Whether a refit is being computed elsewhere now, at normal priority."""
+        return self._refits is not None and self._refits.is_busy
+
+    @property
+    def epoch(self) -> int:
+        """Number of this writer of the feed."""
+        return self._ownership.epoch
+
+    @property
+    def cursor(self) -> bytes:
+        """ID of the last entry that was answered, committed or not."""
+        return self._reached.cursor
+
+    @property
+    def unsaved(self) -> int:
+        """Entries that were answered since the newest snapshot: a kill costs as long a replay."""
+        return self.position.seq - self._snapshot_seq
+
+    @property
+    def may_snapshot(self) -> bool:
+        """Whether a snapshot may be left now, without a wait for a refit."""
+        is_between = not self.is_recovering and self._answering is None
+        return is_between and self._recovery.pace.may_snapshot(self._predictor)
+
+    def recover_some(self) -> bool:
+        """Do a step of taking over the feed; return whether that is finished.
+
+        Raises
+        ------
+        StateLost, ReplayMismatch, Stopped
+            As `Recovery.steps`.
+        """
+        if self._recovering is not None:
+            try:
+                next(self._recovering)
+            except StopIteration:
+                self._recovering = None
+        return self._recovering is None
+
+    def _begin_recovery(self, begins: bool) -> None:
+        self._pending, self._answering, self._answered = None, None, None
+        self._recovering = self._taking_over(begins)
+        if not self._in_steps:
+            while not self.recover_some():
+                pass
+
+    def _taking_over(self, begins: bool) -> Generator[None, None, None]:
+        recovered = yield from self._recovery.steps(begins)
+        self._predictor, self.position = recovered.predictor, recovered.position
+        self._reached = self.position  # of the predictor
+        self.input = InputReader(self._store, self._batch)
+        self._recent = recovered.recent
+        self._commits = CommitWriter(
+            self._store, recovered.config_hash, self._kept_examples, recovered.kept,
+            self._keep_input, self._part_bytes, self._gate,
+        )  # fmt: skip
+        self._ownership = Ownership(self._store, recovered.epoch, self._lease)
+        self._snapshot_seq = recovered.position.seq - recovered.replayed
+        log.info(
+            "at work",
+            feed=self._store.keys.feed,
+            epoch=recovered.epoch,
+            seq=self.position.seq,
+            replayed=recovered.replayed,
+        )
+
+    def _kept_examples(self) -> int | None:
+        """Return how many examples the input is kept of: those of the window, and those waiting."""
+        window, late = self._predictor.config.window, self._predictor.late
+        return window if window is None or late is None else window + late.counts.pending
+
+    def next_now(self, most: int) -> list[Entry]:
+        """Return up to `most` entries to answer next, without a wait for input or for a refit.
+
+        None are returned where a refit is awaited, or nothing more is there: see `input.is_spent`.
+        """
+        room = self._recovery.pace.room(self._predictor)
+        limit = most if room is None else min(most, room)
+        return self.input.next_now(self._reached.cursor, limit) if limit > 0 else []
+
+    def take_refit(self) -> None:
+        """Let a refit that the next entry needs take effect; wait for it if it is not finished."""
+        if not self._predictor.is_waiting:
+            return
+        if self._answering is not None:
+            self._go_on()
+            return
+        self._predictor.activate_if_due()
+        if self._is_snapshot_due():
+            self.snapshot()
+        self._publish()
+
+    def answer(self, entries: Sequence[Entry]) -> None:
+        """Answer the next entries; confirm the pending commit, send theirs and leave it pending.
+
+        Raises
+        ------
+        Unavailable
+            If Redis does not answer. Then call `resume` before anything else.
+        """
+        # If no more input is known, these answers are committed before a refit begins.
+        if self._refits is not None:
+            self._refits.is_patient = self.input.is_at_the_end
+        self._answering = processing(
+            self._predictor, self._limits, self._reached, entries, self._recent
+        )
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Answer the entries under way, up to where one needs a refit that is not finished.
+
+        Few have to: a batch ends where a refit is known to take effect. But an entry may let many
+        waiting examples be learned at once, and an alarm may begin a new schedule of refits.
+        """
+        assert self._answering is not None
+        began = time.perf_counter()
+        try:
+            next(self._answering)
+            while not self.waits_for_refit:
+                next(self._answering)
+        except StopIteration as ended:
+            self._answering, self._answered = None, ended.value
+        self._telemetry.answered(time.perf_counter() - began)
+        if self._answering is None:
+            self._commit_answered()
+
+    def resume(self) -> None:
+        """Go on where Redis did not answer: send what was answered, and see whose the feed is.
+
+        Raises
+        ------
+        Unavailable
+            If it still does not answer. Then call it again.
+        """
+        if not self.is_recovering:
+            # A read for the old one may be on its way.
+            self.input = InputReader(self._store, self._batch)
+            self._commit_answered()
+            self.check_ownership()
+            self.finish_commit()
+
+    def _commit_answered(self) -> None:
+        """Confirm the pending commit; send that of what was answered since, and leave it pending.
+
+        Where Redis does not answer, it can be called again.
+        """
+        if not self._confirm_pending() or self._answered is None:
+            return
+        self._wanted.look(self._commits.newest)
+        outcome = self._answered
+        # Redis works in order: a read that is sent after the commit would wait for it.
+        self.input.prefetch(outcome.after.cursor)
+        self._reached = outcome.after
+        commit = Commit(
+            self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
+            outcome.met, outcome.dlq, alarms=outcome.alarms, fields=self._pending_labels(),
+        )  # fmt: skip
+        sent = self._send(commit, with_snapshot=self._is_snapshot_due())
+        self._pending, self._answered = (sent, outcome), None
+        self._publish()
+
+    def _pending_labels(self) -> dict[str, bytes]:
+        """Return what the state says of labels that are still to come: no part of the digest."""
+        late = self._predictor.late
+        if late is None:
+            return {}
+        oldest, counts = late.oldest_open, late.counts
+        since = None if oldest is None else oldest.time
+        return {PENDING: PendingLabels(counts.pending, counts.unlabelled, since).encode()}
+
+    @property
+    def may_confirm(self) -> bool:
+        """Whether `finish_commit` need not wait: the reply to the pending commit was read."""
+        return self._pending is None or self._store.has_reply(self._pending[0].sent)
+
+    def finish_commit(self) -> bool:
+        """Wait for the pending commit; return False if the position had to be read again.
+
+        After the commit, refits that waited for it begin.
+        """
+        is_done = self._confirm_pending()
+        if is_done and self._refits is not None:
+            self._refits.begin()
+        return is_done
+
+    def _confirm_pending(self) -> bool:
+        """Wait for the pending commit, as `finish_commit`, without beginning refits."""
+        if self._pending is None:
+            return True
+        pending, self._pending = self._pending, None
+        sent, outcome = pending
+        try:
+            self._confirm(sent)
+        except Unavailable:
+            self._pending = pending  # it may be confirmed later
+            raise
+        except PositionMoved:
+            self.reload()
+        except BatchChanged:
+            if outcome is not None:
+                self._pending = pending  # where Redis does not answer, this is found again
+                check_held(self._store, outcome.before.cursor, outcome.ids)
+            self.reload()
+        else:
+            if outcome is not None:
+                self._observe(outcome)
+            return True
+        return False
+
+    def snapshot(self) -> None:
+        """Commit a snapshot of the present position, unless there is one already."""
+        self.send_snapshot()
+        self.finish_snapshot()
+
+    def send_snapshot(self) -> None:
+        """Begin what `snapshot` does: `finish_snapshot` is the next call, before any other.
+
+        Entries that wait for a refit in their midst are answered and committed first.
+        """
+        while self._answering is not None:
+            self._go_on()
+        self.finish_commit()
+        is_ahead = self.is_recovering or self._reached != self.position
+        if is_ahead or self._commits.newest == self.position.cursor:
+            return  # the predictor is ahead of the commit, or there is nothing new
+        pointers_only = Commit(self._ownership.epoch, self.position, self.position)
+        self._pending = self._send(pointers_only, with_snapshot=True), None
+
+    def finish_snapshot(self) -> None:
+        """Wait until the snapshot that was sent is committed, if one was."""
+        if self._pending is None:
+            return
+        pending, self._pending = self._pending, None
+        try:
+            self._confirm(pending[0])
+        except Unavailable:
+            self._pending = pending  # it may be confirmed later
+            raise
+        except (PositionMoved, BatchChanged):
+            log.warning("the feed moved; no snapshot was left")
+            self._store.note("snapshot_not_kept", "the feed moved")
+
+    def reload(self) -> None:
+        """Drop uncommitted results and continue from what is stored."""
+        log.warning("reading the position again", cursor=self.position.cursor)
+        self._store.note("position_read_again", f"after {self.position.cursor.decode()}")
+        self._begin_recovery(begins=False)
+
+    @property
+    def _is_overdue(self) -> bool:
+        unsaved = self._reached.seq - self._snapshot_seq
+        return self._wanted.is_open or unsaved >= self._snapshot_every
+
+    def _is_snapshot_due(self) -> bool:
+        return self._is_overdue and self._recovery.pace.may_snapshot(self._predictor)
+
+    def _send(self, commit: Commit, with_snapshot: bool) -> SentCommit:
+        """Send a commit; with a snapshot of the predictor, which stands at its end."""
+        body = self._recent.prepend_to(self._predictor.snapshot()) if with_snapshot else None
+        return self._commits.send(commit, body)
+
+    def _confirm(self, sent: SentCommit) -> None:
+        """Wait until a commit is done, then update the position."""
+        is_kept = self._commits.confirm(sent)
+        self._telemetry.committed(sent.commit, time.perf_counter() - sent.at)
+        if sent.commit.alarms:
+            self._store.note_raised([entry_id for entry_id, _ in sent.commit.alarms])
+        if is_kept:
+            self._snapshot_seq = sent.commit.after.seq
+            self._wanted.close()
+            self._telemetry.kept_snapshot(sent.size)
+        if self.position.cursor != sent.commit.after.cursor == LAST_ID:
+            log.warning(f"{self._store.keys.input}: {END}")
+            self._store.note("input_ended", END)
+        self.position = sent.commit.after
+
+    def _publish(self) -> None:
+        """Publish the state of the predictor, where that is due: it stands at the last commit."""
+        if not self._predictor.is_waiting:
+            self._publisher.offer(self._predictor, self._reached, self._ownership.epoch)
+
+    def may_answer(self) -> bool:
+        """Return whether the next batch may be answered: the feed is ours, the gate is open."""
+        self.check_ownership()
+        if self.is_recovering:
+            return False
+        if self._gate.is_open(self._batch.count):
+            return True
+        self.finish_commit()
+        return False
+
+    def check_ownership(self) -> None:
+        """After a lost lease or connection, check that this worker still owns the feed."""
+        if not self._ownership.is_in_doubt():
+            return
+        self.finish_commit()
+        if self.is_recovering:
+            return
+        # Entries read before may be from another Redis.
+        self.input = InputReader(self._store, self._batch)
+        if self._ownership.is_confirmed(self.position):
+            self._check_input()
+        else:
+            self.reload()
+
+    def idle(self, is_checked: bool = False) -> None:
+        """Do what is due while no input comes.
+
+        Parameters
+        ----------
+        is_checked : bool
+            Whether the input was checked a moment ago, as each commit does.
+
+        Raises
+        ------
+        InputLost
+            If the input is no longer the stream that this feed answers.
+        """
+        if not is_checked:
+            self._check_input()
+        self._publish()
+        self._wanted.look(self._commits.newest)
+        if self._wanted.is_open and self.may_snapshot:
+            self.snapshot()
+            self._wanted.close()
+
+    def _check_input(self) -> None:
+        self._store.check_input(self._ownership.epoch)
+
+
+def _ignore(_outcome: Outcome) -> None:
+    """Observe nothing."""
