@@ -93,9 +93,12 @@ class RefitSchedule:
 
     @property
     def until_wait(self) -> int:
-        """Examples that can be learned before an answer needs the result of a refit, at least."""
+        """Examples that can be learned before an answer needs the result of a refit, at least.
+
+        Where the next answer needs one already, those until another is needed.
+        """
         pending = self._pending
-        if pending is not None and pending.result is None:
+        if pending is not None and pending.result is None and pending.activation > self.n:
             return pending.activation - self.n
         return self._activation_of(self._next_freeze()) - self.n
 

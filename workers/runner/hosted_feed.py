@@ -148,6 +148,7 @@ class HostedFeed:
         self._is_spoilt = False
         self._ending: str | None = None  # what is noted once it is given up
         self._cost = _FIRST_COST  # seconds an entry
+        self._taken, self._spent = 0, 0.0  # entries that are answered now, seconds that they took
 
     def stand_by(self) -> None:
         """Note that another process has the lease."""
@@ -237,7 +238,8 @@ class HostedFeed:
         if session.is_recovering:
             self.stage = "starting"
             return "recovery"
-        if session.has_to_take_refit:  # before there is input too: its answer comes soon
+        if session.has_to_take_refit and not self._may_go_ahead(session):
+            # Before there is input, too: the answer to it then comes soon.
             return "refit" if session.waits_for_refit else "turn"
         if session.input.is_spent:
             return "input"
@@ -365,8 +367,8 @@ class HostedFeed:
 
     def _work(self, is_alone: bool) -> Need:
         session = self._running
-        if session.has_to_take_refit:
-            session.take_refit()
+        if session.has_to_take_refit and not self._may_go_ahead(session):
+            self._answer(session.take_refit)
             return self.need()
         if not session.may_answer():
             if not session.is_recovering:
@@ -375,11 +377,22 @@ class HostedFeed:
         fair = max(_LEAST, min(FAIR_SLICE, int(LONGEST / self._cost)))
         entries = session.next_now(SLICE if is_alone else fair)
         if entries:
-            began = time.thread_time()  # others may have the processor meanwhile
-            session.answer(entries)
-            cost = (time.thread_time() - began) / len(entries)
-            self._cost += (cost - self._cost) / 2
+            self._taken = len(entries)
+            self._answer(lambda: session.answer(entries))
         return self.need()
+
+    def _may_go_ahead(self, session: Session) -> bool:
+        return session.may_go_ahead and not self._shared.replays.is_exceeded
+
+    def _answer(self, step: Callable[[], None]) -> None:
+        """Do a step of answering; after the last step, note what an entry cost."""
+        began = time.thread_time()  # others may have the processor meanwhile
+        step()
+        self._spent += time.thread_time() - began
+        if self._running.is_paused or not self._taken:
+            return
+        self._cost += (self._spent / self._taken - self._cost) / 2
+        self._taken, self._spent = 0, 0.0
 
     def _committed(self, outcome: Outcome) -> None:
         self._shared.replays.note(self.feed, self._running.unsaved)

@@ -11,7 +11,10 @@ class Pace(Protocol):
     """Bounds what is answered at once, beyond the batch; no bound changes an answer."""
 
     def room(self, predictor: OnlinePredictor) -> int | None:
-        """Return how many entries may be answered now; None for any number."""
+        """Return how many entries may be answered at once; None for any number."""
+
+    def waits(self, predictor: OnlinePredictor) -> bool:
+        """Return whether the next answer has to wait for a refit that is not finished."""
 
     def may_snapshot(self, predictor: OnlinePredictor) -> bool:
         """Return whether a snapshot may be taken now.
@@ -33,6 +36,10 @@ class OwnPace(Pace):
     @override
     def room(self, predictor: OnlinePredictor) -> int | None:
         return None
+
+    @override
+    def waits(self, predictor: OnlinePredictor) -> bool:
+        return False
 
     @override
     def may_snapshot(self, predictor: OnlinePredictor) -> bool:
@@ -75,9 +82,11 @@ class SharedPace(Pace):
 
     @override
     def room(self, predictor: OnlinePredictor) -> int | None:
-        if predictor.is_waiting:
-            return int(self._refits.is_ready)
         return min(self._slice, predictor.until_wait)
+
+    @override
+    def waits(self, predictor: OnlinePredictor) -> bool:
+        return predictor.is_waiting and not self._refits.is_ready
 
     @override
     def may_snapshot(self, predictor: OnlinePredictor) -> bool:

@@ -192,7 +192,7 @@ class Recovery:
     ) -> Generator[None, None, None]:
         """Answer entries; where one needs a refit, go on once it is finished."""
         for _ in answering:
-            while self.pace.room(predictor) == 0:
+            while self.pace.waits(predictor):
                 self._check_stop()
                 yield
 

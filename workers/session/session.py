@@ -143,7 +143,21 @@ class Session:
         pace, predictor = self._recovery.pace, self._predictor
         if self._is_overdue and self._answering is None:
             return not pace.may_snapshot(predictor)
-        return pace.room(predictor) == 0
+        return pace.waits(predictor)
+
+    @property
+    def may_go_ahead(self) -> bool:
+        """Whether entries are here that may begin to be answered before the refit they need.
+
+        The refit after it can then be submitted, and begins as soon as it is finished. Where a
+        snapshot is due, that comes first.
+        """
+        return self._answering is None and not self.input.is_spent and not self._is_overdue
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether entries are partly answered: `take_refit` goes on."""
+        return self._answering is not None
 
     @property
     def is_refitting(self) -> bool:

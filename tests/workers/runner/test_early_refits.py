@@ -1,6 +1,7 @@
 """Many feeds in one process, whose refits take effect at once: no feed waits for another's."""
 
 import threading
+from contextlib import ExitStack
 
 import pytest
 from held_refits import held_refits, slow_refits
@@ -16,6 +17,8 @@ from many_feeds import (
 )
 
 from workers.broker.store import Store
+from workers.refit.child import TASK
+from workers.refit.schedule import Schedule
 from workers.session.session import Session
 
 COUNT = 130
@@ -85,6 +88,30 @@ def test_a_feed_is_answered_while_a_refit_that_takes_effect_at_once_runs_for_ano
     push(alone, entries(30, 1))
     answer_alone(alone, 30, settings(**MODES[mode]), inline=True)
     assert contents(new) == contents(alone)
+
+
+def test_the_next_refit_is_submitted_while_the_one_before_it_is_computed(
+    feeds, embedded_url, monkeypatch
+):
+    (feed,), added = feeds("ahead"), []
+    add = Schedule.add
+    monkeypatch.setattr(
+        Schedule, "add", lambda *given: (added.append(given[-1][0]), add(*given))[-1]
+    )
+    names, given = [feed.keys.feed], settings(replay_budget=1000)
+    push(feed, entries(45, 0))
+    with running(names, embedded_url, settings=given):
+        wait_until(lambda: has_answered(feed, 45))
+    push(feed, entries(60, 1), first=46)
+    before = added.count(TASK)
+    with ExitStack() as block:
+        held = block.enter_context(held_refits(monkeypatch))
+        with running(names, embedded_url, settings=given):
+            assert held.wait(30.0)
+            wait_until(lambda: added.count(TASK) == before + 2, seconds=20.0)
+            assert not has_answered(feed, 105), "the refit was to be held all the time"
+            block.close()
+            wait_until(lambda: has_answered(feed, 105))
 
 
 def test_a_snapshot_that_is_due_holds_up_nobody_while_the_pool_is_busy_and_is_left_afterwards(
