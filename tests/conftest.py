@@ -73,10 +73,37 @@ def system_url():
         yield server.url
 
 
+@pytest.fixture(scope="session")
+def cluster_url(tmp_path_factory):
+    """URL of a Redis Cluster of three primaries, for the whole session."""
+    from redis_cluster import running_cluster
+
+    with running_cluster(tmp_path_factory.mktemp("cluster"), replicas=0) as cluster:
+        yield cluster.url
+
+
+@pytest.fixture(scope="session")
+def sentinel_url(tmp_path_factory):
+    """URL of a Redis that sentinels watch, for the whole session."""
+    from redis_cluster import running_watched
+
+    with running_watched(tmp_path_factory.mktemp("sentinel")) as watched:
+        yield watched.url
+
+
 @pytest.fixture(params=["embedded", "system"])
 def redis_url(request):
-    """URL of each kind of server in turn."""
+    """URL of each kind of server in turn; the mark `servers` names others."""
     return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc):
+    """Run what a mark `servers` covers once on each kind of server that it names."""
+    mark = metafunc.definition.get_closest_marker("servers")
+    if mark is not None and "redis_url" in metafunc.fixturenames:
+        kinds = pytest.mark.parametrize("redis_url", mark.args, indirect=True)
+        metafunc.definition.add_marker(kinds)
 
 
 @pytest.fixture
@@ -97,6 +124,21 @@ def store(redis_url, feed):
     """The store of a feed that does not exist yet."""
     with Store(redis_url, feed, block_ms=20) as store:
         yield store
+
+
+@pytest.fixture
+def world(redis_url, feed, run_command):
+    """A feed that does not exist yet, and all that a test does with it; see `world.py`."""
+    from world import World
+
+    with World(redis_url, feed, run_command) as world:
+        yield world
+
+
+@pytest.fixture
+def run(run_command, redis_url):
+    """Run `online-svm` as `run_command` does, on the server of the test."""
+    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
 
 
 @pytest.fixture

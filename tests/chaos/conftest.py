@@ -3,8 +3,8 @@
 import os
 
 import pytest
-from fault_feed import drain, outcome, push, rows, session
 from fault_workers import Nursery
+from world import drain, outcome, push, rows, session
 
 from workers.broker.store import Store
 

@@ -5,8 +5,8 @@ import signal
 import time
 
 import pytest
-from fault_feed import finished, push, rows, wait_until
 from fault_redis import Server
+from world import finished, push, rows, wait_until
 
 from workers.broker.store import Store
 

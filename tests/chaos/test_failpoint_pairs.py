@@ -5,8 +5,8 @@ a warmed parent, so that a pair takes half a second and all of them a few minute
 """
 
 import pytest
-from fault_feed import drain, finished, outcome, push, restore, rows, saved, session
 from fault_workers import end
+from world import drain, finished, outcome, push, restore, rows, saved, session
 
 from workers.broker import embedded
 from workers.broker.store import Store

@@ -4,9 +4,9 @@ import os
 import subprocess
 
 import pytest
-from fault_feed import finished, push, rows
 from fault_workers import command, end
 from processes import Process
+from world import finished, push, rows
 
 from workers.broker.store import Store
 from workers.failpoints import EXIT_CODE, NAMES, VARIABLE

@@ -10,11 +10,11 @@ import random
 import signal
 
 import pytest
-from fault_feed import finished, push, wait_until
 from fault_workers import Nursery, end, is_holder
 from history_modes import FEEDS, Mode, entries_of
-from history_processes import FENCED, flags_of
+from history_processes import FENCED
 from history_results import alarms_in, difference, digest_of, found_in, uninterrupted
+from world import finished, flags_of, push, wait_until
 
 from workers.admin.reset import reset
 from workers.broker import embedded

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from fault_redis import Server
-from many_feeds import answer_alone, entries, has_answered, push, settings, wait_until
+from many_feeds import answer_alone, has_answered, settings
 from processes import Process
+from world import push, rows, wait_until
 
 from workers.broker.store import Store
 
@@ -53,7 +54,7 @@ def children(process):
 @pytest.mark.timeout(600)
 def test_fifty_feeds_have_the_digests_of_workers_of_their_own_whatever_happens(tmp_path):
     choose = random.Random(5)
-    inputs = [entries(COUNT, seed) for seed in range(KINDS)]
+    inputs = [rows(COUNT, seed) for seed in range(KINDS)]
     with ExitStack() as opened:
         server = Server(tmp_path / "redis")
         opened.callback(server.stop)

@@ -12,9 +12,9 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fault_feed import drain, push, rows, session
 from fault_workers import arguments, command
 from processes import Process
+from world import drain, push, rows, session
 
 from workers.admin.reset import reset
 from workers.broker.store import Store

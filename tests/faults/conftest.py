@@ -4,10 +4,10 @@ import threading
 import time
 
 import pytest
-from fault_feed import COUNT, drain, outcome, push, rows, session
 from fault_redis import Server
 from session_steps import run
 from system_tools import redis_server
+from world import COUNT, drain, outcome, push, rows, session
 
 from workers.broker.store import Store
 from workers.stop import Stop

@@ -12,17 +12,10 @@ from functools import lru_cache
 from itertools import pairwise
 
 import pytest
-from fault_feed import outcome, push, rows
-from many_feeds import (
-    answer_alone,
-    contents,
-    has_answered,
-    running,
-    settings,
-    wait_until,
-)
-from redis_cluster import running_cluster, wait_for
+from many_feeds import answer_alone, contents, has_answered, running, settings
+from redis_cluster import running_cluster
 from replicated_feed import Answering, Filling, cut_off, let_go, lone_outcome
+from world import outcome, push, rows, wait_until
 
 from workers.admin.verify import verify
 from workers.broker.store import Store
@@ -59,7 +52,7 @@ def fail_over(cluster, feed, killed):
         found = cluster.node_of(f"{{{feed}}}")
         return found is not None and found is not killed
 
-    return wait_for(is_served, "a replica is promoted", 60)
+    return wait_until(is_served, 60, "a replica is promoted")
 
 
 def test_a_primary_is_killed_under_load_and_nothing_acknowledged_is_lost(cluster):
@@ -109,7 +102,7 @@ def test_input_that_a_promoted_replica_lacks_can_be_pushed_again(cluster):
     worker.wait_for(100)
     primary = cluster.node_of(f"{{{feed}}}")
     replica = cluster.replica_of(primary)
-    wait_for(lambda: is_in_step(primary, replica), "the replica has all of it")
+    wait_until(lambda: is_in_step(primary, replica), why="the replica has all of it")
     cut_off(primary, replica)
     Filling(cluster.url, feed, rows(COUNT)[100:200], first=101).wait()
     worker.wait_for(200)
@@ -118,7 +111,7 @@ def test_input_that_a_promoted_replica_lacks_can_be_pushed_again(cluster):
     fail_over(cluster, feed, primary)
     Filling(cluster.url, feed, rows(COUNT)[100:], first=101).wait()
     with Store(cluster.url, feed, patience=30.0) as store:
-        wait_for(lambda: store.state().position.seq == COUNT, "all is answered", 60)
+        wait_until(lambda: store.state().position.seq == COUNT, 60, "all is answered")
         assert stored(cluster.url, feed, worker) == lone(COUNT)
         assert verify(store).is_identical
 
@@ -155,7 +148,9 @@ def test_what_no_replica_acknowledges_is_not_confirmed(cluster):
     primary = cluster.node_of(f"{{{feed}}}")
     replica = cluster.replica_of(primary)
     cut_off(primary, replica)
-    wait_for(lambda: "NOREPLICAS" in str(worker.store.trouble), "the worker says what it lacks")
+    wait_until(
+        lambda: "NOREPLICAS" in str(worker.store.trouble), why="the worker says what it lacks"
+    )
     before = len(worker.confirmed)
     time.sleep(2.0)
     assert len(worker.confirmed) == before < COUNT
@@ -175,7 +170,7 @@ def test_a_primary_without_replicas_refuses_and_the_worker_waits(cluster):
     worker = Answering(cluster.url, feed)
     worker.wait_for(COUNT // 4)
     cut_off(primary, replica)
-    wait_for(lambda: "NOREPLICAS" in str(worker.store.trouble), "the primary refuses")
+    wait_until(lambda: "NOREPLICAS" in str(worker.store.trouble), why="the primary refuses")
     before = len(worker.confirmed)
     assert before < COUNT
     let_go(replica)
@@ -206,14 +201,14 @@ def test_a_writer_on_a_primary_that_hung_is_fenced_by_the_one_on_its_successor(c
     primary = cluster.node_of(f"{{{feed}}}")
     os.kill(primary.process.pid, signal.SIGSTOP)
     replica = next(node for node in cluster.nodes[3:] if follows(node, primary))
-    wait_for(lambda: replica.role() == "master", "a replica is promoted", 60)
+    wait_until(lambda: replica.role() == "master", 60, "a replica is promoted")
     second = Answering(cluster.url, feed)
     Filling(cluster.url, feed, rows(COUNT)[200:], first=201, pause=0.005).wait()
     second.wait_for(COUNT // 2)
     let_go(primary)
     assert isinstance(first.wait_for_end(), Fenced)
     with Store(cluster.url, feed, patience=30.0) as store:
-        wait_for(lambda: store.state().position.seq == COUNT, "all is answered", 60)
+        wait_until(lambda: store.state().position.seq == COUNT, 60, "all is answered")
         assert second.end() is None
         assert outcome(store) == lone(COUNT)
         kept = dict(outcome(store)[0][0])
@@ -246,7 +241,7 @@ def test_the_page_shows_the_feeds_of_the_nodes_that_answer(cluster):
         follower.read()
         return [view.problem for view in follower.views()] == [""] * 3
 
-    wait_for(is_read_again, "the page finds the new primary")
+    wait_until(is_read_again, why="the page finds the new primary")
     follower.stop()
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import structlog
-from fault_feed import CONFIG, drain, payloads, push, rows, session, wait_until
 from processes import Process
 from session_steps import run
+from world import CONFIG, drain, payloads, push, rows, session, wait_until
 
 from workers.admin.verify import verify
 from workers.broker.batch_size import BatchSize

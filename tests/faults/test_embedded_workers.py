@@ -4,9 +4,9 @@ import os
 import sys
 
 import pytest
-from fault_feed import COUNT, finished, push, rows, wait_until
 from fault_workers import OPTIONS, is_holder
 from processes import Process
+from world import COUNT, finished, push, rows, wait_until
 
 from workers.broker import embedded
 from workers.broker.store import Store

@@ -4,10 +4,10 @@ The worker reaches Redis at one address, behind which another server stands afte
 """
 
 import pytest
-from fault_feed import COUNT, drain, outcome, payloads, push, session, wait_until
 from fault_proxy import Proxy
 from fault_redis import Server
 from session_steps import answer_batch
+from world import COUNT, drain, outcome, payloads, push, session, wait_until
 
 from workers.broker.store import Store
 from workers.errors import Fenced, Unavailable

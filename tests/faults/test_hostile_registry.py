@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import redis
-from fault_feed import drain, push, rows, session
 from system_tools import redis_server
+from world import drain, push, rows, session
 
 from workers.broker import embedded
 from workers.broker.client import client

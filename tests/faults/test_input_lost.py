@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from fault_feed import drain, payloads, push, rows, session
 from session_steps import answer_batch
+from world import drain, payloads, push, rows, session
 
 from workers.broker.store import Store
 from workers.errors import InputLost

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from fault_feed import CONFIG, drain, payloads, push, restore, rows, saved, session
 from session_steps import advance, answer_batch
 from structlog.testing import capture_logs
+from world import CONFIG, drain, payloads, push, restore, rows, saved, session
 
 from workers.admin.restore import backup_of
 from workers.admin.restore import restore as put_back

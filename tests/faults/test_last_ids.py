@@ -1,9 +1,9 @@
 """IDs at the edges of what a stream can hold: identical answers, or a clear end of the stream."""
 
 import pytest
-from fault_feed import CONFIG, drain, outcome, rows, session
 from session_steps import answer_batch
 from structlog.testing import capture_logs
+from world import CONFIG, drain, outcome, rows, session
 
 from workers.admin.verify import verify
 from workers.broker.store import Store

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from fault_feed import drain, payloads, push, session
+from world import drain, payloads, push, session
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor

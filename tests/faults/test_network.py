@@ -4,9 +4,9 @@ import threading
 import time
 
 import pytest
-from fault_feed import COUNT, drain, finished, outcome, session, wait_until
 from fault_proxy import Proxy
 from session_steps import advance
+from world import COUNT, drain, finished, outcome, session, wait_until
 
 from workers.broker import permissions
 from workers.broker.backoff import CAP

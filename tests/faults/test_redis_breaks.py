@@ -5,9 +5,9 @@ import time
 
 import pytest
 import redis
-from fault_feed import COUNT, drain, finished, outcome, push, session, wait_until
 from session_steps import advance, answer_batch
 from structlog.testing import capture_logs
+from world import COUNT, drain, finished, outcome, push, session, wait_until
 
 from workers.broker.client import client
 from workers.broker.store import Store

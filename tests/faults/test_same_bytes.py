@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from fault_feed import drain, finished, payloads, push, rows, session
 from fault_workers import command
 from processes import Process
+from world import drain, finished, payloads, push, rows, session
 
 from workers.broker.store import Store
 

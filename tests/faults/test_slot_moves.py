@@ -7,10 +7,10 @@ import threading
 import time
 
 import pytest
-from fault_feed import outcome, rows
 from redis.crc import key_slot
 from redis_cluster import finish_move, running_cluster, start_move
 from replicated_feed import Answering, Filling, lone_outcome
+from world import outcome, rows
 
 from workers.broker.store import Store
 

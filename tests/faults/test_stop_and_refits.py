@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fault_feed import CONFIG, COUNT, drain, finished, outcome, push, rows, session, wait_until
 from processes import Process
 from session_steps import OwnRefits
+from world import CONFIG, COUNT, drain, finished, outcome, push, rows, session, wait_until
 
 from online_svm.refit.inline import InlineRefitter
 from scripts.bench.processes import is_running

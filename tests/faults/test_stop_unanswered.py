@@ -1,8 +1,8 @@
 """A stop that comes while Redis does not answer: nothing half done is left behind."""
 
 import pytest
-from fault_feed import COUNT, drain, outcome, push, rows, session
 from session_steps import run
+from world import COUNT, drain, outcome, push, rows, session
 
 from workers.broker.store import Store
 from workers.errors import PositionMoved, Stopped

@@ -8,13 +8,13 @@ import os
 import random
 
 import pytest
-from fault_feed import CONFIG, drain, outcome, payloads, push, rows, session
 from history_modes import TARGET, Mode
 from history_parts import Combination
 from history_results import uninterrupted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from session_steps import advance
+from world import CONFIG, drain, outcome, payloads, push, rows, session
 
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema

@@ -7,10 +7,11 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from machine_variants import NARROW_NUMPY, OLD_LIBC, environment_of
-from many_feeds import has_answered, push, wait_until
+from many_feeds import has_answered
 from portable_digests import of_predictor
 from portable_modes import MODES, entries_of
 from processes import Process
+from world import push, wait_until
 
 from workers.broker.store import Store
 

@@ -8,7 +8,6 @@ from collections import Counter
 import hypothesis.strategies as st
 import pytest
 import redis
-from fault_feed import session
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -18,6 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from session_steps import advance, answer_batch
+from world import session
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample

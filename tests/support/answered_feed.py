@@ -1,6 +1,6 @@
 """A feed of Phishing that the real command answers, for tests of the commands around it."""
 
-from commands import flags_of
+from world import flags_of
 
 from workers.broker.store import Store
 from workers.push.ingest import shuffled

@@ -15,8 +15,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from fault_feed import CONFIG, wait_until
 from processes import Process
+from world import CONFIG, wait_until
 
 from online_svm.config import PredictorConfig
 

@@ -8,18 +8,9 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 
-from commands import flags_of
-from many_feeds import (
-    SETTINGS,
-    answer_alone,
-    contents,
-    entries,
-    has_answered,
-    push,
-    settings,
-    wait_until,
-)
+from many_feeds import SETTINGS, answer_alone, contents, has_answered, settings
 from ray_nodes import LOOPBACK
+from world import flags_of, push, rows, wait_until
 
 from workers.broker.store import Store
 
@@ -41,7 +32,7 @@ class FleetFeeds:
 
     def __init__(self, stores, count):
         self.stores, self.count = stores, count
-        self._given = [entries(count, seed) for seed in range(len(stores))]
+        self._given = [rows(count, seed) for seed in range(len(stores))]
         self.pushed = 0
         for store in stores:
             store.register()
@@ -119,8 +110,7 @@ def fleet_feeds(url, before, number, count):
         yield FleetFeeds(stores, count)
 
 
-FLAGS = flags_of({name: str(value) for name, value in SETTINGS.items() if name != "classes"})
-FLAGS += ["--classes", "a,b"]
+FLAGS = flags_of(SETTINGS)
 
 
 def fleet(*arguments):

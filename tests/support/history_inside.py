@@ -12,11 +12,11 @@ import time
 from collections import Counter
 from contextlib import suppress
 
-from fault_feed import push
 from history_modes import FEEDS, RETAINED, SECOND, TARGET, entries_of
 from history_parts import Combination, Consumer, Worker, fenced
 from history_results import found_in
 from session_steps import advance, answer_batch
+from world import push
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings

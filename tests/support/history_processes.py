@@ -13,11 +13,11 @@ from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
 
-from fault_feed import push
 from history_inside import signalled
 from history_modes import FEEDS, JOIN_WINDOW, SECOND, TARGET, entries_of
 from history_parts import Consumer
 from history_results import found_in
+from world import flags_of, push
 
 from workers.broker.store import Store
 from workers.errors import WorkerError
@@ -29,18 +29,6 @@ LEASE, REPLY, PAUSE = "0.5", 1.0, 0.03
 """Seconds of a lease, for one reply, and between two looks."""
 
 OK, UNAVAILABLE, FENCED, KILLED = 0, 2, 3, -signal.SIGKILL
-
-
-def flags_of(options):
-    """Return settings as options of the command."""
-    flags = []
-    for name, value in options.items():
-        flag = f"--{name.replace('_', '-')}"
-        if isinstance(value, bool):
-            flags += [flag] * value
-        else:
-            flags += [flag, ",".join(value) if isinstance(value, tuple) else str(value)]
-    return flags
 
 
 class Part:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
-from fault_feed import drain, push
 from history_modes import FEEDS, SECOND, TARGET, entries_of
 from history_parts import Combination, Worker
+from world import drain, push
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings

@@ -1,11 +1,9 @@
 """Feeds for tests of a process of many: their input, what each gives alone, and such a process."""
 
-import json
 import threading
-import time
 from contextlib import contextmanager, nullcontext
 
-import numpy as np
+import world
 from session_steps import advance, refitter, shared_pool
 
 from online_svm.refit.inline import InlineRefitter
@@ -15,30 +13,11 @@ from workers.runner import service
 from workers.session.assembly import assemble
 from workers.stop import Stop
 
-SETTINGS = {
-    "classes": ("a", "b"), "window": 60, "refit_every": 20, "refit_lag": 0, "metrics_every": 10,
-    "gamma": 0.5, "replay_budget": 50, "lease": 1.0,
-}  # fmt: skip
-"""Each refit takes effect at once: the answer that follows waits for it."""
+SETTINGS = world.SETTINGS | {"replay_budget": 50, "lease": 1.0}
 
 
 def settings(**changed):
     return WorkerSettings(**(SETTINGS | changed))
-
-
-def entries(count, seed):
-    """Return the fields of entries of two noisy classes, one in fifty of them bad."""
-    generator = np.random.default_rng(seed)
-    X = generator.normal(size=(count, 3)).round(6)
-    y = np.where(X[:, 0] + generator.normal(size=count) > 0, "b", "a")
-    texts = ["[1,2]" if i % 50 == 7 else json.dumps(x.tolist()) for i, x in enumerate(X)]
-    return [("x", text, "y", str(label)) for text, label in zip(texts, y, strict=True)]
-
-
-def push(store, fields, first=1):
-    """Add entries under the IDs first-0, (first + 1)-0, ..."""
-    for i, each in enumerate(fields):
-        store.call("XADD", store.keys.input, f"{first + i}-0", *each)
 
 
 def contents(store):
@@ -49,13 +28,6 @@ def contents(store):
         for key in keys.outputs
     }
     return store.state().position, streams
-
-
-def wait_until(is_true, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.005)
 
 
 def has_answered(store, count):

@@ -1,7 +1,6 @@
 """Feeds with alarms, and a webhook that posts them, for tests."""
 
 import threading
-import time
 from contextlib import contextmanager
 
 from processes import LIMIT
@@ -48,13 +47,6 @@ def delivering(store, received, secret=None, is_at_work=True, seconds=0.5):
 
 def cursor(store):
     return store.call("HGET", store.keys.state, "cursor") or b"0-0"
-
-
-def settled(is_true):
-    deadline = time.monotonic() + LIMIT
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def pending(store):

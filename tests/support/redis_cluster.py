@@ -5,13 +5,13 @@ All servers listen on loopback, keep their data in a directory of the test, and 
 
 import socket
 import subprocess
-import time
 from contextlib import contextmanager
 
 import redis
 from processes import Process
 from redis.crc import key_slot
 from system_tools import redis_server
+from world import wait_until
 
 SLOTS = 16_384
 
@@ -31,15 +31,6 @@ def free_ports(count, beside=0):
                     continue
         found.append(port)
     return found
-
-
-def wait_for(condition, what, seconds=30.0, pause=0.02):
-    """Wait until a condition holds; return how many seconds that took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"
-        time.sleep(pause)
-    return time.monotonic() - began
 
 
 class Node:
@@ -94,7 +85,7 @@ class Node:
             except redis.RedisError:
                 return False
 
-        wait_for(answers, f"{self.address} answers")
+        wait_until(answers, why=f"{self.address} answers")
 
     def role(self):
         try:
@@ -143,14 +134,14 @@ class Cluster:
         for node in others:
             first.client.execute_command("CLUSTER", "MEET", "127.0.0.1", node.port)
         count = len(self.nodes)
-        wait_for(lambda: all(len(node_ids(node)) == count for node in self.nodes), "they met")
+        wait_until(lambda: all(len(node_ids(node)) == count for node in self.nodes), why="they met")
         ids = [my_id(node) for node in self.nodes[:3]]
         for i, node in enumerate(self.nodes[3:]):
             node.client.execute_command("CLUSTER", "REPLICATE", ids[i % 3])
-        wait_for(self.is_ok, "the cluster is ok")
-        wait_for(
+        wait_until(self.is_ok, why="the cluster is ok")
+        wait_until(
             lambda: all(len(self._linked(node)) == replicas for node in self.primaries),
-            "the replicas are linked",
+            why="the replicas are linked",
         )
 
     def _linked(self, node):
@@ -270,7 +261,7 @@ class Watched:
             self._sentinel(directory, port, first, down_ms) for port in ports[1 + replicas :]
         ]
         for sentinel in self.sentinels:
-            wait_for(lambda s=sentinel: self._knows_all(s), "the sentinels know each other")
+            wait_until(lambda s=sentinel: self._knows_all(s), why="the sentinels know each other")
 
     def _sentinel(self, directory, port, first, down_ms):
         place = directory / f"sentinel-{port}"

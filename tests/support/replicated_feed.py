@@ -5,8 +5,8 @@ import signal
 import threading
 import time
 
-from fault_feed import outcome, rows, session, wait_until
 from session_steps import run
+from world import outcome, rows, session, wait_until
 
 from workers.broker import embedded
 from workers.broker.store import Store

@@ -3,10 +3,10 @@
 import time
 
 import pytest
-from fault_feed import drain, push, rows, session
-from many_feeds import entries, has_answered, running, settings, wait_until
-from many_feeds import push as push_to
+from many_feeds import has_answered, running, settings
 from session_steps import answer_batch
+from world import drain, push, rows, session, wait_until
+from world import push as push_to
 
 from workers.admin.backup_request import ask_ahead, current_backup
 from workers.admin.restore import NoSuchSnapshot, backup_of
@@ -30,7 +30,7 @@ def test_a_feed_at_rest_in_a_process_of_many_leaves_a_snapshot_when_asked(redis_
     names = [f"{feed}-{i}" for i in range(3)]
     stores = [Store(redis_url, name) for name in names]
     for seed, one in enumerate(stores):
-        push_to(one, entries(30, seed))
+        push_to(one, rows(30, seed))
     with running(names, redis_url, settings=settings(refit_lag=10, replay_budget=10_000)):
         wait_until(lambda: all(has_answered(one, 30) for one in stores))
         for one in stores:

@@ -1,7 +1,7 @@
 """`fork`: the kept input under a new name, also after it was cut off, and of a feed at work."""
 
 import pytest
-from fault_feed import COUNT, drain, payloads, push, rows, session
+from world import COUNT, drain, payloads, push, rows, session
 
 from workers.admin import fork as forking
 from workers.broker.feed_reader import PAGE

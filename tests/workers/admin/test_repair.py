@@ -1,8 +1,8 @@
 """`st` behind or ahead of `out` by whole commits: named, and mended where a replay proves it."""
 
 import pytest
-from fault_feed import CONFIG, drain, outcome, payloads, push, rows, session
 from session_steps import answer_batch
+from world import CONFIG, drain, outcome, payloads, push, rows, session
 
 from workers.admin.repair import repair
 from workers.admin.repair_store import Change, RepairStore

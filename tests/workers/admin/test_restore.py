@@ -4,8 +4,7 @@ import json
 import re
 
 import pytest
-from commands import work
-from fault_feed import COUNT, drain, payloads, push, rows, session
+from world import COUNT, drain, payloads, push, rows, session, work
 
 from workers.admin import verify
 from workers.admin.backup import FORMAT, Backup, InvalidBackup
@@ -222,10 +221,10 @@ def test_the_commands_back_a_feed_up_and_restore_it_on_a_new_server(tmp_path, ca
     path = str(tmp_path / "backup")
     with embedded.temporary() as first:
         run(first.url, "push", "mail", "Phishing", "--limit", "100")
-        work(first.url, "mail", SETTINGS, 100, tmp_path / "first.log")
+        work(first.url, "mail", SETTINGS, 100)
         assert "seq 100, n 100" in run(first.url, "backup", "mail", "--out", path)[1]
         run(first.url, "push", "mail", "Phishing", "--skip", "100", "--limit", "80")
-        work(first.url, "mail", SETTINGS, 180, tmp_path / "more.log")
+        work(first.url, "mail", SETTINGS, 180)
         with Store(first.url, "mail") as store:
             expected = [pair[1] for pair in payloads(store)[0]][100:]
     with embedded.temporary() as second:
@@ -242,7 +241,7 @@ def test_the_commands_back_a_feed_up_and_restore_it_on_a_new_server(tmp_path, ca
         assert code == 2
         assert "Say --yes" in err
         run(second.url, "push", "mail", "Phishing", "--skip", "100", "--limit", "80")
-        work(second.url, "mail", SETTINGS, 180, tmp_path / "second.log")
+        work(second.url, "mail", SETTINGS, 180)
         with Store(second.url, "mail") as store:
             assert [pair[1] for pair in payloads(store)[0]] == expected
         assert run(second.url, "verify", "mail")[0] == 0

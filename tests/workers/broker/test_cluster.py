@@ -8,19 +8,11 @@ import published_feed
 import pytest
 import redis
 from drifting import cheap, inverted
-from fault_feed import drain, outcome, push, rows, session
 from fault_redis import Server
-from many_feeds import (
-    answer_alone,
-    contents,
-    entries,
-    has_answered,
-    running,
-    settings,
-    wait_until,
-)
+from many_feeds import answer_alone, contents, has_answered, running, settings
 from redis.crc import key_slot
 from redis_cluster import finish_move, running_cluster, start_move
+from world import drain, outcome, push, rows, session, wait_until
 
 from workers.admin.backup_request import current_backup
 from workers.broker import permissions
@@ -159,11 +151,11 @@ def test_one_process_answers_feeds_of_every_node_as_workers_of_their_own(cluster
     with ExitStack() as opened:
         for seed, name in enumerate(names):
             store = opened.enter_context(Store(cluster.url, name))
-            push(store, entries(COUNT, seed))
+            push(store, rows(COUNT, seed))
             store.register()
             found.append(store)
             lone = opened.enter_context(Store(embedded_url, f"alone-{name}"))
-            push(lone, entries(COUNT, seed))
+            push(lone, rows(COUNT, seed))
             answer_alone(lone, COUNT, settings())
             alone.append(contents(lone))
         with running(["together-*"], cluster.url, settings=settings(wait_replicas=1)):
@@ -176,7 +168,7 @@ def test_a_pattern_finds_feeds_on_every_primary_that_only_have_input_and_backs_t
     with ExitStack() as opened:
         stores = [opened.enter_context(Store(cluster.url, name)) for name in unlisted]
         for seed, store in enumerate(stores):
-            push(store, entries(COUNT, seed))
+            push(store, rows(COUNT, seed))
         assert nodes_of(cluster.url).primaries() == sorted(
             f"redis://{node.address}/0" for node in cluster.primaries
         )

@@ -3,12 +3,11 @@
 from contextlib import ExitStack
 
 import pytest
-from fault_feed import drain, outcome, push, rows, session
 from fleet_feeds import begun, fleet_feeds
 from many_feeds import running as many_running
-from many_feeds import wait_until
 from redis_cluster import running_cluster
 from system_tools import package
+from world import drain, outcome, push, rows, session, wait_until
 
 from workers.broker.store import Store
 from workers.cli import app as cli

@@ -5,11 +5,11 @@ import time
 
 import pytest
 from drifting import cheap
-from fault_feed import rows, session
 from fault_redis import Server
 from redis_cluster import running_cluster
 from session_steps import advance
 from system_tools import redis_server
+from world import rows, session
 
 from workers.broker.store import Store
 

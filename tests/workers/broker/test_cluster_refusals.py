@@ -7,18 +7,10 @@ from pathlib import Path
 
 import pytest
 import redis
-from fault_feed import drain, outcome, push, rows, session
-from many_feeds import (
-    answer_alone,
-    contents,
-    entries,
-    has_answered,
-    running,
-    settings,
-    wait_until,
-)
+from many_feeds import answer_alone, contents, has_answered, running, settings
 from redis.crc import key_slot
 from redis_cluster import finish_move, running_cluster, start_move
+from world import drain, outcome, push, rows, session, wait_until
 
 from workers.admin.reset import reset
 from workers.broker import pipeline
@@ -140,18 +132,18 @@ def test_feeds_of_a_process_whose_commands_are_refused_answer_the_same(
     with ExitStack() as opened:
         stores = [opened.enter_context(Store(cluster.url, name, patience=20.0)) for name in names]
         for seed, store in enumerate(stores):
-            push(store, entries(COUNT, seed)[: COUNT // 2])
+            push(store, rows(COUNT, seed)[: COUNT // 2])
             store.register()
         with running([f"many-{refusal.lower()}-*"], cluster.url, settings=settings()):
             wait_until(lambda: all(has_answered(store, COUNT // 2) for store in stores))
             with monkeypatch.context() as patched:
                 refusing = Refusing(cluster, names, refusal, patched, is_by_name=True)
                 for seed, store in enumerate(stores):
-                    push(store, entries(COUNT, seed)[COUNT // 2 :], first=COUNT // 2 + 1)
+                    push(store, rows(COUNT, seed)[COUNT // 2 :], first=COUNT // 2 + 1)
                 wait_until(lambda: all(has_answered(store, COUNT) for store in stores))
         for seed, store in enumerate(stores):
             with Store(embedded_url, f"alone-{store.keys.feed}") as alone:
-                push(alone, entries(COUNT, seed))
+                push(alone, rows(COUNT, seed))
                 answer_alone(alone, COUNT, settings())
                 assert contents(alone) == contents(store)
         assert refusing.refused.keys() >= {"EVALSHA", "XADD", "HGETALL"}, refusing.refused

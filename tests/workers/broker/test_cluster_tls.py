@@ -2,9 +2,9 @@
 
 import pytest
 from certificates import make_certificates, server_with_tls
-from fault_feed import drain, outcome, push, rows, session
 from redis_cluster import running_cluster
 from replicated_feed import lone_outcome
+from world import drain, outcome, push, rows, session
 
 from workers.broker.store import Store
 from workers.config.credentials import complete

@@ -5,9 +5,9 @@ import time
 from dataclasses import replace
 
 import pytest
-from many_feeds import wait_until
 from processes import Process
 from structlog.testing import capture_logs
+from world import wait_until
 
 from workers.broker.lease import Holder
 from workers.broker.leases import Leases, holding

@@ -3,9 +3,9 @@
 import time
 
 import pytest
-from fault_feed import outcome, rows
-from redis_cluster import running_watched, wait_for
+from redis_cluster import running_watched
 from replicated_feed import Answering, Filling, lone_outcome
+from world import outcome, rows, wait_until
 
 from workers.broker.nodes import nodes_of
 from workers.broker.store import Store
@@ -75,7 +75,7 @@ def test_the_primary_is_killed_under_load_and_nothing_acknowledged_is_lost(tmp_p
         primary = watched.primary()
         killed = time.monotonic()
         primary.kill()
-        promoted = wait_for(lambda: watched.primary() is not None, "a replica is promoted", 60)
+        promoted = wait_until(lambda: watched.primary() is not None, 60, "a replica is promoted")
         producer.wait()
         worker.wait_for(COUNT)
         first = min(at for at in worker.times if at > killed + 0.2)

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 from answered_feed import ROWS, SETTINGS, phishing
-from commands import work
+from world import work
 
 from workers.broker import embedded
 from workers.cli import app as cli
@@ -31,5 +31,5 @@ def answered(answered_url, source):
     """A feed that the real command has answered, and what it told."""
     with pytest.raises(SystemExit):
         cli.main(["push", "answered", str(source), "--redis", answered_url])
-    told = work(answered_url, "answered", SETTINGS, ROWS + 1, source.with_suffix(".log"))
+    told = work(answered_url, "answered", SETTINGS, ROWS + 1)
     return "answered", told

@@ -11,8 +11,8 @@ from pathlib import Path
 import matplotlib.image
 import orjson
 import pytest
-from commands import work
 from processes import Process
+from world import work
 
 from workers.broker.store import Store
 from workers.cli import app as cli
@@ -86,7 +86,7 @@ def test_what_no_configuration_names_is_as_the_feed_has_it(run, own_redis, feed,
     with pytest.raises(SystemExit):
         cli.main(list(push))
     settings = {"classes": "true,false", "window": "100", "refit_every": "50", "C": "3"}
-    work(own_redis.url, feed, settings, 150, tmp_path / "notes")
+    work(own_redis.url, feed, settings, 150)
     code, out, _ = run(feed, "--set", "wide:gamma=0.1", "--json", "--redis", own_redis.url)
     base, wide = figures(out)
     assert code == 0
@@ -108,7 +108,7 @@ def test_entries_that_a_feed_no_longer_has_are_told(run, own_redis, feed):
     push = ("push", feed, "Phishing", *ROWS, "--redis", own_redis.url)
     with pytest.raises(SystemExit):
         cli.main(list(push))
-    work(own_redis.url, feed, {"window": "100"}, 150, Path(os.devnull))
+    work(own_redis.url, feed, {"window": "100"}, 150)
     with Store(own_redis.url, feed) as store:
         store.call("XTRIM", store.keys.input, "MAXLEN", 100)
     code, out, err = run(feed, "--json", "--redis", own_redis.url)

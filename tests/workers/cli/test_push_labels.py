@@ -1,8 +1,8 @@
 """`push --labels`: the labels of examples that were pushed before."""
 
 import pytest
-from fault_feed import drain, push, session
 from late_feed import flat, history, settings
+from world import drain, push, session
 
 from workers.broker.store import Store
 from workers.cli.late_label_text import late_label_lines

@@ -2,7 +2,7 @@
 
 import pytest
 from answered_feed import ROWS, SETTINGS, copy
-from commands import work
+from world import work
 
 from workers.reading.registry import names
 
@@ -43,7 +43,7 @@ def test_a_feed_that_was_reset_is_answered_again_byte_for_byte(
     assert run("reset", feed, "--yes")[0] == 0
     assert set(store.types()) == {store.keys.input}
     assert not store.has_snapshots()
-    work(redis_url, feed, SETTINGS, ROWS + 1, tmp_path / "notes")
+    work(redis_url, feed, SETTINGS, ROWS + 1)
     assert store.state().position == before
 
 

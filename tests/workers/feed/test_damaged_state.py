@@ -1,7 +1,7 @@
 """A damaged `st` is named, field by field, with exit code 4, and is never written to."""
 
 import pytest
-from fault_feed import CONFIG, drain, push, rows, session
+from world import CONFIG, drain, push, rows, session
 
 from workers.broker.store import Store
 from workers.cli import app as cli

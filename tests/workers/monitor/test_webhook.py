@@ -10,9 +10,10 @@ from contextlib import ExitStack
 import pytest
 from alarm_receiver import receiving
 from monitored_feed import COUNT, push, work
-from posted_alarms import alarm, delivering, pending, raise_alarms, settled
+from posted_alarms import alarm, delivering, pending, raise_alarms
 from processes import LIMIT
 from structlog.testing import capture_logs
+from world import wait_until
 
 from workers.admin.notes import acknowledge, duration, note, silence
 from workers.broker import embedded
@@ -52,7 +53,7 @@ def test_each_alarm_is_posted_once_in_order(begun):
     with receiving() as received, delivering(begun, received) as webhook:
         raise_alarms(begun, 5, FIRST, together=2)
         messages = received.wait(10)
-        settled(lambda: pending(begun) == 0)
+        wait_until(lambda: pending(begun) == 0)
         time.sleep(0.05)
     assert received.keys == expected(begun, range(FIRST, FIRST + 5), 2)
     assert messages[0]["alarm"] == json.loads(encode_alarms([alarm(10 * FIRST)], 0))["alarms"][0]
@@ -66,7 +67,7 @@ def test_the_body_is_signed_and_the_key_of_an_alarm_is_the_same_in_every_attempt
         raise_alarms(begun, 1, FIRST)
         received.wait(3)
         received.status = 200
-        settled(lambda: pending(begun) == 0)
+        wait_until(lambda: pending(begun) == 0)
     assert [log["event"] for log in logs].count("alarms are taken again") == 1
     headers, body = received.requests[0]
     assert headers[SIGNATURE] == "sha256=" + hmac.new(SECRET, body, hashlib.sha256).hexdigest()
@@ -89,7 +90,7 @@ def test_what_is_not_taken_is_posted_until_it_is(begun, status):
         received.wait(4)
         assert pending(begun) == 1
         received.status = 204
-        settled(lambda: webhook.delivered == 2)
+        wait_until(lambda: webhook.delivered == 2)
     assert webhook.failures[f"status {status}"] >= 3
     assert set(received.keys) == set(expected(begun, range(FIRST, FIRST + 2)))
 
@@ -99,7 +100,7 @@ def test_a_receiver_that_is_down_gets_all_when_it_is_back(begun):
         port = int(gone.url.split(":")[2].split("/")[0])
     with delivering(begun, gone) as webhook:
         raise_alarms(begun, 3, FIRST)
-        settled(lambda: webhook.failures["ConnectionRefusedError"] >= 2)
+        wait_until(lambda: webhook.failures["ConnectionRefusedError"] >= 2)
         with receiving(port) as received:
             received.wait(3)
     assert received.keys == expected(begun, range(FIRST, FIRST + 3))
@@ -112,7 +113,7 @@ def test_a_receiver_that_is_slow_is_given_up_and_asked_again(begun):
         received.wait(2)
         assert webhook.failures["TimeoutError"] >= 1
         received.blocks.set()
-        settled(lambda: webhook.delivered == 1)
+        wait_until(lambda: webhook.delivered == 1)
 
 
 def test_a_process_that_died_before_an_alarm_was_taken_leaves_it_to_the_next(begun):
@@ -133,7 +134,7 @@ def test_an_alarm_between_two_processes_is_posted_and_one_of_before_the_first_is
     raise_alarms(begun, 2, 1)
     with receiving() as received:
         with delivering(begun, received):
-            settled(lambda: begun.call("XINFO", "GROUPS", begun.keys.alarms))
+            wait_until(lambda: begun.call("XINFO", "GROUPS", begun.keys.alarms))
         raise_alarms(begun, 1, FIRST)
         with delivering(begun, received):
             received.wait(1)
@@ -173,7 +174,7 @@ def check_trimmed(begun):
     begun.call("XTRIM", begun.keys.alarms, "MAXLEN", 0)
     received.status = 204
     with delivering(begun, received) as webhook:
-        settled(lambda: webhook.lost == 1)
+        wait_until(lambda: webhook.lost == 1)
         assert pending(begun) == 0
 
 
@@ -184,13 +185,13 @@ def test_a_redis_that_goes_away_and_comes_back_loses_no_alarm(own_redis, feed):
         push(store)
         work(store, Telemetry())
         with receiving() as received, delivering(store, received) as webhook:
-            settled(lambda: store.call("EXISTS", store.keys.alarms))
+            wait_until(lambda: store.call("EXISTS", store.keys.alarms))
             embedded.stop(own_redis.directory)
             time.sleep(0.2)
             embedded.ensure(own_redis.directory)
             store.close()
             raise_alarms(store, 2, FIRST)
-            settled(lambda: webhook.delivered == 2)
+            wait_until(lambda: webhook.delivered == 2)
     assert set(received.keys) == set(expected(store, [FIRST, FIRST + 1]))
 
 
@@ -212,7 +213,7 @@ def test_while_a_feed_is_silenced_nothing_is_posted_and_afterwards_again(begun):
         until = silence(begun, 3600, "planned work on the form")
         assert abs(until / 1000 - time.time() - 3600) < 60
         raise_alarms(begun, 3, FIRST)
-        settled(lambda: webhook.silenced == 3)
+        wait_until(lambda: webhook.silenced == 3)
         silence(begun, 0, "done")
         raise_alarms(begun, 1, FIRST + 3)
         received.wait(1)
@@ -233,7 +234,7 @@ def test_what_another_program_wrote_holds_no_alarm_up(begun, fields):
     with receiving() as received, delivering(begun, received):
         raise_alarms(begun, 1, FIRST + 1)
         received.wait(1)
-        settled(lambda: pending(begun) == 0)
+        wait_until(lambda: pending(begun) == 0)
     assert received.keys == expected(begun, [FIRST + 1])
 
 

@@ -5,9 +5,10 @@ import time
 import pytest
 from alarm_receiver import receiving
 from drifting import CHEAP, inverted
-from many_feeds import has_answered, push, running, settings, wait_until
-from posted_alarms import pending, posting, raise_alarms, settled
+from many_feeds import has_answered, running, settings
+from posted_alarms import pending, posting, raise_alarms
 from structlog.testing import capture_logs
+from world import push, wait_until
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
@@ -57,7 +58,7 @@ def test_a_feed_with_many_alarms_does_not_hold_up_another(feeds, redis_url):
     with receiving() as received, posting(redis_url, received, look=FOR_EVER) as webhook:
         begun(webhook, busy, quiet)
         received.wait(203)
-        settled(lambda: pending(busy) == pending(quiet) == 0)
+        wait_until(lambda: pending(busy) == pending(quiet) == 0)
     of_quiet = [i for i, key in enumerate(received.keys) if key.startswith(quiet.keys.feed)]
     assert of_quiet[-1] < 12, "the feeds take turns, an alarm each"
     of_busy = [key for key in received.keys if key.startswith(busy.keys.feed)]
@@ -71,13 +72,13 @@ def test_a_feed_whose_alarms_are_not_taken_does_not_hold_up_another(feeds, redis
     with receiving() as received, posting(redis_url, received, look=FOR_EVER) as webhook:
         received.refused = {refused.keys.feed}
         bad, good = begun(webhook, refused, taken)
-        settled(lambda: good.delivered == 5 and bad.failures["status 500"] >= 3)
+        wait_until(lambda: good.delivered == 5 and bad.failures["status 500"] >= 3)
         assert bad.delivered == 0
         assert set(received.keys) == {
             f"{refused.keys.feed}/2-0/0", *(f"{taken.keys.feed}/{i}-0/0" for i in range(2, 7))
         }, "within a feed the order is kept"  # fmt: skip
         received.refused = set()
-        settled(lambda: bad.delivered == 4)
+        wait_until(lambda: bad.delivered == 4)
 
 
 def test_an_alarm_that_the_worker_tells_of_is_posted_at_once(feeds, redis_url):
@@ -101,7 +102,7 @@ def test_a_feed_that_was_given_up_is_left_to_others_and_goes_on_where_it_was_lat
         webhook.remove(alarms)
         raise_alarms(store, 2, first=3)
         raise_alarms(other, 1, first=2)
-        settled(lambda: others.delivered == 1)
+        wait_until(lambda: others.delivered == 1)
         time.sleep(0.1)
         assert alarms.delivered == 1
         begun(webhook, store)
@@ -144,7 +145,7 @@ def test_a_fault_at_one_feed_is_named_and_leaves_the_others_their_alarms(
     with capture_logs() as logs, receiving() as received, posting(redis_url, received) as webhook:
         begun(webhook, broken, sound)
         assert {message["feed"] for message in received.wait(3)} == {sound.keys.feed}
-        settled(lambda: any(log.get("reason") == "ZeroDivisionError" for log in logs))
+        wait_until(lambda: any(log.get("reason") == "ZeroDivisionError" for log in logs))
 
 
 def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, system_url):
@@ -156,10 +157,10 @@ def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, system_url):
         received.wait(1)
         store.call("XTRIM", store.keys.alarms, "MAXLEN", 3)  # one is read, four are not
         received.status = 204
-        settled(lambda: alarms.delivered == 4)
+        wait_until(lambda: alarms.delivered == 4)
         assert alarms.lost == 4
         raise_alarms(store, 2, first=20)
-        settled(lambda: alarms.delivered == 6)
+        wait_until(lambda: alarms.delivered == 6)
         assert alarms.lost == 4
     assert set(received.keys) == {f"{store.keys.feed}/{i}-0/0" for i in (2, 7, 8, 9, 20, 21)}, (
         "the first is in the memory of the process"
@@ -168,7 +169,7 @@ def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, system_url):
     store.call("XTRIM", store.keys.alarms, "MAXLEN", 0)
     with receiving() as received, posting(system_url, received) as webhook:
         (alarms,) = begun(webhook, store)
-        settled(lambda: alarms.lost == 3)
+        wait_until(lambda: alarms.lost == 3)
         raise_alarms(store, 1, first=40)
         received.wait(1)
         assert alarms.lost == 3
@@ -178,13 +179,13 @@ def test_alarms_that_were_trimmed_before_the_first_was_read_are_counted(feeds, s
     (store,) = feeds("a", url=system_url)
     with receiving() as received, posting(system_url, received, look=FOR_EVER) as webhook:
         (alarms,) = begun(webhook, store)
-        settled(lambda: store.call("EXISTS", store.keys.alarms))
+        wait_until(lambda: store.call("EXISTS", store.keys.alarms))
         time.sleep(0.1)
         raise_alarms(store, 6, first=2)
         store.call("XTRIM", store.keys.alarms, "MAXLEN", 2)
         alarms.raised()
         received.wait(2)
-        settled(lambda: alarms.delivered == 2)
+        wait_until(lambda: alarms.delivered == 2)
     assert alarms.lost == 4
 
 
@@ -194,7 +195,7 @@ def test_trimming_what_was_delivered_loses_nothing(feeds, system_url):
         (alarms,) = begun(webhook, store)
         for first in (2, 12, 22):
             raise_alarms(store, 5, first=first)
-            settled(lambda first=first: alarms.delivered == (first - 2) / 2 + 5)
+            wait_until(lambda first=first: alarms.delivered == (first - 2) / 2 + 5)
             store.call("XTRIM", store.keys.alarms, "MAXLEN", 2)
     assert alarms.lost == 0
 

@@ -4,7 +4,7 @@ import os
 import signal
 
 from fleet_feeds import FLAGS, fleet, fleet_feeds, shards, status
-from many_feeds import wait_until
+from world import wait_until
 
 COUNT = 120
 

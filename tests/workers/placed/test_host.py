@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import pytest
 from alarm_receiver import receiving
 from fleet_feeds import begun, fleet_feeds
-from many_feeds import SETTINGS, wait_until
+from many_feeds import SETTINGS
 from posted_alarms import raise_alarms
+from world import wait_until
 
 from workers.broker.connection import Connection
 from workers.placed import host as hosting

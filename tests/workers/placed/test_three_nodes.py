@@ -12,8 +12,9 @@ import pytest
 from fleet_feeds import FLAGS, fleet, fleet_feeds, shards
 from processes import Process
 from ray_nodes import cluster
-from redis_cluster import free_ports, wait_for
+from redis_cluster import free_ports
 from system_tools import package, redis_server
+from world import wait_until
 
 pytestmark = [pytest.mark.scale, pytest.mark.timeout(600)]
 
@@ -51,10 +52,10 @@ def feeds(where, own_redis, feed):
         feeds.push(60)
         code, _, err = fleet(f"{feed}-?", *where, "--replicas", "4", *FLAGS)
         assert code == 0, err
-        wait_for(feeds.is_answered, "the first entries are answered", SERVED)
+        wait_until(feeds.is_answered, SERVED, "the first entries are answered")
         with feeds.under_load(PAUSE):
             yield feeds
-        wait_for(feeds.is_answered, "all entries are answered", SERVED)
+        wait_until(feeds.is_answered, SERVED, "all entries are answered")
         assert feeds.pushed < COUNT, "the load was to go on all the time"
         assert fleet("--replicas", "0", *where)[::2] == (0, "")
         feeds.check(own_redis.url)
@@ -97,7 +98,7 @@ def test_the_number_of_shards_changes_under_load(feeds, where):
         began = time.monotonic()
         code, _, err = fleet("--replicas", str(number), *where)
         assert code == 0, err
-        wait_for(lambda number=number: spread(where) == number, "feeds are spread anew", SERVED)
+        wait_until(lambda number=number: spread(where) == number, SERVED, "feeds are spread anew")
         feeds.wait_until_each_goes_on(SERVED)
         print(f"{number} shards: spread anew after {time.monotonic() - began:.1f} s")
 

@@ -5,16 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 from held_refits import held_refits, slow_refits
-from many_feeds import (
-    answer_alone,
-    contents,
-    entries,
-    has_answered,
-    push,
-    running,
-    settings,
-    wait_until,
-)
+from many_feeds import answer_alone, contents, has_answered, running, settings
+from world import push, rows, wait_until
 
 from workers.broker.store import Store
 from workers.refit.child import TASK
@@ -58,7 +50,7 @@ def test_where_refits_are_slow_feeds_have_the_bytes_of_workers_of_their_own(
     together, alone = feeds("a", "b"), feeds("alone-a", "alone-b")
     for seed, stores in enumerate(zip(together, alone, strict=True)):
         for store in stores:
-            push(store, entries(COUNT, seed))
+            push(store, rows(COUNT, seed))
             store.register()
     for store in alone:
         answer_alone(store, COUNT, settings(**MODES[mode]), inline=True)
@@ -73,19 +65,19 @@ def test_a_feed_is_answered_while_a_refit_that_takes_effect_at_once_runs_for_ano
 ):
     given = settings(**MODES[mode], replay_budget=1000)
     new, settled, alone = feeds("new", "settled", "alone")
-    push(settled, entries(45, 0))
+    push(settled, rows(45, 0))
     with running([new.keys.feed, settled.keys.feed], embedded_url, settings=given):
         wait_until(lambda: has_answered(settled, 45))
         with held_refits(monkeypatch) as held:
-            push(new, entries(30, 1))
+            push(new, rows(30, 1))
             assert held.wait(30.0)
             wait_until(lambda: has_answered(new, 10), seconds=20.0)  # they need no refit
-            for i, fields in enumerate(entries(5, 2)):
+            for i, fields in enumerate(rows(5, 2)):
                 push(settled, [fields], first=46 + i)
                 wait_until(lambda i=i: has_answered(settled, 46 + i), seconds=20.0)
             assert not has_answered(new, 12), "the refit was to be held all the time"
         wait_until(lambda: has_answered(new, 30))
-    push(alone, entries(30, 1))
+    push(alone, rows(30, 1))
     answer_alone(alone, 30, settings(**MODES[mode]), inline=True)
     assert contents(new) == contents(alone)
 
@@ -118,19 +110,19 @@ def test_a_snapshot_that_is_due_holds_up_nobody_while_the_pool_is_busy_and_is_le
     feeds, embedded_url, monkeypatch
 ):
     new, settled = feeds("new", "settled")
-    push(settled, entries(45, 0))
+    push(settled, rows(45, 0))
     names, given = [new.keys.feed, settled.keys.feed], leaving_snapshots(monkeypatch, 47)
     with running(names, embedded_url, settings=given):
         wait_until(lambda: has_answered(settled, 45))
         with held_refits(monkeypatch) as held:
-            push(new, entries(12, 1))
+            push(new, rows(12, 1))
             assert held.wait(30.0)
-            for i, fields in enumerate(entries(5, 2)):
+            for i, fields in enumerate(rows(5, 2)):
                 push(settled, [fields], first=46 + i)
                 wait_until(lambda i=i: has_answered(settled, 46 + i), seconds=20.0)
             assert settled.state().snapshot is None
         wait_until(lambda: has_answered(new, 12))
-        for i, fields in enumerate(entries(5, 3)):
+        for i, fields in enumerate(rows(5, 3)):
             push(settled, [fields], first=51 + i)
             wait_until(lambda i=i: has_answered(settled, 51 + i))
         wait_until(lambda: settled.state().snapshot is not None)  # while the process goes on
@@ -143,23 +135,23 @@ def test_a_feed_is_answered_while_another_is_replayed_through_such_refits(
     given = settings(**MODES[mode], replay_budget=1000)
     killed, settled, alone = feeds("killed", "settled", "alone")
     names = [killed.keys.feed, settled.keys.feed]
-    push(settled, entries(45, 0))
+    push(settled, rows(45, 0))
     with running(names, embedded_url, settings=given):
         wait_until(lambda: has_answered(settled, 45))
-    push(killed, entries(40, 1))
+    push(killed, rows(40, 1))
     with running(names[:1], embedded_url, settings=given, grace=0.0):
         wait_until(lambda: has_answered(killed, 40))
     assert killed.state().snapshot is None
     with held_refits(monkeypatch) as held, running(names, embedded_url, settings=given):
         assert held.wait(30.0)
-        for i, fields in enumerate(entries(5, 2)):
+        for i, fields in enumerate(rows(5, 2)):
             push(settled, [fields], first=46 + i)
             wait_until(lambda i=i: has_answered(settled, 46 + i), seconds=20.0)
-        push(killed, entries(30, 3), first=41)
+        push(killed, rows(30, 3), first=41)
         assert not has_answered(killed, 41), "the refit was to be held all the time"
     with running(names, embedded_url, settings=given):
         wait_until(lambda: has_answered(killed, 70))
-    push(alone, [*entries(40, 1), *entries(30, 3)])
+    push(alone, [*rows(40, 1), *rows(30, 3)])
     answer_alone(alone, 70, settings(**MODES[mode]), inline=True)
     assert contents(killed) == contents(alone)
 
@@ -171,7 +163,7 @@ def test_a_feed_that_is_stopped_again_and_again_at_such_refits_has_the_same_byte
     given = leaving_snapshots(monkeypatch, 15, **MODES[mode])
     store, alone = feeds("a", "alone")
     for each in (store, alone):
-        push(each, entries(COUNT, 4))
+        push(each, rows(COUNT, 4))
     with slow_refits(monkeypatch, 0.02):
         for reached, grace in (
             (10, 10.0),
@@ -196,7 +188,7 @@ def test_a_hot_feed_whose_every_batch_ends_at_a_refit_leaves_snapshots(
     feeds, embedded_url, monkeypatch
 ):
     (store,) = feeds("hot")
-    push(store, entries(COUNT, 5))
+    push(store, rows(COUNT, 5))
     given = leaving_snapshots(monkeypatch, 15, refit_lag=0, refit_every=10)
     with (
         slow_refits(monkeypatch, 0.02),
@@ -209,9 +201,7 @@ def test_a_hot_feed_whose_every_batch_ends_at_a_refit_leaves_snapshots(
 def timed(count, seed):
     """Return entries that come a second apart, but for a pause of a minute before the 41st."""
     times = [1000 * i + 60_000 * (i >= 40) for i in range(count)]
-    return [
-        (*fields, "time", str(at)) for fields, at in zip(entries(count, seed), times, strict=True)
-    ]
+    return [(*fields, "time", str(at)) for fields, at in zip(rows(count, seed), times, strict=True)]
 
 
 def test_a_feed_is_answered_while_one_entry_of_another_waits_for_a_refit_in_its_midst(
@@ -221,14 +211,14 @@ def test_a_feed_is_answered_while_one_entry_of_another_waits_for_a_refit_in_its_
     late = {"horizon": "40s", "refit_lag": 0, "replay_budget": 1000}
     new, settled, alone = feeds("new", "settled", "alone")
     given = {new.keys.feed: settings(**late), settled.keys.feed: settings(replay_budget=1000)}
-    push(settled, entries(45, 0))
+    push(settled, rows(45, 0))
     push(new, timed(60, 1)[:40])
     with running([*given], embedded_url, settings_of=given.__getitem__):
         wait_until(lambda: has_answered(settled, 45) and has_answered(new, 40))
         with held_refits(monkeypatch) as held:
             push(new, timed(60, 1)[40:], first=41)
             assert held.wait(30.0)
-            for i, fields in enumerate(entries(5, 2)):
+            for i, fields in enumerate(rows(5, 2)):
                 push(settled, [fields], first=46 + i)
                 wait_until(lambda i=i: has_answered(settled, 46 + i), seconds=20.0)
             assert not has_answered(new, 41), "the refit was to be held all the time"

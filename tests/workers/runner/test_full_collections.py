@@ -3,8 +3,9 @@
 import gc
 
 import pytest
-from many_feeds import entries, has_answered, push, running
-from many_feeds import wait_until as wait
+from many_feeds import has_answered, running
+from world import push, rows
+from world import wait_until as wait
 
 from workers.broker.store import Store
 from workers.runner import full_collections
@@ -74,7 +75,7 @@ def test_a_process_puts_them_off_while_it_takes_feeds_over_and_not_after(
 
     monkeypatch.setattr(Recovery, "steps", noted)
     with Store(embedded_url, feed) as store:
-        push(store, entries(30, 0))
+        push(store, rows(30, 0))
         with running([feed, f"{feed}-none"], embedded_url):
             wait(lambda: has_answered(store, 30))
             wait(lambda: gc.get_threshold() == usual)

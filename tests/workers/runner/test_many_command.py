@@ -8,8 +8,9 @@ import urllib.error
 import urllib.request
 
 import pytest
-from many_feeds import answer_alone, contents, entries, has_answered, push, settings, wait_until
+from many_feeds import answer_alone, contents, has_answered, settings
 from processes import Process
+from world import push, rows, wait_until
 
 from workers.broker.store import Store
 from workers.cli import app as cli
@@ -36,7 +37,7 @@ def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
     stores = [Store(embedded_url, name) for name in names]
     small, big, bad = stores
     for store in stores:
-        push(store, entries(90, 0))
+        push(store, rows(90, 0))
         store.register()
     bad.call("SET", bad.keys.dlq, "no stream")
     command = [
@@ -74,7 +75,7 @@ def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
     assert lines[-1]["event"] == "stopped"
     assert lines[-1]["answered"] == 180
     with Store(embedded_url, f"{feed}.alone") as alone:
-        push(alone, entries(90, 0))
+        push(alone, rows(90, 0))
         answer_alone(alone, 90, settings(window=80))
         assert contents(alone) == contents(big)
     assert contents(small) != contents(big)

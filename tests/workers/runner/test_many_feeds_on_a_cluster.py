@@ -3,18 +3,10 @@
 from contextlib import closing
 
 import pytest
-from many_feeds import (
-    answer_alone,
-    contents,
-    entries,
-    has_answered,
-    push,
-    running,
-    settings,
-    wait_until,
-)
+from many_feeds import answer_alone, contents, has_answered, running, settings
 from posted_alarms import raise_alarms
 from redis_cluster import running_cluster
+from world import push, rows, wait_until
 
 from workers.broker.store import Store
 from workers.monitor import webhook
@@ -31,7 +23,7 @@ def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_pat
         names += [f"{names[0]}-{i}" for i in range(77)]  # more than have blocked reads
         stores = [Store(cluster.url, name, block_ms=20) for name in names]
         for seed, store in enumerate(stores):
-            push(store, entries(60, seed))
+            push(store, rows(60, seed))
             store.register()
         webhooks = Webhooks(cluster.url)
         posts = settings(alarm_url="http://127.0.0.1:1/")
@@ -46,11 +38,11 @@ def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_pat
             for store in stores:  # so that the outputs are those of a feed without alarms
                 store.call("DEL", store.keys.alarms)
             for seed, store in enumerate(stores):
-                push(store, entries(20, 10 + seed), first=61)
+                push(store, rows(20, 10 + seed), first=61)
             wait_until(lambda: all(has_answered(store, 80) for store in stores))
         for seed, store in enumerate(stores):
             with Store(cluster.url, f"alone-{seed}") as alone:
-                push(alone, [*entries(60, seed), *entries(20, 10 + seed)])
+                push(alone, [*rows(60, seed), *rows(20, 10 + seed)])
                 answer_alone(alone, 80, settings())
                 assert contents(alone) == contents(store)
             store.close()

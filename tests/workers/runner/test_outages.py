@@ -6,17 +6,9 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from many_feeds import (
-    answer_alone,
-    contents,
-    entries,
-    has_answered,
-    push,
-    running,
-    settings,
-    wait_until,
-)
+from many_feeds import answer_alone, contents, has_answered, running, settings
 from redis_cluster import running_cluster
+from world import push, rows, wait_until
 
 from workers.broker.store import Store
 from workers.runner.outages import REPLY
@@ -38,7 +30,7 @@ def cluster(tmp_path_factory):
 
 def filled(store, seed):
     """Push what a feed answers at the beginning; return what follows."""
-    every = entries(COUNT, seed)
+    every = rows(COUNT, seed)
     push(store, every[:60])
     store.register()
     return list(enumerate(every))[60:]
@@ -79,7 +71,7 @@ def test_a_node_that_hangs_holds_up_the_feeds_of_others_for_two_replies(cluster,
 def alone(url, name, seed):
     """Return what a worker of one feed leaves of the same entries."""
     with Store(url, name) as store:
-        push(store, entries(COUNT, seed))
+        push(store, rows(COUNT, seed))
         answer_alone(store, COUNT, settings())
         return contents(store)
 

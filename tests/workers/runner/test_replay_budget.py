@@ -5,17 +5,9 @@ import random
 import sys
 
 import pytest
-from many_feeds import (
-    answer_alone,
-    contents,
-    entries,
-    has_answered,
-    push,
-    running,
-    settings,
-    wait_until,
-)
+from many_feeds import answer_alone, contents, has_answered, running, settings
 from processes import Process
+from world import push, rows, wait_until
 
 from workers.broker.store import Store
 from workers.runner.replay_budget import CANDIDATES, ReplayBudget
@@ -42,7 +34,7 @@ def test_the_sum_follows_what_each_feed_lacks():
 def stores(embedded_url, feed):
     opened = [Store(embedded_url, f"{feed}-{i}", block_ms=20) for i in range(4)]
     for seed, store in enumerate(opened):
-        push(store, entries(150, seed)[:130])
+        push(store, rows(150, seed)[:130])
         store.register()
     yield opened
     for store in opened:
@@ -74,7 +66,7 @@ def settle(stores):
     """Wait until the feeds keep the budget of 100, and let them lack something."""
     wait_until(lambda: sum(map(lacking, stores)) <= 100)
     if not any(map(lacking, stores)):  # each left one at its end, where they were answered in turn
-        push(stores[0], entries(150, 0)[130:], first=131)
+        push(stores[0], rows(150, 0)[130:], first=131)
         wait_until(lambda: has_answered(stores[0], 150))
 
 
@@ -87,7 +79,7 @@ def check_early_snapshots(stores, url, feed, **lag):
     for seed, store in enumerate(stores):
         with Store(url, f"{feed}.alone-{seed}", block_ms=20) as alone:
             count = store.state().position.seq
-            push(alone, entries(150, seed)[:count])
+            push(alone, rows(150, seed)[:count])
             answer_alone(alone, count, settings(**lag))
             assert contents(alone) == contents(store)
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from many_feeds import answer_alone, entries, push, settings
+from many_feeds import answer_alone, settings
+from world import push, rows
 
 from workers.broker.store import Store
 from workers.errors import ConfigurationChanged, StateLost
@@ -15,7 +16,7 @@ from workers.runner.settled_settings import _MOST, SettledSettings
 @pytest.fixture
 def state(embedded_url, feed):
     with Store(embedded_url, feed) as store:
-        push(store, entries(30, 0))
+        push(store, rows(30, 0))
         answer_alone(store, 30, settings())
         return store.state()
 

@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from fleet_feeds import FLAGS, begun, fleet_feeds
-from many_feeds import running, wait_until
+from many_feeds import running
 from processes import Process
-from redis_cluster import wait_for
+from world import wait_until
 
 from workers.broker.store import Store
 from workers.cli import app as cli
@@ -75,7 +75,7 @@ class Shards:
         """Begin the process of a shard whose feeds others answer; return when it waits for them."""
         path, shard = self.begin(index, count), Shard(index, count)
         number = sum(shard.owns(name) for name in self._names)
-        wait_for(lambda: path.read_text().count(WAITS) >= number, "it stands by", 60)
+        wait_until(lambda: path.read_text().count(WAITS) >= number, 60, "it stands by")
 
     def replace(self, index, count, number=signal.SIGTERM):
         """Begin another process of a shard, which stands by; then end the old one."""
@@ -153,7 +153,7 @@ def test_a_rolling_upgrade_leaves_no_feed_longer_than_its_lease_and_replay(
         for index in range(3):
             workers.begin(index, 3)
         feeds.push(40)
-        wait_for(feeds.is_answered, "the first entries are answered", 60)
+        wait_until(feeds.is_answered, 60, "the first entries are answered")
         with feeds.under_load(0.1):
             before = [len(begun(store)) for store in feeds.stores]
             with Gaps(feeds) as gaps:
@@ -168,7 +168,7 @@ def test_a_rolling_upgrade_leaves_no_feed_longer_than_its_lease_and_replay(
                     workers.replace(index, 3, signal.SIGKILL)
             print(f"killed one by one: no feed waited longer than {killed.longest:.1f} s")
             assert killed.longest < LEASE + REPLAY
-        wait_for(feeds.is_answered, "all entries are answered", 60)
+        wait_until(feeds.is_answered, 60, "all entries are answered")
         for index in range(3):
             workers.end(index)
         feeds.check(own_redis.url)
@@ -184,7 +184,7 @@ def test_more_and_fewer_shards_under_load_move_only_the_feeds_that_must(own_redi
         for index in range(2):
             workers.begin(index, 2)
         feeds.push(40)
-        wait_for(feeds.is_answered, "the first entries are answered", 60)
+        wait_until(feeds.is_answered, 60, "the first entries are answered")
         with feeds.under_load(0.1):
             with Gaps(feeds) as gaps:
                 # More: a new shard waits for leases, until the old ones are replaced.
@@ -198,7 +198,7 @@ def test_more_and_fewer_shards_under_load_move_only_the_feeds_that_must(own_redi
                 time.sleep(STEADY)
             print(f"2, 3, 2 shards: no feed waited longer than {gaps.longest:.1f} s")
             assert gaps.longest < LEASE
-        wait_for(feeds.is_answered, "all entries are answered", 60)
+        wait_until(feeds.is_answered, 60, "all entries are answered")
         for index in range(2):
             workers.end(index)
         feeds.check(own_redis.url)

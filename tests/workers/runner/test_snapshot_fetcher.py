@@ -4,8 +4,9 @@ import socket
 import threading
 
 import pytest
-from many_feeds import answer_alone, contents, entries, has_answered, push, running, settings
-from many_feeds import wait_until as wait
+from many_feeds import answer_alone, contents, has_answered, running, settings
+from world import push, rows
+from world import wait_until as wait
 
 from workers.broker.store import Store
 from workers.runner import snapshot_fetcher
@@ -16,7 +17,7 @@ from workers.session import snapshots
 @pytest.fixture
 def store(embedded_url, feed):
     with Store(embedded_url, feed, block_ms=20) as opened:
-        push(opened, entries(130, 0))
+        push(opened, rows(130, 0))
         answer_alone(opened, 130, settings())
         opened.register()
         yield opened
@@ -70,7 +71,7 @@ def test_where_anything_is_wrong_nothing_is_fetched_and_the_next_one_is(
     store, fetcher, embedded_url, feed, spoil
 ):
     with Store(embedded_url, f"{feed}-good") as good:
-        push(good, entries(60, 1))
+        push(good, rows(60, 1))
         answer_alone(good, 60, settings())
         spoil(store)
         assert fetch(fetcher, store) is None
@@ -109,11 +110,11 @@ def test_a_start_passes_over_a_damaged_snapshot_and_gives_the_same_bytes(store, 
     damaged = key_of_newest(store)
     store.call("SETRANGE", damaged, 5000, b"\0\0\0\0")
     with running([feed, f"{feed}-none"], embedded_url):
-        push(store, entries(40, 2), first=131)
+        push(store, rows(40, 2), first=131)
         wait(lambda: has_answered(store, 170))
     assert not store.call("EXISTS", damaged)
     with Store(embedded_url, f"{feed}.alone", block_ms=20) as alone:
-        push(alone, [*entries(130, 0), *entries(40, 2)])
+        push(alone, [*rows(130, 0), *rows(40, 2)])
         answer_alone(alone, 170, settings())
         assert contents(alone) == contents(store)
 
@@ -122,7 +123,7 @@ def test_the_usual_start_reads_no_snapshot_a_second_time(store, embedded_url, fe
     asked = []
     monkeypatch.setattr(Store, "get_snapshot", lambda _store, pointer: asked.append(pointer))
     with running([feed, f"{feed}-none"], embedded_url):
-        push(store, entries(40, 2), first=131)
+        push(store, rows(40, 2), first=131)
         wait(lambda: has_answered(store, 170))
     assert asked == []
 

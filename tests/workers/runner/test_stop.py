@@ -1,8 +1,9 @@
 """A graceful stop of many feeds: snapshots within the grace period, the longest replays first."""
 
 import pytest
-from many_feeds import answer_alone, contents, entries, has_answered, push, running, settings
-from many_feeds import wait_until as wait
+from many_feeds import answer_alone, contents, has_answered, running, settings
+from world import push, rows
+from world import wait_until as wait
 
 from workers.broker.store import Store
 from workers.errors import Stopped
@@ -39,7 +40,7 @@ def test_feeds_leave_snapshots_by_the_length_of_their_replays_until_the_grace_pe
     monkeypatch.setattr(Stop, "age", property(lambda stop: 0.45 * len(sent) * stop.grace))
     with running([store.keys.feed for store in stores], embedded_url, settings=given):
         for seed, (store, count) in enumerate(zip(stores, counts, strict=True)):
-            push(store, entries(count, seed))
+            push(store, rows(count, seed))
         wait(lambda: all(map(has_answered, stores, counts)))
     monkeypatch.undo()
     kept = [store.state().snapshot is not None for store in stores]
@@ -48,11 +49,11 @@ def test_feeds_leave_snapshots_by_the_length_of_their_replays_until_the_grace_pe
     assert told == [True, False, True, False]
     with running([store.keys.feed for store in stores], embedded_url, settings=given):
         for seed, (store, count) in enumerate(zip(stores, counts, strict=True)):
-            push(store, entries(20, seed + 10), first=count + 1)
+            push(store, rows(20, seed + 10), first=count + 1)
         wait(lambda: all(has_answered(s, n + 20) for s, n in zip(stores, counts, strict=True)))
     for seed, (store, count) in enumerate(zip(stores, counts, strict=True)):
         with Store(embedded_url, f"{feed}.alone-{seed}", block_ms=20) as alone:
-            push(alone, [*entries(count, seed), *entries(20, seed + 10)])
+            push(alone, [*rows(count, seed), *rows(20, seed + 10)])
             answer_alone(alone, count + 20, settings())
             assert contents(alone) == contents(store)
 
@@ -63,7 +64,7 @@ def test_a_feed_whose_refit_does_not_come_in_time_says_that_it_left_no_snapshot(
     given = settings(replay_budget=1000)
     with running([store.keys.feed for store in stores[:2]], embedded_url, settings=given):
         for store in stores[:2]:
-            push(store, entries(25, 0))
+            push(store, rows(25, 0))
         wait(lambda: all(has_answered(store, 25) for store in stores[:2]))
         send = Session.send_snapshot
 
@@ -85,7 +86,7 @@ def test_a_feed_with_nothing_new_needs_no_snapshot_and_is_not_said_to_lack_one(
     stores, embedded_url, feed
 ):
     store = stores[0]
-    push(store, entries(30, 0))
+    push(store, rows(30, 0))
     names = [store.keys.feed, f"{feed}-none"]
     with running(names, embedded_url):
         wait(lambda: has_answered(store, 30))

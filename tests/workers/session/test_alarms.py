@@ -6,9 +6,9 @@ import time
 import orjson
 import pytest
 from drifting import CHEAP, inverted
-from fault_feed import drain, push
 from history_parts import Worker, fenced
 from session_steps import advance
+from world import drain, push
 
 from workers.admin import repair
 from workers.admin.repair_store import RepairStore

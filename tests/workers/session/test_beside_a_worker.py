@@ -1,7 +1,7 @@
 """What a standby finds while the worker that has the feed goes on between any two of its looks."""
 
 import pytest
-from fault_feed import CONFIG, drain, push, rows, session
+from world import CONFIG, drain, push, rows, session
 
 from workers.broker.store import Store
 from workers.config.settings import Limits

@@ -5,8 +5,8 @@ import json
 import random
 
 import pytest
-from fault_feed import CONFIG, COUNT, drain, outcome, push, rows, session
 from session_steps import advance, answer_batch
+from world import CONFIG, COUNT, drain, outcome, push, rows, session
 
 from workers.admin.verify import verify, verify_history
 from workers.broker.store import Store

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from fault_feed import drain, payloads, push, session
 from late_feed import answered, flat, history, settings
+from world import drain, payloads, push, session
 
 from workers.admin.fork import fork
 from workers.admin.verify import verify

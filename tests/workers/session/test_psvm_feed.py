@@ -6,7 +6,7 @@ import math
 import numpy as np
 import orjson
 import pytest
-from commands import work
+from world import work
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -59,9 +59,9 @@ def answered(source):
     with embedded.temporary() as server:
         push = ("push", FEED, str(source), "--prob", "doubt", "--redis", server.url)
         assert run(*push, "--limit", "103") == 0
-        work(server.url, FEED, SETTINGS, 103, source.with_suffix(".first"))
+        work(server.url, FEED, SETTINGS, 103)
         assert run(*push, "--skip", "103") == 0
-        work(server.url, FEED, SETTINGS, ROWS + 2, source.with_suffix(".second"))
+        work(server.url, FEED, SETTINGS, ROWS + 2)
         yield server.url
 
 

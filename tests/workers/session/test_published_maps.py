@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from commands import work
 from session_steps import OwnRefits
+from world import work
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -50,7 +50,7 @@ def test_a_feed_answers_with_the_maps_it_is_asked_for(one_store, stream, tmp_pat
     for i in range(COUNT):
         x = json.dumps(X[i].tolist())
         store.call("XADD", store.keys.input, f"{i + 1}-0", "x", x, "y", labels[i])
-    work(store.url, store.keys.feed, SETTINGS, COUNT, tmp_path / "notes")
+    work(store.url, store.keys.feed, SETTINGS, COUNT)
     predictor = OnlinePredictor(CONFIG)
     expected = []
     for x, label in zip(X, labels, strict=True):

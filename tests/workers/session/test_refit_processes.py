@@ -3,7 +3,7 @@
 import json
 
 import numpy as np
-from commands import work
+from world import work
 
 from workers.broker.store import Store
 
@@ -26,7 +26,7 @@ def worked(url, feed, processes, notes):
     """Return what a worker with so many refit processes leaves in its streams, and its digest."""
     with Store(url, feed) as store:
         pushed(store)
-        work(url, feed, SETTINGS | {"refit_processes": str(processes)}, COUNT, notes)
+        work(url, feed, SETTINGS | {"refit_processes": str(processes)}, COUNT)
         streams = [
             [entry for page in store.pages(key, b"0-0") for entry in page]
             for key in (store.keys.out, store.keys.met)

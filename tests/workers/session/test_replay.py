@@ -1,7 +1,7 @@
 """The replay: where it begins, and what it shows of a stream that differs."""
 
 import pytest
-from fault_feed import drain, push, rows, session
+from world import drain, push, rows, session
 
 from workers.broker.store import Store
 from workers.session.replay import compare, entries_of, kept_positions, restored

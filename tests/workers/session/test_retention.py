@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from fault_feed import CONFIG, COUNT, drain, payloads, push, rows, session
 from session_steps import advance, refitter
+from world import CONFIG, COUNT, drain, payloads, push, rows, session
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load

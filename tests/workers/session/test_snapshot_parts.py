@@ -1,7 +1,7 @@
 """Snapshots in parts: no larger than Redis takes, whole or not at all."""
 
 import pytest
-from fault_feed import CONFIG, COUNT, drain, payloads, push, rows, session
+from world import CONFIG, COUNT, drain, payloads, push, rows, session
 
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.reset import reset
