@@ -91,10 +91,10 @@ def test_the_next_refit_is_submitted_while_the_one_before_it_is_computed(
         Schedule, "add", lambda *given: (added.append(given[-1][0]), add(*given))[-1]
     )
     names, given = [feed.keys.feed], settings(replay_budget=1000)
-    push(feed, entries(45, 0))
+    push(feed, rows(45, 0))
     with running(names, embedded_url, settings=given):
         wait_until(lambda: has_answered(feed, 45))
-    push(feed, entries(60, 1), first=46)
+    push(feed, rows(60, 1), first=46)
     before = added.count(TASK)
     with ExitStack() as block:
         held = block.enter_context(held_refits(monkeypatch))
