@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from workers.message import VERSION
 from workers.message.compact.form import ABSENT, CONSTANTS, DERIVED, NUMBERS, ROWS, TEXTS
 from workers.message.schema import (
     CODES,
@@ -29,7 +30,6 @@ from workers.message.schema import (
     RejectedMessage,
     UnavailableMessage,
 )
-from workers.message.version import VERSION
 
 TARGET = Path(__file__).parents[1] / "docs" / "messages.md"
 

@@ -24,8 +24,8 @@ from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 from workers.config.settings import WorkerSettings
 from workers.errors import Unavailable
 from workers.feed.commit import Commit
-from workers.feed.pending_labels import PendingLabels
 from workers.feed.position import START
+from workers.feed.state_fields import PendingLabels
 from workers.monitor.metrics import WorkerMetrics
 from workers.monitor.standings import Detail, Standing
 from workers.monitor.watch import WorkerWatch

@@ -13,8 +13,8 @@ from workers.combine.sources import bounds
 from workers.dashboard.answers_card import _row
 from workers.dashboard.feed_view import ShownAnswer
 from workers.errors import StateLost
+from workers.message.compact.decode import parse
 from workers.message.compact.form import COUNT
-from workers.message.stored import parse
 from workers.reading.answers import answer
 from workers.reading.true_labels import Truth
 

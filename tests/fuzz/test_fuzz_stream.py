@@ -24,8 +24,7 @@ from workers.config.settings import Limits
 from workers.feed.agreement import agreement
 from workers.feed.position import START
 from workers.feed.retention import Retention
-from workers.message import entry_decode
-from workers.message.version import VERSION
+from workers.message import VERSION, entry_decode
 from workers.session.answer import process
 from workers.session.recovery import Recovery
 from workers.session.session import Session

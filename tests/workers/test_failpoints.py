@@ -61,8 +61,8 @@ def test_the_worker_has_no_way_to_redis_but_the_connection():
     # The wire is the connection's. A process of many feeds reads snapshots and quiet input ahead by
     # itself; what does not come that way is read over the connection.
     expected = {
-        "cluster_nodes.py", "embedded.py", "node_polls.py", "permissions.py", "pipeline.py",
-        "producer.py", "sentinel_nodes.py", "snapshot_fetcher.py",
+        "embedded.py", "node_polls.py", "nodes.py", "permissions.py", "pipeline.py",
+        "producer.py", "snapshot_fetcher.py",
     }  # fmt: skip
     assert set(bypassing) == expected
 

@@ -19,7 +19,7 @@ from workers.errors import AccessDenied, WorkerError
 from workers.feed.agreement import stored_groups
 from workers.feed.position import parse_id
 from workers.feed.state import FeedState
-from workers.reading.holder import holder
+from workers.reading.registry import holder
 
 _ID = re.compile(rb"[0-9]{1,20}-[0-9]{1,20}")
 

@@ -13,7 +13,7 @@ from typing import Any
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, StateLost
 from workers.feed.keys import FIELD
-from workers.message.event import KEPT, encode_said
+from workers.message.event import KEPT, encode_event
 from workers.reading.alarms import raised_alarms
 from workers.reading.answers import message
 from workers.reading.registry import require
@@ -50,7 +50,7 @@ def acknowledge(store: Store, alarm: str, why: str = "") -> str:
             f"online-svm tail {store.keys.feed} --stream alarms shows"
         )
     detail = f"the alarm at {entry}{': ' * bool(why)}{why}"
-    _say(store, encode_said("acknowledged", _speaker(), _epoch(store), detail, alarm=entry))
+    _say(store, encode_event("acknowledged", _speaker(), _epoch(store), detail, {"alarm": entry}))
     return entry
 
 
@@ -99,7 +99,7 @@ def silence(store: Store, seconds: int, why: str) -> int:
     end = datetime.now(UTC) + timedelta(seconds=seconds)
     until = int(end.timestamp() * 1000)
     detail = f"until {end:%Y-%m-%d %H:%M:%S} UTC: {why}" if seconds else f"no longer: {why}"
-    _say(store, encode_said("silenced", _speaker(), _epoch(store), detail, until=until))
+    _say(store, encode_event("silenced", _speaker(), _epoch(store), detail, {"until": until}))
     return until
 
 
@@ -129,7 +129,7 @@ def note(store: Store, text: str, n: int | None = None, speaker: str | None = No
     if len(said) > NOTE:
         raise BadConfiguration(f"a note has {NOTE} characters at most; this one has {len(said)}")
     at = _learned(store) if n is None else n
-    _say(store, encode_said("note", speaker or _speaker(), _epoch(store), said, n=at))
+    _say(store, encode_event("note", speaker or _speaker(), _epoch(store), said, {"n": at}))
     return at
 
 

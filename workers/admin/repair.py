@@ -13,14 +13,13 @@ Any other difference is refused, and nothing is written.
 from dataclasses import dataclass
 
 from workers.admin.repair_store import Change, RepairStore, refusal
-from workers.broker.commit_replies import lost
+from workers.broker.commit_script import lost
 from workers.broker.lease import is_held
 from workers.broker.store import Store
 from workers.feed.agreement import check_computed, check_whole
 from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState
-from workers.reading.holder import FeedInUse
-from workers.reading.registry import require
+from workers.reading.registry import FeedInUse, require
 from workers.session.answer import Outcome
 from workers.session.consistency import find_ends, last_id
 from workers.session.replay import Replay, check_same, compare, entries_of, restored

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workers.broker.batch_size import Entry
-from workers.broker.commit_replies import lost
+from workers.broker.commit_script import lost
 from workers.broker.pipeline import Argument
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.errors import NotRepairable
 from workers.feed.position import Position
-from workers.reading.holder import FeedInUse
+from workers.reading.registry import FeedInUse
 
 _REPAIR = Script.load("streams", "repair")
 

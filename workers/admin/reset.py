@@ -2,7 +2,7 @@
 
 from workers.broker.store import Store
 from workers.feed.keys import GROUP, REGISTRY
-from workers.reading.holder import check_not_in_use
+from workers.reading.registry import check_not_in_use
 
 BEGINS_ANEW = 7 * 24 * 3600
 """Seconds in which a process that knew the feed may begin it anew; later it asks for a reset."""

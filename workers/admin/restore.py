@@ -7,11 +7,11 @@ from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, OutputAhead, StateLost, Unavailable, WrongKeyType
 from workers.feed.agreement import check_computed
-from workers.feed.kept_bytes import KeptBytes
 from workers.feed.position import Position
+from workers.feed.retention import KeptBytes
 from workers.feed.state import Pointer, initial_fields
-from workers.reading.holder import check_not_in_use
 from workers.reading.lag import lag
+from workers.reading.registry import check_not_in_use
 from workers.session.snapshots import parts_of
 
 _RESTORE = Script.load("streams", "restore")

@@ -15,8 +15,7 @@ import structlog
 
 from workers.broker.backoff import delays
 from workers.broker.client import TIMEOUT, client
-from workers.broker.node_health import NodeHealth
-from workers.broker.nodes import Nodes, nodes_of
+from workers.broker.nodes import NodeHealth, Nodes, nodes_of
 from workers.broker.pipeline import Argument, Pipeline, Sent, Unacknowledged
 from workers.broker.redis_errors import UnknownScript, kind_of, translated
 from workers.broker.script import Script

@@ -22,16 +22,19 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from workers.broker.embedded_directory import (
+    check_version,
+    configure,
+    has_data,
     is_locked,
     listening,
     listens,
     locked,
     private,
+    server_executable,
     server_pid,
     socket_path,
     state_directory,
 )
-from workers.broker.embedded_server import check_version, configure, has_data, server_executable
 from workers.errors import EmbeddedFailed, EmbeddedNotRunning
 
 _START_SECONDS = 30.0

@@ -312,8 +312,8 @@ class FeedReader:
         return b"".join(parts)
 
 
-def pairs_of(flat: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Return the fields of a hash, which Redis gives as name, value, name, value, ...
+def pairs_of(flat: Sequence[Any]) -> dict[bytes, Any]:
+    """Return the fields of a reply, which Redis gives as name, value, name, value, ...
 
     Examples
     --------

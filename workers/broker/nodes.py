@@ -1,20 +1,83 @@
-"""Servers that a command may go to: the only one, the node of a slot, or the present primary."""
+"""Servers that a command may go to: the only one, the node of a slot, or the present primary.
 
+redis-py has clients for a cluster and for sentinels. What serves here is used: its parser of
+CLUSTER SLOTS, its hash of keys, its errors of a move. The rest is ours, because redis-py's
+
+- `NodesManager` takes any refusal of CLUSTER SLOTS, a missing permission too, for a server without
+  cluster mode; lets all threads wait while one asks for the table, and each silent node is waited
+  for again; and replaces `localhost` by an address, which no certificate names;
+- `RedisCluster` sends a write again after a lost connection;
+- `Sentinel` passes over a sentinel that refuses the password as one that does not answer, asks the
+  sentinels always in the same order, so that one that is cut off would name an old primary for
+  ever, and does not check by ROLE that the server is a primary, as clients are asked to
+  (https://redis.io/docs/latest/develop/reference/sentinel-clients/).
+"""
+
+# ruff: noqa: ARG002  (most of what the base class is asked does not matter to one server)
+
+import random
+import threading
+import time
 from collections.abc import Sequence
+from enum import IntEnum
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import redis
+from redis.cluster import parse_cluster_slots
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
+from typing_extensions import override
 
-from workers.broker.node_health import NodeHealth
-from workers.broker.pipeline import Argument
+from workers.broker.client import client
+from workers.broker.pipeline import Argument, key_of
 from workers.broker.redis_errors import translated
-from workers.config.redis_servers import CLUSTER, kind_of, servers_of
+from workers.config.redis_servers import CLUSTER, Address, address_in, kind_of, servers_of
 from workers.config.redis_url import check_url, redacted
+from workers.errors import RedisUnsuitable
+
+TIMEOUT = 2.0
+"""Seconds that one node or sentinel has for an answer; then another is asked."""
+
+PAUSE = 0.1
+"""Seconds between two looks at the table. While a node is replaced, each connection of it asks."""
+
+SILENT = 10.0
+"""Seconds for which a node that did not answer is asked for the table after all others."""
+
+_REFUSED = (redis.ResponseError, redis.AuthenticationError)
+
+# A node does not know its own name, and says so.
+_NAMELESS = ("?", "")
 
 
-class Nodes(Protocol):
-    """The servers that a URL names, as connections of this process found them."""
+class NodeHealth(IntEnum):
+    """The health of a server a moment ago, so that commands to others need not wait for it.
+
+    Examples
+    --------
+    >>> NodeHealth.SILENT > NodeHealth.NO_REPLICAS > NodeHealth.GOOD
+    True
+    """
+
+    GOOD = 0
+    NO_REPLICAS = 1
+    """Too few replicas acknowledge what it writes."""
+    SILENT = 2
+    """It does not answer."""
+
+
+class Nodes:
+    """The servers that a URL names, as connections of this process found them: here, one server.
+
+    Safe to use from several threads.
+
+    Parameters
+    ----------
+    url : str
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url: str | None = url
 
     def url_of(self, command: Sequence[Argument], key: str | None = None) -> str:
         """Return the URL of the server for a command.
@@ -32,8 +95,10 @@ class Nodes(Protocol):
         WorkerError
             If it will not be known.
         """
+        assert self._url is not None
+        return self._url
 
-    def check(self, client: redis.Redis) -> None:
+    def check(self, client: Any) -> None:
         """Raise redis.RedisError if this server is not the one it was taken for."""
 
     def failed(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
@@ -43,13 +108,18 @@ class Nodes(Protocol):
         """Note that a server answers again."""
 
     def health(self, url: str, seconds: float) -> NodeHealth:
-        """Return the health of a server, as commands of the last so many seconds found it."""
+        """Return the health of a server, as commands of the last so many seconds found it.
+
+        Always good where all keys are on one server: no other is held up by it.
+        """
+        return NodeHealth.GOOD
 
     def place(self, key: str) -> str | None:
         """Return the URL of the node that a key is on, empty if it is on none; ask nobody.
 
         None if all keys are on one server.
         """
+        return None
 
     def primaries(self) -> list[str]:
         """Return the URLs of the nodes that share the keys; none if all are on one server.
@@ -59,56 +129,197 @@ class Nodes(Protocol):
         redis.RedisError
             If they are not known now, and may be later.
         """
+        return []
 
     def moved(self, slot: int, url: str) -> None:
         """Note that a slot has moved to another server."""
 
     def at(self, host: str, port: int, asked: str) -> str | None:
         """Return the URL of the server that another one, `asked`, named; None to stay."""
+        return None
 
 
-class OneServer:
-    """A URL of one server.
+class SentinelNodes(Nodes):
+    """The primary of a service, as its sentinels name it; they are asked again when it fails.
 
     Parameters
     ----------
     url : str
+        Names the sentinels and the service.
     """
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self._servers = servers_of(url)
+        self._lock = threading.Lock()
+        self._url = None
 
-    def url_of(self, _command: Sequence[Argument], _key: str | None = None) -> str:
-        """Return the URL."""
-        return self._url
+    @override
+    def url_of(self, command: Sequence[Argument], key: str | None = None) -> str:
+        with self._lock:
+            if self._url is None:
+                self._url = self._servers.url_of(self._primary())
+            return self._url
 
+    @override
     def check(self, client: Any) -> None:
-        """Accept any server."""
+        # A sentinel may be behind.
+        if client.execute_command("ROLE")[0] != b"master":
+            raise redis.exceptions.ReadOnlyError("READONLY it is a replica, and not the primary")
 
+    @override
     def failed(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
-        """Know of no other server."""
+        with self._lock:
+            if self._url == url:  # else that was done since
+                self._url = None
 
+    def _primary(self) -> Address:
+        """Ask the sentinels for the address of the primary."""
+        silent: redis.RedisError | None = None
+        for address in _shuffled(self._servers.hosts):
+            try:
+                with client(self._servers.url_of_sentinel(address), TIMEOUT) as asked:
+                    found: Any = asked.execute_command(
+                        "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._servers.service
+                    )
+            except redis.AuthenticationError:
+                raise
+            except (redis.ConnectionError, redis.TimeoutError) as error:
+                silent = error
+                continue
+            if found:
+                return found[0].decode(), int(found[1])
+        raise silent or redis.ConnectionError(
+            f"the sentinels know no service {self._servers.service!r}"
+        )
+
+
+class ClusterNodes(Nodes):
+    """The nodes of a cluster, by slot: a table that is asked for again when it changes.
+
+    Parameters
+    ----------
+    url : str
+        Names some of the nodes.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._servers, self._shown = servers_of(url), redacted(url)
+        self._refreshing = threading.Lock()
+        self._table: list[str | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+        self._known = set(self._servers.hosts)
+        self._is_stale, self._read_at = True, float("-inf")
+        self._health: dict[Address, tuple[NodeHealth, float]] = {}  # and when that was found
+
+    @override
+    def url_of(self, command: Sequence[Argument], key: str | None = None) -> str:
+        about = key_of(command) if key is None else key.encode()
+        slot = 0 if about is None else key_slot(about)
+        self._refresh()
+        found = self._table[slot]
+        if found is None:
+            self._is_stale = True
+            raise redis.exceptions.ClusterDownError(f"no node serves slot {slot}")
+        return found
+
+    @override
+    def failed(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
+        self._is_stale = True
+        if url and health:
+            self._health[address_in(url)] = health, time.monotonic()
+
+    @override
     def answers(self, url: str) -> None:
-        """Know of no other server, either."""
+        self._health.pop(address_in(url), None)
 
-    def health(self, _url: str, _seconds: float) -> NodeHealth:
-        """Let every command be sent: no other server is held up by it."""
-        return NodeHealth.GOOD
+    @override
+    def health(self, url: str, seconds: float) -> NodeHealth:
+        return self._health_of(address_in(url), seconds) if self._health else NodeHealth.GOOD
 
-    def place(self, _key: str) -> str | None:
-        """Return None: there is one server."""
-        return None
+    @override
+    def place(self, key: str) -> str:
+        return self._table[key_slot(key.encode())] or ""
 
+    @override
     def primaries(self) -> list[str]:
-        """Return none: there is one server."""
-        return []
+        self._refresh()
+        return sorted({url for url in self._table if url is not None})
 
+    @override
     def moved(self, slot: int, url: str) -> None:
-        """Know of no slots."""
+        self._table[slot] = url
+        self._known = self._known | {address_in(url)}  # another thread may go through the old one
 
-    def at(self, _host: str, _port: int, _asked: str) -> str | None:
-        """Follow nobody: the URL was to name the only server."""
-        return None
+    @override
+    def at(self, host: str, port: int, asked: str) -> str:
+        if host in _NAMELESS:  # it means its own host
+            host = address_in(asked)[0]
+        return self._servers.url_of((host.strip("[]"), port))
+
+    def _health_of(self, address: Address, seconds: float) -> NodeHealth:
+        health, since = self._health.get(address, (NodeHealth.GOOD, 0.0))
+        return health if time.monotonic() - since < seconds else NodeHealth.GOOD
+
+    def _refresh(self) -> None:
+        """Read the table if it may have changed; while another thread does, use the one there is.
+
+        Before the first one is read, wait for it.
+        """
+        is_first = self._read_at == float("-inf")
+        if not self._is_stale or not self._refreshing.acquire(blocking=is_first):
+            return
+        try:
+            if self._is_stale and time.monotonic() - self._read_at >= PAUSE:
+                self._read_from_any()
+        finally:
+            self._refreshing.release()
+
+    def _read_from_any(self) -> None:
+        # One that did not answer a moment ago comes last: it would take `TIMEOUT` again.
+        known = _shuffled(sorted(self._known))
+        known.sort(key=lambda address: self._health_of(address, SILENT) is NodeHealth.SILENT)
+        self._is_stale = False  # what fails from here on makes it so again
+        refusals: list[redis.RedisError] = []
+        for address in known:
+            try:
+                self._read(address)
+            except redis.RedisError as error:
+                refusals.append(error)
+                if not isinstance(error, _REFUSED):
+                    self._health[address] = NodeHealth.SILENT, time.monotonic()
+            else:
+                self._read_at = time.monotonic()
+                return
+        self._is_stale = True
+        told = [error for error in refusals if isinstance(error, _REFUSED)]
+        if any("cluster support disabled" in str(error) for error in told):
+            raise RedisUnsuitable(
+                f"Redis at {self._shown} is not part of a Redis Cluster (cluster-enabled no): "
+                "begin the URL with redis:// or rediss://, and name one server"
+            )
+        raise (told or refusals)[0]
+
+    def _read(self, address: Address) -> None:
+        with client(self._servers.url_of(address), TIMEOUT) as asked:
+            reply = asked.execute_command("CLUSTER", "SLOTS")
+        if not reply:
+            raise redis.exceptions.ClusterDownError("a node knows of no slots")
+        table: list[str | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+        known = set(self._servers.hosts)
+        for (first, last), nodes in parse_cluster_slots(reply, current_host=address[0]).items():
+            primary = nodes["primary"]
+            known |= {node for node in (primary, *nodes["replicas"]) if node[0] not in _NAMELESS}
+            if primary[0] not in _NAMELESS:
+                url = self._servers.url_of(primary)
+                table[first : last + 1] = [url] * (last + 1 - first)
+        self._table, self._known = table, known
+
+
+def _shuffled(hosts: Sequence[Address]) -> list[Address]:
+    """Return the servers to ask in random order, which changes no answer.
+
+    One that is cut off from the others would else tell of an old primary for ever.
+    """
+    return random.SystemRandom().sample(hosts, len(hosts))
 
 
 @lru_cache(maxsize=64)
@@ -128,15 +339,8 @@ def nodes_of(url: str) -> Nodes:
     check_url(url)
     kind = kind_of(url)
     if not kind:
-        return OneServer(url)
-    # Imported here: most processes have one server.
-    if kind == CLUSTER:
-        from workers.broker.cluster_nodes import ClusterNodes
-
-        return ClusterNodes(servers_of(url), url)
-    from workers.broker.sentinel_nodes import SentinelNodes
-
-    return SentinelNodes(servers_of(url))
+        return Nodes(url)
+    return ClusterNodes(url) if kind == CLUSTER else SentinelNodes(url)
 
 
 def node_of(url: str, key: str) -> str:

@@ -12,8 +12,7 @@ import redis
 
 from workers.broker.backoff import delays
 from workers.broker.client import TIMEOUT, client
-from workers.broker.node_health import NodeHealth
-from workers.broker.nodes import nodes_of
+from workers.broker.nodes import NodeHealth, nodes_of
 from workers.broker.redis_errors import translated
 from workers.config.redis_servers import CLUSTER, SENTINEL, kind_of
 from workers.config.redis_url import redacted

@@ -4,7 +4,7 @@ import re
 
 import redis
 
-from workers.broker.reply_limit import ReplyTooLarge
+from workers.broker.client import ReplyTooLarge
 from workers.config.redis_servers import CLUSTER
 from workers.config.redis_servers import kind_of as servers_kind
 from workers.config.redis_url import redacted

@@ -14,6 +14,7 @@ import structlog
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
+from workers.broker.feed_reader import pairs_of
 from workers.broker.pipeline import Sent
 from workers.broker.redis_errors import UnknownGroup
 from workers.broker.script import Script
@@ -55,7 +56,7 @@ class Request(NamedTuple):
     size: int | None = None
 
 
-class Reply(NamedTuple):
+class AnsweredRequest(NamedTuple):
     """The answer to one request.
 
     Attributes
@@ -182,7 +183,7 @@ class RequestQueue:
             if "BUSYGROUP" not in str(error):
                 raise
         for consumer in self._connection.call("XINFO", "CONSUMERS", key, SCORERS):
-            fields = dict(zip(consumer[::2], consumer[1::2], strict=True))
+            fields = pairs_of(consumer)
             if int(fields[b"idle"]) > FORGOTTEN_MS:
                 self.leave(fields[b"name"])
 
@@ -266,17 +267,17 @@ class RequestQueue:
     def _standing(self, sent: Sequence[Sent]) -> QueueStatus:
         (n, config), newest, (seconds, micros) = map(self._connection.receive, sent)
         now = int(seconds) * 1000 + int(micros) // 1000
-        fields = dict(zip(newest[::2], newest[1::2], strict=True))
-        return QueueStatus(_count(n), (config or b"").decode(errors="replace"), fields, now)
+        config_hash = (config or b"").decode(errors="replace")
+        return QueueStatus(_count(n), config_hash, pairs_of(newest), now)
 
     def send_answers(
-        self, answers: Sequence[tuple[Reply, bytes]], since: int, most: int, keep: int
+        self, answers: Sequence[tuple[AnsweredRequest, bytes]], since: int, most: int, keep: int
     ) -> Sent:
         """Write answers, each once; `written` returns how many.
 
         Parameters
         ----------
-        answers : sequence of (Reply, bytes)
+        answers : sequence of (AnsweredRequest, bytes)
             And what is written for each.
         since : int
             Milliseconds by the clock of Redis, when what is said of the state was true.

@@ -1,16 +1,34 @@
 """Retention of the output streams of one feed, over a worker's life."""
 
+from collections.abc import Mapping, Sequence
 from math import inf
+from typing import NamedTuple
 
-from workers.broker.commit_arguments import Trimming, added_by
 from workers.feed.commit import Commit
-from workers.feed.kept_bytes import KeptBytes, StreamBytes
-from workers.feed.retention import Retention
+from workers.feed.retention import Added, KeptBytes, Retention, StreamBytes, counted
 from workers.feed.state import FeedState
 
 _PARTS = 128
 """A stream is trimmed by entries each time it has grown by this part of its bound: else each commit
 would take a command more."""
+
+
+class Trimming(NamedTuple):
+    """What a commit trims of `out`, `met`, `alarms` and `dlq`, and the counts that it stores.
+
+    Attributes
+    ----------
+    entries : sequence of 4 int
+        To keep, about; 0 keeps all.
+    upto : sequence of 4 bytes
+        IDs up to which entries go; empty where none do.
+    counts : mapping of str to bytes
+        Further fields of the state: how many bytes these streams hold.
+    """
+
+    entries: Sequence[int]
+    upto: Sequence[bytes]
+    counts: Mapping[str, bytes]
 
 
 class RetainedOutputs:
@@ -69,3 +87,21 @@ class RetainedOutputs:
 
     def _after(self, commit: Commit) -> KeptBytes:
         return self.kept.after(added_by(commit), self.retention.bytes, self.retention.is_held)
+
+
+def added_by(commit: Commit) -> list[Added | None]:
+    """Return what a commit adds to `out`, `met`, `alarms` and `dlq`, as the kept bytes count it."""
+    met, alarms = (
+        _added([len(payload) for _, payload in each], each[-1][0]) if each else None
+        for each in (commit.met, commit.alarms)
+    )
+    dlq = None
+    if commit.dlq:
+        sizes = [len(each.code) + len(each.reason) + len(each.head) for each in commit.dlq]
+        dlq = _added(sizes, commit.dlq[-1].id)
+    out = _added([len(payload) for payload in commit.out], commit.ids[-1]) if commit.ids else None
+    return [out, met, alarms, dlq]
+
+
+def _added(sizes: Sequence[int], last: bytes) -> Added:
+    return Added(counted(sum(sizes), len(sizes)), last)

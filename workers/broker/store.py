@@ -6,8 +6,7 @@ from typing import Any
 import structlog
 
 from workers.broker.batch_size import Entry
-from workers.broker.commit_arguments import arguments_of, keys_of
-from workers.broker.commit_replies import input_lost, lost, refused
+from workers.broker.commit_script import arguments_of, input_lost, keys_of, lost, refused
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader, pairs_of
 from workers.broker.pipeline import Sent

@@ -84,7 +84,7 @@ def _acknowledged(store: "Store", alarm: str, why: str) -> str:
 
 def _silenced(store: "Store", time: str, why: str) -> str:
     from workers.admin.notes import duration, silence
-    from workers.reading.entry_time import moment
+    from workers.reading.events import moment
 
     return f"no alarm is posted until {moment(silence(store, duration(time), why))} UTC"
 

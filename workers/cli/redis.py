@@ -44,6 +44,6 @@ def status() -> None:
 
 
 def _not_running(place: "Path") -> str:
-    from workers.broker.embedded_server import has_data
+    from workers.broker.embedded_directory import has_data
 
     return f"no embedded Redis runs in {place}" + ("; its data is there" * has_data(place))

@@ -16,10 +16,8 @@ from workers.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from online_svm.stream.alarm import Alarm
-    from workers.reading.consumers import ConsumerGroup
-    from workers.reading.memory_use import MemoryUse
-    from workers.reading.scorers import ScorerStatus
-    from workers.reading.status import Status
+    from workers.reading.consumers import ConsumerGroup, ScorerStatus
+    from workers.reading.status import MemoryUse, Status
 
 
 _ALARMS = 3  # open alarms that are shown

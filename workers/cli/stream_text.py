@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workers.message.stored import parse
+from workers.message.compact.decode import parse
 from workers.printable import printable, printable_json
 from workers.reading.alarms import alarm_line, raised_alarms
 from workers.reading.answers import message, payload
-from workers.reading.entry_time import is_of_this_era, moment
-from workers.reading.events import event_line, event_of
+from workers.reading.events import event_line, event_of, is_of_this_era, moment
 
 if TYPE_CHECKING:
     from workers.broker.batch_size import Entry

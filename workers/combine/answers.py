@@ -12,7 +12,7 @@ from online_svm.predictor.combiner import CombinedPrediction, Combiner, Combiner
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.prediction import PredictionBlock
 from workers.combine.join import Answer, Row
-from workers.feed.commit import HEAD_BYTES, DeadLetter
+from workers.feed.commit import HEAD_BYTES, RejectedEntry
 from workers.feed.position import OUT, Position, chain
 from workers.message.encode import encode_block, encode_rejected
 from workers.message.json_columns import dumps
@@ -39,7 +39,7 @@ class Outcome:
         Entry IDs of the answers: those of the first feed.
     out : list of bytes
         Payloads.
-    dlq : list of DeadLetter
+    dlq : list of RejectedEntry
     letters : int
         Number of dead letters so far; it is part of their entry IDs.
     """
@@ -48,7 +48,7 @@ class Outcome:
     after: Position
     ids: list[bytes]
     out: list[bytes]
-    dlq: list[DeadLetter]
+    dlq: list[RejectedEntry]
     letters: int
 
 
@@ -73,7 +73,7 @@ class Answering:
     def process(self, before: Position, rows: Sequence[Row]) -> Outcome:
         """Return the outcome of the next rows; at least one."""
         out: list[bytes] = []
-        dlq: list[DeadLetter] = []
+        dlq: list[RejectedEntry] = []
         for i, row in enumerate(rows):
             payload, problems = self._answered(before.seq + i, row)
             out.append(payload)
@@ -123,10 +123,10 @@ class Answering:
             f"feed {feed!r} has no answer to id {producer_id[:80]!r} within {self._window} places"
         )
 
-    def _letter(self, answer: Answer, code: str, reason: str) -> DeadLetter:
+    def _letter(self, answer: Answer, code: str, reason: str) -> RejectedEntry:
         self.letters += 1
         size, head = len(answer.payload), answer.payload[:HEAD_BYTES]
-        return DeadLetter(b"%d-0" % self.letters, code, reason, size, head)
+        return RejectedEntry(b"%d-0" % self.letters, code, reason, size, head)
 
     def _combined(
         self, seq: int, producer_id: str | None, answers: list[Answer], label: str | None

@@ -1,4 +1,4 @@
-"""Complete the URL of Redis with the credentials from files.
+"""Credentials from files: those that complete the URL of Redis, and the key that signs alarms.
 
 `redis_url.redacted` removes what is added here (password, query) from every message.
 """
@@ -83,14 +83,20 @@ def _with_sentinel_password(url: str, path: Path) -> str:
 def _password(setting: str, path: Path) -> str:
     """Return the password in a file."""
     try:
-        password = path.read_text("utf-8").strip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        # Not the text of the error: it quotes the bytes that are not UTF-8.
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BadConfiguration(f"setting {setting}: {path}: {reason}") from None
-    if not password or "\n" in password:
+        return _one_line(setting, path).decode()
+    except UnicodeDecodeError:  # its text quotes the bytes
+        raise BadConfiguration(f"setting {setting}: {path}: it is not UTF-8") from None
+
+
+def _one_line(setting: str, path: Path) -> bytes:
+    """Return the only line of a file."""
+    try:
+        found = path.read_bytes().strip(b"\r\n")
+    except OSError as error:
+        raise BadConfiguration(f"setting {setting}: {path}: {error.strerror}") from None
+    if not found or b"\n" in found:
         raise BadConfiguration(f"setting {setting}: {path}: one line is wanted")
-    return password
+    return found
 
 
 def _with_query(url: str, more: Mapping[str, str]) -> str:
@@ -105,3 +111,33 @@ def _readable(name: str, path: Path) -> str:
     except OSError as error:
         raise BadConfiguration(f"setting {name}: {path}: {error.strerror}") from None
     return str(path)
+
+
+def shown_receiver(url: str) -> str:
+    """Return the URL of a receiver of alarms without its path and query, which often hold a token.
+
+    Examples
+    --------
+    >>> shown_receiver("https://hooks.example/services/T0/B0/secret?x=1")
+    'https://hooks.example/...'
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "..."
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/..."
+
+
+def signing_key(given: str | None, path: Path | None) -> bytes | None:
+    """Return the key that signs alarms, from the setting or from a file; None if there is none.
+
+    Raises
+    ------
+    BadConfiguration
+        If both are given, the file cannot be read, or it does not hold one line.
+    """
+    if path is None:
+        return None if given is None else given.encode()
+    if given is not None:
+        raise BadConfiguration("give alarm_secret or alarm_secret_file, not both")
+    return _one_line("alarm_secret_file", path)

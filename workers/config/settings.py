@@ -20,9 +20,11 @@ from pydantic_settings import (
 )
 
 from online_svm.config import PredictorConfig
-from workers.config import alarm_receiver, feed_sections
+from workers.config import feed_sections
+from workers.config.credentials import FILES, complete, shown_receiver, signing_key
 from workers.config.environment import PREFIX
 from workers.config.explain import explain
+from workers.config.redis_url import redacted
 from workers.config.retention_settings import RetentionSettings
 from workers.config.setting_sources import (
     EnvironmentSource,
@@ -251,9 +253,6 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
         BadConfiguration
             If a file cannot be read, or a file is named and no URL.
         """
-        # Imported here as in `shown`.
-        from workers.config.credentials import FILES, complete
-
         given = self.redis.get_secret_value() if self.redis else None
         return complete(given, {name: getattr(self, name) for name in FILES})
 
@@ -267,18 +266,13 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
             If it is given twice, or its file cannot be used.
         """
         given = self.alarm_secret.get_secret_value() if self.alarm_secret else None
-        return alarm_receiver.key(given, self.alarm_secret_file)
+        return signing_key(given, self.alarm_secret_file)
 
     def shown(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, without the credentials in the URL."""
-        # Imported here: it is needed only to show a URL.
-        from workers.config.redis_url import redacted
-
         shown = self.model_dump(mode="json")
         shown["redis"] = self.redis and redacted(self.redis.get_secret_value())
-        shown["alarm_url"] = self.alarm_url and alarm_receiver.shown(
-            self.alarm_url.get_secret_value()
-        )
+        shown["alarm_url"] = self.alarm_url and shown_receiver(self.alarm_url.get_secret_value())
         return shown
 
     def _part(self, model: type[BaseModel]) -> dict[str, Any]:

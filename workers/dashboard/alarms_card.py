@@ -8,8 +8,7 @@ from workers.dashboard.card import Card, markup
 from workers.dashboard.excerpt import Excerpt
 from workers.dashboard.text import safe, whole
 from workers.reading.alarms import RaisedAlarm
-from workers.reading.entry_time import moment
-from workers.reading.events import Event
+from workers.reading.events import Event, moment
 
 ROWS = 10
 

@@ -10,7 +10,7 @@ import numpy as np
 from online_svm.types import Floats
 from workers.dashboard.feed_view import FeedView, Sample, ShownAnswer
 from workers.dashboard.reports import Report
-from workers.feed.pending_labels import PendingLabels
+from workers.feed.state_fields import PendingLabels
 from workers.reading.alarms import RaisedAlarm
 from workers.reading.events import Event
 

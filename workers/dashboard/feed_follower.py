@@ -19,8 +19,8 @@ from workers.feed.position import parse_id
 from workers.reading.alarms import commit_times, known_alarms
 from workers.reading.answers import message, newest
 from workers.reading.events import known_events
-from workers.reading.holder import holder
 from workers.reading.lag import lag
+from workers.reading.registry import holder
 from workers.reading.true_labels import TrueLabels, Truth
 
 FIRST_REPORTS = 300

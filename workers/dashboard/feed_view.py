@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from workers.dashboard.reports import Report
-from workers.feed.pending_labels import PendingLabels
+from workers.feed.state_fields import PendingLabels
 from workers.reading.alarms import RaisedAlarm
 from workers.reading.events import Event
 from workers.reading.true_labels import Truth

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from workers.feed.marks import Mark
 from workers.feed.position import Position
 from workers.feed.state import Pointer
+from workers.feed.state_fields import Mark
 
 HEAD_BYTES = 1024
 """Bytes of a rejected entry that are kept in `dlq`."""
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class RejectedEntry:
     """A rejected entry, as kept in `dlq`: `size` in bytes, `head` its first `HEAD_BYTES`."""
 
     id: bytes
@@ -58,7 +58,7 @@ class Commit:
         Entry IDs of the answers, and their payloads.
     met : sequence of (bytes, bytes)
         ID and payload of each report.
-    dlq : sequence of DeadLetter
+    dlq : sequence of RejectedEntry
     move : SnapshotMove or None
     fields : mapping of str to bytes
         Further fields of the state that change with the batch.
@@ -72,7 +72,7 @@ class Commit:
     ids: Sequence[bytes] = ()
     out: Sequence[bytes] = ()
     met: Sequence[tuple[bytes, bytes]] = ()
-    dlq: Sequence[DeadLetter] = ()
+    dlq: Sequence[RejectedEntry] = ()
     move: SnapshotMove | None = None
     fields: Mapping[str, bytes] = field(default_factory=dict)
     alarms: Sequence[tuple[bytes, bytes]] = ()

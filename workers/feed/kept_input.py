@@ -10,8 +10,8 @@ more than the window is kept.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from workers.feed.marks import Mark
 from workers.feed.position import parse_id
+from workers.feed.state_fields import Mark
 
 SPACING = 8
 """Approximate number of marks in one window. At most 1 / SPACING of a window is kept beyond it, and

@@ -5,17 +5,18 @@ from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
 from workers.errors import BadConfiguration, StateLost
-from workers.feed.kept_bytes import KeptBytes
 from workers.feed.keys import FeedKeys
-from workers.feed.marks import Mark, parse_marks
 from workers.feed.position import Position
+from workers.feed.retention import KeptBytes
 from workers.feed.state_fields import (
+    Mark,
     added,
     count,
     digest,
     entry_id,
     gone,
     json_object,
+    parse_marks,
     run_id,
     text,
 )

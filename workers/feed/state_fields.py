@@ -1,10 +1,14 @@
-"""Strict parsers of the fields of `st`: a value that this program never writes counts as damage.
+"""Fields of `st`, and their strict parsers: a value that is never written counts as damage.
 
 Each parser takes the bytes of one field, and raises ValueError with what was expected.
 """
 
 import json
 import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from workers.feed.position import parse_id
 
@@ -117,3 +121,98 @@ def run_id(value: bytes) -> bytes:
     if not _RUN_ID.fullmatch(value):
         raise ValueError("not an ID of a server's run")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point of a stream: the entry after which a number is `n`, such as of learned examples.
+
+    Examples
+    --------
+    >>> encode_marks([Mark(40, b"50-0"), Mark(80, b"90-1")])
+    b'40:50-0 80:90-1'
+    >>> parse_marks(b"40:50-0 80:90-1")
+    (Mark(n=40, cursor=b'50-0'), Mark(n=80, cursor=b'90-1'))
+    """
+
+    n: int = 0
+    cursor: bytes = b"0-0"
+
+
+def encode_marks(marks: Iterable[Mark]) -> bytes:
+    """Return the text stored in `st`."""
+    return b" ".join(b"%d:%b" % (mark.n, mark.cursor) for mark in marks)
+
+
+def parse_marks(value: bytes) -> tuple[Mark, ...]:
+    """Return the marks that `encode_marks` wrote.
+
+    Raises
+    ------
+    ValueError
+        For any other text.
+    """
+    pairs = [part.split(b":") for part in value.split()]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError("not pairs of number:ID")
+    return tuple(Mark(count(n), entry_id(cursor)) for n, cursor in pairs)
+
+
+PENDING = "pending"
+"""Name of the field; only a feed with a horizon has it."""
+
+
+class PendingLabels(NamedTuple):
+    """Answered examples that wait, at the last commit.
+
+    Attributes
+    ----------
+    pending : int
+        To be learned.
+    unlabelled : int
+        Those of them whose label has not come.
+    since : int or None
+        Milliseconds since 1970 at which the oldest of these was sent, by its entry ID or the time
+        that the producer gave; None without one.
+    """
+
+    pending: int
+    unlabelled: int
+    since: int | None
+
+    @property
+    def seconds(self) -> float:
+        """Age of the oldest without a label; 0 without one."""
+        return 0.0 if self.since is None else max(time.time() - self.since / 1000, 0.0)
+
+    def told(self) -> dict[str, float | None]:
+        """Return the members, and the age of the oldest."""
+        return {**self._asdict(), "seconds": self.seconds}
+
+    def encode(self) -> bytes:
+        """Return the text stored in `st`.
+
+        Examples
+        --------
+        >>> PendingLabels(7, 5, 1700000000000).encode(), PendingLabels(2, 0, None).encode()
+        (b'7 5 1700000000000', b'2 0 -')
+        """
+        since = b"-" if self.since is None else b"%d" % self.since
+        return b"%d %d %b" % (self.pending, self.unlabelled, since)
+
+    @classmethod
+    def parse(cls, text: bytes) -> Self:
+        """Return what `encode` wrote.
+
+        Raises
+        ------
+        ValueError
+            For any other text.
+
+        Examples
+        --------
+        >>> PendingLabels.parse(b"2 0 -")
+        PendingLabels(pending=2, unlabelled=0, since=None)
+        """
+        pending, unlabelled, since = text.split(b" ")
+        return cls(count(pending), count(unlabelled), None if since == b"-" else count(since))

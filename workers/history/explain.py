@@ -12,8 +12,8 @@ from workers.config.settings import Limits
 from workers.errors import BadConfiguration, InputLost, StateLost
 from workers.feed.position import Position, parse_id, previous_id
 from workers.feed.state import FeedState
+from workers.message.compact.decode import parse
 from workers.message.decode import decode
-from workers.message.stored import parse
 from workers.reading.answers import answer, payload
 from workers.session.replay import Replay, restored
 

@@ -69,12 +69,13 @@ def decode_columns(
     columns = _columns(batch, schema) if batch and schema.dimension is not None else None
     if columns is None or _may_exceed(columns, limits.max_entry_bytes):
         return None
+    count = len(batch)
     try:
-        labels = _labels(columns.get(b"y"), len(batch), schema)
-        ids = _ids(columns.get(b"id"), len(batch))
-        probabilities = _probabilities(columns.get(b"p"), len(batch), schema)
-        slices = _slices(columns.get(b"s"), len(batch), schema)
-        times: Times = list(map(read_time, columns.get(b"time", ()))) or [None] * len(batch)
+        labels = _repeating(columns.get(b"y"), count, lambda raw: read_label(raw, schema))
+        ids = _column(columns.get(b"id"), count, read_id)
+        probabilities = _column(columns.get(b"p"), count, lambda raw: read_probability(raw, schema))
+        slices = _repeating(columns.get(b"s"), count, lambda raw: read_slices(raw, schema))
+        times = _column(columns.get(b"time"), count, read_time)
         X = _features(columns, schema)
     except (InvalidExample, ValueError, TypeError, KeyError):
         return None
@@ -152,30 +153,15 @@ def _may_exceed(columns: Columns, limit: int) -> bool:
     return sum(len(name) + max(map(len, column)) for name, column in columns.items()) > limit
 
 
-def _labels(column: Sequence[bytes] | None, count: int, schema: FeatureSchema) -> Texts:
-    if column is None:
-        return [None] * count
-    known = {raw: read_label(raw, schema) for raw in set(column)}
-    return list(map(known.__getitem__, column))
+def _column(raws: Sequence[bytes] | None, count: int, read: Callable[[bytes], Any]) -> list[Any]:
+    """Return the values of a field; None for each entry if none has it."""
+    return [None] * count if raws is None else list(map(read, raws))
 
 
-def _probabilities(column: Sequence[bytes] | None, count: int, schema: FeatureSchema) -> Numbers:
-    if column is None:
-        return [None] * count
-    return [read_probability(raw, schema) for raw in column]
-
-
-def _slices(column: Sequence[bytes] | None, count: int, schema: FeatureSchema) -> Slices:
-    if column is None:
-        return [None] * count
-    known = {raw: read_slices(raw, schema) for raw in set(column)}
-    return list(map(known.__getitem__, column))
-
-
-def _ids(column: Sequence[bytes] | None, count: int) -> Texts:
-    if column is None:
-        return [None] * count
-    return [read_id(raw) for raw in column]
+def _repeating(raws: Sequence[bytes] | None, count: int, read: Callable[[bytes], Any]) -> list[Any]:
+    """Return the same of a field with few different values: each is read once."""
+    known = {raw: read(raw) for raw in set(raws or ())}
+    return _column(raws, count, known.__getitem__)
 
 
 def _features(columns: Columns, schema: FeatureSchema) -> Floats:

@@ -15,6 +15,7 @@ from online_svm.stream.answer_columns import COLUMNS, Column, Kind
 from online_svm.stream.label_counts import Done
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from online_svm.types import Ints
+from workers.message import VERSION
 from workers.message.json_columns import (
     categories,
     dumps,
@@ -24,7 +25,6 @@ from workers.message.json_columns import (
     literal,
     numbers,
 )
-from workers.message.version import VERSION
 
 
 def encode_block(

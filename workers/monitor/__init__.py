@@ -1,1 +1,1 @@
-"""What is measured of a worker, and told: the metrics endpoint, probes, the webhook of alarms."""
+"""Measurements of a worker, and those who are told: metrics endpoint, probes, webhook of alarms."""

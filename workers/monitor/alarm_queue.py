@@ -13,6 +13,7 @@ import structlog
 
 from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
+from workers.broker.feed_reader import pairs_of
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
@@ -108,8 +109,7 @@ class AlarmQueue:
         ]
         told, groups, reply = (redis.receive(sent) for sent in asked)
         stream, found = StreamInfo.parse(told), self._entries(reply)
-        named = (dict(zip(flat[::2], flat[1::2], strict=True)) for flat in groups)
-        group = next(one for one in named if one[b"name"] == GROUP.encode())
+        group = next(one for one in map(pairs_of, groups) if one[b"name"] == GROUP.encode())
         trimmed = trimmed_unread(stream, group)
         if trimmed:
             self._pass_over(trimmed, stream, found)

@@ -5,23 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
-from typing_extensions import override
 
 from workers.broker.backoff import delays
 from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
 from workers.errors import StateLost
-from workers.feed.commit import Commit
 from workers.feed.keys import FeedKeys
 from workers.monitor.alarm_queue import AlarmQueue
 from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, delivery
 from workers.reading.alarms import raised_alarms
 from workers.reading.answers import message
-from workers.reading.silences import Silences
-from workers.session.telemetry import Stage, Telemetry
-
-AT_WORK: tuple[Stage, ...] = ("replaying", "answering")
-"""Stages in which a worker has the feed; a standby leaves the alarms to the other."""
+from workers.reading.events import Silences
 
 log = structlog.get_logger("online_svm.webhook")
 
@@ -164,37 +158,6 @@ class FeedAlarms:
         self.delivered += 1
         self._waits = delays(first=self._first, cap=self._cap)
         return None
-
-
-class AlarmTelemetry(Telemetry):
-    """Tells the webhook of what the worker does, if there is one.
-
-    Attributes
-    ----------
-    posts : FeedAlarms or None
-    """
-
-    posts: FeedAlarms | None = None
-
-    @override
-    def fenced(self, cursor: bytes) -> None:
-        if self.posts is not None:
-            self.posts.begins(cursor)
-
-    @override
-    def committed(self, commit: Commit, seconds: float) -> None:
-        if self.posts is not None and commit.alarms:
-            self.posts.raised()
-
-    @override
-    def enter(self, stage: Stage) -> None:
-        if self.posts is not None and stage not in AT_WORK:
-            self.posts.ends()
-
-    @override
-    def fails(self, reason: str) -> None:
-        if self.posts is not None:
-            self.posts.ends()
 
 
 def _alarms_of(entry: Entry) -> Sequence[Any]:

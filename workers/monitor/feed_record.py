@@ -1,28 +1,85 @@
-"""What one feed told of its work: a few numbers, for a process may have a thousand feeds."""
+"""Record of one feed's work: a few numbers, for a process may have a thousand feeds."""
 
 import time
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Literal, get_args
 
 import orjson
 from typing_extensions import override
 
 from workers.feed.commit import Commit
-from workers.monitor.durations import Durations
-from workers.monitor.feed_alarms import AlarmTelemetry, FeedAlarms
-from workers.session.telemetry import Stage
+from workers.monitor.feed_alarms import FeedAlarms
+from workers.session.telemetry import Stage, Telemetry
 from workers.trouble import Trouble
+
+SECONDS = (
+    *(1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
+"""Bounds of the buckets: a batch takes milliseconds, a replay may take minutes."""
+
+
+class Durations:
+    """A histogram of durations; one thread writes it, others read.
+
+    Attributes
+    ----------
+    counts : list of int
+        Of durations up to each of `SECONDS` and above the one before; the last of longer ones.
+    total : float
+        Sum of the durations.
+
+    Examples
+    --------
+    >>> found = Durations()
+    >>> found.observe(0.02)
+    >>> found.buckets()[6:8], found.total
+    ([('0.01', 0), ('0.025', 1)], 0.02)
+    """
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(SECONDS) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count a duration."""
+        self.counts[bisect_left(SECONDS, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Return bound and cumulative count of each bucket, as Prometheus has them."""
+        bounds = [*map(str, SECONDS), "+Inf"]
+        return list(zip(bounds, accumulate(self.counts), strict=True))
+
+    @classmethod
+    def summed(cls, parts: Sequence["Durations"]) -> "Durations":
+        """Return the histogram of all durations."""
+        whole = cls()
+        for part in parts:
+            whole.total += part.total
+            whole.counts = [a + b for a, b in zip(whole.counts, part.counts, strict=True)]
+        return whole
+
 
 Duration = Literal["batch", "commit", "refit", "refit_wait", "replay"]
 
 
-class FeedRecord(AlarmTelemetry):
-    """Counts what a feed tells. The thread of the loop writes it; others only read.
+AT_WORK: tuple[Stage, ...] = ("replaying", "answering")
+"""Stages in which a worker has the feed; a standby leaves the alarms to the other."""
+
+
+class FeedRecord(Telemetry):
+    """Counts what a feed tells, and tells the webhook when there are alarms to post.
+
+    The thread of the loop writes it; others only read.
 
     Parameters
     ----------
     posts : FeedAlarms, optional
-        Is told when there are alarms to post.
+        Delivers its alarms.
     source : str, optional
         For a combination: the feed whose answers it answers in order.
 
@@ -76,8 +133,14 @@ class FeedRecord(AlarmTelemetry):
 
     @override
     def enter(self, stage: Stage) -> None:
-        super().enter(stage)
         self.stage, self.reason = stage, None
+        if self.posts is not None and stage not in AT_WORK:
+            self.posts.ends()
+
+    @override
+    def fenced(self, cursor: bytes) -> None:
+        if self.posts is not None:
+            self.posts.begins(cursor)
 
     @override
     def replaying(self, done: int, total: int) -> None:
@@ -94,7 +157,6 @@ class FeedRecord(AlarmTelemetry):
 
     @override
     def committed(self, commit: Commit, seconds: float) -> None:
-        super().committed(commit, seconds)
         self.durations["commit"].observe(seconds)
         self.answers += len(commit.out)
         self.reports += len(commit.met)
@@ -104,6 +166,8 @@ class FeedRecord(AlarmTelemetry):
             self.alarms.update(alarm["kind"] for alarm in orjson.loads(payload)["alarms"])
         if commit.out:
             self.answered_at = time.time()
+        if self.posts is not None and commit.alarms:
+            self.posts.raised()
 
     @override
     def kept_snapshot(self, size: int) -> None:
@@ -125,5 +189,6 @@ class FeedRecord(AlarmTelemetry):
 
     @override
     def fails(self, reason: str) -> None:
-        super().fails(reason)
         self.stage, self.reason = "aside", reason
+        if self.posts is not None:
+            self.posts.ends()

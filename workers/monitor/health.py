@@ -1,4 +1,4 @@
-"""Whether a worker lives and is ready, and if not, why: one line for each thing that fails.
+"""Health of a worker: is it ready, does it live; one line for each thing that fails.
 
 A worker is *ready* while it answers its feeds: Redis replies, the leases are renewed, refits work,
 and the loop turns. It *lives* unless one of these has failed for longer than it takes a worker to

@@ -19,11 +19,9 @@ from typing_extensions import override
 from online_svm import __version__
 from online_svm.stream.alarm import AlarmKind
 from workers.message.schema import CODES
-from workers.monitor.durations import Durations
-from workers.monitor.families import PREFIX, counted, gauge
 from workers.monitor.feed_alarms import FeedAlarms
-from workers.monitor.feed_record import Duration, FeedRecord
-from workers.monitor.reported import of_answer, of_pending, of_report
+from workers.monitor.feed_record import Duration, Durations, FeedRecord
+from workers.monitor.reported import PREFIX, counted, gauge, of_answer, of_pending, of_report
 from workers.monitor.standings import Detail, Standing, Standings
 from workers.monitor.watch import WorkerWatch
 

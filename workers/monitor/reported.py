@@ -1,4 +1,4 @@
-"""The newest reports and the newest answers of feeds as metrics.
+"""Families of metrics, and those of the newest reports and the newest answers of feeds.
 
 Members that a feed does not have give no metric: an absent series says that nothing is measured, a
 0 would be a measurement.
@@ -8,11 +8,29 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from prometheus_client.core import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from online_svm.stream.alarm import AlarmKind
-from workers.feed.pending_labels import PendingLabels
-from workers.monitor.families import gauge
+from workers.feed.state_fields import PendingLabels
+
+PREFIX = "online_svm"
+
+
+def gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    """Return an empty family of gauges with the label `feed` and further ones.
+
+    Examples
+    --------
+    >>> gauge("lag_entries", "Input entries without an answer.").name
+    'online_svm_lag_entries'
+    """
+    return GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=["feed", *labels])
+
+
+def counted(name: str, text: str, *labels: str) -> CounterMetricFamily:
+    """Return an empty family of counters, likewise."""
+    return CounterMetricFamily(f"{PREFIX}_{name}", text, labels=["feed", *labels])
+
 
 GUARANTEES = ("exact", "approximate", "none")
 

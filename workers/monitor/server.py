@@ -2,6 +2,9 @@
 
 An orchestrator ends a worker whose probes fail. So no other connection keeps a probe waiting: those
 that have not sent a whole request make room for later ones, and scrapes have places of their own.
+The server of prometheus-client has neither: its threads, one a connection, are not bounded, and
+wait for ever for the rest of a request. That of tornado, which comes with bokeh, has no bound of
+connections, and one slow scrape would keep its loop from the probes.
 """
 
 import socket
@@ -16,12 +19,74 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from typing_extensions import override
 
-from workers.monitor.address import Address
 from workers.monitor.health import Probes
 from workers.printable import printable
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+import errno
+import re
+from typing import NamedTuple
+
+from workers.errors import BadConfiguration
+
+LOOPBACK = "127.0.0.1"
+
+
+class Address(NamedTuple):
+    """A host and a port; port 0 takes a free one.
+
+    Examples
+    --------
+    >>> str(Address.parse("9464")), str(Address.parse("[::1]:9464"))
+    ('127.0.0.1:9464', '[::1]:9464')
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Return the address that a text such as `9464`, `0.0.0.0:9464` or `[::]:9464` names.
+
+        Raises
+        ------
+        BadConfiguration
+            If it is none.
+        """
+        found = re.fullmatch(r"(?:(\[[0-9A-Fa-f:.]+\]|[^\[\]:/\s]*):)?([0-9]{1,5})", text)
+        if found is None or int(found[2]) > 65_535:
+            raise BadConfiguration(
+                f"setting metrics: {text[:80]!r} is no address: write a port, or host:port "
+                "(0.0.0.0:9464 listens on every network of this machine)"
+            )
+        return cls((found[1] or LOOPBACK).strip("[]"), int(found[2]))
+
+    def check(self) -> None:
+        """Raise where nothing can listen here; a port that is in use passes.
+
+        Raises
+        ------
+        BadConfiguration
+            If this machine has no such address, or the port is not for this user.
+        """
+        with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as tried:
+            try:
+                tried.bind((self.host, self.port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise self.unusable(error) from None
+
+    def unusable(self, error: OSError) -> BadConfiguration:
+        """Return the error for an address at which nothing can listen."""
+        return BadConfiguration(
+            f"setting metrics: nothing can listen on {self}: {error.strerror or error}"
+        )
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 CONNECTIONS = 64
 """Connections whose request is not there yet; where there are more, the oldest is closed."""

@@ -1,4 +1,4 @@
-"""How feeds stand in Redis, seen from beside their worker: lag, the newest report and answer.
+"""Standing of feeds in Redis, seen from beside their worker: lag, the newest report and answer.
 
 The connection is one of its own and waits for a reply for one second at most, so that whoever asks
 gets an answer, and the worker is never waited for.

@@ -1,4 +1,4 @@
-"""What a worker tells of its feeds and of itself: to metrics, to probes, and to people."""
+"""State of a worker and of its feeds, as it tells metrics, probes and people."""
 
 import time
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from workers.session.telemetry import Stage
 from workers.trouble import Trouble
 
 
-class Link(Protocol):
+class RedisLink(Protocol):
     """A connection to Redis, as far as it tells how it is."""
 
     @property
@@ -40,7 +40,7 @@ class WorkerWatch:
         When the leases were last renewed, likewise; None before any was asked for.
     lease : float
         Seconds that a lease lasts.
-    connections : sequence of Link
+    connections : sequence of RedisLink
         To Redis.
     """
 
@@ -51,7 +51,7 @@ class WorkerWatch:
         self.turned = time.monotonic()
         self.renewed: float | None = None
         self.lease = 0.0
-        self.connections: tuple[Link, ...] = ()
+        self.connections: tuple[RedisLink, ...] = ()
 
     @property
     def stage(self) -> Stage:
@@ -81,7 +81,7 @@ class WorkerWatch:
         found = (connection.trouble for connection in self.connections)
         return next((trouble for trouble in found if trouble is not None), None)
 
-    def connects(self, connections: tuple[Link, ...], lease: float) -> None:
+    def connects(self, connections: tuple[RedisLink, ...], lease: float) -> None:
         """Note the connections of the process, and how many seconds its leases last."""
         self.connections, self.lease = connections, lease
 

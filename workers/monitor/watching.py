@@ -8,10 +8,9 @@ import structlog
 from prometheus_client import GC_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
 from workers.config.settings import WorkerSettings
-from workers.monitor.address import Address
 from workers.monitor.health import Health
 from workers.monitor.metrics import WorkerMetrics
-from workers.monitor.server import Endpoint, serving
+from workers.monitor.server import Address, Endpoint, serving
 from workers.monitor.standings import Standings
 from workers.monitor.supervisor import supervised
 from workers.monitor.watch import WorkerWatch

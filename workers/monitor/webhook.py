@@ -3,16 +3,15 @@
 The memory of this process holds one entry of each feed at most; the others wait in Redis, see
 `alarm_queue`. Feeds take turns, an alarm each, so that one with many holds up no other; a feed
 whose alarm was not taken waits, and the others go on. The worker's own thread only says that a feed
-has alarms. A feed in sixty is looked at each second besides, for what nobody told.
+has alarms. Each feed is looked at once a minute besides, for what nobody told.
 """
 
 import heapq
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import count, islice
+from itertools import count
 
 import structlog
 
@@ -32,7 +31,7 @@ LOOK = 1.0
 """Seconds between two looks at feeds of which nothing was heard."""
 
 ROUND = 60
-"""Looks in which all feeds are looked at, where there are more: then one in so many each time."""
+"""Looks in which all feeds are looked at, at most; fewer where there are fewer feeds."""
 
 _PAUSE = 10.0
 """Seconds without any command while Redis does not answer, at most."""
@@ -68,12 +67,11 @@ class Webhook:
         self._ended, self._changed = threading.Event(), threading.Condition()
         self._feeds: set[FeedAlarms] = set()
         self._unread: set[FeedAlarms] = set()  # of which it was said that they cannot be read
-        self._due: deque[FeedAlarms] = deque()
-        self._later: list[tuple[float, int, FeedAlarms]] = []  # a heap, by the time of a turn
+        self._turns: list[tuple[float, int, FeedAlarms]] = []  # a heap, by time
         self._numbers = count()  # what comes first among turns of the same time
-        self._idle: dict[FeedAlarms, None] = {}  # in the order in which they are looked at
+        self._turn_of: dict[FeedAlarms, int] = {}  # its number; other turns of the feed are void
+        self._idle: set[FeedAlarms] = set()  # whose next turn is a look
         self._woken: set[FeedAlarms] = set()  # during their turn, or while they wait
-        self._look_at = 0.0
         self._pauses = delays(first=first, cap=min(cap, _PAUSE))
 
     def add(self, feed: str) -> FeedAlarms:
@@ -81,16 +79,16 @@ class Webhook:
         made = FeedAlarms(feed, self._receiver, self._redis, self._wake, self._first, self._cap)
         with self._changed:
             self._feeds.add(made)
-            self._idle[made] = None
+            self._rest(made)
         return made
 
     def remove(self, one: FeedAlarms) -> None:
         """Forget a feed."""
         one.ends()
         with self._changed:
-            self._feeds.discard(one)
-            self._unread.discard(one)
-            self._idle.pop(one, None)
+            for known in (self._feeds, self._unread, self._idle, self._woken):
+                known.discard(one)
+            self._turn_of.pop(one, None)
 
     def run(self) -> None:
         """Deliver alarms until the end; what Redis refuses or does not answer is tried again."""
@@ -124,9 +122,7 @@ class Webhook:
         """Note that a feed has something to do."""
         with self._changed:
             if one in self._idle:
-                del self._idle[one]
-                self._due.append(one)
-                self._changed.notify()
+                self._schedule(one, 0.0)
             else:
                 self._woken.add(one)
 
@@ -135,42 +131,36 @@ class Webhook:
         with self._changed:
             while not self._ended.is_set():
                 now = time.monotonic()
-                self._recall(now)
-                if self._due:
-                    found = self._due.popleft()
-                    self._woken.discard(found)
-                    return found
-                wakes_at = min(self._look_at, self._later[0][0] if self._later else self._look_at)
-                self._changed.wait(max(0.0, wakes_at - now))
+                while self._turns and self._turns[0][0] <= now:
+                    _, number, found = heapq.heappop(self._turns)
+                    if self._turn_of.get(found) == number:
+                        del self._turn_of[found]
+                        self._idle.discard(found)
+                        self._woken.discard(found)
+                        return found
+                self._changed.wait(self._turns[0][0] - now if self._turns else None)
         return None
 
-    def _recall(self, now: float) -> None:
-        """Give a turn to feeds that waited long enough, and to some of which nothing was heard."""
-        while self._later and self._later[0][0] <= now:
-            self._due.append(heapq.heappop(self._later)[2])
-        if now >= self._look_at:
-            self._look_at = now + self._look
-            for one in list(islice(self._idle, max(1, len(self._feeds) // ROUND))):
-                del self._idle[one]
-                if one.is_at_work:
-                    self._due.append(one)
-                else:
-                    self._idle[one] = None
-
     def _place(self, one: FeedAlarms, wait: float | None) -> None:
-        """Note when the next turn of a feed is."""
+        """Note when the next turn of a feed is, after one that asked to wait so long."""
         with self._changed:
             if one not in self._feeds:
                 return
-            if wait is None and one in self._woken:
-                wait = 0.0
-            if wait is None:
-                self._idle[one] = None
-            elif wait == 0.0:
-                self._due.append(one)
+            if wait is not None or one in self._woken:
+                self._schedule(one, wait or 0.0)
             else:
-                at = time.monotonic() + wait
-                heapq.heappush(self._later, (at, next(self._numbers), one))
+                self._rest(one)
+
+    def _rest(self, one: FeedAlarms) -> None:
+        """Look at a feed again after a while, unless it is woken before."""
+        self._schedule(one, self._look * min(len(self._feeds), ROUND))
+        self._idle.add(one)
+
+    def _schedule(self, one: FeedAlarms, wait: float) -> None:
+        self._idle.discard(one)
+        number = self._turn_of[one] = next(self._numbers)
+        heapq.heappush(self._turns, (time.monotonic() + wait, number, one))
+        self._changed.notify()
 
 
 class Webhooks:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 from workers.broker.feed_reader import FeedReader
 from workers.errors import RedisUnsuitable, WorkerError
 from workers.push.ingest import PushStopped, rows_pushed
-from workers.reading.backlog import backlog
+from workers.reading.stream_info import backlog
 
 SECONDS = 0.2
 """Seconds between two checks of a full feed."""

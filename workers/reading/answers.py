@@ -1,13 +1,13 @@
-"""The entries of a feed's output streams."""
+"""The entries of a feed's output streams, and the settings stored with the feed."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from workers.broker.feed_reader import FeedReader
-from workers.errors import StateLost
-from workers.feed.agreement import check_computed
+from workers.errors import BadConfiguration, StateLost
+from workers.feed.agreement import Groups, check_computed, stored_groups
 from workers.feed.keys import FIELD
-from workers.message.stored import parse
+from workers.message.compact.decode import parse
 
 
 def check_known(store: FeedReader) -> None:
@@ -71,3 +71,12 @@ def no_answer(entry: Sequence[Any]) -> StateLost:
         f"entry {entry[0].decode()} of an output stream is no answer: another program wrote it; "
         "online-svm verify tells what else differs"
     )
+
+
+def stored_values(reader: FeedReader) -> Groups:
+    """Return the stored settings of a feed, by group; empty if it has none that can be read."""
+    try:
+        state = reader.state()
+        return {} if state is None else stored_groups(reader.keys.feed, state.agreement)
+    except (StateLost, BadConfiguration):
+        return {}  # the answers can be shown all the same

@@ -20,12 +20,10 @@ from workers.broker.feed_reader import FeedReader
 from workers.broker.pipeline import Sent
 from workers.errors import AccessDenied, StateLost
 from workers.feed.keys import FeedKeys
-from workers.feed.pending_labels import PENDING, PendingLabels
 from workers.feed.position import LAST_ID, parse_id
-from workers.feed.state_fields import count, entry_id, gone
-from workers.reading.backlog import backlog
-from workers.reading.stored_values import stored_values
-from workers.reading.stream_info import StreamInfo
+from workers.feed.state_fields import PENDING, PendingLabels, count, entry_id, gone
+from workers.reading.answers import stored_values
+from workers.reading.stream_info import StreamInfo, backlog
 
 _FIELDS = ("cursor", "seq", "gone", "joined", PENDING)
 _BEFORE_THE_FIRST = (b"0-0", b"0", b"- 0-0")

@@ -1,5 +1,6 @@
-"""Status of a feed, read from outside."""
+"""Status of a feed, and the memory of its keys, read from outside."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +11,73 @@ from workers.broker.feed_reader import FeedReader
 from workers.errors import InvalidPublication, WrongKeyType
 from workers.feed.agreement import check_computed
 from workers.feed.publication import Publication
+from workers.feed.retention import NAMES, Retention
+from workers.feed.state import FeedState
 from workers.reading.alarms import open_alarms
 from workers.reading.answers import newest, payload
-from workers.reading.backlog import Backlog, backlog
-from workers.reading.consumers import ConsumerGroup, consumer_groups
-from workers.reading.holder import holder
+from workers.reading.consumers import (
+    ConsumerGroup,
+    ScorerStatus,
+    consumer_groups,
+    permitted,
+    scorer_status,
+)
 from workers.reading.lag import Lag, lag
-from workers.reading.memory_use import MemoryUse, memory_use
-from workers.reading.registry import require
-from workers.reading.scorers import ScorerStatus, scorer_status
+from workers.reading.registry import holder, require
+from workers.reading.stream_info import Backlog, backlog
+
+_SAMPLES = 5  # nodes of a stream that are measured: a few microseconds, whatever its length
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """What the keys of a feed take.
+
+    Attributes
+    ----------
+    bytes : dict of str to (int or None)
+        By kind of key: `in`, the output streams, `snapshots`, `published`. Of a stream it is an
+        estimate. None where this user may not ask.
+    bounds : dict of str to int
+        Bytes that are kept of an output stream by default, as counted for trimming; a worker may
+        have been told otherwise. A stream without a bound is left out.
+    """
+
+    bytes: dict[str, int | None]
+    bounds: dict[str, int]
+
+
+def memory_use(
+    reader: FeedReader, state: FeedState | None, published: Publication | None
+) -> MemoryUse:
+    """Return what the keys of a feed take: one MEMORY USAGE each, which reads no stream."""
+    keys = reader.keys
+    pointers = () if state is None else (state.snapshot, state.previous)
+    snapshots = [key for found in pointers if found is not None for key in found.keys(keys)]
+    kinds: dict[str, Iterable[str]] = {
+        "in": [keys.input],
+        **{name: [key] for name, key in zip(NAMES, keys.outputs, strict=True)},
+        "snapshots": snapshots,
+        "published": [] if published is None else published.keys(keys),
+    }
+    return MemoryUse(
+        {kind: _size(reader, held) for kind, held in kinds.items()},
+        {
+            name: bound
+            for name, bound in Retention().bytes._asdict().items()
+            if bound and state is not None
+        },
+    )
+
+
+def _size(reader: FeedReader, keys: Iterable[str]) -> int | None:
+    total = 0
+    for key in keys:
+        size = permitted(reader, "MEMORY", "USAGE", key, "SAMPLES", _SAMPLES)
+        if size is None and reader.call("TYPE", key) != b"none":
+            return None
+        total += size or 0
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +176,7 @@ def status(store: FeedReader) -> Status:
         waiting_is_at_least=waits.is_at_least,
         waiting_seconds=waits.seconds,
         pending=None if waits.labels is None else waits.labels.told(),
-        waiting_bytes=_size(backlog(store, keys.input, cursor), waits),
+        waiting_bytes=_waiting_bytes(backlog(store, keys.input, cursor), waits),
         cursor=cursor.decode(),
         out=store.length(keys.out),
         met=store.length(keys.met),
@@ -144,6 +203,6 @@ def _published(store: FeedReader) -> Publication | None:
         return None
 
 
-def _size(read: Backlog, waits: Lag) -> int:
+def _waiting_bytes(read: Backlog, waits: Lag) -> int:
     """Return about how many bytes wait: those that were read, times how many more wait."""
     return read.size * waits.entries // read.entries if read.entries else 0

@@ -1,9 +1,11 @@
-"""The reply to XINFO STREAM."""
+"""A stream as XINFO tells of it, and the entries after an ID, counted by reading them."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, NamedTuple, Self
 
 from workers.broker.batch_size import Entry
+from workers.broker.feed_reader import PAGE, FeedReader, pairs_of
 
 
 class StreamInfo(NamedTuple):
@@ -43,7 +45,7 @@ class StreamInfo(NamedTuple):
         >>> found.added, found.gone
         (9, 7)
         """
-        fields = dict(zip(reply[::2], reply[1::2], strict=True))
+        fields = pairs_of(reply)
         added = fields.get(b"entries-added")
         return cls(
             int(fields[b"length"]),
@@ -52,3 +54,38 @@ class StreamInfo(NamedTuple):
             fields[b"last-entry"],
             fields[b"last-generated-id"],
         )
+
+
+COUNTED = 1000
+"""Entries that are read to count what waits; push reads up to its own mark."""
+
+
+class Backlog(NamedTuple):
+    """The entries of a stream after an ID.
+
+    Attributes
+    ----------
+    entries : int
+    is_at_least : bool
+        Whether there may be more: counting stopped.
+    size : int
+        Bytes of their field names and values.
+    """
+
+    entries: int
+    is_at_least: bool
+    size: int
+
+
+def backlog(
+    reader: FeedReader, stream: str, after: bytes, most: float = COUNTED, most_bytes: float = inf
+) -> Backlog:
+    """Return what follows an ID in a stream; counting stops at so many entries, or bytes."""
+    entries = size = 0
+    for page in reader.pages(stream, after, count=int(min(most, PAGE))):
+        for _, fields in page:
+            entries += 1
+            size += sum(map(len, fields))
+            if entries >= most or size >= most_bytes:
+                return Backlog(entries, True, size)
+    return Backlog(entries, False, size)

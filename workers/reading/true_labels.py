@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from workers.broker.feed_reader import pairs_of
 from workers.errors import StateLost
 from workers.feed.agreement import Groups
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id, previous_id
-from workers.reading.answers import answer
-from workers.reading.stored_values import stored_values
+from workers.reading.answers import answer, stored_values
 
 if TYPE_CHECKING:
     from workers.broker.batch_size import Entry
@@ -130,7 +130,7 @@ class TrueLabels:
     def _truth(self, flat: Sequence[bytes], message: Any) -> Truth:
         if not isinstance(message, dict) or message.get("status") not in ANSWERED:
             return Truth(is_kept=True)
-        fields = dict(zip(flat[::2], flat[1::2], strict=True))
+        fields = pairs_of(flat)
         label = self._spelled(fields[b"y"].decode(errors="replace")) if b"y" in fields else None
         label = self._late.get(message.get("id", ""), label)
         said = message.get("label")

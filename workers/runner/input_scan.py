@@ -7,8 +7,7 @@ ended; after the last key it begins again. So a feed is found after some looks, 
 import time
 
 from workers.broker.connection import Connection
-from workers.broker.node_health import NodeHealth
-from workers.broker.nodes import nodes_of
+from workers.broker.nodes import NodeHealth, nodes_of
 from workers.broker.script import Script
 from workers.errors import Unavailable
 from workers.feed.keys import is_feed_name

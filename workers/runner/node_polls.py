@@ -15,10 +15,8 @@ import hiredis
 import redis
 from hiredis import pack_command
 
-from workers.broker.client import client
-from workers.broker.node_health import NodeHealth
-from workers.broker.nodes import nodes_of
-from workers.broker.reply_limit import ReplyTooLarge
+from workers.broker.client import ReplyTooLarge, client
+from workers.broker.nodes import NodeHealth, nodes_of
 from workers.runner.shared_reader import COUNT, LIMIT, Arrival, Wanted
 
 EACH = 0.0002

@@ -17,8 +17,7 @@ import structlog
 from workers.broker.backoff import delays
 from workers.broker.connection import Connection
 from workers.broker.leases import Leases
-from workers.broker.node_health import NodeHealth
-from workers.broker.nodes import nodes_of
+from workers.broker.nodes import NodeHealth, nodes_of
 from workers.config.redis_url import redacted
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys

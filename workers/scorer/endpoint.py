@@ -15,10 +15,9 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from workers.monitor.address import Address
-from workers.monitor.families import counted, gauge
 from workers.monitor.health import LIVE, Probes
-from workers.monitor.server import Endpoint, serving
+from workers.monitor.reported import counted, gauge
+from workers.monitor.server import Address, Endpoint, serving
 from workers.scorer.counts import ScorerCounts
 
 log = structlog.get_logger("online_svm.scorer")

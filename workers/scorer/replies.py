@@ -5,12 +5,12 @@ from itertools import chain
 
 from online_svm.errors import InvalidExample
 from online_svm.predictor.answering_state import AnsweringState
-from workers.broker.request_queue import Reply, Request
+from workers.broker.request_queue import AnsweredRequest, Request
 from workers.config.settings import Limits
 from workers.message import entry_decode
+from workers.message.compact.encode import encode_answers
 from workers.message.decode import Decoded, decode
 from workers.message.encode import encode_rejected, encode_unavailable
-from workers.message.forms import encode_answers
 
 _FIELDS = frozenset((b"x", b"xb", b"id"))
 
@@ -20,7 +20,7 @@ MOST_DELIVERIES = 5
 
 def answered(
     state: AnsweringState, seq: int, requests: Sequence[Request], limits: Limits
-) -> list[Reply]:
+) -> list[AnsweredRequest]:
     """Return the answers to requests: those of the worker to entries that come next, one each.
 
     Parameters
@@ -35,7 +35,7 @@ def answered(
     refused = _refused(requests)
     usable = [i for i in range(len(requests)) if i not in refused]
     decoded = decode([requests[i].entry for i in usable], state.schema, limits)
-    replies: list[Reply | None] = [None] * len(requests)
+    replies: list[AnsweredRequest | None] = [None] * len(requests)
     for row, sent, payload in _accepted(state, seq, decoded, limits):
         i = usable[row]
         replies[i] = _reply(requests[i], sent, payload)
@@ -46,7 +46,7 @@ def answered(
     return [reply for reply in replies if reply is not None]
 
 
-def unavailable(requests: Iterable[Request], code: str, reason: str) -> list[Reply]:
+def unavailable(requests: Iterable[Request], code: str, reason: str) -> list[AnsweredRequest]:
     """Return the answers to requests that no state can answer."""
     return [
         _reply(request, sent := _id(request), encode_unavailable(sent, code, reason))
@@ -91,6 +91,6 @@ def _id(request: Request) -> str | None:
     return entry_decode.readable_id(request.entry[1])
 
 
-def _reply(request: Request, sent: str | None, payload: bytes) -> Reply:
+def _reply(request: Request, sent: str | None, payload: bytes) -> AnsweredRequest:
     entry = request.entry[0]
-    return Reply(entry, entry.decode() if sent is None else sent, payload)
+    return AnsweredRequest(entry, entry.decode() if sent is None else sent, payload)

@@ -13,7 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from workers.broker.pipeline import Sent
-from workers.broker.request_queue import PendingRead, QueueStatus, Reply, Request, RequestQueue
+from workers.broker.request_queue import (
+    AnsweredRequest,
+    PendingRead,
+    QueueStatus,
+    Request,
+    RequestQueue,
+)
 from workers.feed.position import parse_id
 from workers.feed.publication import Publication
 from workers.message.encode import reply_head
@@ -183,7 +189,7 @@ class Scorer:
 
     def _replies(
         self, requests: Sequence[Request], standing: QueueStatus
-    ) -> tuple[list[Reply], Publication | None, int]:
+    ) -> tuple[list[AnsweredRequest], Publication | None, int]:
         """Return the answers, the state they name, and how many say that there is none now."""
         held = self._held(standing)
         if held is None:

@@ -15,10 +15,11 @@ from online_svm.predictor.waits import Waits, finished
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import ValidityReport
 from workers.config.settings import Limits, Payload
-from workers.feed.commit import HEAD_BYTES, DeadLetter
+from workers.feed.commit import HEAD_BYTES, RejectedEntry
 from workers.feed.position import ALARMS, MET, OUT, Position, chain
 from workers.feed.recent_ids import RecentIds
 from workers.message import entry_decode
+from workers.message.compact.encode import encode_answers
 from workers.message.decode import Decoded, Fields, decode
 from workers.message.encode import (
     encode_alarms,
@@ -27,7 +28,6 @@ from workers.message.encode import (
     encode_rejected,
     encode_report,
 )
-from workers.message.forms import encode_answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Outcome:
         Of each validity report: the ID of the entry that completed it, and the payload.
     alarms : list of (bytes, bytes)
         The same of the alarms; those of one entry share a payload.
-    dlq : list of DeadLetter
+    dlq : list of RejectedEntry
     reports : list of ValidityReport
         The reports themselves, for progress lines.
     """
@@ -56,7 +56,7 @@ class Outcome:
     out: list[bytes]
     met: list[tuple[bytes, bytes]]
     alarms: list[tuple[bytes, bytes]]
-    dlq: list[DeadLetter]
+    dlq: list[RejectedEntry]
     reports: list[ValidityReport]
 
 
@@ -136,7 +136,7 @@ def _outcome(
     out: list[bytes],
     reports: Mapping[int, ValidityReport],
     raised: Mapping[int, Sequence[Alarm]],
-    dead_letters: list[DeadLetter],
+    dead_letters: list[RejectedEntry],
 ) -> Outcome:
     """Return the payloads and the position after a batch, after which n examples are learned."""
     ids = [entry[0] for entry in entries]
@@ -179,13 +179,13 @@ def _answer_others(
     return out
 
 
-def _dead_letter(entry: tuple[bytes, Fields], error: InvalidExample) -> DeadLetter:
+def _dead_letter(entry: tuple[bytes, Fields], error: InvalidExample) -> RejectedEntry:
     head = b""
     for name, value in entry_decode.pairs(entry[1]):
         head += name[:HEAD_BYTES] + b"=" + value[:HEAD_BYTES] + b"\n"
         if len(head) >= HEAD_BYTES:
             break
-    return DeadLetter(
+    return RejectedEntry(
         entry[0], error.code, error.reason, entry_decode.size(entry[1]), head[:HEAD_BYTES]
     )
 

@@ -1,6 +1,6 @@
 """Whether a writer still owns its feed, seen without a commit."""
 
-from workers.broker.commit_replies import lost
+from workers.broker.commit_script import lost
 from workers.broker.lease import HeldLease
 from workers.broker.store import Store
 from workers.errors import Fenced

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from workers.broker.commit_replies import lost, may_be_in_file
+from workers.broker.commit_script import lost, may_be_in_file
 from workers.broker.redis_errors import needs_cluster_url
 from workers.broker.store import Store
 from workers.config.redis_servers import CLUSTER, kind_of

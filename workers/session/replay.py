@@ -22,7 +22,7 @@ from workers.errors import (
     ReplayMismatch,
     StateLost,
 )
-from workers.feed.commit import DeadLetter
+from workers.feed.commit import RejectedEntry
 from workers.feed.keys import FIELD
 from workers.feed.position import START, Position, parse_id
 from workers.feed.recent_ids import RecentIds
@@ -257,7 +257,7 @@ def entries_of(outcome: Outcome) -> tuple[list[Entry], ...]:
     )
 
 
-def _dead_letter_fields(letter: DeadLetter) -> list[bytes]:
+def _dead_letter_fields(letter: RejectedEntry) -> list[bytes]:
     """Return the fields of a dead letter as a commit adds them, names and values."""
     values = (letter.code.encode(), letter.reason.encode(), b"%d" % letter.size, letter.head)
     names = (b"code", b"reason", b"size", b"head")

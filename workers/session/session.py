@@ -21,8 +21,8 @@ from workers.broker.store import Store
 from workers.config.settings import SNAPSHOT_EVERY, Limits
 from workers.errors import BatchChanged, PositionMoved, Unavailable
 from workers.feed.commit import Commit
-from workers.feed.pending_labels import PENDING, PendingLabels
 from workers.feed.position import END, LAST_ID, START
+from workers.feed.state_fields import PENDING, PendingLabels
 from workers.refit.pooled_refitter import PooledRefitter
 from workers.session.answer import Outcome, processing
 from workers.session.commit_writer import CommitWriter, SentCommit

@@ -13,9 +13,9 @@ from workers.broker.store import Store
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.commit import SnapshotMove
 from workers.feed.kept_input import keep
-from workers.feed.marks import Mark
 from workers.feed.position import Position
 from workers.feed.state import Pointer
+from workers.feed.state_fields import Mark
 
 FORMAT = 1
 

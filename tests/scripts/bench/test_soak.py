@@ -11,7 +11,7 @@ from scripts.bench.levels import Bounds, Sample, checks, most_kept_input
 from scripts.command_line import main
 from workers.config.settings import WorkerSettings
 from workers.feed.kept_input import keep, known_marks
-from workers.feed.marks import Mark
+from workers.feed.state_fields import Mark
 
 LEVEL = Sample(
     seconds=0.0, seq=0, worker=200, refits=300, redis=900_000_000, input=20_000, out=50_000,

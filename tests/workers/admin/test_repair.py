@@ -22,7 +22,7 @@ from workers.errors import (
     StateAhead,
 )
 from workers.feed.agreement import agreement
-from workers.reading.holder import FeedInUse
+from workers.reading.registry import FeedInUse
 from workers.session import preflight
 
 EARLIER, COUNT, ALL = 60, 120, 160

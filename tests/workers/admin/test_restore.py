@@ -18,7 +18,7 @@ from workers.errors import BadConfiguration, Fenced, OutputAhead, StateLost, Wro
 from workers.feed.keys import REGISTRY
 from workers.feed.position import parse_id
 from workers.reading.answers import newest
-from workers.reading.holder import FeedInUse
+from workers.reading.registry import FeedInUse
 
 MIDDLE = 130
 

@@ -16,9 +16,9 @@ from world import drain, outcome, push, rows, session, wait_until
 
 from workers.admin.backup_request import current_backup
 from workers.broker import permissions
-from workers.broker.command_keys import key_of
 from workers.broker.feed_reader import FeedReader
 from workers.broker.nodes import node_of, nodes_of
+from workers.broker.pipeline import key_of
 from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
 from workers.cli import app as cli

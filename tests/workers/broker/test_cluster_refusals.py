@@ -14,7 +14,7 @@ from world import drain, outcome, push, rows, session, wait_until
 
 from workers.admin.reset import reset
 from workers.broker import pipeline
-from workers.broker.command_keys import key_of
+from workers.broker.pipeline import key_of
 from workers.broker.store import Store
 from workers.cli import app as cli
 

@@ -13,7 +13,7 @@ from workers.errors import (
     Unavailable,
     WrongKeyType,
 )
-from workers.feed.commit import Commit, DeadLetter, SnapshotMove
+from workers.feed.commit import Commit, RejectedEntry, SnapshotMove
 from workers.feed.position import ALARMS, MET, OUT, START, Position, chain
 from workers.feed.retention import Retention
 from workers.feed.state import Agreement, Pointer
@@ -65,7 +65,7 @@ def begun(store):
 
 def test_a_commit_writes_answers_reports_alarms_dead_letters_position_and_bookmark(begun):
     ids = [b"1-0", b"2-0", b"3-0"]
-    letter = DeadLetter(b"2-0", "not_finite", "x[0] is NaN", 8, b"x=[NaN]\n")
+    letter = RejectedEntry(b"2-0", "not_finite", "x[0] is NaN", 8, b"x=[NaN]\n")
     alarms = [(b"1-0", b"first"), (b"3-0", b"second")]
     commit = commit_of(ids, met=[(b"3-0", b"report")], dlq=[letter], alarms=alarms)
     begun.commit(commit)
@@ -109,7 +109,7 @@ def test_ids_of_one_millisecond_are_ordered_by_their_count(store):
     for entry_id in ids:
         store.call("XADD", store.keys.input, entry_id, "x", "[1]")
     for entry_id in ids:
-        letter = DeadLetter(entry_id, "not_finite", "x[0] is NaN", 8, b"")
+        letter = RejectedEntry(entry_id, "not_finite", "x[0] is NaN", 8, b"")
         commit = commit_of([entry_id], before=before, met=[(entry_id, b"report")], dlq=[letter])
         store.commit(commit)
         before = commit.after
@@ -198,7 +198,7 @@ def test_a_deleted_state_is_not_recreated(begun):
 def test_an_output_that_is_ahead_is_refused_whole(begun, stream):
     begun.call("XADD", getattr(begun.keys, stream), "2-0", "p", "foreign")
     before = contents(begun)
-    letter = DeadLetter(b"2-0", "label", "", 1, b"")
+    letter = RejectedEntry(b"2-0", "label", "", 1, b"")
     with pytest.raises(OutputAhead, match=stream):
         begun.commit(
             commit_of([b"1-0", b"2-0"], met=[(b"2-0", b"r")], dlq=[letter], alarms=[(b"2-0", b"a")])

@@ -10,7 +10,7 @@ from online_svm.stream.prediction import LabelReport, MethodReport, ValidityRepo
 from workers.cli import progress, worker_progress
 from workers.cli.progress import push_progress
 from workers.cli.worker_progress import LoggedProgress, WorkerProgress
-from workers.feed.commit import DeadLetter
+from workers.feed.commit import RejectedEntry
 from workers.feed.position import Position
 from workers.session.answer import Outcome
 
@@ -20,7 +20,7 @@ def outcome(before, after, accuracy=None, rejected=0):
     method = MethodReport(predicted=label, svm=label, log_loss=None, brier=None, clipped=0)
     report = ValidityReport(n=after, scored=after, headline=method, venn=method, maps={})
     start, end = Position(b"1-1", before, before), Position(b"1-2", after, after - 1)
-    letters = [DeadLetter(b"1-2", "label", "y is empty", 1, b"")] * rejected
+    letters = [RejectedEntry(b"1-2", "label", "y is empty", 1, b"")] * rejected
     ids = [b"1-2"] * (after - before)
     return Outcome(start, end, ids, [], [], [], letters, [report])
 

@@ -29,7 +29,7 @@ from workers.config.settings import Limits
 from workers.feed.agreement import agreement
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.message.encode import encode_alarms, encode_report
-from workers.reading.backlog import COUNTED
+from workers.reading.stream_info import COUNTED
 
 
 @pytest.fixture

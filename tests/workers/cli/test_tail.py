@@ -15,7 +15,7 @@ from processes import Process
 from online_svm.stream.alarm import Alarm, Moved
 from workers.broker.store import Store
 from workers.message.encode import encode_alarms
-from workers.message.event import encode_said
+from workers.message.event import encode_event
 from workers.reading.answers import newest, payload
 
 OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, 0.0625, 0.03, 0.09)
@@ -126,7 +126,7 @@ def test_rejected_input_has_its_reason_and_how_it_began(alarmed, shown):
 
 
 def test_events_have_their_time_and_who_said_them(alarmed, shown):
-    said = encode_said("note", "ann@desk", 3, "deployed v2", n=1200)
+    said = encode_event("note", "ann@desk", 3, "deployed v2", {"n": 1200})
     alarmed.call("XADD", alarmed.keys.events, "1700000000000-0", "p", said)
     alarmed.call("XADD", alarmed.keys.events, "1700000000001-0", "p", "[1]")
     feed = alarmed.keys.feed

@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.errors import StateLost
-from workers.feed.kept_bytes import Added, Bounds, KeptBytes, StreamBytes, counted
-from workers.feed.marks import Mark
-from workers.feed.retention import Retention
+from workers.feed.retention import Added, ByteBounds, KeptBytes, Retention, StreamBytes, counted
 from workers.feed.state import Agreement, FeedState, initial_fields
+from workers.feed.state_fields import Mark
 
 BOUND = 3200
 
@@ -37,7 +36,7 @@ def test_after_any_commits_a_stream_holds_its_bound_or_the_last_commit_and_is_no
 def test_a_count_that_was_stored_and_read_goes_on_as_if_it_had_not_been(sizes, at):
     kept = stored = KeptBytes()
     fields = {}
-    bounds = Bounds(out=BOUND, met=BOUND // 2, dlq=100)
+    bounds = ByteBounds(out=BOUND, met=BOUND // 2, dlq=100)
     plain = KeptBytes()
     for i, size in enumerate(sizes, 1):
         added = [Added(size, b"%d-0" % i), Added(2 * size, b"%d-0" % i), None, None]
@@ -92,6 +91,6 @@ def test_what_is_held_is_not_trimmed_by_commits_but_by_who_knows_what_is_done_wi
 
 
 def test_without_a_bound_nothing_is_counted():
-    kept = KeptBytes().after([Added(counted(10, 1), b"1-0"), None, None, None], Bounds())
+    kept = KeptBytes().after([Added(counted(10, 1), b"1-0"), None, None, None], ByteBounds())
     assert kept == KeptBytes()
     assert kept.changes(KeptBytes()) == {}

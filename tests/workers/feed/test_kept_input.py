@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.feed.kept_input import SPACING, keep, known_marks
-from workers.feed.marks import Mark, encode_marks, parse_marks
 from workers.feed.position import parse_id
+from workers.feed.state_fields import Mark, encode_marks, parse_marks
 
 LEARNS = st.lists(st.booleans(), min_size=1, max_size=300)
 STEPS = st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=40)

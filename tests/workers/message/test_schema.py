@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES
-from workers.feed.commit import DeadLetter as StoredLetter
+from workers.feed.commit import RejectedEntry
 from workers.message.schema import CODES, STREAMS, DeadLetter, InputEntry, PredictionMessage
 
 ROOT = Path(__file__).parents[3]
@@ -68,7 +68,7 @@ def test_an_unknown_field_is_not_part_of_the_schema():
 
 
 def test_a_dead_letter_is_stored_with_the_fields_of_the_schema():
-    stored = set(StoredLetter.__slots__) - {"id"}  # the ID is the entry's own
+    stored = set(RejectedEntry.__slots__) - {"id"}  # the ID is the entry's own
     assert stored == set(DeadLetter.model_fields)
 
 

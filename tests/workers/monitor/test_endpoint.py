@@ -24,10 +24,9 @@ from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
-from workers.monitor.address import Address
 from workers.monitor.feed_record import FeedRecord
 from workers.monitor.health import Health
-from workers.monitor.server import CLIENT_SECONDS, CONNECTIONS, SCRAPES, Endpoint, serving
+from workers.monitor.server import CLIENT_SECONDS, CONNECTIONS, SCRAPES, Address, Endpoint, serving
 from workers.session.opening import open_store
 from workers.session.telemetry import Telemetry
 from workers.stop import Stop

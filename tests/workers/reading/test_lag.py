@@ -13,9 +13,9 @@ from workers.errors import StateLost
 from workers.feed.agreement import agreement
 from workers.feed.position import LAST_ID
 from workers.monitor.standings import Standings
-from workers.reading.backlog import COUNTED
 from workers.reading.lag import Lag, lag, lags
 from workers.reading.status import status
+from workers.reading.stream_info import COUNTED
 
 AGO = 300.0
 """Seconds for which the oldest entry waits."""

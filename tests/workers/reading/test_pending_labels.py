@@ -15,7 +15,7 @@ from workers.dashboard.excerpt import Choice, Excerpt
 from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.labels_card import LabelsCard
 from workers.errors import StateLost
-from workers.feed.pending_labels import PENDING
+from workers.feed.state_fields import PENDING
 from workers.reading.lag import lag
 from workers.reading.status import status
 from workers.session.telemetry import Telemetry

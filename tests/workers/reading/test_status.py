@@ -12,8 +12,8 @@ from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.cli.status import describe
-from workers.reading.backlog import COUNTED, backlog
 from workers.reading.status import status
+from workers.reading.stream_info import COUNTED, backlog
 from workers.scorer.asker import Asker
 from workers.stop import Stop
 

@@ -9,7 +9,7 @@ from session_steps import advance, answer_batch, refitter
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load
 from workers.errors import BadConfiguration
-from workers.feed.commit import Commit, DeadLetter
+from workers.feed.commit import Commit, RejectedEntry
 from workers.feed.position import START
 from workers.feed.retention import DOWNSTREAM, Retention
 from workers.refit.pooled_refitter import PooledRefitter
@@ -152,7 +152,7 @@ def test_the_setting_takes_the_two_policies_only():
 def test_the_store_of_a_blocking_feed_trims_no_answer(redis_url, feed):
     with open_store(feed, SETTINGS, redis_url) as store:
         assert isinstance(store, Store)
-        letter = DeadLetter(b"1-0", "label", "", 0, b"")
+        letter = RejectedEntry(b"1-0", "label", "", 0, b"")
         commit = Commit(1, START, START, [b"1-0"], [b"{}"], [(b"1-0", b"{}")], [letter])
         assert store.retained.send(commit).entries == [0, 0, 0, 1_000_000]
         assert store.retained.send(commit).entries == [0, 0, 0, 0], "not at each commit"

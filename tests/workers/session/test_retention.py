@@ -8,7 +8,7 @@ from world import CONFIG, COUNT, drain, payloads, push, rows, session
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load
-from workers.feed.commit import Commit, DeadLetter
+from workers.feed.commit import Commit, RejectedEntry
 from workers.feed.position import START, Position, parse_id
 from workers.feed.retention import Retention
 from workers.feed.state import Agreement
@@ -26,7 +26,7 @@ def commits(store, sizes, batch, before=START, epoch=1):
     for begin in range(0, len(sizes), batch):
         ids = [b"%d-0" % (before.seq + i + 1) for i in range(len(sizes[begin : begin + batch]))]
         out = [b"x" * size for size in sizes[begin : begin + batch]]
-        letters = [DeadLetter(i, "label", "y is empty", 5, b"y" * 1000) for i in ids]
+        letters = [RejectedEntry(i, "label", "y is empty", 5, b"y" * 1000) for i in ids]
         after = Position(ids[-1], before.seq + len(ids), before.n, bytes(32))
         met = [(ids[-1], b"r" * 3000)]
         store.commit(Commit(epoch, before, after, ids, out, met, letters))

@@ -31,7 +31,7 @@ from workers.feed.erased import Erased, ErasedEntry
 from workers.feed.position import START, Digest, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.reading.answers import answer
-from workers.reading.holder import check_not_in_use
+from workers.reading.registry import check_not_in_use
 from workers.session import snapshots
 from workers.session.replay import kept_positions, settings_of
 from workers.stop import Stop

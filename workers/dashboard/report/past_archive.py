@@ -14,7 +14,7 @@ from workers.dashboard.report.past_feed import (
 from workers.dashboard.reports import parsed
 from workers.feed.position import previous_id
 from workers.history.archive.reader import Archive
-from workers.message.stored import parse
+from workers.message.compact.decode import parse
 from workers.reading.alarms import known_alarms
 from workers.reading.true_labels import ANSWERED, Truth, features_of
 

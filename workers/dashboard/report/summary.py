@@ -10,7 +10,7 @@ from workers.dashboard.reports import Report, as_dict, as_list, cumulative, numb
 from workers.plural import counted
 from workers.printable import printable
 from workers.reading.alarms import RaisedAlarm
-from workers.reading.entry_time import moment
+from workers.reading.events import moment
 
 TOLD = 5
 """Alarms that have a sentence of their own, and notes."""

@@ -9,7 +9,7 @@ from workers.errors import BadConfiguration
 from workers.history.backtest.configurations import Configuration
 from workers.history.backtest.recording import Entry
 from workers.history.spreadsheet import cell
-from workers.message.stored import parse
+from workers.message.compact.decode import parse
 from workers.reading.true_labels import ANSWERED
 from workers.session.replay import Replay
 

@@ -1,10 +1,13 @@
-"""Expand the compact form of an answer to the shape of a full one, whatever bytes were stored."""
+"""Parse what a feed published, whatever bytes were stored; expand the compact form of an answer."""
 
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
+import orjson
+
 from online_svm.stream.answer_columns import COLUMNS
+from workers.message import VERSION
 from workers.message.compact.form import (
     CODED,
     CONSTANTS,
@@ -18,7 +21,6 @@ from workers.message.compact.form import (
     TEXTS,
     width,
 )
-from workers.message.version import VERSION
 
 
 class NotCompact(ValueError):
@@ -30,6 +32,31 @@ Pairs = list[list[int]]
 
 _ORDER = [column.name for column in COLUMNS if column.name != "map_intervals"]
 _UNKNOWN = {column.name: column.unknown for column in COLUMNS}
+
+
+def parse(data: bytes) -> Any:
+    """Return a published message; one in the compact form in the shape of a full answer.
+
+    Parameters
+    ----------
+    data : bytes
+        Of the field `p` of an entry; any bytes at all.
+
+    Raises
+    ------
+    ValueError
+        If they are not JSON, or have the compact form's field and are none.
+
+    Examples
+    --------
+    >>> parse(b'{"v":2,"status":"label","seq":3}')["status"]
+    'label'
+    >>> sent = b'[40,1,1,3,99,7,7,7,0,null,3,null,["a","b"],750000,500000,1000000,0,0,2.5]'
+    >>> parse(b'{"v":2,"id":"tx-1","seq":41,"c":%b}' % sent)["probability"]
+    0.75
+    """
+    message = orjson.loads(data)
+    return expand(message) if isinstance(message, dict) and KEY in message else message
 
 
 def expand(message: Message) -> Message:

@@ -1,4 +1,4 @@
-"""Encode answers in the compact form: the last part of the hot path where `payload` asks for it."""
+"""Encode answers in the form that the setting `payload` asks for, and the compact form itself."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -8,6 +8,8 @@ import numpy as np
 
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
+from workers.config.settings import Payload
+from workers.message import VERSION
 from workers.message.compact.form import (
     CODED,
     CONSTANTS,
@@ -20,13 +22,29 @@ from workers.message.compact.form import (
 )
 from workers.message.encode import encode_block
 from workers.message.json_columns import id_parts, integers, interleave, literal, numbers
-from workers.message.version import VERSION
 
 _rows = attrgetter(*(place.name for place in ROWS))
 _constants = attrgetter(*(place.name for place in CONSTANTS))
 
 _LARGE = 1e9
 """From here on a 64-bit float has no more than about six decimals."""
+
+
+def encode_answers(
+    block: PredictionBlock,
+    seqs: Sequence[int] | Ints,
+    ids: Sequence[str | None],
+    form: Payload = "full",
+) -> list[bytes]:
+    """Return the payloads of a block of predictions in a form; see `encode_block`.
+
+    Raises
+    ------
+    ValueError
+        If a number to be published is not finite.
+    """
+    encode = encode_compact if form == "compact" else encode_block
+    return encode(block, seqs, ids)
 
 
 def encode_compact(

@@ -31,11 +31,10 @@ from workers.message.schema.answer import (
     PredictionMessage,
     RejectedMessage,
 )
-from workers.message.schema.codes import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
+from workers.message.schema.base import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
 from workers.message.schema.combined import CombinedMessage, CombinedSource
-from workers.message.schema.event import EventMessage
 from workers.message.schema.input import DeadLetter, InputEntry
-from workers.message.schema.report import AlarmsMessage, MetricsMessage
+from workers.message.schema.report import AlarmsMessage, EventMessage, MetricsMessage
 from workers.message.schema.request import ReplyMessage, RequestEntry, UnavailableMessage
 
 __all__ = [

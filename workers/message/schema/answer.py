@@ -45,7 +45,7 @@ class CompactMessage(Message):
     """The same answer in the compact form, in `out` of a feed with `payload = "compact"`.
 
     Only such an answer has `c`. While warming up, and for any other entry, messages are those of
-    the full form. `workers.message.stored.parse` returns the fields of a full answer.
+    the full form. `workers.message.compact.decode.parse` returns the fields of a full answer.
     """
 
     v: Literal[2] = Field(2, description="Version of this schema.")

@@ -1,4 +1,4 @@
-"""The schema of validity reports and of alarms: what stands in `met` and `alarms`."""
+"""The schema of validity reports, alarms and events: the streams `met`, `alarms` and `events`."""
 
 from dataclasses import MISSING, fields
 from typing import Any, Literal, get_type_hints
@@ -7,6 +7,7 @@ from pydantic import Field, create_model
 
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import ValidityReport
+from workers.message.event import EventCode
 from workers.message.schema.base import Message
 
 
@@ -39,3 +40,26 @@ class AlarmsMessage(Message):
     v: Literal[2] = Field(2, description="Version of this schema.")
     seq: int = Field(ge=0, description="`seq` of the input entry.")
     alarms: list[Alarm] = Field(description="At least one.")
+
+
+class EventMessage(Message):
+    """An operational event, in `events`, which keeps about a thousand. Best effort.
+
+    Its entry ID is given by Redis, and holds the time. Events are no function of the examples and
+    no part of the digest.
+    """
+
+    v: Literal[2] = Field(2, description="Version of this schema.")
+    code: EventCode = Field(description="What happened; see the table of events.")
+    writer: str = Field(description="Name of the worker; user and host of a person.")
+    epoch: int = Field(ge=0, description="Number of writers so far, this one included.")
+    detail: str = Field(description="For a person; at most 1,000 characters.")
+    alarm: str | None = Field(
+        None, description="ID of the entry in `alarms` that was acknowledged; only there."
+    )
+    until: int | None = Field(
+        None, description="End of a silence, in milliseconds since 1970; only there."
+    )
+    n: int | None = Field(
+        None, ge=0, description="Examples learned before what a note is about; only there."
+    )

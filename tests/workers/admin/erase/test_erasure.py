@@ -29,7 +29,7 @@ from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.errors import BadConfiguration
 from workers.feed.position import OUT, chain
-from workers.reading.holder import FeedInUse
+from workers.reading.registry import FeedInUse
 from workers.stop import Stop
 
 

@@ -20,11 +20,11 @@ from online_svm.predictor.recent_headline import RecentHeadline
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.answer_columns import COLUMNS, Guarantee
 from online_svm.stream.prediction import PredictionBlock
+from workers.message.compact.decode import parse
 from workers.message.compact.encode import encode_compact
 from workers.message.compact.form import ABSENT, CONSTANTS, DERIVED, KEY, NUMBERS, ROWS, TEXTS
 from workers.message.encode import encode_block
 from workers.message.schema import CompactMessage
-from workers.message.stored import parse
 
 HALF = 0.5000001e-6  # of the last decimal
 

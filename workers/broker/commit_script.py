@@ -1,7 +1,9 @@
-"""Turn the refusal of a commit into an error; commit.lua lists the replies."""
+"""Keys and arguments of a commit, and the errors that its refusals mean; commit.lua lists them."""
 
 from collections.abc import Mapping, Sequence
 
+from workers.broker.pipeline import Argument
+from workers.broker.retained_outputs import Trimming
 from workers.errors import (
     BatchChanged,
     Fenced,
@@ -12,9 +14,61 @@ from workers.errors import (
     StateLost,
     WrongKeyType,
 )
-from workers.feed.commit import Commit
+from workers.feed.commit import Commit, SnapshotMove
 from workers.feed.keys import FeedKeys
-from workers.feed.position import Position
+from workers.feed.position import Position, next_id
+from workers.feed.state_fields import encode_marks
+
+
+def keys_of(commit: Commit, keys: FeedKeys) -> list[str]:
+    """Return the keys of a commit."""
+    named = [keys.state, keys.input, *keys.outputs]
+    if commit.move is None:
+        return named
+    return [*named, *commit.move.newest.keys(keys), *commit.move.dropped]
+
+
+def arguments_of(commit: Commit, trimming: Trimming, reads_input: bool) -> list[Argument]:
+    """Return the arguments of a commit.
+
+    Parameters
+    ----------
+    commit : Commit
+    trimming : Trimming
+    reads_input : bool
+        Whether the feed answers what is in `in`.
+    """
+    after, move = commit.after, commit.move
+    args: list[Argument] = [commit.epoch, commit.before.cursor]
+    args += [after.seq, after.n, after.digest.hex()]
+    args += trimming.entries
+    args += [(next_id(last) or last) if last else b"" for last in trimming.upto]
+    args += [int(reads_input)]
+    args += [b"", 0] if move is None else [move.trim, move.newest.parts]
+    fields = {**commit.fields, **trimming.counts, **({} if move is None else _pointers(move))}
+    args += [len(fields), len(commit.ids)]
+    args += [len(commit.met), len(commit.alarms), len(commit.dlq)]
+    for field in fields.items():
+        args += field
+    answers: list[Argument] = [b""] * (2 * len(commit.ids))
+    answers[::2], answers[1::2] = commit.ids, commit.out
+    args += answers
+    for pair in (*commit.met, *commit.alarms):
+        args += pair
+    for dead_letter in commit.dlq:
+        args += (dead_letter.id, dead_letter.code, dead_letter.reason)
+        args += (dead_letter.size, dead_letter.head)
+    return args
+
+
+def _pointers(move: SnapshotMove) -> dict[str, bytes]:
+    """Return the fields of the state that name the snapshots after a move."""
+    previous = b"" if move.previous is None else move.previous.encode()
+    return {
+        "snapshot": move.newest.encode(),
+        "previous": previous,
+        "marks": encode_marks(move.marks),
+    }
 
 
 def refused(
