@@ -1,6 +1,7 @@
 """A command whose reply is read later."""
 
 import socket
+from contextlib import closing
 
 import pytest
 import redis
@@ -14,19 +15,29 @@ from workers.stop import Stop
 
 @pytest.fixture
 def connection(redis_url):
-    connection = Connection(redis_url, Stop())
-    yield connection
-    connection.close()
+    with closing(Connection(redis_url, Stop())) as connection:
+        yield connection
 
 
-def test_a_connection_that_broke_is_told_by_the_receiver(connection, redis_url):
+@pytest.fixture
+def other(redis_url):
+    with closing(Connection(redis_url, Stop())) as connection:
+        yield connection
+
+
+@pytest.fixture
+def broken(connection, other):
+    """A connection that broke after two commands were sent, the first of which waits for ever."""
     number = connection.call("CLIENT", "ID")
-    sent = connection.send("XREAD", "BLOCK", 0, "STREAMS", "none", "$")
-    other = Connection(redis_url, Stop())
+    sent = [connection.send("XREAD", "BLOCK", 0, "STREAMS", "none", "$"), connection.send("PING")]
     assert other.call("CLIENT", "KILL", "ID", number) == 1
-    other.close()
+    return connection, sent
+
+
+def test_a_connection_that_broke_is_told_by_the_receiver(broken):
+    connection, sent = broken
     with pytest.raises(Unavailable, match="does not answer"):
-        connection.receive(sent)
+        connection.receive(sent[0])
     assert connection.call("ECHO", "again") == b"again"
 
 
@@ -36,9 +47,10 @@ def test_several_replies_may_be_under_way_and_each_is_kept_for_its_command(conne
     assert [connection.receive(each) for each in sent] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-def test_an_error_belongs_to_its_own_command(connection):
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_an_error_belongs_to_its_own_command(connection, replicas):
     connection.call("SET", "text", "no number")
-    wrong = connection.send("INCR", "text")
+    wrong = connection.send("INCR", "text", replicas=replicas)
     right = connection.send("ECHO", "fine")
     assert connection.receive(right) == b"fine"
     with pytest.raises(WorkerError, match="not an integer"):
@@ -64,13 +76,9 @@ def test_a_large_argument_arrives_as_it_is(connection):
     assert connection.receive(written) == b"OK"
 
 
-def test_replies_that_a_broken_connection_cannot_bring_are_asked_for_again(connection, redis_url):
-    number = connection.call("CLIENT", "ID")
-    sent = [connection.send("XREAD", "BLOCK", 0, "STREAMS", "none", "$"), connection.send("PING")]
+def test_replies_that_a_broken_connection_cannot_bring_are_asked_for_again(broken):
+    connection, sent = broken
     connection.patience = 10.0
-    other = Connection(redis_url, Stop())
-    assert other.call("CLIENT", "KILL", "ID", number) == 1
-    other.close()
     assert connection.receive(sent[1])
     assert connection.failures == 1
 
@@ -89,37 +97,24 @@ def test_no_reply_goes_to_another_command_where_a_send_fails(redis_url):
     pipeline.close()
 
 
-def test_a_reply_is_not_waited_for_beyond_the_one_that_is_asked_for(connection, redis_url):
+def test_a_reply_is_not_waited_for_beyond_the_one_that_is_asked_for(connection, other):
     first = connection.send("ECHO", "first")
     later = connection.send("XREAD", "BLOCK", 0, "STREAMS", "later", "$")
     assert connection.receive(first) == b"first"
     assert later.reply is None
     assert later.error is None
-    other = Connection(redis_url, Stop())
     other.call("XADD", "later", "*", "a", "b")
-    other.close()
     assert connection.receive(later)[0][0] == b"later"
 
 
-def test_a_write_that_no_replica_acknowledges_is_done_and_is_not_confirmed(connection, redis_url):
+def test_a_write_that_no_replica_acknowledges_is_done_and_is_not_confirmed(connection):
     with pytest.raises(Unavailable, match="NOREPLICAS 0 of 1 replicas have acknowledged"):
         connection.receive(connection.send("SET", "acknowledged", "no", replicas=1))
     assert connection.call("GET", "acknowledged") == b"no"
     assert connection.retries == {"noreplicas": 1}
 
 
-def test_an_error_of_a_write_that_replicas_should_have_is_told_and_the_next_reply_is_its_own(
-    connection,
-):
-    connection.call("SET", "text", "no number")
-    wrong = connection.send("INCR", "text", replicas=1)
-    right = connection.send("ECHO", "fine")
-    assert connection.receive(right) == b"fine"
-    with pytest.raises(WorkerError, match="not an integer"):
-        connection.receive(wrong)
-
-
-def test_replies_that_have_arrived_are_read_and_no_other_is_waited_for(connection, redis_url):
+def test_replies_that_have_arrived_are_read_and_no_other_is_waited_for(connection, other):
     here = [connection.send("ECHO", "1"), connection.send("ECHO", "2")]
     later = connection.send("XREAD", "BLOCK", 0, "STREAMS", "arrives", "$")
     assert not any(connection.has_reply(sent) for sent in (*here, later))
@@ -130,21 +125,15 @@ def test_replies_that_have_arrived_are_read_and_no_other_is_waited_for(connectio
     assert not connection.has_reply(later)
     connection.read_arrived(())
     assert [connection.receive(sent) for sent in here] == [b"1", b"2"]
-    other = Connection(redis_url, Stop())
     other.call("XADD", "arrives", "*", "a", "b")
-    other.close()
     connection.read_arrived(stop.wait_for(connection.descriptors, 10.0))
     assert connection.has_reply(later)
     assert connection.descriptors == []
     assert connection.receive(later)[0][0] == b"arrives"
 
 
-def test_a_connection_that_broke_brings_no_reply_and_is_not_waited_for(connection, redis_url):
-    number = connection.call("CLIENT", "ID")
-    sent = [connection.send("XREAD", "BLOCK", 0, "STREAMS", "none", "$"), connection.send("PING")]
-    other = Connection(redis_url, Stop())
-    assert other.call("CLIENT", "KILL", "ID", number) == 1
-    other.close()
+def test_a_connection_that_broke_brings_no_reply_and_is_not_waited_for(broken):
+    connection, sent = broken
     connection.read_arrived(Stop().wait_for(connection.descriptors, 10.0))
     assert all(connection.has_reply(each) for each in sent)
     assert connection.descriptors == []
@@ -153,11 +142,10 @@ def test_a_connection_that_broke_brings_no_reply_and_is_not_waited_for(connectio
 
 
 def test_a_reply_that_does_not_come_in_time_is_a_failure_of_that_name(redis_url):
-    connection = Connection(redis_url, Stop(), timeout=0.05)
-    with pytest.raises(Unavailable, match="does not answer"):
-        connection.call("XREAD", "BLOCK", 0, "STREAMS", "none", "$")
-    assert connection.retries == {"timeout": 1}
-    connection.close()
+    with closing(Connection(redis_url, Stop(), timeout=0.05)) as connection:
+        with pytest.raises(Unavailable, match="does not answer"):
+            connection.call("XREAD", "BLOCK", 0, "STREAMS", "none", "$")
+        assert connection.retries == {"timeout": 1}
 
 
 def test_commands_sent_together_go_at_once_and_each_has_its_reply(connection, monkeypatch):
@@ -173,9 +161,7 @@ def test_commands_sent_together_go_at_once_and_each_has_its_reply(connection, mo
     assert connection.call("ECHO", "alone") == b"alone"
 
 
-def test_commands_sent_together_over_a_broken_connection_fail_and_later_ones_do_not(
-    connection, redis_url
-):
+def test_commands_sent_together_over_a_broken_connection_fail_and_later_ones_do_not(connection):
     connection.call("PING")
     connection._last.client.connection._sock.shutdown(socket.SHUT_RDWR)
     sent = connection.send_all([("ECHO", "a"), ("ECHO", "b")])

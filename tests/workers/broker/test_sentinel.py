@@ -60,8 +60,8 @@ def test_a_sentinel_that_is_behind_leads_to_no_replica(watched):
     replica = next(node for node in watched.nodes if node.role() == "slave")
     before = nodes._url
     nodes._url = f"redis://{replica.address}/0"
-    with Store(watched.url, "f", patience=10.0) as store:
-        assert store.length(store.keys.input) == 30
+    with Store(watched.url, "behind", patience=10.0) as store:
+        assert store.length(store.keys.input) == 0
         assert store.retries == {"readonly": 1}
     assert nodes._url == before
 

@@ -249,24 +249,6 @@ def test_what_redis_says_cannot_forge_a_second_line(served):
     assert (status, text) == (503, f"refits: of {served.feed}: a HTTP/1.1 200 OK\\x1b[2J\n")
 
 
-def test_clients_that_say_nothing_keep_nobody_else_waiting_for_ever(served):
-    with ExitStack() as opened:
-        for _ in range(CONNECTIONS - 1):
-            address = (served.address.host, served.address.port)
-            opened.enter_context(socket.create_connection(address))
-        assert served.get("/livez") == (200, "ok\n")
-
-
-def test_a_probe_is_answered_at_once_beside_clients_that_say_nothing(served):
-    with ExitStack() as opened:
-        address = (served.address.host, served.address.port)
-        for _ in range(3 * CONNECTIONS):
-            opened.enter_context(socket.create_connection(address))
-        began = time.monotonic()
-        assert served.get("/livez") == (200, "ok\n")
-        assert time.monotonic() - began < CLIENT_SECONDS / 2
-
-
 def connected(served, opened, sends=b""):
     client = socket.create_connection((served.address.host, served.address.port))
     client.sendall(sends)
@@ -282,14 +264,15 @@ def probed(served, count=20):
         assert time.monotonic() - began < CLIENT_SECONDS / 2
 
 
-@pytest.mark.parametrize("begins", [b"", b"GET /liv", b"GET /metrics HTTP/1.1\r\n"])
-def test_probes_are_answered_beside_clients_that_drip_their_request(served, begins):
+@pytest.mark.parametrize("begins", [None, b"", b"GET /liv", b"GET /metrics HTTP/1.1\r\n"])
+def test_probes_are_answered_beside_clients_that_say_nothing_or_drip_their_request(served, begins):
     ended = threading.Event()
     with ExitStack() as opened:
-        clients = [connected(served, opened, begins) for _ in range(CONNECTIONS)]
+        count = 3 * CONNECTIONS if begins is None else CONNECTIONS
+        clients = [connected(served, opened, begins or b"") for _ in range(count)]
 
         def drip():
-            while not ended.wait(0.05):
+            while begins is not None and not ended.wait(0.05):
                 for client in clients:
                     with suppress(OSError):
                         client.sendall(b"a: b\r\n" if begins.endswith(b"\n") else b"x")
@@ -337,10 +320,7 @@ def test_of_endless_headers_so_much_is_read_and_the_request_is_answered(served):
 
 def test_more_clients_than_there_is_room_for_are_turned_away(served):
     with ExitStack() as opened:
-        address = (served.address.host, served.address.port)
-        clients = [
-            opened.enter_context(socket.create_connection(address)) for _ in range(CONNECTIONS + 4)
-        ]
+        clients = [connected(served, opened) for _ in range(CONNECTIONS + 4)]
         ended = set()
         deadline = time.monotonic() + CLIENT_SECONDS / 2
         while len(ended) < 4 and time.monotonic() < deadline:
