@@ -4,17 +4,23 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from online_svm.compiled.kernels import Kernel, KernelName
-from online_svm.svm.base import StreamClassifier
+from online_svm.svm.base import MarginClassifier
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.hyperparameters import class_penalties, positive, scale_gamma
-from online_svm.types import Floats, Ints
+from online_svm.svm.validation import (
+    check_same_classes,
+    checked_examples,
+    class_codes,
+    declared_classes,
+)
+from online_svm.types import Floats
 
 
-class OnlineSVC(StreamClassifier):
+class OnlineSVC(MarginClassifier):
     """Support vector classifier that learns more examples and forgets the oldest, exactly.
 
     After each call it is the machine that `sklearn.svm.SVC` would be on the examples held, to the
@@ -92,6 +98,52 @@ class OnlineSVC(StreamClassifier):
         self.class_weight = class_weight
         self.cache_mb = cache_mb
 
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget everything, and learn all these examples together.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+
+        Raises
+        ------
+        InvalidInput
+            If X is not a finite matrix, or y holds fewer than two classes.
+        InvalidConfig
+            If a parameter is out of its range.
+        """
+        rows, labels = checked_examples(self, X, y)
+        self._start(rows, declared_classes(labels))
+        return self._learn(rows, labels)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn more examples; what was learned stays.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like of shape (K,), optional
+            All labels that will ever come. Needed in the first call unless its y holds them all.
+            As long as one class only was seen, a machine answers +1 if it is its own, else -1.
+
+        Raises
+        ------
+        InvalidInput
+            If X is not a finite matrix of as many features as before, a label is not one of the
+            classes, or there are fewer than two classes.
+        InvalidConfig
+            If a parameter is out of its range.
+        """
+        is_first = not hasattr(self, "_machine")
+        rows, labels = checked_examples(self, X, y, reset=is_first)
+        if is_first:
+            self._start(rows, declared_classes(labels, classes))
+        else:
+            check_same_classes(self.classes_, classes)
+        return self._learn(rows, labels)
+
     def forget(self, n: int) -> Self:
         """Forget the n examples learned first.
 
@@ -103,6 +155,11 @@ class OnlineSVC(StreamClassifier):
         check_is_fitted(self)
         self._machine.forget(n)
         return self._solve()
+
+    @property
+    def n_held_(self) -> int:
+        """Examples held."""
+        return len(self._machine)
 
     @property
     def dual_objective_(self) -> Floats:
@@ -121,9 +178,10 @@ class OnlineSVC(StreamClassifier):
             cache_mb=self.cache_mb,
         )
 
-    def _learn_more(self, X: Floats, codes: Ints) -> None:
+    def _learn(self, X: Floats, labels: NDArray[Any]) -> Self:
+        codes = class_codes(self.classes_, labels)
         self._machine.extend(X, codes, training=np.ones(len(X), dtype=np.bool_))
-        self._solve()
+        return self._solve()
 
     def _solve(self) -> Self:
         machine = self._machine
