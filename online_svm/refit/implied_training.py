@@ -1,17 +1,13 @@
-"""Training the banks of the implied map on a proper training set; see `implied`."""
+"""Training the banks of the implied map on a proper training set; see `implied_map`."""
 
 import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
-from online_svm.svm.exact.batch_solver import fixed_rows
-from online_svm.svm.exact.kernel_cache import Rows
 from online_svm.svm.exact.rolling_machine import TOLERANCE
-from online_svm.svm.implied.class_path import class_weights
 from online_svm.svm.implied.packed_bank import PackedBank
-from online_svm.svm.implied.vote_bank import ImpliedBank
-from online_svm.svm.kernel_model import KernelModel
-from online_svm.types import Bools, Floats, Ints
+from online_svm.svm.implied.vote_bank import BankPlan, fit_banks
+from online_svm.types import Floats, Ints
 
 CACHE_MB = 200.0  # as `RollingMachine`; the rows are given back after each refit
 # Pair steps of a whole bank, as many as one `RollingMachine` may take: a machine needs hundreds,
@@ -53,27 +49,7 @@ def train_banks(
     array([[0.91, 0.09],
            [0.5 , 0.5 ]])
     """
-    positives = [1] if n_classes == 2 else range(n_classes)
-    if not len(codes):
-        return (_unanimous(kernel, X.shape[1], MODELS, 0.0),) * len(positives)
-    rows = fixed_rows(kernel, X, CACHE_MB)
-    return tuple(_train(config, kernel, rows, codes == k) for k in positives)
-
-
-def _train(config: PredictorConfig, kernel: Kernel, rows: Rows, positive: Bools) -> PackedBank:
-    m = MODELS
-    if positive.all() or not positive.any():
-        return _unanimous(kernel, rows.points.shape[1], m, 1.0 if positive.all() else -1.0)
-    penalties = np.full(len(positive), config.C)
-    bank = ImpliedBank.fit(
-        kernel, rows, positive, penalties, m, tol=TOLERANCE, max_steps=MOST_STEPS // m
-    )
-    z, z_rest = class_weights(m, bank.odds, "balanced")
-    return PackedBank.pack(bank.model, z * config.C, -z_rest * config.C)
-
-
-def _unanimous(kernel: Kernel, dimension: int, m: int, decision: float) -> PackedBank:
-    """Return a bank that did not see two sides: every machine decides alike everywhere."""
-    decisions = np.full(m, decision)
-    model = KernelModel.build(kernel, np.empty((0, dimension)), np.empty((m, 0)), decisions)
-    return PackedBank.pack(model, np.ones(m), -np.ones(m))
+    plan = BankPlan(MODELS, tol=TOLERANCE, max_steps=MOST_STEPS // MODELS)
+    penalties = np.full(n_classes, config.C)
+    banks = fit_banks(kernel, X, codes, penalties, plan, CACHE_MB)
+    return tuple(bank.packed() for bank in banks)

@@ -14,7 +14,7 @@ from online_svm.compiled.kernels import Kernel, KernelName
 from online_svm.errors import InvalidConfig
 from online_svm.svm.hyperparameters import class_penalties, positive, positive_integer, scale_gamma
 from online_svm.svm.implied.class_path import Weighting
-from online_svm.svm.implied.vote_bank import adjusted, fit_banks
+from online_svm.svm.implied.vote_bank import BankPlan, ImpliedBank, adjusted, fit_banks
 from online_svm.svm.validation import (
     checked_examples,
     checked_rows,
@@ -139,20 +139,13 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         self.classes_ = declared_classes(labels)
         codes = class_codes(self.classes_, labels)
         self.gamma_ = scale_gamma(self.gamma, rows)
-        self._banks = fit_banks(
-            Kernel(self.kernel, self.gamma_, self.degree, self.coef0),
-            rows,
-            codes,
-            class_penalties(self.C, self.class_weight, self.classes_, codes),
-            self.n_models,
-            self.weighting,
-            self.tol,
-            self.max_steps,
-            self.cache_mb,
-        )
+        kernel = Kernel(self.kernel, self.gamma_, self.degree, self.coef0)
+        penalties = class_penalties(self.C, self.class_weight, self.classes_, codes)
+        plan = BankPlan(self.n_models, self.weighting, self.tol, self.max_steps)
+        banks = fit_banks(kernel, rows, codes, penalties, plan, self.cache_mb)
+        self._banks = [bank.packed() for bank in banks]
         self._isotonic: OneAgainstAll | None = None
-        self._finish(codes)
-        return self
+        return self._finish(banks, codes)
 
     def calibrate(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Let `predict_proba` pass its estimates through isotonic regression on held-out examples.
@@ -240,12 +233,13 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
                 f"weighting: {self.weighting!r} is unknown; use 'balanced' or 'prior'"
             )
 
-    def _finish(self, codes: Ints) -> None:
-        self.odds_ = np.array([bank.odds for bank in self._banks])
-        self.n_iter_ = max(bank.steps for bank in self._banks)
+    def _finish(self, banks: tuple[ImpliedBank, ...], codes: Ints) -> Self:
+        self.odds_ = np.array([bank.odds for bank in banks])
+        self.n_iter_ = max(bank.steps for bank in banks)
         self._odds_factors = self._wanted_odds(codes) / self.odds_
         if self.n_iter_ >= self.max_steps:
             warn_of_max_steps(self.max_steps, self.tol)
+        return self
 
     def _wanted_odds(self, codes: Ints) -> Floats:
         """Return the prior odds of each bank's positive class that `predict_proba` is to assume."""

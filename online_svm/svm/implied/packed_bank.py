@@ -8,13 +8,17 @@ reaches or leaves its bound, and only free coefficients are kept for each machin
 from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
 from online_svm.compiled.kernels import BLOCK, Kernel, Shape, kernel_row
 from online_svm.storage.arrays import check_floats, check_indices, require
-from online_svm.svm.implied.votes import shares_of
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints, Values
+
+# A point this close to a surface lies on it: far finer than the machines are solved, but coarser
+# than the roundings of a decision value whose exact value is 0 by symmetry.
+ON_SURFACE = 1e-9
 
 
 class Packing(NamedTuple):
@@ -117,7 +121,26 @@ class PackedBank:
 
     def shares(self, X: Floats) -> Floats:
         """Return (positive votes + 1) / (m + 2) for each row; on a surface a vote counts half."""
-        return shares_of(self.decisions(X))
+        twice = (self.sides(X).astype(np.int64) + 1).sum(axis=1)
+        return np.asarray((twice + 2) / (2.0 * (len(self.packing.intercept) + 2)))
+
+    def sides(self, X: Floats) -> NDArray[np.int8]:
+        """Return the side of each surface a row lies on, shape (n, m): +1, -1, or 0 on it."""
+        scores = self.decisions(X)
+        return (scores > ON_SURFACE).astype(np.int8) - (scores < -ON_SURFACE).astype(np.int8)
+
+    def crossings(self, X: Floats) -> Ints:
+        """Return how often the vote changes along z, from "negative" at z = 0 to "positive" at 1.
+
+        Once is as it should be. More means that surfaces cross and a look-up of the posterior by
+        surface would find several values.
+        """
+        sides = self.sides(X)
+        last, count = np.full(len(sides), -1, dtype=np.int8), np.zeros(len(sides), dtype=np.int64)
+        for column in (*sides.T, np.ones(len(sides), dtype=np.int8)):
+            count += (column != 0) & (column != last)
+            last = np.where(column == 0, last, column)
+        return count
 
     def state(self) -> Arrays:
         """Return the packing by name."""

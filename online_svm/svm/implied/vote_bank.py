@@ -5,17 +5,36 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.batch_solver import constant, fixed_rows
 from online_svm.svm.exact.kernel_cache import Rows
 from online_svm.svm.implied.class_path import Weighting, class_weights, follow_path
-from online_svm.svm.implied.votes import shares_of, sides
+from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.kernel_model import KernelModel
-from online_svm.types import Arrays, Bools, Floats, Ints
+from online_svm.types import Bools, Floats, Ints
 
-MAX_STEPS = 10_000_000  # pair steps of one machine
+
+@dataclass(frozen=True, slots=True)
+class BankPlan:
+    """Which machines a bank has, and how far each is solved.
+
+    Attributes
+    ----------
+    n_models : int
+        m.
+    weighting : {"balanced", "prior"}
+        See `class_weights`.
+    tol : float
+        The largest violation of optimality of a machine.
+    max_steps : int
+        Limit on the pair steps of one machine.
+    """
+
+    n_models: int
+    weighting: Weighting = "balanced"
+    tol: float = 1e-3
+    max_steps: int = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +45,8 @@ class ImpliedBank:
     ----------
     model : KernelModel
         Decision functions of the m machines.
+    highest, lowest : ndarray of shape (m,)
+        Bound on the coefficients of the positive points, and of the first negative one.
     odds : float
         r: the prior odds under which the votes estimate the posterior.
     steps : int
@@ -33,22 +54,16 @@ class ImpliedBank:
     """
 
     model: KernelModel
+    highest: Floats
+    lowest: Floats
     odds: float
     steps: int
 
     @classmethod
     def fit(
-        cls,
-        kernel: Kernel,
-        rows: Rows,
-        positive: Bools,
-        penalties: Floats,
-        n_models: int,
-        weighting: Weighting = "balanced",
-        tol: float = 1e-3,
-        max_steps: int = MAX_STEPS,
+        cls, kernel: Kernel, rows: Rows, positive: Bools, penalties: Floats, plan: BankPlan
     ) -> Self:
-        """Fit the bank.
+        """Fit the bank; over examples of one side all machines decide for it everywhere.
 
         Parameters
         ----------
@@ -56,77 +71,56 @@ class ImpliedBank:
         rows : Rows
             `fixed_rows` of the examples; several banks may share it.
         positive : ndarray of bool, shape (n,)
-            Both classes must occur.
         penalties : ndarray of shape (n,)
-            C times the weight of each example's class.
-        n_models : int
-        weighting : {"balanced", "prior"}
-        tol : float
-            The largest violation of optimality of a machine.
-        max_steps : int
-            Limit on the pair steps of one machine.
+            C times the weight of each example's class; one for all positive examples.
+        plan : BankPlan
 
         Examples
         --------
         >>> from online_svm.svm.exact.batch_solver import fixed_rows
         >>> X, kernel = np.array([[-1.0], [1.0]]), Kernel("linear")
         >>> rows = fixed_rows(kernel, X, cache_mb=1.0)
-        >>> bank = ImpliedBank.fit(kernel, rows, np.array([False, True]), np.ones(2), 3)
+        >>> positive, penalties = np.array([False, True]), np.ones(2)
+        >>> bank = ImpliedBank.fit(kernel, rows, positive, penalties, BankPlan(3)).packed()
         >>> bank.shares(np.array([[-5.0], [0.0], [5.0]]))
         array([0.2, 0.5, 0.8])
         """
-        n = len(positive)
+        m, n = plan.n_models, len(positive)
+        if positive.all() or not positive.any():
+            return cls.unanimous(kernel, rows.points.shape[1], m, 1.0 if positive.all() else -1.0)
         odds = math.fsum(penalties[positive]) / math.fsum(penalties[~positive])
-        z, z_rest = class_weights(n_models, odds, weighting)
-        betas, Fs = np.zeros((n_models, n)), np.zeros((n_models, n))
-        steps = follow_path(rows, positive, penalties, z, z_rest, tol, max_steps, betas, Fs)
+        z, z_rest = class_weights(m, odds, plan.weighting)
+        betas, Fs = np.zeros((m, n)), np.zeros((m, n))
+        steps = follow_path(
+            rows, positive, penalties, z, z_rest, plan.tol, plan.max_steps, betas, Fs
+        )
         b = [
-            _constant(positive, penalties, z[j], z_rest[j], betas[j], Fs[j])
-            for j in range(n_models)
+            _constant(positive, z[j] * penalties, z_rest[j] * penalties, betas[j], Fs[j])
+            for j in range(m)
         ]
         support = np.flatnonzero((betas != 0.0).any(axis=0))
         model = KernelModel.build(
             kernel, rows.points[support], betas[:, support], np.array(b, dtype=np.float64)
         )
-        return cls(model, odds, steps)
-
-    def signs(self, X: Floats) -> NDArray[np.int8]:
-        """Return the side of each surface a row lies on, shape (n, m): +1, -1, or 0 on it."""
-        return sides(self.model.scores(X))
-
-    def shares(self, X: Floats) -> Floats:
-        """Return (positive votes + 1) / (m + 2) for each row; on a surface a vote counts half."""
-        return shares_of(self.model.scores(X))
-
-    def crossings(self, X: Floats) -> Ints:
-        """Return how often the vote changes along z, from "negative" at z = 0 to "positive" at 1.
-
-        Once is as it should be. More means that surfaces cross and a look-up of the posterior by
-        surface would find several values.
-        """
-        signs = self.signs(X)
-        last, count = np.full(len(signs), -1, dtype=np.int8), np.zeros(len(signs), dtype=np.int64)
-        for column in (*signs.T, np.ones(len(signs), dtype=np.int8)):
-            count += (column != 0) & (column != last)
-            last = np.where(column == 0, last, column)
-        return count
-
-    def state(self) -> Arrays:
-        """Return the model's state and the odds."""
-        return {**self.model.state(), "odds": np.array([self.odds])}
+        highest, lowest = z * penalties[positive][0], -z_rest * penalties[~positive][0]
+        return cls(model, highest, lowest, odds, steps)
 
     @classmethod
-    def from_state(cls, state: Arrays, kernel: Kernel) -> Self:
-        """Return the bank that `state` describes."""
-        return cls(KernelModel.from_state(state, kernel), float(state["odds"][0]), steps=0)
+    def unanimous(cls, kernel: Kernel, dimension: int, m: int, decision: float) -> Self:
+        """Return a bank that did not see two sides: every machine decides alike everywhere."""
+        decisions = np.full(m, decision)
+        model = KernelModel.build(kernel, np.empty((0, dimension)), np.empty((m, 0)), decisions)
+        return cls(model, np.ones(m), -np.ones(m), odds=1.0, steps=0)
+
+    def packed(self) -> PackedBank:
+        """Return the bank in the form that is kept and asked."""
+        return PackedBank.pack(self.model, self.highest, self.lowest)
 
 
-def _constant(
-    positive: Bools, penalties: Floats, z: float, z_rest: float, beta: Floats, F: Floats
-) -> float:
+def _constant(positive: Bools, most: Floats, most_rest: Floats, beta: Floats, F: Floats) -> float:
     slack = np.where(positive, 1.0, -1.0) - F
-    grows = beta < np.where(positive, z * penalties, 0.0)
-    shrinks = beta > np.where(positive, 0.0, -z_rest * penalties)
+    grows = beta < np.where(positive, most, 0.0)
+    shrinks = beta > np.where(positive, 0.0, -most_rest)
     return constant(slack[grows], slack[shrinks], slack[grows & shrinks])
 
 
@@ -142,15 +136,7 @@ def adjusted(shares: Floats, factor: float) -> Floats:
 
 
 def fit_banks(
-    kernel: Kernel,
-    X: Floats,
-    codes: Ints,
-    penalties: Floats,
-    n_models: int,
-    weighting: Weighting = "balanced",
-    tol: float = 1e-3,
-    max_steps: int = MAX_STEPS,
-    cache_mb: float = 200.0,
+    kernel: Kernel, X: Floats, codes: Ints, penalties: Floats, plan: BankPlan, cache_mb: float
 ) -> tuple[ImpliedBank, ...]:
     """Return one bank for two classes (positive means class 1), else one a class against the rest.
 
@@ -159,24 +145,25 @@ def fit_banks(
     kernel : Kernel
     X : ndarray of shape (n, d)
     codes : ndarray of shape (n,)
-        Class of each example, from 0; all occur.
+        Class of each example, from 0; not every class has to occur. Without any example, every
+        vote is half.
     penalties : ndarray of shape (n_classes,)
         C times the weight of the class: an example keeps it in every bank.
-    n_models, weighting, tol, max_steps
-        See `ImpliedBank.fit`.
+    plan : BankPlan
     cache_mb : float
         Memory for the kernel rows, which all banks share, in MiB.
 
     Examples
     --------
     >>> X, codes = np.array([[-2.0], [0.0], [2.0]]), np.array([0, 1, 2])
-    >>> len(fit_banks(Kernel("rbf"), X, codes, np.ones(3), n_models=5))
+    >>> len(fit_banks(Kernel("rbf"), X, codes, np.ones(3), BankPlan(5), cache_mb=1.0))
     3
     """
-    rows = fixed_rows(kernel, X, cache_mb)
-    each = penalties[codes]
     positives = [1] if len(penalties) == 2 else range(len(penalties))
+    if not len(X):
+        half = ImpliedBank.unanimous(kernel, X.shape[1], plan.n_models, 0.0)
+        return (half,) * len(positives)
+    rows = fixed_rows(kernel, X, cache_mb)
     return tuple(
-        ImpliedBank.fit(kernel, rows, codes == k, each, n_models, weighting, tol, max_steps)
-        for k in positives
+        ImpliedBank.fit(kernel, rows, codes == k, penalties[codes], plan) for k in positives
     )

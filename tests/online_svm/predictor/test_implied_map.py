@@ -21,7 +21,7 @@ from online_svm.stream.example import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.split import training_mask
 from online_svm.svm.exact.batch_solver import fixed_rows
-from online_svm.svm.implied.vote_bank import ImpliedBank
+from online_svm.svm.implied.vote_bank import BankPlan, ImpliedBank
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.types import Floats
 
@@ -189,5 +189,5 @@ def test_a_machine_stops_where_its_slacks_are_rounding() -> None:
     X = 1e100 * (1.0 - 1e-16 * rng.integers(0, 5, size=(8, 3)).astype(np.float64))
     positive = rng.integers(0, 2, 8).astype(bool)
     kernel = Kernel("linear")
-    bank = ImpliedBank.fit(kernel, fixed_rows(kernel, X, 1.0), positive, np.ones(8), 9)
+    bank = ImpliedBank.fit(kernel, fixed_rows(kernel, X, 1.0), positive, np.ones(8), BankPlan(9))
     assert bank.steps < 10_000

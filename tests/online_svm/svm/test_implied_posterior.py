@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidConfig, InvalidInput
 from online_svm.svm.implied.class_path import class_weights
-from online_svm.svm.implied.vote_bank import ImpliedBank
+from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.svm.kernel_model import KernelModel
 
@@ -34,7 +34,7 @@ def bank_of_lines(*intercepts):
     model = KernelModel.build(
         Kernel("linear"), np.ones((1, 1)), np.ones((len(intercepts), 1)), np.array(intercepts)
     )
-    return ImpliedBank(model, odds=1.0, steps=0)
+    return PackedBank.pack(model, np.full(len(intercepts), 2.0), -np.ones(len(intercepts)))
 
 
 @pytest.mark.parametrize(("C", "gamma"), [(1.0, 0.5), (20.0, 0.05), (0.1, 2.0)])
@@ -50,7 +50,7 @@ def test_the_votes_are_those_of_separate_fits(C, gamma):
 def test_every_machine_of_the_bank_is_optimal_for_its_weights():
     X, y = blobs(2)
     model = ImpliedPosterior(n_models=19, C=5.0, gamma=0.3, tol=1e-8).fit(X, y)
-    scores = model._banks[0].model.scores(X)
+    scores = model._banks[0].decisions(X)
     for j in range(19):
         z = (j + 1) / 20
         svc = SVC(C=5.0, gamma=0.3, class_weight={0: 1 - z, 1: z}, tol=1e-9).fit(X, y)
@@ -191,16 +191,7 @@ def test_bits_depend_neither_on_the_batch_nor_on_the_cache_nor_on_the_memory_lay
     alone = np.concatenate([model.predict_proba(row[np.newaxis]) for row in X])
     assert together.tobytes() == alone.tobytes()
     again = ImpliedPosterior(n_models=19, C=10.0, cache_mb=1e-3).fit(np.asfortranarray(X), y)
-    assert again._banks[0].model.coef.tobytes() == model._banks[0].model.coef.tobytes()
     assert again.predict_proba(X).tobytes() == together.tobytes()
-
-
-def test_a_bank_returns_from_its_arrays():
-    X, y = blobs(16)
-    bank = ImpliedPosterior(n_models=9).fit(X, y)._banks[0]
-    restored = ImpliedBank.from_state(bank.state(), bank.model.kernel)
-    assert restored.shares(X).tobytes() == bank.shares(X).tobytes()
-    assert restored.odds == bank.odds
 
 
 def test_one_class_only_is_refused():

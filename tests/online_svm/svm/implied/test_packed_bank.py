@@ -5,9 +5,8 @@ import pytest
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.batch_solver import fixed_rows
-from online_svm.svm.implied.class_path import class_weights
 from online_svm.svm.implied.packed_bank import PackedBank
-from online_svm.svm.implied.vote_bank import ImpliedBank
+from online_svm.svm.implied.vote_bank import BankPlan, ImpliedBank
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Floats
 
@@ -19,9 +18,8 @@ def both(kernel: Kernel, C: float = 0.7, m: int = 21) -> tuple[ImpliedBank, Pack
     codes = rng.random(300) < 0.3
     X = rng.normal(size=(300, 5)) + 0.7 * codes[:, None]
     rows = fixed_rows(kernel, X, cache_mb=10.0)
-    bank = ImpliedBank.fit(kernel, rows, codes, np.full(300, C), m)
-    z, rest = class_weights(m, bank.odds, "balanced")
-    return bank, PackedBank.pack(bank.model, z * C, -rest * C), rng.normal(size=(203, 5))
+    bank = ImpliedBank.fit(kernel, rows, codes, np.full(300, C), BankPlan(m))
+    return bank, bank.packed(), rng.normal(size=(203, 5))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "linear", "poly", "narrow"])
@@ -30,7 +28,7 @@ def test_decisions_are_those_of_the_bank(kernel: Kernel) -> None:
     expected = bank.model.scores(X)
     scale = np.abs(expected).max()
     np.testing.assert_allclose(packed.decisions(X), expected, rtol=0, atol=1e-11 * scale)
-    np.testing.assert_array_equal(packed.shares(X), bank.shares(X))
+    np.testing.assert_array_equal(packed.sides(X), np.sign(expected))
 
 
 def test_most_coefficients_are_not_kept_one_by_one() -> None:
@@ -44,7 +42,7 @@ def test_coefficients_off_every_bound_are_kept_one_by_one() -> None:
     nowhere = np.full(21, 99.0)
     packed = PackedBank.pack(bank.model, nowhere, -nowhere)
     assert len(packed.packing.moves) == 0
-    np.testing.assert_array_equal(packed.shares(X), bank.shares(X))
+    np.testing.assert_array_equal(packed.sides(X), np.sign(bank.model.scores(X)))
 
 
 def test_a_row_is_decided_alike_alone_and_in_company() -> None:
