@@ -11,11 +11,11 @@ import numpy as np
 from online_svm.config import PredictorConfig
 from online_svm.refit.committee.committee import Committee, Window
 from online_svm.refit.crossfit import FOLDS, FoldMachines
-from online_svm.refit.held_window import Counts, HeldWindow
+from online_svm.refit.held_window import HeldWindow
 from online_svm.refit.implied_training import train_banks
 from online_svm.refit.scaling import Scaling
 from online_svm.refit.state_checks import opened
-from online_svm.refit.task import RefitResult, RefitTask
+from online_svm.refit.task import Fitted, RefitResult, RefitTask
 from online_svm.refit.window_scaling import WindowScaling
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack
@@ -24,7 +24,7 @@ from online_svm.stream.split import fold_numbers
 from online_svm.svm.exact.rolling_machine import STRICTNESS, TOLERANCE, RollingMachine
 from online_svm.svm.hyperparameters import balanced_weights
 from online_svm.svm.implied.packed_bank import PackedBank
-from online_svm.svm.probabilistic.tube import fit_tubes
+from online_svm.svm.probabilistic.tube import Targets, fit_tubes
 from online_svm.types import Bools, Floats, Ints
 
 NO_CODES: Ints = np.empty(0, dtype=np.int64)
@@ -47,24 +47,23 @@ class Learner:
 
     def refit(self, task: RefitTask) -> RefitResult:
         """Fit on the proper training set of `task` and score every available example."""
-        trains, counts = self._take(task)
+        self._refits += 1
+        trains, (forgotten, left, held) = self._held.take(task)
+        # 1. An example that has another label than before: the machines that learned it go.
+        if task.relabelled:
+            self._begin_anew()
+        # 2. The machines of a committee as they are score the new rows of T.
         if self._committee is not None:
-            return self._fit_committee(self._committee, task, trains, counts)
+            new = self._held.rows[held:][trains[held:]]
+            self._committee.foresee(self._scaling.transform(new), left, task.n_classes)
+        # 3. Where the scaling and gamma are fitted anew on T, kernels are computed anew.
         if self._scaling.is_due(trains, self._refits):
-            self._rescale(trains)
-        if self.config.learner == "psvm":
-            return self._fit_tubes(task, trains)
-        machine = self._advance(task, counts[0], trains)
-        machine.set_penalties(self._penalties(task, trains))
-        machine.solve()
-        return RefitResult(
-            freeze=task.freeze,
-            model=machine.model(),
-            scaling=self._scaling.scaling,
-            calibration_scores=machine.observer_values(),
-            training_scores=machine.training_values(),
-            banks=self._train_banks(task, trains),
-        )
+            self._scaling.fit(self._held.rows, trains)
+            self._begin_anew()
+        # 4. The model, and its scores of the available examples.
+        fitted = self._fit(task, trains, forgotten)
+        scaling, banks = self._scaling.scaling, self._train_banks(task, trains)
+        return RefitResult(task.freeze, fitted.model, scaling, *fitted[1:], banks)
 
     def state(self) -> bytes:
         """Return everything that `from_state` continues from, byte for byte."""
@@ -113,64 +112,36 @@ class Learner:
         return learner
 
     def _begin_anew(self) -> None:
-        """Give up machines that learned an example with a label that it no longer has."""
+        """Give up the machines; the next are solved from nothing."""
         self._machine = None
         if self._committee is not None:
             self._committee.begin_anew()
 
-    def _rescale(self, trains: Bools) -> None:
-        """Fit the scaling and gamma on T; the kernel is computed anew."""
-        self._scaling.fit(self._held.rows, trains)
-        self._machine = None
+    def _fit(self, task: RefitTask, trains: Bools, forgotten: int) -> Fitted:
+        if self.config.learner == "psvm":
+            return self._fit_tubes(task, trains)
+        penalties = self._penalties(task, trains)
+        if self._committee is not None:
+            self._n_classes = task.n_classes
+            window = Window(self._scaling.transform(self._held.rows), task.codes, trains)
+            return self._committee.fit(window, forgotten, penalties, self._scaling.gamma)
+        machine = self._advance(task, forgotten, trains)
+        machine.set_penalties(penalties)
+        machine.solve()
+        return Fitted(machine.model(), machine.observer_values(), machine.training_values())
 
-    def _take(self, task: RefitTask) -> tuple[Bools, Counts]:
-        """Hold the examples of a task; return which of them are in T, and what became of others."""
-        self._refits += 1
-        taken = self._held.take(task)
-        if task.relabelled:
-            self._begin_anew()
-        return taken
-
-    def _fit_committee(
-        self, committee: Committee, task: RefitTask, trains: Bools, counts: Counts
-    ) -> RefitResult:
-        """Fit the committee on T, and score every available example by it."""
-        forgotten, left, held = counts
-        # 1. The machines as they are score the new rows of T.
-        new = self._held.rows[held:][trains[held:]]
-        committee.foresee(self._scaling.transform(new), left, task.n_classes)
-        # 2. They learn them.
-        if self._scaling.is_due(trains, self._refits):
-            self._rescale(trains)
-            committee.begin_anew()
-        window = Window(self._scaling.transform(self._held.rows), task.codes, trains)
-        committee.advance(window, forgotten, self._penalties(task, trains), self._scaling.gamma)
-        self._n_classes = task.n_classes
-        banks = self._train_banks(task, trains)
-        # 3. Sigmoids and stack are frozen with them.
-        model, calibration, training = committee.fitted(window)
-        scaling = self._scaling.scaling
-        return RefitResult(task.freeze, model, scaling, calibration, training, banks)
-
-    def _fit_tubes(self, task: RefitTask, trains: Bools) -> RefitResult:
+    def _fit_tubes(self, task: RefitTask, trains: Bools) -> Fitted:
         """Fit a P-SVM on T, from nothing, and score every available example by it."""
         assert task.probs is not None
         X = self._scaling.transform(self._held.rows)
         signs = np.where(task.codes < 0, 0.0, 2.0 * task.codes - 1.0)
         prices = np.append(self._penalties(task, trains), self.config.C_prob)[task.codes]
-        model = fit_tubes(
-            self._scaling.kernel, X[trains], signs[trains], task.probs[trains], prices[trains],
-            self.config.eta, STRICTNESS * TOLERANCE,
-        )  # fmt: skip
-        scores = model.scores(X)
-        return RefitResult(
-            freeze=task.freeze,
-            model=model,
-            scaling=self._scaling.scaling,
-            calibration_scores=scores[~trains],
-            training_scores=scores[trains],
-            banks=self._train_banks(task, trains),
+        targets = Targets.of(
+            signs[trains], task.probs[trains], prices[trains], prices[trains], self.config.eta
         )
+        model = fit_tubes(self._scaling.kernel, X[trains], targets, STRICTNESS * TOLERANCE)
+        scores = model.scores(X)
+        return Fitted(model, scores[~trains], scores[trains])
 
     def _advance(
         self, task: RefitTask, forgotten: int, trains: Bools

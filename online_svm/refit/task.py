@@ -5,7 +5,7 @@ process (`InlineRefitter`) or in another, which alone then needs the solver.
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.refit.committee.model import CommitteeModel
@@ -82,6 +82,20 @@ class RefitTask:
             probs=arrays.get("probs"),
             relabelled=header["relabelled"],
         )
+
+
+class Fitted(NamedTuple):
+    """A model, and its scores of the available examples; see `RefitResult`.
+
+    Attributes
+    ----------
+    model : KernelModel or CommitteeModel
+    calibration_scores, training_scores : ndarray
+    """
+
+    model: KernelModel | CommitteeModel
+    calibration_scores: Floats
+    training_scores: Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ A refit goes through these calls, in this order:
 
     committee.foresee(X, left, n_classes)   the machines as they are score the new rows of T
     committee.begin_anew()                  only where the scaling is fitted anew: new machines
-    committee.advance(window, ...)          examples leave and join; each machine at its optimum
-    committee.fitted(window)                sigmoids and stack of those scores, frozen in a model
+    committee.fit(window, ...)              examples leave and join; each machine at its optimum;
+                                            sigmoids and stack of those scores, frozen in a model
 
 No label but those of T is looked at, so a model is independent of the calibration set.
 """
@@ -19,6 +19,7 @@ from online_svm.refit.committee.logistic_machine import LogisticMachine
 from online_svm.refit.committee.members import MEMBERS, Member
 from online_svm.refit.committee.model import CommitteeModel, member_scores
 from online_svm.refit.committee.stack import Stack
+from online_svm.refit.task import Fitted
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import Header, State
 from online_svm.svm.exact.rolling_machine import TOLERANCE, RollingMachine
@@ -47,22 +48,6 @@ class Window(NamedTuple):
     X: Floats
     codes: Ints
     trains: Bools
-
-
-class Fitted(NamedTuple):
-    """A model, and its scores of the available examples.
-
-    Attributes
-    ----------
-    model : CommitteeModel
-    calibration_scores : ndarray of shape (n_calibration, S)
-    training_scores : ndarray of shape (n_training, S)
-        Made of what the members said before they learned the example, where they did.
-    """
-
-    model: CommitteeModel
-    calibration_scores: Floats
-    training_scores: Floats
 
 
 class Committee:
@@ -109,8 +94,8 @@ class Committee:
         """Give up the machines, whose rows are scaled otherwise from now on; keep the scores."""
         self._machines, self._models = [], ()
 
-    def advance(self, window: Window, forgotten: int, penalties: Floats, gamma: float) -> None:
-        """Bring every machine to its optimum over the rows of T.
+    def fit(self, window: Window, forgotten: int, penalties: Floats, gamma: float) -> Fitted:
+        """Return the model of all members, at their optimum over the rows of T, and its scores.
 
         Parameters
         ----------
@@ -122,6 +107,11 @@ class Committee:
         gamma : float
             That of the settings.
         """
+        self._advance(window, forgotten, penalties, gamma)
+        return self._stacked(window)
+
+    def _advance(self, window: Window, forgotten: int, penalties: Floats, gamma: float) -> None:
+        """Bring every machine to its optimum over the rows of T."""
         self._models = ()
         if not self._machines:
             shape = (self._n_classes, window.X.shape[1])
@@ -137,7 +127,7 @@ class Committee:
             machine.set_penalties(own)
             machine.solve()
 
-    def fitted(self, window: Window) -> Fitted:
+    def _stacked(self, window: Window) -> Fitted:
         """Return the model of all members with its sigmoids and stack, and its scores."""
         # 1. What the members say of the examples now, and said before they learned them.
         models = self._made()

@@ -148,33 +148,27 @@ def solve_targets(rows: Rows, targets: Targets, tol: float, max_steps: int) -> S
     return Solution(beta, _constant(targets, beta, F), objective, steps, done)
 
 
-def fit_tubes(
-    kernel: Kernel, X: Floats, y: Floats, prob: Floats, price: Floats, eta: float, tol: float
-) -> KernelModel:
-    """Return the P-SVM of labels y in {-1, +1}, and of `prob` where y is 0.
+def fit_tubes(kernel: Kernel, X: Floats, targets: Targets, tol: float) -> KernelModel:
+    """Return the P-SVM that meets `targets` at the rows of X, shape (n, d), as far as it pays.
 
     Parameters
     ----------
     kernel : Kernel
     X : ndarray of shape (n, d)
-    y, prob : ndarray of shape (n,)
-    price : ndarray of shape (n,)
-        Of leaving what the label or the probability asks for.
-    eta : float
+    targets : Targets
     tol : float
         The largest violation of optimality.
 
     Examples
     --------
     >>> X, y = np.array([[-2.0], [0.5], [2.0]]), np.array([-1.0, 0.0, 1.0])
-    >>> prob, price = np.array([np.nan, 0.6, np.nan]), np.full(3, 10.0)
-    >>> model = fit_tubes(Kernel("linear"), X, y, prob, price, 0.05, 1e-6)
+    >>> targets = Targets.of(y, np.array([np.nan, 0.6, np.nan]), 10.0, 10.0, eta=0.05)
+    >>> model = fit_tubes(Kernel("linear"), X, targets, 1e-6)
     >>> model.scores(X)[:, 0].round(3)
     array([-1.106,  0.21 ,  1.   ])
     """
     if not len(X):  # as for any class that is absent from T
         return KernelModel.build(kernel, X, np.empty((1, 0)), np.full(1, -1.0))
-    targets = Targets.of(y, prob, price, price, eta)
     found = solve_targets(fixed_rows(kernel, X, CACHE_MB), targets, tol, MAX_STEPS)
     support = np.flatnonzero(found.beta)
     return KernelModel.build(
