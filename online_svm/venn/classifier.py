@@ -20,8 +20,7 @@ from online_svm.svm.validation import (
 )
 from online_svm.types import Floats, Ints
 from online_svm.venn.latest import LatestSet
-from online_svm.venn.multiprobability import multiprobabilities
-from online_svm.venn.protocol import VennAnswers
+from online_svm.venn.protocol import VennAnswers, multiprobabilities
 from online_svm.venn.registry import VennScheme
 from online_svm.venn.scorers import make_scorer
 

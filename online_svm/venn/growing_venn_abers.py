@@ -5,8 +5,7 @@ from typing_extensions import override
 
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
-from online_svm.stream.tail import Tail
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 from online_svm.venn.pooled_scores import (
     PooledScores,
     insert,
@@ -63,9 +62,8 @@ class AbersSet(VennSet):
     def __init__(
         self, n_known: int, scores: Floats, codes: Ints, n_classes: int, limit: int | None
     ) -> None:
-        first = 0 if limit is None else max(0, len(codes) - limit)
-        self._n_known, self._n_classes, self._limit = n_known, n_classes, limit
-        self._scores, self._codes = Tail(scores[first:]), Tail(codes[first:])
+        super().__init__(scores, codes, limit)
+        self._n_known, self._n_classes = n_known, n_classes
         known = self.codes < n_known
         positive = np.array([1]) if scores.shape[1] == 1 else np.arange(scores.shape[1])
         self._lists = pooled(self.scores[known], self.codes[known, None] == positive)
@@ -74,16 +72,6 @@ class AbersSet(VennSet):
     @override
     def reason(self) -> str | None:
         return None if self._n_known == 2 else NO_JOINT
-
-    @property
-    @override
-    def scores(self) -> Floats:
-        return self._scores.held
-
-    @property
-    @override
-    def codes(self) -> Ints:
-        return self._codes.held
 
     @override
     def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
@@ -104,26 +92,17 @@ class AbersSet(VennSet):
         joint: Floats = np.stack([1.0 - pairs[:, 0], pairs[:, 0]], axis=2)
         return joint
 
-    @override
-    def state(self) -> Arrays:
-        return {"scores": self.scores, "codes": self.codes}
-
     def _meet(self, scores: Floats, codes: Ints) -> tuple[Floats, Ints]:
         """Return p0 and p1 of each row and list, shape (m, S, 2), and the sizes met."""
-        size, joining = len(self._codes), int(np.count_nonzero(codes >= 0))
-        self._scores.extend(joining)
-        self._codes.extend(joining)
-        self._lists = with_room(self._lists, joining)
+        size = self._join(scores, codes)
+        self._lists = with_room(self._lists, len(self.codes) - size)
         pairs = np.empty((*scores.shape, 2))
         sizes = np.empty(len(codes), dtype=np.int64)
-        work = np.empty((4, size + joining + 1), dtype=np.int64)
         gone = _answer(
-            scores, codes, size, self._scores.held, self._codes.held,
-            -1 if self._limit is None else self._limit, self._n_known,
-            self._lists, work, pairs, sizes,
+            scores, codes, size, self.scores, self.codes, self._limit, self._n_known,
+            self._lists, pairs, sizes,
         )  # fmt: skip
-        self._scores.drop_before(self._scores.first + gone)
-        self._codes.drop_before(self._codes.first + gone)
+        self._leave(gone)
         return pairs, sizes
 
 
@@ -172,14 +151,14 @@ def _sums(values: Floats) -> Floats:
 @jit
 def _answer(
     scores: Floats, codes: Ints, size: int, held: Floats, held_codes: Ints, limit: int,
-    n_known: int, lists: PooledScores, work: Ints, pairs: Floats, sizes: Ints,
+    n_known: int, lists: PooledScores, pairs: Floats, sizes: Ints,
 ) -> int:  # fmt: skip
     """Answer and join in turn, `size` examples being held at first; return how many left.
 
-    The rows that join are written to `held` and `held_codes` behind those.
+    Those that join follow them in `held` and `held_codes`.
     """
-    gone, stop = 0, size
-    n_lists = scores.shape[1]
+    gone, n_lists = 0, scores.shape[1]
+    work = np.empty((4, len(held) + 1), dtype=np.int64)
     for i in range(len(codes)):
         # 1. Answer: the isotonic value for either label of this example, class by class.
         sizes[i] = lists.sizes[0]
@@ -188,16 +167,13 @@ def _answer(
         if codes[i] < 0:
             continue
         # 2. Join the calibration set.
-        for g in range(n_lists):
-            held[stop, g] = scores[i, g]
-        held_codes[stop] = codes[i]
         if codes[i] < n_known:
             for g in range(n_lists):
                 positive = 1 if n_lists == 1 else g
                 insert(lists, g, scores[i, g], int(codes[i] == positive))
-        stop += 1
+        size += 1
         # 3. The oldest leaves where the window is full.
-        if limit >= 0 and stop - gone > limit:
+        if limit >= 0 and size - gone > limit:
             if held_codes[gone] < n_known:
                 for g in range(n_lists):
                     positive = 1 if n_lists == 1 else g

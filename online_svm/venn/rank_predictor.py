@@ -4,10 +4,8 @@ import numpy as np
 from typing_extensions import override
 
 from online_svm.compiled.jit import jit
-from online_svm.stream.tail import Tail
-from online_svm.types import Arrays, Floats, Ints
-from online_svm.venn.multiprobability import multiprobabilities
-from online_svm.venn.protocol import VennAnswers, VennSet
+from online_svm.types import Floats, Ints
+from online_svm.venn.protocol import VennAnswers, VennSet, multiprobabilities
 from online_svm.venn.sorted_scores import (
     SortedScores,
     empty_lists,
@@ -46,8 +44,6 @@ class RankedSet(VennSet):
     ([3], [1], [[0.0, 0.5]])
     """
 
-    reason = None
-
     def __init__(
         self,
         n_known: int,
@@ -57,23 +53,12 @@ class RankedSet(VennSet):
         n_classes: int,
         limit: int | None,
     ) -> None:
-        first = 0 if limit is None else max(0, len(codes) - limit)
-        self._n_bins, self._n_classes, self._limit = n_bins, n_classes, limit
-        self._scores, self._codes = Tail(scores[first:]), Tail(codes[first:])
-        self._lists = empty_lists(n_known, len(codes) - first)
+        super().__init__(scores, codes, limit)
+        self._n_bins, self._n_classes = n_bins, n_classes
+        self._lists = empty_lists(n_known, len(self.codes))
         own, strengths = svm_classes(self.scores), class_scores(self.scores)
         for k in range(n_known):
             fill(self._lists, k, strengths[own == k], self.codes[own == k])
-
-    @property
-    @override
-    def scores(self) -> Floats:
-        return self._scores.since(self._scores.first)
-
-    @property
-    @override
-    def codes(self) -> Ints:
-        return self._codes.since(self._codes.first)
 
     @override
     def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
@@ -84,28 +69,20 @@ class RankedSet(VennSet):
         met, _ = self._meet(scores, np.full(len(scores), -1))
         return multiprobabilities(met)
 
-    @override
-    def state(self) -> Arrays:
-        return {"scores": self.scores, "codes": self.codes}
-
     def _meet(self, scores: Floats, codes: Ints) -> tuple[Ints, Ints]:
         """Return the label counts of each row's category in turn, and the categories."""
-        joins = codes >= 0
-        joining = int(np.count_nonzero(joins))
-        self._scores.append(scores[joins])
-        self._codes.append(codes[joins])
+        size = self._join(scores, codes)
+        joining = len(self.codes) - size
         self._lists = with_room(self._lists, joining)
         met = np.zeros((len(codes), self._n_classes), dtype=np.int64)
         categories = np.empty(len(codes), dtype=np.int64)
         oldest = self.scores[:joining]  # no more than join can leave
         gone = _answer(
-            svm_classes(scores), class_scores(scores), codes, len(self.codes) - joining,
-            svm_classes(oldest), class_scores(oldest), self.codes,
-            -1 if self._limit is None else self._limit,
+            svm_classes(scores), class_scores(scores), codes, size,
+            svm_classes(oldest), class_scores(oldest), self.codes, self._limit,
             self._lists, self._n_bins, met, categories,
         )  # fmt: skip
-        self._scores.drop_before(self._scores.first + gone)
-        self._codes.drop_before(self._codes.first + gone)
+        self._leave(gone)
         return met, categories
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from online_svm.errors import InvalidInput
 from online_svm.types import Arrays, Floats, Ints
-from online_svm.venn.count_predictor import CountedSet
+from online_svm.venn.counted_set import CountedSet
 from online_svm.venn.growing_venn_abers import AbersSet
 from online_svm.venn.protocol import VennSet
 from online_svm.venn.rank_predictor import RankedSet

@@ -14,7 +14,7 @@ OTHER_WORDS = {
 WHOLES = {"OnlinePredictor.restore", "Combiner.restore", "AnsweringState.restore"}
 """Those that make an archive of themselves: `snapshot` and `restore` are their public names."""
 
-CONTINUED_BY_THE_SCHEME = {"VennSet", "CountedSet", "RankedSet", "AbersSet", "CalibrationSet"}
+CONTINUED_BY_THE_SCHEME = {"VennSet", "CountedSet"}
 """A Venn predictor's state is continued by `VennScheme.from_state`, which knows its kind."""
 
 CONTINUED_BY_NAME = {"ClassMap", "Headline", "VennHeadline"}

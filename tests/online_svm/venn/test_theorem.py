@@ -1,22 +1,16 @@
 """The one promise: the distribution that the true label picks is calibrated."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.rolling_machine import RollingMachine
-from online_svm.venn.calibration_set import CalibrationSet
-from online_svm.venn.growing_venn_abers import AbersSet
-from online_svm.venn.multiprobability import intervals, mean_points, multiprobabilities
-from online_svm.venn.protocol import VennSet
-from online_svm.venn.rank_predictor import RankedSet
-from online_svm.venn.taxonomy import (
-    ClassTaxonomy,
-    QuantileTaxonomy,
-    Taxonomy,
-    class_scores,
-    margins,
-)
+from online_svm.venn.counted_set import CountedSet
+from online_svm.venn.protocol import VennSet, intervals, mean_points, multiprobabilities
+from online_svm.venn.registry import VennScheme
+from online_svm.venn.taxonomy import QuantileTaxonomy, class_scores, margins
 
 DRAWS = 20_000
 CALIBRATION = 12  # small, so that the categories are small: there a wrong formula shows
@@ -44,64 +38,41 @@ def is_calibrated(distributions: np.ndarray, truth: np.ndarray) -> bool:
     return bool(np.all(np.abs(difference.mean(axis=0)) < 4 * error))
 
 
-def make_class(n_classes: int, training: np.ndarray) -> Taxonomy:
-    return ClassTaxonomy(n_classes)
-
-
-def make_quantiles(n_classes: int, training: np.ndarray) -> Taxonomy:
-    return QuantileTaxonomy(n_classes, 3, class_scores, training)
-
-
-def make_margins(n_classes: int, training: np.ndarray) -> Taxonomy:
-    return QuantileTaxonomy(n_classes, 3, margins, training)
-
-
-def make_ranks(n_classes: int, scores: np.ndarray, codes: np.ndarray) -> VennSet:
-    return RankedSet(n_classes, 3, scores, codes, n_classes, None)
-
-
-def make_abers(n_classes: int, scores: np.ndarray, codes: np.ndarray) -> VennSet:
-    return AbersSet(n_classes, scores, codes, n_classes, None)
+def begin(
+    taxonomy: str, n_classes: int, training: np.ndarray
+) -> Callable[[np.ndarray, np.ndarray], VennSet]:
+    """Return what makes the Venn predictor of a taxonomy over a calibration set."""
+    strength = {"class-quantile": class_scores, "margin": margins}.get(taxonomy)
+    if strength is None:
+        scheme = VennScheme(taxonomy, 3, n_classes, n_classes, None)
+        return lambda scores, codes: scheme.begin(training, scores, codes)
+    fixed = QuantileTaxonomy(n_classes, 3, strength, training)  # once, not for each draw
+    return lambda scores, codes: CountedSet(fixed, scores, codes, n_classes, None)
 
 
 @pytest.mark.parametrize(
-    ("make", "n_classes"),
-    [(make_class, 2), (make_class, 3), (make_class, 4), (make_quantiles, 3), (make_margins, 3)],
-)
-def test_the_distribution_picked_by_the_true_label_is_calibrated(make, n_classes: int) -> None:
-    rng = np.random.default_rng(n_classes)
-    machine = trained_machine(rng, n_classes)
-    taxonomy = make(n_classes, machine.training_values())
-    X, codes = draw(rng, DRAWS * (CALIBRATION + 1), n_classes)
-    categories = taxonomy.categories(machine.model().scores(X)).reshape(DRAWS, -1)
-    codes = codes.reshape(DRAWS, -1)
-    shape, empty = (taxonomy.n_categories, n_classes), np.empty((CALIBRATION, 0))
-    met = np.concatenate([
-        CalibrationSet(empty, k[:-1], y[:-1], shape, None).answer(empty[:1], k[-1:], y[-1:])
-        for k, y in zip(categories, codes, strict=True)
-    ])  # fmt: skip
-    truth = codes[:, -1]
-    assert is_calibrated(multiprobabilities(met)[np.arange(DRAWS), truth], truth)
-    # The test has the power to see a wrong pick: the distribution of one fixed label fails it.
-    assert not is_calibrated(multiprobabilities(met)[:, 0], truth)
-
-
-@pytest.mark.parametrize(("make", "n_classes"), [(make_ranks, 2), (make_ranks, 3), (make_abers, 2)])
-def test_it_is_calibrated_too_where_the_categories_depend_on_the_calibration_set(
-    make, n_classes: int
+    ("taxonomy", "n_classes"),
+    [
+        ("class", 2), ("class", 3), ("class", 4), ("class-quantile", 3), ("margin", 3),
+        ("class-rank", 2), ("class-rank", 3), ("venn-abers", 2),
+    ],
+)  # fmt: skip
+def test_the_distribution_picked_by_the_true_label_is_calibrated(
+    taxonomy: str, n_classes: int
 ) -> None:
     rng = np.random.default_rng(n_classes)
     machine = trained_machine(rng, n_classes)
+    make = begin(taxonomy, n_classes, machine.training_values())
     X, codes = draw(rng, DRAWS * (CALIBRATION + 1), n_classes)
     # Rounded, so that the ties occur that a rule for ranks has to get right.
     scores = machine.model().scores(X).round(1).reshape(DRAWS, CALIBRATION + 1, -1)
     codes = codes.reshape(DRAWS, -1)
     joint = np.concatenate([
-        make(n_classes, s[:-1], y[:-1]).multiprobabilities(s[-1:])
-        for s, y in zip(scores, codes, strict=True)
+        make(s[:-1], y[:-1]).multiprobabilities(s[-1:]) for s, y in zip(scores, codes, strict=True)
     ])  # fmt: skip
     truth = codes[:, -1]
     assert is_calibrated(joint[np.arange(DRAWS), truth], truth)
+    # The test has the power to see a wrong pick: the distribution of one fixed label fails it.
     assert not is_calibrated(joint[:, 0], truth)
 
 

@@ -6,7 +6,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm.venn.calibration_set import CalibrationSet
+from online_svm.venn.counted_set import CountedSet
+
+
+class Named:
+    """The taxonomy whose score is the category."""
+
+    n_categories = 3
+
+    def categories(self, scores: np.ndarray) -> np.ndarray:
+        return scores[:, 0].astype(np.int64)
+
 
 PAIRS = st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 3)), max_size=60)
 
@@ -32,16 +42,14 @@ def test_counts_are_those_of_the_newest_examples_before_each_answer(
             held.append((category, code))
 
     pairs = np.array(first, dtype=np.int64).reshape(-1, 2)
-    kept = CalibrationSet(np.zeros((len(pairs), 1)), pairs[:, 0], pairs[:, 1], (3, 4), limit)
+    kept = CountedSet(Named(), pairs[:, :1] * 1.0, pairs[:, 1], 4, limit)
     stream = np.array(later, dtype=np.int64).reshape(-1, 2)
     bounds = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    met = [
-        kept.answer(np.zeros((b - a, 1)), stream[a:b, 0], stream[a:b, 1])
-        for a, b in pairwise(bounds)
-    ]
-    np.testing.assert_array_equal(
-        np.concatenate(met), np.array(expected, dtype=np.int64).reshape(-1, 4)
-    )
+    answers = [kept.answer(stream[a:b, :1] * 1.0, stream[a:b, 1]) for a, b in pairwise(bounds)]
+    met = np.array(expected, dtype=np.int64).reshape(-1, 4)
+    lower = np.concatenate([each.lower for each in answers])
+    np.testing.assert_array_equal(lower, met / (met.sum(axis=1, keepdims=True) + 1))
     newest = held if limit is None else held[-limit:]
-    assert list(zip(kept.categories.tolist(), kept.codes.tolist(), strict=True)) == newest
-    assert kept.counts.sum() == len(newest) == len(kept)
+    categories = kept.state()["categories"].tolist()
+    assert list(zip(categories, kept.codes.tolist(), strict=True)) == newest
+    assert kept.counts.sum() == len(newest)
