@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from online_svm.errors import InvalidInput
 from online_svm.stream.split import Parts, is_refit_due, parts, training_mask
-from online_svm.stream.tail import Tail
 from online_svm.svm.validation import (
     check_same_classes,
     checked_examples,
@@ -210,7 +209,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self._scheme = VennScheme(self.taxonomy, self.taxonomy_bins, k, k, self.window)
         self._scorer = make_scorer(self.estimator, classes, self.window)
         self._n = 0
-        self._codes = Tail(np.empty(0, dtype=np.int64))
         self._latest: LatestSet | None = None
 
     def _step(self, row: Floats, code: Ints, bounds: Floats) -> None:
@@ -229,21 +227,20 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
 
     def _hold(self, rows: Floats, codes: Ints) -> Floats | None:
         """Hold rows that come next; return their scores by the present machine, if any."""
-        self._codes.append(codes)
         trains = None
         if self.split != "oldest":
-            stop = self._codes.stop
-            trains = training_mask(self.split, stop - len(codes), stop, self.train_fraction)
+            stop = self._n + len(codes)
+            trains = training_mask(self.split, self._n, stop, self.train_fraction)
         return self._scorer.extend(rows, codes, trains)
 
     def _refit(self) -> Parts:
         """Train on the proper training set of the newest examples; the others calibrate."""
         start = 0 if self.window is None else max(0, self._n - self.window)
-        if start > self._codes.first:
-            self._scorer.forget(start - self._codes.first)
-            self._codes.drop_before(start)
+        too_old = len(self._scorer.codes) - (self._n - start)
+        if too_old > 0:
+            self._scorer.forget(too_old)
         split = parts(self.split, start, self._n, self.train_fraction)
-        codes = self._codes.since(start)
+        codes = self._scorer.codes
         # The labels that calibrate have no say in whether there is an answer: it would not be
         # calibrated then.
         if self._latest is None and len(np.unique(codes[split.training])) < 2:
@@ -255,7 +252,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
 
     def _warn_of_missing(self, split: Parts) -> None:
         """Name the classes that one of the parts lacks."""
-        codes = self._codes.since(self._codes.first)
+        codes = self._scorer.codes
         for part, index, so in (
             ("proper training set", split.training, "it will hardly be predicted"),
             ("calibration set", split.calibration, "its probability rests on no example of it"),

@@ -1,6 +1,7 @@
 """The machine under an inductive Venn predictor: trained on T, it scores everything it holds."""
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,25 @@ from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats, Ints
 
 
-class ExampleScorer(Protocol):
+class ExampleScorer(ABC):
     """Holds examples in order of arrival and scores them by what it was last trained on."""
 
+    def __init__(self) -> None:
+        self._rows: Tail | None = None
+        self._codes = Tail(np.empty(0, dtype=np.int64))
+
+    @property
+    def rows(self) -> Floats:
+        """The rows held, shape (n, d)."""
+        assert self._rows is not None
+        return self._rows.held
+
+    @property
+    def codes(self) -> Ints:
+        """Their classes, shape (n,)."""
+        return self._codes.held
+
+    @abstractmethod
     def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
         """Hold more examples and return their scores; None before the first training.
 
@@ -28,15 +45,28 @@ class ExampleScorer(Protocol):
 
     def forget(self, count: int) -> None:
         """Give up the oldest examples."""
+        assert self._rows is not None
+        self._rows.drop_before(self._rows.first + count)
+        self._codes.drop_before(self._codes.first + count)
 
+    @abstractmethod
     def train(self, parts: Parts) -> Floats:
         """Train on a part of the held examples; return the scores of the others."""
 
+    @abstractmethod
     def training_scores(self) -> Floats:
         """Return the scores of T, right after `train`, shape (n_training, n_scores)."""
 
+    @abstractmethod
     def score(self, X: Floats) -> Floats:
         """Return the scores of other examples, shape (m, n_scores)."""
+
+    def _hold(self, X: Floats, codes: Ints) -> None:
+        if self._rows is None:
+            self._rows = Tail(X)
+        else:
+            self._rows.append(X)
+        self._codes.append(codes)
 
 
 def make_scorer(estimator: Any, classes: NDArray[Any], window: int | None) -> ExampleScorer:
@@ -44,39 +74,6 @@ def make_scorer(estimator: Any, classes: NDArray[Any], window: int | None) -> Ex
     if estimator is None or type(estimator) is OnlineSVC:
         return MachineScorer(estimator or OnlineSVC(), classes, window)
     return EstimatorScorer(estimator, classes)
-
-
-class HeldExamples:
-    """The examples that a scorer holds, and their classes, in order of arrival."""
-
-    def __init__(self) -> None:
-        self._rows: Tail | None = None
-        self._codes = Tail(np.empty(0, dtype=np.int64))
-
-    def append(self, X: Floats, codes: Ints) -> None:
-        """Hold more examples."""
-        if self._rows is None:
-            self._rows = Tail(X)
-        else:
-            self._rows.append(X)
-        self._codes.append(codes)
-
-    def forget(self, count: int) -> None:
-        """Give up the rows and codes of the oldest `count` examples."""
-        assert self._rows is not None
-        self._rows.drop_before(self._rows.first + count)
-        self._codes.drop_before(self._codes.first + count)
-
-    @property
-    def rows(self) -> Floats:
-        """The rows, shape (n, d)."""
-        assert self._rows is not None
-        return self._rows.since(self._rows.first)
-
-    @property
-    def codes(self) -> Ints:
-        """The classes, shape (n,)."""
-        return self._codes.since(self._codes.first)
 
 
 class MachineScorer(ExampleScorer):
@@ -93,23 +90,23 @@ class MachineScorer(ExampleScorer):
     """
 
     def __init__(self, svc: OnlineSVC, classes: NDArray[Any], window: int | None) -> None:
+        super().__init__()
         self._svc, self._classes, self._window = svc, classes, window
         self._machine: RollingMachine | None = None
-        self._held = HeldExamples()
         self._fitted_on = 0
         # What cannot work is refused here, before anything is learned.
         positive(svc.tol, "tol")
         self._kernel(np.empty((0, 1)))
-        self._penalties(self._held.codes)
+        self._penalties(self.codes)
 
     @override
     def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
-        self._held.append(X, codes)
+        self._hold(X, codes)
         return None if self._machine is None else self._machine.extend(X, codes, training=trains)
 
     @override
     def forget(self, count: int) -> None:
-        self._held.forget(count)
+        super().forget(count)
         if self._machine is not None:
             self._machine.forget(count)
 
@@ -123,7 +120,7 @@ class MachineScorer(ExampleScorer):
         elif size > machine.n_training:
             machine.promote(size - machine.n_training)
         if self._svc.class_weight is not None:
-            machine.set_penalties(self._penalties(self._held.codes[parts.training]))
+            machine.set_penalties(self._penalties(self.codes[parts.training]))
         machine.solve()
         return machine.observer_values()
 
@@ -138,7 +135,7 @@ class MachineScorer(ExampleScorer):
         return self._machine.model().scores(X)
 
     def _new_machine(self, parts: Parts) -> RollingMachine:
-        svc, X = self._svc, self._held.rows
+        svc, X = self._svc, self.rows
         machine = RollingMachine(
             self._kernel(X[parts.training]),
             np.full(len(self._classes), float(svc.C)),
@@ -148,7 +145,7 @@ class MachineScorer(ExampleScorer):
         )
         mask = np.zeros(len(X), dtype=np.bool_)
         mask[parts.training] = True
-        machine.extend(X, self._held.codes, training=mask)
+        machine.extend(X, self.codes, training=mask)
         return machine
 
     def _kernel(self, X: Floats) -> Kernel:
@@ -170,25 +167,21 @@ class EstimatorScorer(ExampleScorer):
     """
 
     def __init__(self, estimator: Any, classes: NDArray[Any]) -> None:
+        super().__init__()
         self._estimator, self._classes = estimator, classes
-        self._held = HeldExamples()
         self._fitted: Any = None
         self._present: Ints = np.empty(0, dtype=np.int64)
         self._training: slice | Bools = slice(0)
 
     @override
     def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
-        self._held.append(X, codes)
+        self._hold(X, codes)
         return None if len(self._present) == 0 else self.score(X)
-
-    @override
-    def forget(self, count: int) -> None:
-        self._held.forget(count)
 
     @override
     def train(self, parts: Parts) -> Floats:
         """Fit a clone of the estimator on a part of the held examples; score the others."""
-        X, codes = self._held.rows, self._held.codes
+        X, codes = self.rows, self.codes
         self._training = parts.training
         labels = codes[self._training]
         self._present = np.unique(labels)
@@ -198,7 +191,7 @@ class EstimatorScorer(ExampleScorer):
 
     @override
     def training_scores(self) -> Floats:
-        return self.score(self._held.rows[self._training])
+        return self.score(self.rows[self._training])
 
     @override
     def score(self, X: Floats) -> Floats:
