@@ -15,8 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from online_svm.refit.committee.logistic_machine import LogisticMachine
-from online_svm.refit.committee.members import MEMBERS, Member
+from online_svm.refit.committee.members import MEMBERS, LogisticMachine, Member
 from online_svm.refit.committee.model import CommitteeModel, member_scores
 from online_svm.refit.committee.stack import Stack
 from online_svm.refit.task import Fitted

@@ -13,7 +13,7 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.predictor.implied_map import implied_probabilities
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit import implied_training, learner, window_scaling
+from online_svm.refit import implied_training, learner, scaling
 from online_svm.refit.implied_training import train_banks
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitResult, RefitTask
@@ -29,7 +29,7 @@ from online_svm.types import Floats
 @pytest.fixture(autouse=True)
 def _small_banks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a bank nine machines, to count them one by one, and let every refit fit the scaling."""
-    monkeypatch.setattr(window_scaling, "RESCALE_EVERY", 1)
+    monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
     if "huge_features" not in request.node.name:
         monkeypatch.setattr(implied_training, "MODELS", 9)
 

@@ -16,7 +16,7 @@ from online_svm import config as settings
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit import learner, window_scaling
+from online_svm.refit import learner, scaling
 from online_svm.storage.container import pack, unpack
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
@@ -156,7 +156,7 @@ def test_intervals_are_those_of_the_specification_read_literally(
     schedule: dict[str, Any], split: str, n_classes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learner, "TOLERANCE", 1e-6)
-    monkeypatch.setattr(window_scaling, "RESCALE_EVERY", 1)
+    monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
     X, labels = stream(160, n_classes)
     classes = [f"c{k}" for k in range(n_classes)]
     config = PredictorConfig(

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit import learner, window_scaling
+from online_svm.refit import learner, scaling
 from online_svm.stream.example import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.stream.split import is_early_refit, is_refit_due, training_mask
@@ -142,7 +142,7 @@ def test_answers_are_those_of_the_specification_read_literally(
     schedule: tuple[int | None, int, int], split: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learner, "TOLERANCE", 1e-8)
-    monkeypatch.setattr(window_scaling, "RESCALE_EVERY", 1)
+    monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
     window, every, lag = schedule
     config = PredictorConfig(
         **BASE, window=window, refit_every=every, refit_lag=lag, split=split, gamma=0.3,
@@ -164,8 +164,8 @@ def test_with_labels_only_the_scores_are_those_of_the_svm(
     kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learner, "TOLERANCE", 1e-7)
-    monkeypatch.setattr(window_scaling, "DEGREE", 2)
-    monkeypatch.setattr(window_scaling, "COEF0", 1.0)
+    monkeypatch.setattr(scaling, "DEGREE", 2)
+    monkeypatch.setattr(scaling, "COEF0", 1.0)
     X, labels, _ = stream(160, share=0.0)
     shared: dict[str, Any] = {
         "classes": ("a", "b"), "window": 70, "refit_every": 30, "kernel": kernel,

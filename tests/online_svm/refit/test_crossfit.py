@@ -12,7 +12,7 @@ from online_svm.calibration.estimators import PlattScaling
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit import learner, window_scaling
+from online_svm.refit import learner, scaling
 from online_svm.refit.crossfit import FOLDS, FoldMachines
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitResult, RefitTask
@@ -61,7 +61,7 @@ def test_scores_are_those_of_machines_fitted_one_by_one_without_each_fold(
     n_classes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learner, "TOLERANCE", 1e-7)
-    monkeypatch.setattr(window_scaling, "RESCALE_EVERY", 1)
+    monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
     X, codes, labels = stream(260, n_classes)
     config = config_of(refit_lag=0, metrics_every=10**6)
     predictor = OnlinePredictor(config)

@@ -7,7 +7,7 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.refit import learner as learning
-from online_svm.refit import window_scaling
+from online_svm.refit import scaling
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.stream.split import training_mask
@@ -89,7 +89,7 @@ def test_scores_are_those_of_the_model_it_returns(
 def test_the_scaling_is_fitted_when_T_has_doubled_and_at_every_nth_refit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(window_scaling, "RESCALE_EVERY", 7)
+    monkeypatch.setattr(scaling, "RESCALE_EVERY", 7)
     learner = Learner(PredictorConfig(window=80, split="oldest"))
     scalings = [learner.refit(task).scaling for task in tasks()]
     changes = [i + 1 for i in range(1, 8) if scalings[i] is not scalings[i - 1]]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from online_svm.refit.committee.logistic_machine import INTERCEPT_RIDGE, LogisticMachine
+from online_svm.refit.committee.members import INTERCEPT_RIDGE, LogisticMachine
 from online_svm.refit.committee.ridge_logistic import fit_ridge_logistic
 
 
