@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from session_steps import OwnRefits
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -14,8 +13,6 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit import learner, scaling
 from online_svm.refit.crossfit import FOLDS, FoldMachines
-from online_svm.refit.learner import Learner
-from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import fold_numbers, window_parts
 from online_svm.types import Floats, Ints
@@ -116,37 +113,6 @@ def test_answers_do_not_depend_on_the_batch_size(changes: Any, n_classes: int) -
         predictor = OnlinePredictor(config_of(**changes))
         assert run(predictor, X, labels, size) == expected
         assert predictor.snapshot() == whole.snapshot()
-
-
-def test_a_restored_predictor_continues_byte_for_byte() -> None:
-    X, _, labels = stream(200)
-    whole = OnlinePredictor(config_of(metrics_every=10**6))
-    expected = run(whole, X, labels, 200)
-    for cut in (0, 15, 40, 50, 79, 121, 165):
-        first = OnlinePredictor(config_of(metrics_every=10**6))
-        second = OnlinePredictor(config_of(metrics_every=10**6))
-        run(first, X[:cut], labels[:cut], 20)
-        second.restore(first.snapshot())
-        assert second.snapshot() == first.snapshot()
-        assert run(second, X[cut:], labels[cut:], 20) == expected[cut:]
-        assert second.snapshot() == whole.snapshot()
-
-
-def test_a_refit_in_another_process_changes_no_bit() -> None:
-    X, _, labels = stream(170)
-    inline = OnlinePredictor(config_of())
-    expected = run(inline, X, labels, 20)
-    with OwnRefits(config_of()) as refitter:
-        apart = OnlinePredictor(config_of(), refitter)
-        assert run(apart, X, labels, 20) == expected
-        assert apart.snapshot() == inline.snapshot()
-
-
-def test_a_result_survives_the_pipe() -> None:
-    X, codes, _ = stream(60, 3)
-    result = Learner(config_of()).refit(RefitTask(0, 60, 0, X, codes, np.ones(3)))
-    assert RefitResult.from_state(result.state()).state() == result.state()
-    assert result.calibration_scores.shape == result.training_scores.shape == (60, 3)
 
 
 def test_the_guarantee_is_approximate_and_says_why() -> None:

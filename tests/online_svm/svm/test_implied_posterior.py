@@ -194,21 +194,6 @@ def test_bits_depend_neither_on_the_batch_nor_on_the_cache_nor_on_the_memory_lay
     assert again.predict_proba(X).tobytes() == together.tobytes()
 
 
-def test_one_class_only_is_refused():
-    with pytest.raises(InvalidInput, match="y: one class only"):
-        ImpliedPosterior().fit([[0.0], [1.0]], [1, 1])
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_features_that_are_not_finite_are_refused(value):
-    with pytest.raises(InvalidInput, match="Input X contains"):
-        ImpliedPosterior().fit([[0.0], [value]], [0, 1])
-    model = ImpliedPosterior(n_models=3).fit([[0.0], [1.0]], [0, 1])
-    for method in (model.predict_proba, model.vote_shares, model.crossings):
-        with pytest.raises(InvalidInput, match="Input X contains"):
-            method([[value]])
-
-
 def test_a_label_that_was_not_fitted_cannot_calibrate():
     model = ImpliedPosterior(n_models=3).fit([[0.0], [1.0]], ["a", "b"])
     with pytest.raises(InvalidInput, match="label 'c' is not one of"):

@@ -1,8 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -92,25 +89,6 @@ def test_heavy_imbalance_ends_at_the_optimum(class_weight):
     assert_same_optimum(online, X[:800], y[:800], X[800:], class_weight)
 
 
-@given(
-    events=st.lists(st.tuples(st.booleans(), st.integers(1, 60)), min_size=1, max_size=12),
-    seed=st.integers(0, 100),
-)
-@settings(max_examples=30, deadline=None, derandomize=True)
-def test_any_sequence_of_learning_and_forgetting_ends_at_the_optimum_of_svc(events, seed):
-    X, y = problem(1000, seed)
-    online, first, last = OnlineSVC(gamma=0.3), 0, 0
-    for learns, count in events:
-        if learns:
-            online.partial_fit(X[last : last + count], y[last : last + count], classes=[0, 1])
-            last += count
-        elif last - first > count:
-            online.forget(count)
-            first += count
-    if len(np.unique(y[first:last])) == 2:
-        assert_same_optimum(online, X[first:last], y[first:last], X[:50])
-
-
 def test_a_stretch_of_one_class_scores_that_class_until_the_other_comes():
     X, y = problem(100)
     online = OnlineSVC(gamma=0.3).partial_fit(X[y == 1], y[y == 1], classes=[0, 1])
@@ -160,11 +138,6 @@ def test_fitting_again_forgets_what_was_held():
     fresh = OnlineSVC(gamma=0.3).fit(X[:50], y[:50])
     assert online.n_held_ == 50
     np.testing.assert_array_equal(online.decision_function(X), fresh.decision_function(X))
-
-
-def test_a_clone_is_not_fitted():
-    X, y = problem(50)
-    assert not hasattr(clone(OnlineSVC(C=2.0).fit(X, y)), "classes_")
 
 
 @pytest.mark.parametrize(

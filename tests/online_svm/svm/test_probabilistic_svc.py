@@ -229,15 +229,6 @@ def test_three_labels_without_prob_are_refused_with_the_way_out():
         ProbabilisticSVC().fit([[0.0], [1.0], [2.0]], [-1, 0, 1])
 
 
-@pytest.mark.parametrize("value", [NAN, np.inf])
-def test_features_that_are_not_finite_are_refused_in_fit_and_in_predict(value):
-    with pytest.raises(InvalidInput, match="Input X contains"):
-        ProbabilisticSVC().fit([[0.0], [value]], [-1, 1])
-    model = ProbabilisticSVC().fit([[0.0], [1.0]], [-1, 1])
-    with pytest.raises(InvalidInput, match="Input X contains"):
-        model.predict_proba([[value]])
-
-
 @pytest.mark.parametrize(
     "setting", [{"C": 0.0}, {"C_prob": -1.0}, {"tol": NAN}, {"gamma": "auto"}, {"kernel": "sinc"}]
 )

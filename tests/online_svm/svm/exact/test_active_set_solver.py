@@ -1,7 +1,5 @@
 """The active set is a matter of speed: after every step the optimum holds over all variables."""
 
-import copy
-
 import numpy as np
 import pytest
 from sklearn.svm import SVC
@@ -108,22 +106,6 @@ def test_the_kernel_matrix_of_the_active_set_follows_the_points():
     assert np.count_nonzero(active.place[0] != VACANT) == len(slots) > 0
     expected = machine.kernel(points[slots], points[slots])
     np.testing.assert_array_equal(active.K[0][np.ix_(places, places)], expected)
-
-
-@pytest.mark.parametrize("cache_mb", [200.0, 0.01])
-def test_a_copy_continues_bit_for_bit_whatever_the_cache_holds(cache_mb):
-    X, codes = stream(400, 3)
-    machine = rolling(KERNELS[0], np.ones(3), X, codes, 250)
-    for i in range(250, 300):
-        roll(machine, X, codes, i)
-    state = machine.state()
-    state.header["cache_mb"] = cache_mb
-    other = RollingMachine.from_state(copy.deepcopy(state))
-    for i in range(300, 400):
-        roll(machine, X, codes, i)
-        roll(other, X, codes, i)
-        assert machine.decision_values().tobytes() == other.decision_values().tobytes()
-        assert machine.coefficients().tobytes() == other.coefficients().tobytes()
 
 
 def test_the_place_of_a_largest_number_is_that_of_the_first():

@@ -35,7 +35,7 @@ def machine_on(X, codes, n_classes=2, **settings):
 
 def assert_same_state(a, b):
     first, second = a.state(), b.state()
-    assert first.header == second.header
+    assert first.header | {"cache_mb": 0} == second.header | {"cache_mb": 0}
     assert first.arrays.keys() == second.arrays.keys()
     for name, values in first.arrays.items():
         np.testing.assert_array_equal(values, second.arrays[name], err_msg=name)
@@ -72,17 +72,6 @@ def test_the_sum_of_the_coefficients_stays_zero_through_learning_and_forgetting(
         assert machine.coefficients().sum() == pytest.approx(0.0, abs=1e-11)
         machine.solve()
         assert machine.coefficients().sum() == pytest.approx(0.0, abs=1e-11)
-
-
-def test_a_rolling_window_stays_the_svc_of_the_window():
-    X, codes = stream(400, 3)
-    machine = machine_on(X[:150], codes[:150], 3, window=150)
-    for i in range(150, 400):
-        machine.extend(X[i : i + 1], codes[i : i + 1], training=np.array([True]))
-        machine.forget(1)
-        machine.solve()
-    assert len(machine) == 150
-    assert_optimal_for(machine, X[250:], codes[250:], X[:50])
 
 
 def test_decision_values_of_held_points_are_those_of_the_model():
@@ -129,23 +118,6 @@ def test_results_do_not_depend_on_how_rows_are_grouped_into_calls_of_extend():
     np.testing.assert_array_equal(whole.decision_values(), single.decision_values())
 
 
-def test_a_small_cache_of_kernel_rows_changes_no_bit():
-    X, codes = stream(500, 3)
-    machines = [machine_on(X[:300], codes[:300], 3, cache_mb=mb) for mb in (200, 0.02)]
-    for machine in machines:
-        machine.extend(X[300:], codes[300:])
-        machine.promote(100)
-        machine.forget(50)
-        machine.solve()
-    assert_same_bits(*machines)
-
-
-def assert_same_bits(a, b):
-    np.testing.assert_array_equal(a.decision_values(), b.decision_values())
-    np.testing.assert_array_equal(a.coefficients(), b.coefficients())
-    np.testing.assert_array_equal(a.intercept, b.intercept)
-
-
 def advance(machine, X, codes, i):
     """One step of a rolling protocol with an oldest-first split."""
     machine.extend(X[i : i + 5], codes[i : i + 5])
@@ -154,15 +126,15 @@ def advance(machine, X, codes, i):
     machine.solve()
 
 
-def test_a_restored_machine_continues_bit_for_bit():
+@pytest.mark.parametrize("cache_mb", [200.0, 0.01])
+def test_a_restored_machine_continues_bit_for_bit_whatever_the_cache_holds(cache_mb):
     X, codes = stream(600, 3)
     machine = machine_on(X[:200], codes[:200], 3, window=200)
     for i in range(200, 400, 5):
         advance(machine, X, codes, i)
     state = machine.state()
     header = json.loads(json.dumps(state.header))  # as a snapshot stores it
-    restored = RollingMachine.from_state(state._replace(header=header))
-    assert_same_state(machine, restored)
+    restored = RollingMachine.from_state(state._replace(header=header | {"cache_mb": cache_mb}))
     for i in range(400, 600, 5):
         advance(machine, X, codes, i)
         advance(restored, X, codes, i)
@@ -231,19 +203,10 @@ def test_any_sequence_of_events_ends_at_the_optimum_for_the_training_points_held
         if positive.all() or not positive.any():
             side = 1.0 if len(rows) and positive.all() else -1.0
             np.testing.assert_array_equal(values[:, c], side)
+            np.testing.assert_array_equal(machine.decision_values()[:, c], side)
         else:
             svc = SVC(kernel="rbf", gamma=0.3, tol=1e-6).fit(X[rows], positive)
             np.testing.assert_allclose(values[:, c], svc.decision_function(X[:30]), atol=2e-3)
-
-
-def test_a_class_absent_from_training_scores_minus_one_and_an_only_class_plus_one():
-    X, _ = stream(20)
-    machine = machine_on(X, np.full(20, 1), n_classes=3)
-    np.testing.assert_array_equal(machine.decision_values(), np.tile([-1.0, 1.0, -1.0], (20, 1)))
-    machine.extend(X, np.full(20, 2), training=all_training(X))
-    machine.forget(20)
-    machine.solve()
-    np.testing.assert_array_equal(machine.decision_values(), np.tile([-1.0, -1.0, 1.0], (20, 1)))
 
 
 def test_forgetting_everything_leaves_a_machine_that_can_learn_again():
@@ -314,14 +277,6 @@ def test_an_observer_older_than_a_training_point_cannot_be_promoted():
     machine.extend(X, codes, training=np.arange(10) > 4)
     with pytest.raises(InvalidInput, match="a younger point already trains"):
         machine.promote(1)
-
-
-def test_forgetting_nothing_while_only_observers_are_held_changes_nothing():
-    X, codes = stream(10)
-    machine = RollingMachine(KERNEL, np.ones(2))
-    machine.extend(X, codes)
-    machine.forget(0)
-    assert len(machine) == machine.n_observers == 10
 
 
 def test_a_small_tolerance_is_met_in_few_steps():
