@@ -106,7 +106,7 @@ def bank(
 
 def bank_scores(fitted: ImpliedPosterior, X: Floats) -> Floats:
     """Return the decision values of every machine of a two-class bank, shape (n, n_models)."""
-    return fitted._banks[0].model.scores(X)
+    return fitted._banks[0].decisions(X)
 
 
 def looked_up(scores: Floats) -> Floats:
